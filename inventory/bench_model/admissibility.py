@@ -1,0 +1,125 @@
+"""Does the evidence count? Every reason why not, in plain words.
+
+A *limiting* finding (scaled down, a tuning that the machine cannot do) only forbids a PASS: what fails at a tenth of the
+load fails at all of it. An *invalidating* finding (source too slow, telemetry gap, wrong machine) forbids a FAIL too,
+since the bench and not the candidate may be the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bench_model.evidence import Document, Evidence
+
+SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which the source must have offered
+TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason why evidence counts less; `evidence` names files of the bundle."""
+
+    text: str
+    invalidates: bool
+    evidence: tuple[str, ...]
+
+
+def findings(evidence: Evidence, conditions: Document) -> list[Finding]:
+    """All findings for a run that is judged under a requirement profile's `conditions`."""
+    return [
+        *_scaled_down(evidence.run, conditions),
+        *_identity(evidence.identity),
+        *_tuning(evidence),
+        *_source(evidence.results.get("results/snb_record.json")),
+        *_telemetry(evidence.telemetry),
+    ]
+
+
+def scaled_down(run: Document, conditions: Document) -> list[str]:
+    """The sentences for the report's first page: in what the run was less than the profile asks for."""
+    return [finding.text for finding in _scaled_down(run, conditions)]
+
+
+def _scaled_down(run: Document, conditions: Document) -> Iterator[Finding]:
+    scenario, demand, target = run["scenario"], run["demand"], run["target"]
+    proof = ("run.json",)
+    if scenario["scale"] < conditions["scale_min"]:
+        offered, real = demand["offered_bytes_per_s"] / 1e9, demand["real_bytes_per_s"] / 1e9
+        yield Finding(
+            f"The load is {scenario['scale']:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s",
+            False,
+            proof,
+        )
+    if demand["duration_s"] < conditions["record_duration_s_min"]:
+        yield Finding(
+            f"The record lasts {demand['duration_s']:g} s instead of {conditions['record_duration_s_min']:g} s",
+            False,
+            proof,
+        )
+    if target["kind"] not in conditions["target_kinds"]:
+        yield Finding(
+            f"The target is a {target['kind'].replace('-', ' ')} on {target['filesystem']}, not the candidate's "
+            "own storage set aside for the record",
+            False,
+            proof,
+        )
+
+
+def _identity(identity: Document | None) -> Iterator[Finding]:
+    for check in (identity or {}).get("checks", []):
+        if not check["ok"]:
+            yield Finding(
+                f"Identity: {check['subject']} should be {check['declared']} but is {check['found']}",
+                True,
+                ("results/identity.json",),
+            )
+
+
+def _tuning(evidence: Evidence) -> Iterator[Finding]:
+    for file, document in (("facts/tuning.json", evidence.tuning), ("facts/tuning-after.json", evidence.tuning_after)):
+        for setting in (document or {}).get("settings", []):
+            finding = _setting(setting, file, after=document is evidence.tuning_after)
+            if finding:
+                yield finding
+
+
+def _setting(setting: Document, file: str, after: bool) -> Finding | None:
+    name = f"{setting['id']} ({setting['subject']})"
+    if setting["status"] == "unsupported" and not after:
+        return Finding(
+            f"Tuning {name} asked for {setting['asked']} but is unsupported: {setting['detail']}", False, (file,)
+        )
+    if setting["status"] in ("mismatch", "refused"):
+        when = "after the run" if after else "after provisioning"
+        return Finding(
+            f"Tuning {name} asked for {setting['asked']} but reads back {setting['read_back']} {when}", True, (file,)
+        )
+    return None
+
+
+def _source(record: Document | None) -> Iterator[Finding]:
+    for number, repetition in enumerate((record or {}).get("repetitions", []), start=1):
+        minidaq: dict[str, Any] = repetition["minidaq"]
+        achieved = minidaq["source"]["achieved_fraction"]
+        # A record that a drive's I/O error ended early was cut short by the candidate, not by the source.
+        if minidaq["status"] == "complete" and achieved < SOURCE_ACHIEVED_MIN:
+            yield Finding(
+                f"The source offered only {achieved:.1%} of the superchunks that were due in repetition {number}",
+                True,
+                ("results/snb_record.json",),
+            )
+
+
+def _telemetry(summary: Document | None) -> Iterator[Finding]:
+    if summary is None:
+        yield Finding("The run has no telemetry summary, so no dip can be explained", True, ("telemetry/",))
+        return
+    for collector in summary["collectors"]:
+        limit_s = TELEMETRY_GAP_PERIODS_MAX * collector["period_s"]
+        if collector["status"] != "unsupported" and collector["longest_gap_s"] > limit_s:
+            yield Finding(
+                f"Telemetry of {collector['name']} has a gap of {collector['longest_gap_s']:.1f} s (limit {limit_s:.1f} s)",
+                True,
+                ("telemetry/summary.json",),
+            )

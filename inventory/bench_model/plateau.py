@@ -1,0 +1,37 @@
+"""Where a throughput scan levels out, by one stated rule."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+PLATEAU_SHARE = 0.95
+RULE = (
+    "The plateau starts at the smallest block size from which on every larger admissible block size reaches at least "
+    f"{PLATEAU_SHARE:.0%} of the scan's maximum; its throughput is the median of these points"
+)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """`throughput_bytes_per_s` of the plateau and the block size in B from which on it holds."""
+
+    throughput_bytes_per_s: float
+    from_block_bytes: int
+
+
+def find_plateau(points: Sequence[tuple[int, float]]) -> Plateau | None:
+    """The plateau of (block size in B, throughput in B/s), ascending in size.
+
+    None without two points on it: a single point at the end of a scan is still rising, not level."""
+    if not points:
+        return None
+    floor = PLATEAU_SHARE * max(rate for _, rate in points)
+    start = len(points)
+    while start and points[start - 1][1] >= floor:
+        start -= 1
+    level = points[start:]
+    if len(level) < 2:
+        return None
+    return Plateau(statistics.median(rate for _, rate in level), level[0][0])

@@ -1,0 +1,73 @@
+"""Sizes and unit conversion. GB = 10^9 bytes, GiB = 2^30 bytes; a bare `k`, `M` or `G` is refused because it means both."""
+
+from __future__ import annotations
+
+import re
+
+KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
+MB, GB, TB = 10**6, 10**9, 10**12
+
+_SIZE_UNITS = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB, "MB": MB, "GB": GB, "TB": TB}
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
+
+# Each unit's dimension and its factor to the dimension's base unit (B, B/s, s, degC, 1, count, W).
+_UNITS: dict[str, tuple[str, float]] = {
+    **{name: ("size", float(factor)) for name, factor in _SIZE_UNITS.items()},
+    **{f"{name}/s": ("rate", float(factor)) for name, factor in _SIZE_UNITS.items()},
+    "s": ("time", 1.0),
+    "ms": ("time", 1e-3),
+    "us": ("time", 1e-6),
+    "degC": ("temperature", 1.0),
+    "1": ("ratio", 1.0),
+    "percent": ("ratio", 1e-2),
+    "count": ("count", 1.0),
+    "W": ("power", 1.0),
+}
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes of `8MiB`, `4 GiB`, `1.5GB` or a plain number of bytes. Raises ValueError with the remedy."""
+    match = _SIZE.match(str(text))
+    if not match:
+        raise ValueError(f"{text!r} is not a size; write for example 8MiB (2^20 bytes) or 8MB (10^6 bytes)")
+    number, unit = match.groups()
+    if not unit:
+        unit = "B"
+    if unit not in _SIZE_UNITS:
+        raise ValueError(f"{text!r} has unit {unit!r}; use one of {', '.join(_SIZE_UNITS)}")
+    value = float(number) * _SIZE_UNITS[unit]
+    if value != int(value):
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return int(value)
+
+
+def known_units() -> list[str]:
+    return sorted(_UNITS)
+
+
+def convert(value: float, from_unit: str, to_unit: str) -> float:
+    """`value` in `to_unit`. Raises ValueError when the two units measure different things."""
+    for unit in (from_unit, to_unit):
+        if unit not in _UNITS:
+            raise ValueError(f"unit {unit!r} is unknown; use one of {', '.join(known_units())}")
+    from_dimension, from_factor = _UNITS[from_unit]
+    to_dimension, to_factor = _UNITS[to_unit]
+    if from_dimension != to_dimension:
+        raise ValueError(f"{from_unit!r} is a {from_dimension} and {to_unit!r} a {to_dimension}")
+    return value if from_unit == to_unit else value * from_factor / to_factor
+
+
+def binary_label(size_bytes: int) -> str:
+    """`4 KiB`, `8 MiB`: the label of a block size."""
+    for name, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if size_bytes >= factor and size_bytes % factor == 0:
+            return f"{size_bytes // factor} {name}"
+    return f"{size_bytes} B"
+
+
+def decimal_label(size_bytes: float) -> str:
+    """`18.5 GB`: an amount of data with three or four significant digits."""
+    for name, factor in (("TB", TB), ("GB", GB), ("MB", MB), ("kB", 1000)):
+        if abs(size_bytes) >= factor:
+            return f"{size_bytes / factor:.4g} {name}"
+    return f"{size_bytes:.0f} B"

@@ -1,0 +1,52 @@
+"""Statistics over repetitions against hand-worked and published values."""
+
+import random
+
+import pytest
+
+from bench_model.plateau import find_plateau
+from bench_model.statistics import judged_value, median_interval
+
+
+def test_the_judged_value_is_the_one_that_was_asked_for() -> None:
+    assert [judged_value([3, 1, 2, 10], name) for name in ("min", "max", "median")] == [1, 10, 2.5]
+    with pytest.raises(ValueError, match="no values"):
+        judged_value([], "min")
+
+
+def test_five_values_cannot_bound_a_median_at_95_percent() -> None:
+    assert median_interval([1, 2, 3, 4, 5]) is None  # 1 - 2/2^5 = 93.75 %
+
+
+def test_the_interval_of_the_median_uses_the_textbook_ranks() -> None:
+    # n = 6: ranks 1 and 6 (96.9 %); n = 10: ranks 2 and 9 (97.9 %); n = 25: ranks 8 and 18 (95.7 %)
+    assert median_interval(range(1, 7)) == (1, 6)
+    assert median_interval(range(1, 11)) == (2, 9)
+    assert median_interval(range(1, 26)) == (8, 18)
+
+
+def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
+    generator = random.Random(7)
+    hits = 0
+    for _ in range(2000):
+        interval = median_interval([generator.expovariate(1.0) for _ in range(12)])
+        assert interval is not None
+        hits += interval[0] <= 0.6931 <= interval[1]
+    assert hits / 2000 >= 0.94
+
+
+def test_the_plateau_starts_where_everything_larger_stays_within_5_percent() -> None:
+    plateau = find_plateau([(4, 10.0), (8, 50.0), (16, 96.0), (32, 100.0), (64, 97.0)])
+    assert plateau is not None
+    assert (plateau.from_block_bytes, plateau.throughput_bytes_per_s) == (16, 97.0)
+
+
+def test_a_scan_that_still_rises_has_no_plateau() -> None:
+    assert find_plateau([(4, 10.0), (8, 20.0), (16, 40.0)]) is None
+    assert find_plateau([]) is None
+
+
+def test_a_dip_after_the_peak_moves_the_plateau_behind_it() -> None:
+    plateau = find_plateau([(4, 100.0), (8, 50.0), (16, 99.0), (32, 98.0)])
+    assert plateau is not None
+    assert plateau.from_block_bytes == 16

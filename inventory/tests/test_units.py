@@ -1,0 +1,43 @@
+"""Sizes and units: GB and GiB are never mixed, and what is ambiguous is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_model.units import GB, GIB, binary_label, convert, decimal_label, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("8MiB", 8 * 2**20), ("4 GiB", 4 * 2**30), ("1.5GB", 1_500_000_000), ("4096", 4096), (512, 512), ("0.5KiB", 512)],
+)
+def test_sizes_are_read_with_their_unit(text: str | int, size_bytes: int) -> None:
+    assert parse_size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["8k", "8M", "8G", "8kB", "MiB", "-1MiB", "1e3", "", "1.0000001KiB"])
+def test_ambiguous_or_broken_sizes_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"use one of|write for example|whole number"):
+        parse_size(text)
+
+
+@given(st.integers(min_value=1, max_value=2**50))
+def test_a_binary_label_reads_back_as_the_same_size(size_bytes: int) -> None:
+    assert parse_size(binary_label(size_bytes)) == size_bytes
+
+
+def test_gb_and_gib_differ_by_the_known_ratio() -> None:
+    assert convert(8.5, "GiB/s", "GB/s") == pytest.approx(9.127, abs=5e-4)  # seed fact 2: 8.5 GiB/s = 9.127 GB/s
+    assert convert(1, "GiB", "B") == GIB
+    assert convert(1, "GB", "B") == GB
+
+
+def test_units_of_different_kinds_do_not_convert() -> None:
+    with pytest.raises(ValueError, match="is a rate and 's' a time"):
+        convert(1, "GB/s", "s")
+    with pytest.raises(ValueError, match="'Gb/s' is unknown"):
+        convert(1, "Gb/s", "GB/s")
+
+
+def test_decimal_labels_keep_their_digits() -> None:
+    assert [decimal_label(size) for size in (18_485_760_000, 999, 80.1e9)] == ["18.49 GB", "999 B", "80.1 GB"]
