@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Puts InfluxDB 1.8.10's server at build/tools/influxd, built from source with Go (about a minute, once per user:
+# the binary is cached). Promises: does nothing when it is there already; the file appears whole or not at all;
+# starts nothing. Two runs at once build once.
+#
+# usage: influxd.sh
+set -euo pipefail
+# shellcheck source=lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+readonly VERSION=1.8.10
+readonly GO_MINOR_MIN=19
+readonly TOOL="${REPO_ROOT}/build/tools/influxd"
+readonly CACHED="${CACHE_DIR}/influxd-${VERSION}"
+scratch=""
+
+is_wanted() {
+  [[ -x "$1" ]] && [[ "$("$1" version 2>&1)" == *"v${VERSION} "* ]]
+}
+
+# Prints the first go that is new enough, or nothing. Toolchains unpacked by hand are often not on PATH.
+find_go() {
+  local go version
+  local candidates=(/usr/local/go/bin/go /usr/lib/go-*/bin/go)
+  if go="$(type -P go)"; then candidates=("${go}" "${candidates[@]}"); fi
+  for go in "${candidates[@]}"; do
+    [[ -x "${go}" ]] || continue
+    version="$(GOTOOLCHAIN=local "${go}" env GOVERSION)"
+    if [[ "${version}" =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR_MIN)); then
+      printf '%s\n' "${go}"
+      return
+    fi
+  done
+}
+
+need_go() {
+  local go
+  go="$(find_go)"
+  if [[ -z "${go}" ]]; then
+    say "no Go of 1.${GO_MINOR_MIN} or newer found; installing the distribution's" >&2
+    "${BOOTSTRAP_DIR}/apt-packages.sh" apt-go.txt >&2
+    go="$(find_go)"
+  fi
+  [[ -n "${go}" ]] || die "the distribution's Go is older than 1.${GO_MINOR_MIN}" \
+    "install a newer Go so that it is on PATH or in /usr/local/go, then run this again"
+  printf '%s\n' "${go}"
+}
+
+build() {
+  local go log="${CACHE_DIR}/influxd-build.log"
+  go="$(need_go)"
+  say "building InfluxDB ${VERSION} with $("${go}" env GOVERSION), about a minute (log: ${log})"
+  scratch="$(mktemp -d -- "${CACHE_DIR}/influxd-build.XXXXXX")"
+  trap 'rm -rf -- "${scratch}"' EXIT
+  # GOTOOLCHAIN=local: use the Go that was found, never fetch another. No cgo: the binary needs no libraries.
+  GOBIN="${scratch}" GOTOOLCHAIN=local GOFLAGS='' CGO_ENABLED=0 "${go}" install \
+    -ldflags "-s -w -X main.version=${VERSION}" \
+    "github.com/influxdata/influxdb/cmd/influxd@v${VERSION}" >"${log}" 2>&1 9>&- ||
+    fail_with_log "${log}" "InfluxDB ${VERSION} did not build"
+  is_wanted "${scratch}/influxd" || fail_with_log "${log}" \
+    "the built binary does not call itself v${VERSION}: $("${scratch}/influxd" version 2>&1)"
+  mv -f -- "${scratch}/influxd" "${CACHED}"
+}
+
+# A copy, not a hard link: whatever overwrites build/tools/influxd must not reach the cache (where the
+# filesystem can, the copy shares its blocks). Renamed into place, so that it appears whole.
+place() {
+  local new="${TOOL}.new.$$"
+  mkdir -p -- "$(dirname -- "${TOOL}")"
+  cp --reflink=auto -- "${CACHED}" "${new}"
+  mv -f -- "${new}" "${TOOL}"
+}
+
+main() {
+  if is_wanted "${TOOL}"; then
+    say "InfluxDB ${VERSION} present"
+    return
+  fi
+  take_lock "${CACHE_DIR}/influxd.lock"
+  # Whoever held the lock before may have placed it meanwhile.
+  if ! is_wanted "${TOOL}"; then
+    is_wanted "${CACHED}" || build
+    place
+  fi
+  say "InfluxDB ${VERSION} placed at build/tools/influxd"
+}
+
+main

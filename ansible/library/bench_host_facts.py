@@ -1,0 +1,160 @@
+#!/usr/bin/python
+"""Describe the candidate: kernel, system, processor, memory, NUMA, firmware, services."""
+
+from __future__ import annotations
+
+import glob
+import os
+import platform
+import re
+import socket
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: bench_host_facts
+short_description: Describe the candidate's kernel, system, processor, memory, NUMA nodes and firmware
+description:
+  - Reads /proc, /sys and /etc/os-release. Writes nothing.
+  - What the machine does not tell is null.
+options:
+  sysfs_root:
+    description: Where sysfs is mounted.
+    type: path
+    default: /sys
+  processes:
+    description: Names of processes whose presence is reported.
+    type: list
+    elements: str
+    default: []
+author:
+  - The daq-storage-bench authors
+"""
+
+EXAMPLES = r"""
+- name: Describe the candidate
+  bench_host_facts:
+    processes: [irqbalance]
+"""
+
+RETURN = r"""
+host:
+  description: The candidate.
+  returned: always
+  type: dict
+  sample:
+    hostname: readout-01
+    kernel: 6.1.0-18-amd64
+    os: Debian GNU/Linux 12 (bookworm)
+    os_family: [debian]
+    cpu_model: AMD EPYC 7302
+    cpus: 32
+    memory_bytes: 549755813888
+    numa_nodes: 2
+"""
+
+EXECUTABLE_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
+IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
+DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
+
+
+def text_of(path: str) -> str | None:
+    """Return a file's text, or None where it does not exist or may not be read by this user."""
+    if not os.access(path, os.R_OK):
+        return None
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        return stream.read().strip()
+
+
+def os_release(text: str) -> dict[str, str]:
+    """Parse /etc/os-release."""
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    return {key.strip(): value.strip().strip("\"'") for key, _equals, value in pairs}
+
+
+def cpu_model(cpuinfo: str) -> str | None:
+    """Return the processor's name: x86 and POWER print it; others leave it out."""
+    found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    return found.group(1).strip() if found else None
+
+
+def memory_bytes(meminfo: str) -> int | None:
+    """Return MemTotal, which the kernel gives in KiB."""
+    found = re.search(r"MemTotal:\s+(\d+) kB", meminfo)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def numa(sysfs_root: str) -> list[dict[str, Any]]:
+    """Return each NUMA node with its CPUs and memory; empty where the kernel has no NUMA support."""
+    nodes = []
+    for directory in glob.glob(os.path.join(sysfs_root, "devices/system/node/node[0-9]*")):
+        nodes.append(
+            {
+                "node": int(os.path.basename(directory)[len("node") :]),
+                "cpus": text_of(os.path.join(directory, "cpulist")),
+                "memory_bytes": memory_bytes(text_of(os.path.join(directory, "meminfo")) or ""),
+            }
+        )
+    return sorted(nodes, key=lambda node: node["node"])
+
+
+def turbo_control(sysfs_root: str) -> str | None:
+    """Return which of the kernel's two switches for turbo frequencies this machine has."""
+    cpu = os.path.join(sysfs_root, "devices/system/cpu")
+    if os.path.exists(os.path.join(cpu, "intel_pstate/no_turbo")):
+        return "no_turbo"
+    return "boost" if os.path.exists(os.path.join(cpu, "cpufreq/boost")) else None
+
+
+def running(names: list[str]) -> dict[str, bool]:
+    """Say of each name whether a process of that name runs. Processes that end meanwhile do not count."""
+    found = set()
+    for path in glob.glob("/proc/[0-9]*/comm"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                found.add(stream.read().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return {name: name[:15] in found for name in names}  # the kernel keeps 15 characters
+
+
+def describe_host(sysfs_root: str, processes: list[str]) -> dict[str, Any]:
+    """Put the parts together."""
+    release = os_release(text_of("/etc/os-release") or "")
+    nodes = numa(sysfs_root)
+    return {
+        "hostname": socket.gethostname(),
+        "kernel": platform.release(),
+        "os": release.get("PRETTY_NAME"),
+        "os_family": [release.get("ID", ""), *release.get("ID_LIKE", "").split()],
+        "architecture": platform.machine(),
+        "cpu_model": cpu_model(text_of("/proc/cpuinfo") or ""),
+        "cpus": os.cpu_count(),
+        "cpus_online": text_of(os.path.join(sysfs_root, "devices/system/cpu/online")),
+        "turbo_control": turbo_control(sysfs_root),
+        "memory_bytes": memory_bytes(text_of("/proc/meminfo") or ""),
+        "numa_nodes": len(nodes),
+        "numa": nodes,
+        "dmi": {name: text_of(os.path.join(sysfs_root, "class/dmi/id", name)) for name in DMI_FIELDS},
+        "processes": running(processes),
+        "ipmitool": any(os.access(os.path.join(d, "ipmitool"), os.X_OK) for d in EXECUTABLE_DIRECTORIES),
+        "ipmi_device": next((path for path in IPMI_DEVICES if os.path.exists(path)), None),
+    }
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "sysfs_root": {"type": "path", "default": "/sys"},
+            "processes": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    host = describe_host(module.params["sysfs_root"], module.params["processes"])
+    module.exit_json(changed=False, host=host)
+
+
+if __name__ == "__main__":
+    main()

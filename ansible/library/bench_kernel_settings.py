@@ -1,0 +1,246 @@
+#!/usr/bin/python
+"""Apply, verify or restore settings of the running kernel, with a record of each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_kernel import (
+    Outcome,
+    Run,
+    Setting,
+    read_text,
+    restore_values,
+    run_settings,
+    summarise,
+)
+from ansible.module_utils.bench_state import State, StateError, locked
+
+DOCUMENTATION = r"""
+module: bench_kernel_settings
+short_description: Apply, verify or restore settings of the running kernel under /sys and /proc/sys
+description:
+  - Applies a list of settings, reads every one back and returns a record of each, in the form of
+    C(facts/tuning.json).
+  - Values are of the running kernel only. The value a file held is kept in O(state_file) before it is
+    first written.
+  - What the machine does not offer is recorded as C(unsupported), what the kernel rejects as C(refused),
+    and what reads back differently as C(mismatch). None of these fails the task.
+options:
+  mode:
+    description: Whether to write what differs, only to read back, or to put remembered values back.
+    type: str
+    choices: [apply, verify, restore]
+    default: apply
+  role:
+    description: The role on whose behalf this runs; it stands in each record.
+    type: str
+    required: true
+  state_file:
+    description: Where the values from before the first write are kept on the candidate.
+    type: path
+    required: true
+  sysfs_root:
+    description: Where sysfs is mounted.
+    type: path
+    default: /sys
+  sysctl_root:
+    description: Where the sysctl tree is.
+    type: path
+    default: /proc/sys
+  settings:
+    description: The settings, in the order in which they are applied. Not used by C(restore).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      id:
+        description: Name of the setting, unique over all roles.
+        type: str
+        required: true
+      subject:
+        description: What of the machine it concerns, for people.
+        type: str
+        required: true
+      root:
+        description: The tree that O(settings[].paths) are relative to.
+        type: str
+        choices: [sysfs, sysctl]
+        default: sysfs
+      paths:
+        description: Glob patterns of the files, relative to the root. All files of one setting get one value.
+        type: list
+        elements: str
+        required: true
+      value:
+        description: The value asked for. V(keep) asks for nothing and only records what is there.
+        type: str
+        default: keep
+      comparison:
+        description: V(at_least) accepts any larger integer as well, and then does not write.
+        type: str
+        choices: [equal, at_least]
+        default: equal
+      format:
+        description: V(bracketed) for files that list all choices and bracket the chosen one.
+        type: str
+        choices: [plain, bracketed]
+        default: plain
+      choices_file:
+        description: Name of a file beside each path that lists the values this machine offers.
+        type: str
+        default: ""
+      absent:
+        description: The reason to record where no such file exists.
+        type: str
+        required: true
+author:
+  - The daq-storage-bench authors
+"""
+
+EXAMPLES = r"""
+- name: Set the CPU governor
+  bench_kernel_settings:
+    role: cpu
+    state_file: /var/lib/daq-storage-bench/tuning-before.json
+    settings:
+      - id: cpu-governor
+        subject: all CPUs
+        paths: [devices/system/cpu/cpu*/cpufreq/scaling_governor]
+        value: performance
+        choices_file: scaling_available_governors
+        absent: the kernel offers no frequency scaling for this machine's CPUs
+"""
+
+RETURN = r"""
+records:
+  description: One record per setting.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - id: cpu-governor
+      role: cpu
+      subject: all CPUs
+      asked: performance
+      before: powersave
+      applied: performance
+      read_back: performance
+      status: applied
+      detail: ""
+"""
+
+BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+
+
+def suboptions() -> dict[str, Any]:
+    """Return the argument spec of one setting."""
+    return {
+        "id": {"type": "str", "required": True},
+        "subject": {"type": "str", "required": True},
+        "root": {"type": "str", "choices": ["sysfs", "sysctl"], "default": "sysfs"},
+        "paths": {"type": "list", "elements": "str", "required": True},
+        "value": {"type": "str", "default": "keep"},
+        "comparison": {"type": "str", "choices": ["equal", "at_least"], "default": "equal"},
+        "format": {"type": "str", "choices": ["plain", "bracketed"], "default": "plain"},
+        "choices_file": {"type": "str", "default": ""},
+        "absent": {"type": "str", "required": True},
+    }
+
+
+def setting_from(options: dict[str, Any], roots: dict[str, str]) -> Setting:
+    """Build one setting from its checked options."""
+    value = None if options["value"] == "keep" else options["value"]
+    at_least = options["comparison"] == "at_least"
+    if at_least and value is not None and not value.isdigit():
+        raise ValueError(f"settings: {options['id']}: value is {value!r}; at_least needs a whole number")
+    return Setting(
+        id=options["id"],
+        subject=options["subject"],
+        paths=[os.path.join(roots[options["root"]], path) for path in options["paths"]],
+        value=value,
+        asked=f">= {value}" if at_least and value is not None else options["value"],
+        at_least=at_least,
+        bracketed=options["format"] == "bracketed",
+        choices_file=options["choices_file"],
+        absent=options["absent"],
+    )
+
+
+def apply_settings(role: str, settings: list[Setting], state: State, pretend: bool) -> Run:
+    """Apply what differs; the state is on disk before the first write."""
+
+    def remember(setting: Setting, outcomes: list[Outcome]) -> None:
+        values = {outcome.path: outcome.before for outcome in outcomes}
+        if values and state.remember(setting.id, role, setting.subject, setting.bracketed, values):
+            state.save()
+
+    return run_settings(role, settings, remember, write=True, pretend=pretend)
+
+
+def verify_settings(role: str, settings: list[Setting], state: State) -> Run:
+    """Read every setting; `before` is what the machine held before the bench first wrote to it."""
+    run = run_settings(role, settings, lambda setting, outcomes: None, write=False)
+    for record in run.records:
+        saved = state.settings.get(record["id"])
+        record["before"] = summarise(saved["values"].values()) if saved else ""
+    return run
+
+
+def restore_settings(role: str, state: State, pretend: bool) -> Run:
+    """Put back what is remembered for the role; forget what holds its first value again."""
+    records, changed = [], False
+    for setting_id in state.of_role(role):
+        record, moved = restore_values(role, setting_id, state.settings[setting_id], pretend)
+        records.append(record)
+        changed = changed or moved
+        if not pretend and record["status"] not in ("mismatch", "refused"):
+            state.forget(setting_id)
+    if not pretend:
+        state.save()
+    return Run(records, changed)
+
+
+def run_mode(module: AnsibleModule) -> Run:
+    """Do what `mode` says, holding the state directory's lock."""
+    options = module.params
+    roots = {"sysfs": options["sysfs_root"], "sysctl": options["sysctl_root"]}
+    settings = [setting_from(item, roots) for item in options["settings"]]
+    # Only what writes takes the lock; the file is replaced as a whole, so a reader always sees a whole one.
+    writes = options["mode"] != "verify" and not module.check_mode
+    with locked(os.path.dirname(options["state_file"])) if writes else contextlib.nullcontext():
+        state = State(options["state_file"], read_text(BOOT_ID_FILE))
+        if options["mode"] == "verify":
+            return verify_settings(options["role"], settings, state)
+        if options["mode"] == "restore":
+            return restore_settings(options["role"], state, module.check_mode)
+        return apply_settings(options["role"], settings, state, module.check_mode)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["apply", "verify", "restore"], "default": "apply"},
+            "role": {"type": "str", "required": True},
+            "state_file": {"type": "path", "required": True},
+            "sysfs_root": {"type": "path", "default": "/sys"},
+            "sysctl_root": {"type": "path", "default": "/proc/sys"},
+            "settings": {"type": "list", "elements": "dict", "default": [], "options": suboptions()},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        run = run_mode(module)
+    except (StateError, ValueError, OSError) as error:
+        module.fail_json(msg=str(error))
+    before = {record["id"]: record["before"] for record in run.records}
+    after = {record["id"]: record["read_back"] for record in run.records}
+    module.exit_json(changed=run.changed, records=run.records, diff={"before": before, "after": after})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+#!/usr/bin/python
+"""Read drives' health data with smartctl."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: bench_smart
+short_description: Read drives' health data with smartctl
+description:
+  - Runs C(smartctl -j -a) on each device and returns its data, in the form of C(facts/smart-before.json).
+  - A device that gives none is returned as C(unsupported) with smartctl's reason. Reads only.
+options:
+  devices:
+    description: Device files.
+    type: list
+    elements: str
+    required: true
+author:
+  - The daq-storage-bench authors
+"""
+
+EXAMPLES = r"""
+- name: Read the health data of one drive
+  bench_smart:
+    devices: [/dev/nvme0]
+"""
+
+RETURN = r"""
+devices:
+  description: One entry per device.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - device: /dev/nvme0n1
+      status: read
+      detail: ""
+      data: {}
+"""
+
+# Bits of smartctl's exit status. The others (2 and up) describe the drive's health and come with data.
+COMMAND_LINE_BAD = 1
+DEVICE_NOT_OPENED = 2
+
+
+def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, Any]:
+    """Turn one run of smartctl into the record of its device."""
+    try:
+        data = json.loads(output)
+    except ValueError:
+        text = (error or output).strip().splitlines()
+        detail = f"smartctl printed no JSON (exit status {exit_status}): {text[0] if text else 'no output'}"
+        return {"device": device, "status": "unsupported", "detail": detail, "data": None}
+    if exit_status & (COMMAND_LINE_BAD | DEVICE_NOT_OPENED):
+        messages = [message["string"] for message in data.get("smartctl", {}).get("messages", [])]
+        detail = "; ".join(messages) or f"smartctl could not read it (exit status {exit_status})"
+        return {"device": device, "status": "unsupported", "detail": detail, "data": None}
+    detail = f"smartctl's exit status {exit_status} reports a problem of the drive" if exit_status else ""
+    return {"device": device, "status": "read", "detail": detail, "data": data}
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={"devices": {"type": "list", "elements": "str", "required": True}},
+        supports_check_mode=True,
+    )
+    smartctl = module.get_bin_path("smartctl", opt_dirs=["/usr/sbin", "/usr/local/sbin"])
+    devices = []
+    for device in module.params["devices"]:
+        if smartctl is None:
+            detail = "smartctl is not installed (package smartmontools)"
+            devices.append({"device": device, "status": "unsupported", "detail": detail, "data": None})
+        else:
+            devices.append(entry(device, *module.run_command([smartctl, "--json", "--all", device])))
+    module.exit_json(changed=False, devices=devices)
+
+
+if __name__ == "__main__":
+    main()

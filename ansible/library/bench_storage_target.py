@@ -1,0 +1,257 @@
+#!/usr/bin/python
+"""Describe what a run would write to: directory or drive, filesystem, and the drives beneath."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: bench_storage_target
+short_description: Describe what a run would write to, without writing
+description:
+  - Finds filesystem, mount options, free space, direct I/O and the block devices beneath a directory,
+    or describes a raw drive.
+  - Writes nothing. Whether the filesystem takes O_DIRECT is found by opening a file that has no name, holds
+    no byte and is gone when it is closed (O_TMPFILE).
+options:
+  path:
+    description: The directory of the scratch file, or the raw drive's device file.
+    type: path
+    required: true
+  sysfs_root:
+    description: Where sysfs is mounted.
+    type: path
+    default: /sys
+author:
+  - The daq-storage-bench authors
+"""
+
+EXAMPLES = r"""
+- name: Describe the target
+  bench_storage_target:
+    path: /srv/bench/scratch
+"""
+
+RETURN = r"""
+target:
+  description: The target. V(device) is null when no block device is beneath (tmpfs, overlay, network).
+  returned: always
+  type: dict
+  sample:
+    path: /srv/bench/scratch
+    kind: directory
+    filesystem: xfs
+    mount_point: /srv
+    mount_options: [rw, noatime]
+    size_bytes: 1000000000
+    free_bytes: 900000000
+    direct_io: {status: supported, detail: ""}
+    device: {name: nvme0n1, model: X, serial: Y}
+"""
+
+LSBLK_COLUMNS = "KNAME,PATH,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,FSTYPE,MOUNTPOINT"
+
+
+def first_text(directory: str, *names: str) -> str | None:
+    """Return the first non-empty file of `names` in a sysfs directory."""
+    for name in names:
+        path = os.path.join(directory, name)
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                text = stream.read().strip()
+            if text:
+                return text
+    return None
+
+
+def upwards(directory: str, name: str) -> str | None:
+    """Return the file `name` of the nearest directory at or above, as buses keep it at different levels."""
+    while len(directory) > 1:
+        text = first_text(directory, name)
+        if text is not None:
+            return text
+        directory = os.path.dirname(directory)
+    return None
+
+
+def numa_node(directory: str) -> int | None:
+    """Return the NUMA node of a device, or None where the kernel names none (it says -1)."""
+    text = upwards(directory, "numa_node")
+    return int(text) if text is not None and int(text) >= 0 else None
+
+
+def pcie_link(directory: str) -> str | None:
+    """Return the negotiated PCIe link, such as `16.0 GT/s PCIe x4`."""
+    speed, width = upwards(directory, "current_link_speed"), upwards(directory, "current_link_width")
+    return f"{speed} x{width}" if speed and width else None
+
+
+def describe_device(directory: str, listed: dict[str, Any]) -> dict[str, Any]:
+    """Describe one block device from its sysfs directory and lsblk's row; lsblk wins where it knows."""
+    name = os.path.basename(directory)
+    sectors = first_text(directory, "size")
+    rotational = first_text(directory, "queue/rotational")
+    return {
+        "name": name,
+        "path": listed.get("path") or f"/dev/{name}",
+        "model": listed.get("model") or first_text(directory, "device/model"),
+        "serial": listed.get("serial") or first_text(directory, "serial", "device/serial"),
+        "firmware": first_text(directory, "device/firmware_rev", "device/rev") or listed.get("rev"),
+        "wwn": listed.get("wwn") or first_text(directory, "wwid", "device/wwid"),
+        "size_bytes": int(sectors) * 512 if sectors else None,  # sysfs counts 512 B sectors on every device
+        "numa_node": numa_node(directory),
+        "rotational": rotational == "1" if rotational is not None else None,
+        "transport": listed.get("tran"),
+        "pcie_link": pcie_link(directory),
+        "members": [],
+    }
+
+
+def whole_device(directory: str) -> str:
+    """Return the disk's directory for a partition's, and any other directory as it is."""
+    return os.path.dirname(directory) if os.path.exists(os.path.join(directory, "partition")) else directory
+
+
+def device_tree(directory: str, listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Describe a block device and, below RAID or device mapper, the drives that make it up."""
+    directory = whole_device(os.path.realpath(directory))
+    device = describe_device(directory, listed.get(os.path.basename(directory), {}))
+    slaves = os.path.join(directory, "slaves")
+    names = sorted(os.listdir(slaves)) if os.path.isdir(slaves) else []
+    device["members"] = [device_tree(os.path.join(slaves, name), listed) for name in names]
+    return device
+
+
+def drives_of(device: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the drives at the leaves of a device tree, each once."""
+    if device is None:
+        return []
+    if not device["members"]:
+        return [device]
+    drives = {drive["name"]: drive for member in device["members"] for drive in drives_of(member)}
+    return list(drives.values())
+
+
+def unescape(field: str) -> str:
+    """Undo the octal escapes of /proc/self/mountinfo."""
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(code, character)
+    return field
+
+
+def mount_of(path: str, mountinfo: str) -> dict[str, Any]:
+    """Return the mount that `path` is on: the longest mount point that leads to it, the latest of equals."""
+    best: dict[str, Any] = {}
+    for line in mountinfo.splitlines():
+        left, _dash, right = line.partition(" - ")
+        fields, tail = left.split(), right.split()
+        point = unescape(fields[4])
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best.get("mount_point", "")):
+            options = fields[5].split(",") + [o for o in tail[2].split(",") if o not in fields[5].split(",")]
+            best = {
+                "mount_point": point,
+                "device_number": fields[2],
+                "filesystem": tail[0],
+                "source": unescape(tail[1]),
+                "mount_options": options,
+            }
+    return best
+
+
+def direct_io(directory: str) -> dict[str, str]:
+    """Say whether a file in `directory` can be opened with O_DIRECT, leaving no file behind."""
+    try:
+        descriptor = os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_DIRECT, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT):
+            return {"status": "unknown", "detail": "the filesystem has no O_TMPFILE to try it with"}
+        if error.errno == errno.EINVAL:
+            return {"status": "unsupported", "detail": "the filesystem refuses O_DIRECT"}
+        return {"status": "unknown", "detail": f"cannot open a file in {directory}: {error.strerror}"}
+    os.close(descriptor)
+    return {"status": "supported", "detail": ""}
+
+
+def device_number(path: str, mount: dict[str, Any]) -> str | None:
+    """Return MAJOR:MINOR of the block device beneath; btrfs names it only as its mount's source."""
+    status = os.stat(path)
+    if stat.S_ISBLK(status.st_mode):
+        number = status.st_rdev
+    elif not mount["device_number"].startswith("0:"):
+        return str(mount["device_number"])
+    elif mount["source"].startswith("/dev/") and os.path.exists(mount["source"]):
+        number = os.stat(mount["source"]).st_rdev
+    else:
+        return None
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def describe_target(path: str, sysfs_root: str, listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Describe directory or drive; raises ValueError when `path` is neither."""
+    if not os.path.exists(path):
+        raise ValueError(f"{path} does not exist")
+    is_drive = stat.S_ISBLK(os.stat(path).st_mode)
+    if not is_drive and not os.path.isdir(path):
+        raise ValueError(f"{path} is neither a directory nor a block device")
+    mount: dict[str, Any] = {}
+    target: dict[str, Any] = {"path": path, "kind": "device" if is_drive else "directory"}
+    if not is_drive:
+        with open("/proc/self/mountinfo", encoding="utf-8") as stream:
+            mount = mount_of(os.path.realpath(path), stream.read())
+        space = os.statvfs(path)
+        target["size_bytes"] = space.f_frsize * space.f_blocks
+        target["free_bytes"] = space.f_frsize * space.f_bavail
+        target["direct_io"] = direct_io(path)
+    else:
+        target.update(size_bytes=None, free_bytes=None)
+        target["direct_io"] = {"status": "supported", "detail": "a raw drive"}
+    number = device_number(path, mount)
+    directory = os.path.join(sysfs_root, "dev/block", number) if number else ""
+    target.update({key: mount.get(key) for key in ("filesystem", "mount_point", "mount_options", "source")})
+    target["device"] = device_tree(directory, listed) if directory and os.path.isdir(directory) else None
+    if target["device"] and is_drive:
+        target["size_bytes"] = target["device"]["size_bytes"]
+    return target
+
+
+def flatten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return lsblk's tree as a list; a device below several others stands in it once."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        children = row.pop("children", [])
+        for device in (row, *flatten(children)):
+            found.setdefault(device["kname"], device)
+    return list(found.values())
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "path": {"type": "path", "required": True},
+            "sysfs_root": {"type": "path", "default": "/sys"},
+        },
+        supports_check_mode=True,
+    )
+    lsblk = module.get_bin_path("lsblk", required=True, opt_dirs=["/usr/bin", "/bin"])
+    command = [lsblk, "--json", "--bytes", "--output", LSBLK_COLUMNS]
+    _rc, output, _error = module.run_command(command, check_rc=True)
+    rows = flatten(json.loads(output)["blockdevices"])
+    try:
+        listed = {row["kname"]: row for row in rows}
+        target = describe_target(module.params["path"], module.params["sysfs_root"], listed)
+    except (ValueError, OSError) as error:
+        module.fail_json(msg=f"target: {error}")
+    drives = drives_of(target["device"])
+    module.exit_json(changed=False, target=target, drives=drives, block_devices=rows)
+
+
+if __name__ == "__main__":
+    main()

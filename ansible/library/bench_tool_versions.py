@@ -1,0 +1,97 @@
+#!/usr/bin/python
+"""Find which tools are on the candidate and what version each gives itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: bench_tool_versions
+short_description: Find which tools are on the candidate and what version each gives itself
+description:
+  - Runs each tool's version command and picks the version from its first output. Reads only.
+  - A tool that is not there is named in RV(missing); that is not an error here.
+options:
+  tools:
+    description: For each tool's name, the command that prints its version.
+    type: dict
+    required: true
+author:
+  - The daq-storage-bench authors
+"""
+
+EXAMPLES = r"""
+- name: Find fio
+  bench_tool_versions:
+    tools:
+      fio: [fio, --version]
+"""
+
+RETURN = r"""
+versions:
+  description: Version by name, of the tools that are there. V(unstated) where a tool prints none.
+  returned: always
+  type: dict
+  sample: {fio: "3.33"}
+missing:
+  description: Names of the tools that are not there.
+  returned: always
+  type: list
+  elements: str
+failed_tools:
+  description: By name, what a tool said that is there but whose version command failed.
+  returned: always
+  type: dict
+"""
+
+ADMIN_DIRECTORIES = ["/usr/sbin", "/sbin", "/usr/local/sbin"]  # not on an ordinary user's PATH
+
+
+def version_in(output: str) -> str:
+    """Return the first version number in a tool's output."""
+    found = re.search(r"\d+\.\d+(?:[.\-+][0-9A-Za-z]+)*", output)
+    return found.group(0) if found else "unstated"
+
+
+def probe(module: AnsibleModule, command: list[str]) -> tuple[str | None, str]:
+    """Return a tool's version (None when it is not there) and its complaint, if any."""
+    absent_files = [word for word in command if word.startswith("/") and not os.path.exists(word)]
+    program = module.get_bin_path(command[0], opt_dirs=ADMIN_DIRECTORIES)
+    if program is None or absent_files:
+        return None, ""
+    if len(command) == 1:
+        return "unstated", ""  # a tool without a version command
+    status, output, error = module.run_command([program, *command[1:]])
+    if status != 0:
+        lines = (error or output).strip().splitlines()
+        return "unstated", f"exit status {status}: {lines[-1] if lines else 'no output'}"
+    return version_in(output or error), ""
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={"tools": {"type": "dict", "required": True}},
+        supports_check_mode=True,
+    )
+    versions: dict[str, str] = {}
+    complaints: dict[str, str] = {}
+    missing: list[str] = []
+    tools: dict[str, Any] = module.params["tools"]
+    for name, command in tools.items():
+        version, complaint = probe(module, [str(word) for word in command])
+        if version is None:
+            missing.append(name)
+        else:
+            versions[name] = version
+        if complaint:
+            complaints[name] = complaint
+    module.exit_json(changed=False, versions=versions, missing=missing, failed_tools=complaints)
+
+
+if __name__ == "__main__":
+    main()

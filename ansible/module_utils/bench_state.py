@@ -1,0 +1,95 @@
+"""The candidate's memory of how it was before the bench tuned it: ``tuning-before.json``.
+
+Promises: a value once remembered is not overwritten until it was restored or the machine was rebooted
+(all settings are of the running kernel only, so a reboot has undone them); the file is replaced as a whole
+and is on disk before ``remember`` returns; two plays at once take turns.
+Runs on the candidate: Python 3.9, standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+class StateError(Exception):
+    """The state file cannot be used; the text names it and the remedy."""
+
+
+class State:
+    """The remembered values, keyed by setting id; valid for one boot."""
+
+    def __init__(self, path: str, boot_id: str) -> None:
+        """Load ``path`` if it exists and stems from the boot ``boot_id``."""
+        self.path = path
+        self.boot_id = boot_id
+        self.settings: dict[str, dict[str, Any]] = {}
+        self.stale = False  # the file stems from an earlier boot: nothing of it is in force any more
+        if os.path.exists(path):
+            self._load()
+
+    def _load(self) -> None:
+        try:
+            with open(self.path, encoding="utf-8") as stream:
+                document = json.load(stream)
+            version, boot_id, settings = document["schema_version"], document["boot_id"], document["settings"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StateError(
+                f"{self.path}: not a readable state file ({error}); the values from before tuning are in the"
+                " run bundles' facts/tuning.json: put them back by hand or reboot, then remove the file"
+            ) from error
+        if version != SCHEMA_VERSION:
+            raise StateError(
+                f"{self.path}: schema_version is {version}, this release knows {SCHEMA_VERSION};"
+                " run restore.yml of the release that wrote it"
+            )
+        self.stale = boot_id != self.boot_id
+        if not self.stale:
+            self.settings = settings
+
+    def remember(self, setting_id: str, role: str, subject: str, bracketed: bool, values: dict[str, str]) -> bool:
+        """Keep the first value of each path; return whether anything was new."""
+        saved = self.settings.setdefault(
+            setting_id, {"role": role, "subject": subject, "bracketed": bracketed, "values": {}}
+        )
+        new = {path: value for path, value in values.items() if path not in saved["values"]}
+        saved["values"].update(new)
+        return bool(new)
+
+    def of_role(self, role: str) -> list[str]:
+        """Return the ids remembered for one role, in the order in which they were applied."""
+        return [setting_id for setting_id, saved in self.settings.items() if saved["role"] == role]
+
+    def forget(self, setting_id: str) -> None:
+        """Drop a setting that holds its first value again."""
+        del self.settings[setting_id]
+
+    def save(self) -> None:
+        """Replace the file, or remove it when nothing is left to restore."""
+        if not self.settings:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path)
+            return
+        document = {"schema_version": SCHEMA_VERSION, "boot_id": self.boot_id, "settings": self.settings}
+        new = f"{self.path}.new"
+        with open(new, "w", encoding="utf-8") as stream:
+            json.dump(document, stream, indent=2)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(new, self.path)
+
+
+@contextlib.contextmanager
+def locked(directory: str) -> Iterator[None]:
+    """Hold the state directory's lock, so that two plays do not interleave read and write."""
+    os.makedirs(directory, mode=0o755, exist_ok=True)
+    with open(os.path.join(directory, ".lock"), "w", encoding="utf-8") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
