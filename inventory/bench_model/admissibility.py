@@ -16,6 +16,9 @@ SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which t
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
 
 
+NOTHING_ASKED = ("", "keep")  # settings that are only recorded
+
+
 @dataclass(frozen=True)
 class Finding:
     """One reason why evidence counts less; `evidence` names files of the bundle."""
@@ -86,6 +89,8 @@ def _tuning(evidence: Evidence) -> Iterator[Finding]:
 
 def _setting(setting: Document, file: str, after: bool) -> Finding | None:
     name = f"{setting['id']} ({setting['subject']})"
+    if setting["asked"] in NOTHING_ASKED:
+        return None
     if setting["status"] == "unsupported" and not after:
         return Finding(
             f"Tuning {name} asked for {setting['asked']} but is unsupported: {setting['detail']}", False, (file,)

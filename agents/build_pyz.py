@@ -1,0 +1,52 @@
+"""Packs telemetry_agent into one executable file: `python agents/build_pyz.py --output
+build/agents/telemetry_agent.pyz`.
+
+Promise: the same sources give the same bytes (sorted names, fixed dates and modes, no compression), so that
+the archive's checksum identifies the agent that a run used. Standard library only; `zipapp` itself would
+store the files' dates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import zipfile
+from pathlib import Path
+
+SHEBANG = b"#!/usr/bin/env python3\n"
+EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
+FILE_MODE = 0o100644 << 16
+MAIN = b"from telemetry_agent.cli import main\n\nraise SystemExit(main())\n"
+
+
+def members(package: Path) -> dict[str, bytes]:
+    """Archive name -> content."""
+    found = {str(path.relative_to(package.parent)): path.read_bytes() for path in package.rglob("*.py")}
+    return {"__main__.py": MAIN, **found}
+
+
+def archive(package: Path) -> bytes:
+    """The whole .pyz."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as stream:
+        for name, content in sorted(members(package).items()):
+            entry = zipfile.ZipInfo(name, EARLIEST_ZIP_DATE)
+            entry.create_system = 3  # Unix, wherever it is built
+            entry.external_attr = FILE_MODE
+            stream.writestr(entry, content)
+    return SHEBANG + buffer.getvalue()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description="Pack telemetry_agent into one file.")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE.pyz")
+    output: Path = parser.parse_args(argv).output
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_bytes(archive(Path(__file__).resolve().parent / "telemetry_agent"))
+    output.chmod(0o755)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

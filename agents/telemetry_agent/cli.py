@@ -1,0 +1,227 @@
+"""Command line: `run`, `replay`, `status`.
+
+Promise: bad arguments give one line naming the argument and end with 2, before anything is written; `run`
+prints "ready" on stdout once it samples, ends on SIGTERM or SIGINT, and then with 0; `replay` ends with 0
+only when nothing is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import urllib.parse
+from pathlib import Path
+from typing import NoReturn
+
+from telemetry_agent import __version__
+from telemetry_agent.agent import SUMMARY_PERIOD_S, Agent, Settings
+from telemetry_agent.cursor import CURSOR_FILE, Cursor, read_counts
+from telemetry_agent.delivery import Delivery
+from telemetry_agent.files import replace_json
+from telemetry_agent.influx import TOKEN_VARIABLE, Destination, InfluxWriter
+from telemetry_agent.point import PointError, check_tag
+from telemetry_agent.spool import POINTS_FILE, Spool, SpoolBusy, lock_spool, recover
+from telemetry_agent.summary import REPLAY_FILE, after_replay, load_summary, point_counts
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PERIOD_S_MIN, PERIOD_S_MAX = 0.1, 3600.0
+
+
+class UsageError(Exception):
+    """The arguments do not make sense; the text names which and what to do."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line instead of the usage text."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and options."""
+    top = _Parser(prog="telemetry_agent", description="Sample this machine's sensors for a bench run.")
+    top.add_argument("--version", action="version", version=__version__)
+    commands = top.add_subparsers(dest="command", required=True, metavar="run|replay|status")
+    run = commands.add_parser("run", help="sample until SIGTERM or SIGINT")
+    _add_spool(run)
+    _add_influx(run)
+    run.add_argument("--no-influx", action="store_true", help="spool only; `replay` can deliver later")
+    run.add_argument("--period", type=_seconds, default=1.0, metavar="SECONDS", help="of the fast collectors (1)")
+    run.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="added to every point; repeatable")
+    run.add_argument("--workload-file", type=Path, metavar="PATH", help="daqwriter's line-protocol file to pass on")
+    replay = commands.add_parser("replay", help="deliver what InfluxDB has not stored yet")
+    _add_spool(replay)
+    _add_influx(replay)
+    _add_spool(commands.add_parser("status", help="print the accounting of a spool as JSON"))
+    return top
+
+
+def _add_spool(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--spool-dir", type=Path, required=True, metavar="DIR", help="holds points.lp and its accounts"
+    )
+
+
+def _add_influx(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--influx-url", metavar="URL", help="e.g. http://127.0.0.1:8086")
+    command.add_argument("--database", metavar="NAME", help="database (1.x) or bucket (2.x)")
+    command.add_argument("--org", default="", metavar="NAME", help=f"organisation, needed with {TOKEN_VARIABLE}")
+    command.add_argument(
+        "--drain-seconds",
+        type=_seconds_or_zero,
+        default=10.0,
+        metavar="S",
+        help="limit on the last deliveries (10)",
+    )
+
+
+def _number(text: str, low: float, high: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"{text} s is outside {low:g} to {high:g} s")
+    return value
+
+
+def _seconds(text: str) -> float:
+    return _number(text, PERIOD_S_MIN, PERIOD_S_MAX)
+
+
+def _seconds_or_zero(text: str) -> float:
+    return _number(text, 0.0, PERIOD_S_MAX)
+
+
+def parse_tags(pairs: list[str]) -> dict[str, str]:
+    """`--tag` options as a mapping."""
+    tags: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--tag {pair!r}: expected KEY=VALUE")
+        if key in tags:
+            raise UsageError(f"--tag {key} is given twice")
+        try:
+            check_tag(key, value)
+        except PointError as error:
+            raise UsageError(f"--tag {pair!r}: {error}") from None
+        tags[key] = value
+    return tags
+
+
+def destination(arguments: argparse.Namespace) -> Destination:
+    """Where to deliver, checked as far as possible without talking to it."""
+    url, database = arguments.influx_url, arguments.database
+    if not url or not database:
+        missing = "--influx-url" if not url else "--database"
+        raise UsageError(f"{missing} is missing" + (" (or give --no-influx)" if arguments.command == "run" else ""))
+    try:
+        parts = urllib.parse.urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is not a number
+        usable = False
+    if not usable or parts.query or parts.fragment:
+        raise UsageError(f"--influx-url {url!r}: expected http://HOST:PORT")
+    if parts.username or parts.password:
+        raise UsageError(f"--influx-url must not hold credentials: put the token into {TOKEN_VARIABLE}")
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if token and not arguments.org:
+        raise UsageError(f"--org is missing: {TOKEN_VARIABLE} is set, so /api/v2/write is used (1.8 takes any --org)")
+    return Destination(url, database, arguments.org, token)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Sample until told to stop."""
+    if arguments.no_influx and (arguments.influx_url or arguments.database):
+        raise UsageError("--no-influx contradicts --influx-url and --database")
+    settings = Settings(
+        spool_dir=arguments.spool_dir,
+        period_s=arguments.period,
+        tags=parse_tags(arguments.tag),
+        destination=None if arguments.no_influx else destination(arguments),
+        workload_file=arguments.workload_file,
+        drain_s=arguments.drain_seconds,
+    )
+    # Blocked here and in every thread, fetched below: no handler ever runs in the middle of something.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    agent = Agent(settings)
+    agent.start()
+    print("ready", flush=True)
+    while signal.sigtimedwait(STOP_SIGNALS, SUMMARY_PERIOD_S) is None:
+        agent.refresh_summary()
+    agent.finish()
+    return EXIT_OK
+
+
+def replay_command(arguments: argparse.Namespace) -> int:
+    """Deliver the rest of a spool whose agent is gone."""
+    target = destination(arguments)
+    directory: Path = arguments.spool_dir
+    _demand_spool(directory)
+    old = load_summary(directory, REPLAY_FILE) or load_summary(directory)
+    spool = Spool(directory)
+    spool.close()
+    cursor = Cursor(directory, spool.size_bytes)
+    delivery = Delivery(spool.path, cursor, InfluxWriter(target), lambda: spool.size_bytes)
+    delivery.drain(arguments.drain_seconds)
+    cursor.close()
+    summary = after_replay(old, spool.spooled_points, delivery, target.url, target.database)
+    replace_json(directory / REPLAY_FILE, summary, durable=True)
+    spool.release()
+    print(json.dumps(summary["points"]))
+    if summary["points"]["undelivered"]:
+        error = delivery.outages.last_error
+        print(
+            f"telemetry_agent: error: {summary['points']['undelivered']} points left: {error}",
+            file=sys.stderr,
+        )
+        return EXIT_FAILED
+    return EXIT_OK
+
+
+def status_command(arguments: argparse.Namespace) -> int:
+    """Print what is known about a spool; changes nothing."""
+    directory: Path = arguments.spool_dir
+    _demand_spool(directory)
+    try:
+        os.close(lock_spool(directory))
+        running = False
+    except SpoolBusy:
+        running = True
+    found = recover(directory / POINTS_FILE, ())
+    counts = read_counts(directory / CURSOR_FILE) or {"delivered_points": 0, "rejected_points": 0}
+    document = {
+        "running": running,
+        "points": point_counts(found.points, found.points, counts["delivered_points"], counts["rejected_points"]),
+        "torn_bytes": 0 if running else found.torn_bytes,
+        "summary": load_summary(directory),
+        "replay": load_summary(directory, REPLAY_FILE),
+    }
+    print(json.dumps(document, indent=1))
+    return EXIT_OK
+
+
+def _demand_spool(directory: Path) -> None:
+    if not (directory / POINTS_FILE).is_file():
+        raise UsageError(f"--spool-dir {directory}: no {POINTS_FILE} in it")
+
+
+COMMANDS = {"run": run_command, "replay": replay_command, "status": status_command}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    try:
+        arguments = parser().parse_args(argv)
+        return COMMANDS[arguments.command](arguments)
+    except UsageError as error:
+        print(f"telemetry_agent: error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (OSError, ValueError, SpoolBusy) as error:
+        print(f"telemetry_agent: error: {error}", file=sys.stderr)
+        return EXIT_FAILED

@@ -1,0 +1,116 @@
+"""What a collector is, and the small tools that all collectors share.
+
+Promise: reading (`read`, touches the system) is separate from parsing (`parse`, a function of two readings),
+so every collector can be tested on recorded text. A collector that finds nothing to read raises
+`Unsupported`; any other exception is a failure of that sample. Neither is ever swallowed: the scheduler
+records both.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from telemetry_agent.point import Point
+
+SLOW_PERIOD_S = 10.0
+READ_CHUNK_BYTES = 65536
+
+
+class Unsupported(Exception):  # noqa: N818 - a state, not an error
+    """This machine has nothing for the collector to read; the text says what was looked for."""
+
+
+class Reading(NamedTuple):
+    """Raw text as read, with both clocks: `time_ns` stamps the points, `monotonic_s` gives intervals."""
+
+    time_ns: int
+    monotonic_s: float
+    texts: Mapping[str, str]
+    # Parts that could not be read although the rest could, one sentence each ("hwmon2/temp1_input: EIO").
+    faults: tuple[str, ...] = ()
+
+
+class Collector(Protocol):
+    """One subsystem's source of points. `read` is only ever called from one thread."""
+
+    name: str
+    period_s: float
+
+    def read(self) -> Reading:
+        """Read the raw texts now."""
+
+    def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
+        """Points of `reading`; `previous` (the last successful one) serves to derive rates."""
+
+
+def reading_now(texts: Mapping[str, str], faults: tuple[str, ...] = ()) -> Reading:
+    """Stamp texts that were read just now."""
+    return Reading(time.time_ns(), time.monotonic(), texts, faults)
+
+
+def rate_interval_s(reading: Reading, previous: Reading | None, period_s: float) -> float | None:
+    """Seconds to divide a difference by, or None where a rate would mislead.
+
+    A late sample followed by a punctual one (and the final sample) may be milliseconds apart; one 16 MiB
+    write finishing in that instant would plot as a spike of many GB/s. The counters of such a sample are
+    still reported.
+    """
+    if previous is None:
+        return None
+    elapsed_s = reading.monotonic_s - previous.monotonic_s
+    return elapsed_s if elapsed_s >= 0.5 * period_s else None
+
+
+def per_second(now: int, before: int | None, interval_s: float | None) -> float | None:
+    """Rate of a counter, or None when there is no usable interval or the counter was reset."""
+    if before is None or interval_s is None or now < before:
+        return None
+    return (now - before) / interval_s
+
+
+class HeldFile:
+    """A /proc or /sys file kept open, read from offset 0 each time (re-opening costs more than reading)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = -1
+
+    def text(self) -> str:
+        """The file's whole present text. Raises OSError; a device that went away is re-opened next time."""
+        try:
+            if self._fd < 0:
+                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            return self._read_all()
+        except OSError:
+            self.close()
+            raise
+
+    def _read_all(self) -> str:
+        chunks: list[bytes] = []
+        offset = 0
+        while True:
+            # seq_file returns whole records, so short reads happen before the end: only an empty one ends it.
+            chunk = os.pread(self._fd, READ_CHUNK_BYTES, offset)
+            if not chunk:
+                return b"".join(chunks).decode("utf-8", "replace")
+            chunks.append(chunk)
+            offset += len(chunk)
+
+    def close(self) -> None:
+        """Close the handle if it is open."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def read_optional(path: Path) -> str | None:
+    """Stripped text of a small attribute, or None when it does not exist or holds nothing."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+    return text or None

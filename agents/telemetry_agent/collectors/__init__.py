@@ -1,0 +1,27 @@
+"""The collectors, one subsystem per file: a new one joins these and is added to `system_collectors`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from telemetry_agent.collector import Collector
+from telemetry_agent.collectors.block_device import BlockDevice
+from telemetry_agent.collectors.cpu import Cpu
+from telemetry_agent.collectors.cpu_frequency import CpuFrequency
+from telemetry_agent.collectors.memory import Memory
+from telemetry_agent.collectors.pressure import Pressure
+from telemetry_agent.collectors.smart import Smart
+from telemetry_agent.collectors.temperature import Temperature
+
+
+def system_collectors(period_s: float, root: Path = Path("/")) -> list[Collector]:
+    """Every collector of the machine under `root` (tests give a recorded tree)."""
+    return [
+        BlockDevice(period_s, root),
+        Cpu(period_s, root),
+        CpuFrequency(period_s, root),
+        Memory(period_s, root),
+        Pressure(period_s, root),
+        Temperature(period_s, root),
+        Smart(period_s, root),
+    ]

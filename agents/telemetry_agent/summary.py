@@ -1,0 +1,75 @@
+"""`summary.json`: the accounting of a run; `replay.json`: that of a later replay, which leaves the run's own alone.
+
+Promise: collected == spooled + unspooled, spooled == delivered + rejected + undelivered, and unspooled is 0
+unless the spool's own disk failed. A run that was killed leaves state "running"; its replay says
+"interrupted".
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from telemetry_agent.delivery import Delivery
+
+SUMMARY_FILE, REPLAY_FILE = "summary.json", "replay.json"
+RUNNING, FINISHED, INTERRUPTED = "running", "finished", "interrupted"
+
+
+def point_counts(collected: int, spooled: int, delivered: int, rejected: int) -> dict[str, int]:
+    """The `points` section."""
+    return {
+        "collected": collected,
+        "spooled": spooled,
+        "unspooled": collected - spooled,
+        "delivered": delivered,
+        "rejected": rejected,
+        "undelivered": spooled - delivered - rejected,
+    }
+
+
+def influx_section(url: str | None, database: str | None, delivery: Delivery | None) -> dict[str, Any]:
+    """The `influx` section; without delivery everything stays in the spool."""
+    section: dict[str, Any] = {"enabled": delivery is not None, "url": url, "database": database}
+    nothing: list[dict[str, str]] = []
+    section.update(
+        delivery.outages.summary()
+        if delivery
+        else {"reachable_at_end": False, "last_error": None, "outage_count": 0, "outages": nothing}
+    )
+    return section
+
+
+def load_summary(directory: Path, name: str = SUMMARY_FILE) -> dict[str, Any] | None:
+    """The summary in a spool directory, or None when there is none; ValueError when it is no summary."""
+    path = directory / name
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    if not isinstance(document, dict):
+        raise ValueError(f"{path}: not a summary")
+    return document
+
+
+def after_replay(
+    old: dict[str, Any] | None, spooled: int, delivery: Delivery, url: str, database: str
+) -> dict[str, Any]:
+    """`old` with the counts and influx section of a replay; the run's outages stay before the new ones."""
+    new: dict[str, Any] = dict(
+        old or {"schema_version": 1, "started_utc": None, "finished_utc": None, "collectors": []}
+    )
+    if old is None or old.get("state") == RUNNING:
+        new["state"] = INTERRUPTED
+    # A killed agent's last count may lag behind what reached the file: the file decides.
+    collected = max(spooled, old["points"]["collected"]) if new["state"] == FINISHED and old else spooled
+    cursor = delivery.cursor
+    new["points"] = point_counts(collected, spooled, cursor.delivered_points, cursor.rejected_points)
+    influx = influx_section(url, database, delivery)
+    earlier = old["influx"] if old else {"outage_count": 0, "outages": []}
+    influx["outages"] = earlier["outages"] + influx["outages"]
+    influx["outage_count"] += earlier["outage_count"]
+    new["influx"] = influx
+    new["replayed"] = True
+    return new

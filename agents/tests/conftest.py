@@ -1,0 +1,33 @@
+"""Shared fixtures: the packages' paths, and one real InfluxDB for the session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+for folder in (TESTS, TESTS.parent):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+from influx_server import InfluxServer  # noqa: E402 - needs the path above
+
+
+@pytest.fixture(scope="session")
+def shared_influx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
+    """A server for tests that do not kill it."""
+    server = InfluxServer(tmp_path_factory.mktemp("influx"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def own_influx(tmp_path: Path) -> Iterator[InfluxServer]:
+    """A server, not yet started, for a test that starts and kills it."""
+    server = InfluxServer(tmp_path / "influx")
+    yield server
+    server.kill()

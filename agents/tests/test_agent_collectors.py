@@ -1,0 +1,293 @@
+"""Parsing of /proc and /sys: "vm" is recorded; "server" has, in the real formats, what that machine lacks."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from agent_helpers import FIXTURES, by_tag, fake_smartctl, machine, two_readings
+
+from telemetry_agent.collector import HeldFile, Reading, Unsupported
+from telemetry_agent.collectors import system_collectors
+from telemetry_agent.collectors.block_device import BlockDevice, parse_diskstats
+from telemetry_agent.collectors.cpu import Cpu, fractions, parse_stat
+from telemetry_agent.collectors.cpu_frequency import CpuFrequency
+from telemetry_agent.collectors.memory import Memory, parse_meminfo
+from telemetry_agent.collectors.pressure import Pressure, parse_pressure
+from telemetry_agent.collectors.smart import Smart
+from telemetry_agent.collectors.temperature import Temperature
+
+
+def test_block_device_reports_whole_disks_and_md_only() -> None:
+    """No partition, loop, zram, dm or optical device."""
+    disks = by_tag(two_readings(lambda root: BlockDevice(1.0, root), "server"), "device")
+    assert sorted(disks) == ["md127", "nvme0n1", "nvme1n1", "sda"]
+    assert sorted(by_tag(two_readings(lambda root: BlockDevice(1.0, root), "vm"), "device")) == ["vda"]
+
+
+def test_block_device_counts_bytes_and_derives_rates() -> None:
+    """18,000,000 sectors of 512 B in 2 s are 4.608 GB/s; 1800 ms of I/O time in 2 s are 90 %."""
+    disk = by_tag(two_readings(lambda root: BlockDevice(1.0, root), "server"), "device")["nvme0n1"]
+    assert disk == {
+        "read_ios": 1100,
+        "read_bytes": 4_505_600,
+        "write_ios": 12000,
+        "written_bytes": 9_728_000_000,
+        "in_flight": 32,
+        "io_time_ms": 2300,
+        "read_bytes_per_s": 204_800.0,
+        "written_bytes_per_s": 4_608_000_000.0,
+        "busy_fraction": 0.9,
+    }
+
+
+def test_block_device_recorded_write_of_50_mib_appears() -> None:
+    """Between the two recordings of this machine dd wrote 50 MiB with O_DIRECT (and the system a little)."""
+    disk = by_tag(two_readings(lambda root: BlockDevice(1.0, root), "vm"), "device")["vda"]
+    assert disk["written_bytes"] == 213_178_440 * 512
+    assert disk["written_bytes_per_s"] == (213_178_440 - 213_075_440) * 512 / 2.0
+    assert disk["written_bytes_per_s"] * 2 > 50 * 1024**2
+
+
+def test_block_device_serials_come_from_nvme_scsi_and_virtio() -> None:
+    """Each transport publishes its serial elsewhere; md has none and then no tag."""
+    for name, expected in (
+        ("server", {"nvme0n1": "PHAL0512345678P", "nvme1n1": "PHAL0587654321P", "sda": "S2R8NX0J"}),
+        ("vm", {"vda": "overlayblk"}),
+    ):
+        points = two_readings(lambda root: BlockDevice(1.0, root), name)
+        serials = {dict(p.tags)["device"]: dict(p.tags)["serial"] for p in points if "serial" in dict(p.tags)}
+        assert serials == expected
+
+
+def test_a_reset_counter_gives_no_rate() -> None:
+    """nvme1n1 was exchanged between the readings: its counters fell, a negative rate would be nonsense."""
+    disk = by_tag(two_readings(lambda root: BlockDevice(1.0, root), "server"), "device")["nvme1n1"]
+    assert disk["written_bytes"] == 24 * 512
+    assert "written_bytes_per_s" not in disk
+    assert "busy_fraction" not in disk
+
+
+def test_readings_too_close_give_counters_without_rates() -> None:
+    """A sample 1 ms after another would show one finished write as a spike."""
+    disk = by_tag(two_readings(lambda root: BlockDevice(1.0, root), "server", apart_s=0.001), "device")["nvme0n1"]
+    assert disk["written_bytes"] == 9_728_000_000
+    assert "written_bytes_per_s" not in disk
+
+
+def test_block_device_forgets_the_serial_of_a_removed_disk(tmp_path: Path) -> None:
+    """The name may return as another drive."""
+    root = tmp_path / "machine"
+    shutil.copytree(machine("server", 0), root)
+    collector = BlockDevice(1.0, root)
+    assert collector.read().texts["disk:nvme0n1"] == "PHAL0512345678P"
+    shutil.rmtree(root / "sys/block/nvme0n1")
+    assert "disk:nvme0n1" not in collector.read().texts
+    (root / "sys/block/nvme0n1/device").mkdir(parents=True)
+    (root / "sys/block/nvme0n1/device/serial").write_text("OTHER\n")
+    assert collector.read().texts["disk:nvme0n1"] == "OTHER"
+
+
+def test_a_short_diskstats_line_is_an_error() -> None:
+    """Never silently less data."""
+    with pytest.raises(ValueError, match="columns"):
+        parse_diskstats("   8       0 sda 1 2 3\n")
+
+
+def test_cpu_fractions_are_the_ticks_between_readings() -> None:
+    """cpu0: 60 user, 20 nice, 100 system, 10 idle, 5 iowait, 2 irq, 3 softirq of 200 ticks."""
+    cores = by_tag(two_readings(lambda root: Cpu(1.0, root), "server"), "core")
+    assert sorted(cores) == ["0", "1", "total"]
+    assert cores["0"] == {
+        "busy_fraction": 0.925,
+        "user_fraction": 0.4,
+        "system_fraction": 0.5,
+        "iowait_fraction": 0.025,
+        "irq_fraction": 0.01,
+        "softirq_fraction": 0.015,
+        "steal_fraction": 0.0,
+        "idle_fraction": 0.05,
+    }
+
+
+def test_cpu_fractions_sum_to_one_even_when_iowait_runs_backwards() -> None:
+    """cpu1's iowait fell from 50 to 49, which proc(5) allows."""
+    for name in ("server", "vm"):
+        for fields in by_tag(two_readings(lambda root: Cpu(1.0, root), name), "core").values():
+            parts = [value for field, value in fields.items() if field != "busy_fraction"]
+            assert sum(parts) == pytest.approx(1.0)
+            assert min(parts) >= 0.0
+
+
+def test_cpu_without_ticks_has_no_fractions() -> None:
+    """Nothing to divide by."""
+    ticks = parse_stat((machine("vm", 0) / "proc/stat").read_text())["total"]
+    assert fractions(ticks, ticks) is None
+
+
+def test_cpu_frequency_prefers_cpufreq_and_falls_back_to_cpuinfo() -> None:
+    """kHz and MHz both become hertz."""
+    server = by_tag(two_readings(lambda root: CpuFrequency(1.0, root), "server"), "core")
+    assert server == {"0": {"frequency_hz": 3_299_998_000}, "1": {"frequency_hz": 1_500_000_000}}
+    vm = by_tag(two_readings(lambda root: CpuFrequency(1.0, root), "vm"), "core")
+    assert vm == {"0": {"frequency_hz": 2_596_132_000}, "1": {"frequency_hz": 2_596_132_000}}
+
+
+def test_cpu_frequency_is_unsupported_without_either(tmp_path: Path) -> None:
+    """ARM's cpuinfo has no frequency."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50.00\n")
+    with pytest.raises(Unsupported, match="cpu MHz"):
+        CpuFrequency(1.0, tmp_path).read()
+
+
+def test_memory_is_in_bytes() -> None:
+    """meminfo's kB are KiB."""
+    (point,) = two_readings(lambda root: Memory(1.0, root), "server")
+    assert point.fields == {
+        "total_bytes": 527_942_784 * 1024,
+        "free_bytes": 400_000_000 * 1024,
+        "available_bytes": 480_000_000 * 1024,
+        "cached_bytes": 70_000_000 * 1024,
+        "dirty_bytes": 2_097_152,
+        "writeback_bytes": 524_288,
+    }
+
+
+def test_a_missing_meminfo_line_is_named() -> None:
+    """Not a zero."""
+    with pytest.raises(ValueError, match="MemAvailable"):
+        parse_meminfo("MemTotal: 1 kB\nMemFree: 1 kB\nCached: 1 kB\nDirty: 1 kB\nWriteback: 1 kB\n")
+
+
+def test_pressure_counts_and_derives_the_stalled_fraction() -> None:
+    """0.5 s of stall in 2 s are 25 %; the old kernel of this machine has no "full" for cpu."""
+    points = two_readings(lambda root: Pressure(1.0, root), "server")
+    table = {(dict(p.tags)["resource"], dict(p.tags)["kind"]): p.fields for p in points}
+    assert sorted(table) == [
+        ("cpu", "some"),
+        ("io", "full"),
+        ("io", "some"),
+        ("memory", "full"),
+        ("memory", "some"),
+    ]
+    assert table["cpu", "some"] == {"stalled_us": 1_500_000, "avg10_percent": 12.5, "stalled_fraction": 0.25}
+    assert len(two_readings(lambda root: Pressure(1.0, root), "vm")) == 6
+
+
+def test_pressure_is_unsupported_without_psi(tmp_path: Path) -> None:
+    """And the reason says so."""
+    with pytest.raises(Unsupported, match="PSI"):
+        Pressure(1.0, tmp_path).read()
+    with pytest.raises(ValueError, match="total"):
+        parse_pressure("some avg10=0.00\n")
+
+
+def test_temperature_names_sensors_drives_and_their_own_limits() -> None:
+    """NVMe's 65261.85 degrees mean "no limit"; a zone may be below zero."""
+    points = two_readings(lambda root: Temperature(1.0, root), "server")
+    sensors = {dict(point.tags)["sensor"]: point for point in points}
+    composite = sensors["hwmon0/temp1"]
+    assert dict(composite.tags) == {
+        "chip": "nvme", "device": "nvme0n1", "label": "Composite", "sensor": "hwmon0/temp1",
+    }  # fmt: skip
+    assert composite.fields == {"temperature_degc": 39.85, "warning_degc": 69.85, "critical_degc": 76.85}
+    assert sensors["hwmon0/temp2"].fields == {"temperature_degc": 41.85}
+    assert dict(sensors["hwmon1/temp1"].tags) == {
+        "chip": "k10temp",
+        "label": "Tctl",
+        "sensor": "hwmon1/temp1",
+    }
+    assert dict(sensors["hwmon2/temp1"].tags)["device"] == "sda"
+    assert dict(sensors["thermal_zone0"].tags)["chip"] == "acpitz"
+    assert sensors["thermal_zone0"].fields == {"temperature_degc": -1.5}
+
+
+def test_temperature_is_unsupported_where_there_is_no_sensor() -> None:
+    """As on this virtual machine; never silently."""
+    with pytest.raises(Unsupported, match="no sensor"):
+        Temperature(1.0, machine("vm", 0)).read()
+
+
+def test_one_unreadable_sensor_is_a_fault_and_the_others_count(tmp_path: Path) -> None:
+    """A thermal zone without a driver answers with an error for ever (a directory stands in for its EIO)."""
+    root = tmp_path / "machine"
+    shutil.copytree(machine("server", 0), root)
+    (root / "sys/class/thermal/thermal_zone0/temp").unlink()
+    (root / "sys/class/thermal/thermal_zone0/temp").mkdir()
+    reading = Temperature(1.0, root).read()
+    assert len(reading.texts) == 4
+    assert reading.faults == ("thermal_zone0: Is a directory",)
+
+
+def test_smart_reads_nvme_and_ata_and_reports_the_silent_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """exit status 64 (old errors in the log) still is an answer; 1 is none."""
+    script = f"f={FIXTURES}/smart/$(basename $3).json; [ -f $f ] || f={FIXTURES}/smart/refused.json; cat $f\n"
+    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", script))
+    collector = Smart(1.0, machine("server", 0))
+    reading = collector.read()
+    assert reading.faults == ("nvme1n1: /dev/vda: Unable to detect device type",)
+    points = collector.parse(reading, None)
+    drives = by_tag(points, "device")
+    assert drives["sda"] == {
+        "passed": True, "temperature_degc": 29.0, "power_on_hours": 26500, "reallocated_sectors": 8,
+    }  # fmt: skip
+    assert drives["nvme0n1"]["data_written_bytes"] == 1_806_640 * 512_000
+    assert drives["nvme0n1"]["percentage_used_percent"] == 3
+    assert dict(points[0].tags) == {
+        "device": "nvme0n1", "model": "INTEL SSDPF21Q800GB", "serial": "PHAL0512345678P",
+    }  # fmt: skip
+
+
+def test_smart_runs_at_ten_seconds_at_most() -> None:
+    """A drive's log pages are not read at 1 Hz under load."""
+    assert Smart(1.0).period_s == 10.0
+    assert Smart(60.0).period_s == 60.0
+
+
+def test_smart_is_unsupported_when_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The detail holds smartctl's own message."""
+    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/refused.json\nexit 1\n"))
+    with pytest.raises(Unsupported, match="Unable to detect device type"):
+        Smart(1.0, machine("vm", 0)).read()
+
+
+def test_smart_output_that_is_not_json_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never an empty result."""
+    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", "echo segfault\n"))
+    with pytest.raises(ValueError, match="not JSON: 'segfault"):
+        Smart(1.0, machine("vm", 0)).read()
+
+
+def test_smart_gives_a_hanging_drive_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounded by its timeout."""
+    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", "exec sleep 20\n"))
+    started_s = time.monotonic()
+    with pytest.raises(Unsupported, match=r"no answer within 0\.2 s"):
+        Smart(1.0, machine("vm", 0), timeout_s=0.2).read()
+    assert time.monotonic() - started_s < 3.0
+
+
+def test_a_held_file_is_read_afresh_and_whole(tmp_path: Path) -> None:
+    """One handle, always from offset 0, also beyond one read's size."""
+    path = tmp_path / "file"
+    path.write_text("x" * 200_000)
+    held = HeldFile(path)
+    assert held.text() == "x" * 200_000
+    path.write_text("short")
+    assert held.text() == "short"
+    held.close()
+
+
+def test_parsing_does_not_read_the_system(tmp_path: Path) -> None:
+    """Every collector's points depend on its readings alone: the same again after the machine is gone."""
+    root = tmp_path / "machine"
+    shutil.copytree(machine("server", 0), root)
+    collectors = [collector for collector in system_collectors(1.0, root) if collector.name != "smart"]
+    readings = [collector.read() for collector in collectors]
+    shutil.rmtree(root)
+    for collector, reading in zip(collectors, readings, strict=True):
+        later = Reading(reading.time_ns, reading.monotonic_s + 1.0, reading.texts)
+        assert collector.parse(later, reading) == collector.parse(later, reading)

@@ -1,0 +1,106 @@
+"""inventory/metrics.yml is the whole truth about what the agent emits: nothing else, and nothing dead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_smartctl, machine, two_readings, undeclared
+
+from telemetry_agent.collectors import system_collectors
+from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
+from telemetry_agent.collectors.smart import health_fields
+from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
+from telemetry_agent.point import Point
+from telemetry_agent.scheduler import Scheduler
+from telemetry_agent.summary import point_counts
+
+RECORD = (
+    "daqwriter,command=minidaq,phase=record,run=r offered_bytes=1i,stored_bytes=1i,backlog_bytes=0i,"
+    "busy_count=0i,lost_superchunks=0i,elapsed_s=0.1,total_s=5 1"
+)
+EVENT = 'bench_event,kind=phase,run=r,source=snb_record text="record 1 of 1" 2'
+
+
+def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
+    """Points of every collector over every recorded machine."""
+    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/$(basename $3).json\n"))
+    points = [check_record(RECORD), check_record(EVENT)]
+    for name, absent in (("server", ()), ("vm", ("temperature", "smart"))):
+        for index, collector in enumerate(system_collectors(1.0, machine(name, 0))):
+            if collector.name == "smart" and name == "server":
+                monkeypatch.setattr(collector, "_drives", lambda: ["nvme0n1", "sda"])
+                points += collector.parse(collector.read(), None)
+            elif collector.name not in absent:
+                points += two_readings(lambda root, i=index: system_collectors(1.0, root)[i], name)  # type: ignore[misc]
+    scheduler = Scheduler(points.extend)
+    for collector in system_collectors(1.0, machine("vm", 0))[3:]:
+        scheduler.add(collector)
+    agent = {"cpu_s": 0.1, "spool_bytes": 1, "influx_reachable": True}
+    agent.update({f"{key}_points": value for key, value in point_counts(4, 3, 2, 1).items()})
+    status = AgentStatus(1.0, lambda: {**scheduler.snapshot(), AGENT: agent})
+    scheduler.start()
+    scheduler.stop(3.0)
+    return points + status.parse(status.read(), None)
+
+
+def test_every_emitted_point_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measurement, tags, fields and types."""
+    for point in emitted(tmp_path, monkeypatch):
+        assert undeclared(point) == [], point
+
+
+def test_every_declared_field_and_tag_is_emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No declaration is dead; host and run come from the command line."""
+    points = emitted(tmp_path, monkeypatch)
+    for measurement, declared in yaml.safe_load(METRICS.read_text())["measurements"].items():
+        if "agents/" not in declared["source"]:
+            continue  # written by another part of the bench, which has its own test
+        own = [point for point in points if point.measurement == measurement]
+        assert {field for point in own for field in point.fields} == set(declared["fields"]), measurement
+        tags = {key for point in own for key, _ in point.tags}
+        assert tags | {"host", "run"} == set(declared["tags"]), measurement
+
+
+@pytest.mark.parametrize(
+    ("point", "complaint"),
+    [
+        (Point("gpu", (), {"x": 1}, 1), "measurement gpu"),
+        (Point("memory", (), {"swap_bytes": 1}, 1), "field swap_bytes"),
+        (Point("memory", (), {"free_bytes": 1.0}, 1), "type of free_bytes: float, declared integer"),
+        (Point("smart", (), {"media_errors": True}, 1), "type of media_errors: bool, declared integer"),
+        (Point("memory", (("dimm", "0"),), {"free_bytes": 1}, 1), "tag dimm"),
+    ],
+)
+def test_the_check_fails_on_anything_else(point: Point, complaint: str) -> None:
+    """The guard itself works."""
+    assert undeclared(point) == [complaint]
+
+
+def test_the_workload_collector_lets_through_exactly_the_declared_fields() -> None:
+    """The agent carries its own copy because it has no YAML; the copies must agree."""
+    for measurement, fields in KNOWN_FIELDS.items():
+        declared = yaml.safe_load(METRICS.read_text())["measurements"][measurement]["fields"]
+        assert {name: PYTHON_TYPES[field["type"]] for name, field in declared.items()} == dict(fields)
+
+
+def test_declarations_are_complete() -> None:
+    """Each field has type, unit, kind and description; units come last in names."""
+    for measurement, declared in yaml.safe_load(METRICS.read_text())["measurements"].items():
+        assert set(declared) == {"description", "source", "tags", "fields"}, measurement
+        for name, field in declared["fields"].items():
+            assert set(field) == {"type", "unit", "kind", "description"}, name
+            assert field["type"] in PYTHON_TYPES
+            assert field["kind"] in ("counter", "gauge")
+            endings = {"B": "_bytes", "B/s": "_bytes_per_s", "s": "_s", "ms": "_ms", "us": "_us", "Hz": "_hz",
+                       "degC": "_degc", "percent": "_percent", "min": "_min", "h": "_hours"}  # fmt: skip
+            if field["unit"] in endings:
+                assert name.endswith(endings[field["unit"]]), name
+            else:
+                assert field["unit"] in ("count", "1"), name
+
+
+def test_health_fields_of_nothing_are_none() -> None:
+    """An empty answer yields no invented value."""
+    assert health_fields({}) == {}

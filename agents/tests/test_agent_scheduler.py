@@ -1,0 +1,135 @@
+"""Deadlines: absolute, independent of each other, and all accounted for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agent_helpers import wait_for
+
+from telemetry_agent.collector import Reading, Unsupported, reading_now
+from telemetry_agent.collectors.agent_status import AgentStatus
+from telemetry_agent.point import Point
+from telemetry_agent.scheduler import Scheduler
+
+
+class Fake:
+    """A collector whose reading is a function."""
+
+    def __init__(self, name: str, period_s: float, action: Callable[[], None] = lambda: None) -> None:
+        self.name = name
+        self.period_s = period_s
+        self._action = action
+
+    def read(self) -> Reading:
+        """Do what the test asks for."""
+        self._action()
+        return reading_now({})
+
+    def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
+        """One point per sample."""
+        return [Point("fake", (("name", self.name),), {"x": 1}, reading.time_ns)]
+
+
+def run(collectors: list[Fake], duration_s: float) -> tuple[dict[str, dict[str, Any]], list[Point]]:
+    """Summaries by name, and all points, of a short run."""
+    points: list[Point] = []
+    scheduler = Scheduler(points.extend)
+    for collector in collectors:
+        scheduler.add(collector)
+    scheduler.start()
+    time.sleep(duration_s)
+    scheduler.stop(0.2)
+    return {entry["name"]: entry for entry in scheduler.summary()}, points
+
+
+def test_samples_follow_absolute_deadlines_and_end_with_a_final_one() -> None:
+    """Deadlines 0.0 to 1.0 s and a final sample; with 50 ms of work each, drift would leave 8 samples."""
+    summary, points = run([Fake("steady", 0.1, lambda: time.sleep(0.05))], 1.05)
+    entry = summary["steady"]
+    assert entry["expected_samples"] in (12, 13)  # 13 on a machine so busy that 1.05 s took over 1.1 s
+    assert entry["collected_samples"] == entry["points"] == len(points) >= 11
+    assert entry["missed_samples"] == entry["expected_samples"] - entry["collected_samples"]
+    assert 0.1 < entry["longest_gap_s"] < 0.3
+
+
+def test_a_slow_collector_misses_its_own_deadlines_only() -> None:
+    """0.25 s of work every 0.1 s: the slow one counts what it missed, the other misses nothing."""
+    summary, _ = run([Fake("slow", 0.1, lambda: time.sleep(0.25)), Fake("fast", 0.1)], 1.05)
+    slow, fast = summary["slow"], summary["fast"]
+    assert fast["missed_samples"] <= 1 < 4 <= slow["missed_samples"]
+    assert slow["expected_samples"] == slow["collected_samples"] + slow["missed_samples"]
+    assert slow["longest_gap_s"] >= 0.25
+    assert slow["duration_s_max"] >= 0.25
+
+
+def test_a_hanging_collector_is_left_behind_and_counted() -> None:
+    """It neither blocks the end nor looks healthy."""
+    release = threading.Event()
+    started_s = time.monotonic()
+
+    def hang() -> None:
+        release.wait(20)
+
+    summary, _ = run([Fake("hang", 0.1, hang), Fake("fast", 0.1)], 0.55)
+    assert time.monotonic() - started_s < 3.0
+    release.set()
+    assert summary["hang"]["collected_samples"] == 0
+    assert summary["hang"]["missed_samples"] >= 5
+    assert summary["hang"]["longest_gap_s"] >= 0.5
+    assert summary["fast"]["missed_samples"] <= 1
+
+
+def test_a_failing_collector_keeps_its_reason_and_does_not_disturb_others() -> None:
+    """Failed samples are missed samples."""
+
+    def fail() -> None:
+        raise OSError("sensor on fire")
+
+    summary, points = run([Fake("bad", 0.1, fail), Fake("good", 0.1)], 0.35)
+    assert summary["bad"]["status"] == "failing"
+    assert summary["bad"]["detail"] == "OSError: sensor on fire"
+    assert summary["bad"]["missed_samples"] == summary["bad"]["expected_samples"] >= 5
+    assert {dict(point.tags)["name"] for point in points} == {"good"}
+
+
+def test_unsupported_is_final_at_first_but_a_failure_later() -> None:
+    """A drive that vanishes during the run is not "unsupported"."""
+    calls = {"late": 0}
+
+    def absent() -> None:
+        raise Unsupported("no such sensor")
+
+    def vanishes() -> None:
+        calls["late"] += 1
+        if calls["late"] > 2:
+            raise Unsupported("gone")
+
+    summary, _ = run([Fake("absent", 0.1, absent), Fake("late", 0.1, vanishes)], 0.55)
+    assert summary["absent"]["status"] == "unsupported"
+    assert summary["absent"]["expected_samples"] == summary["absent"]["missed_samples"] == 0
+    assert summary["late"]["status"] == "failing"
+    assert summary["late"]["collected_samples"] == 2
+
+
+def test_status_reports_an_unsupported_collector_exactly_once() -> None:
+    """Reported, never silent, and not every second."""
+
+    def absent() -> None:
+        raise Unsupported("no such sensor")
+
+    points: list[Point] = []
+    scheduler = Scheduler(points.extend)
+    scheduler.add(Fake("absent", 0.1, absent))
+    scheduler.add(Fake("good", 0.1))
+    scheduler.add_status(AgentStatus(0.1, scheduler.snapshot))
+    scheduler.start()
+    wait_for(lambda: sum(dict(p.tags).get("collector") == "good" for p in points) >= 3, "three status samples")
+    scheduler.stop(1.0)
+    absent_points = [point for point in points if dict(point.tags).get("collector") == "absent"]
+    assert [dict(point.fields) for point in absent_points] == [{"supported": False, "success": False}]
+    good = [point.fields for point in points if dict(point.tags).get("collector") == "good"]
+    assert all(fields["success"] and fields["supported"] for fields in good)
+    assert 0.0 <= float(good[0]["staleness_s"]) < 0.5
