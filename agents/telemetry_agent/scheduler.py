@@ -153,7 +153,9 @@ class Runner:
         with tally.lock:
             supported = tally.status != UNSUPPORTED
             expected = self._expected(now_s) if supported else 0
-            gap_s = max(tally.longest_gap_s, now_s - tally.last_success_s) if supported else 0.0
+            # Silence ends with sampling: the delivery that follows may wait long for InfluxDB.
+            until_s = now_s if self._stop_s is None else self._stop_s
+            gap_s = max(tally.longest_gap_s, until_s - tally.last_success_s) if supported else 0.0
             return {
                 "name": self.collector.name,
                 "period_s": self.collector.period_s,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PLATEAU_SHARE = 0.95
+LARGE_BLOCK_BYTES = 8 * 2**20  # from here on the DUNE paper's drive is level (section 4, figure 1)
 RULE = (
     "The plateau starts at the smallest block size from which on every larger admissible block size reaches at least "
     f"{PLATEAU_SHARE:.0%} of the scan's maximum; its throughput is the median of these points"
@@ -19,6 +20,13 @@ class Plateau:
 
     throughput_bytes_per_s: float
     from_block_bytes: int
+
+
+def lowest_of_large_blocks(points: Sequence[tuple[int, float]]) -> float | None:
+    """Least throughput in B/s of the points of at least 8 MiB: what a writer with large blocks can rely on.
+
+    Unlike the plateau it exists for a drive whose throughput wavers, and it errs on the careful side."""
+    return min((rate for size, rate in points if size >= LARGE_BLOCK_BYTES), default=None)
 
 
 def find_plateau(points: Sequence[tuple[int, float]]) -> Plateau | None:

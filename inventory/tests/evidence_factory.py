@@ -42,7 +42,7 @@ def evidence(repetitions: int = 1) -> Evidence:
         telemetry={"collectors": [{"name": "cpu", "status": "ok", "period_s": 1.0, "longest_gap_s": 1.1}]},
         results={
             "results/block_scan.json": {
-                "plateau": {"throughput_bytes_per_s": 9.9e9, "from_block_bytes": 2**20},
+                "large_blocks": {"throughput_bytes_per_s": 9.9e9},
                 "reason": None,
             },
             "results/snb_record.json": {"repetitions": [deepcopy(repetition) for _ in range(repetitions)]},

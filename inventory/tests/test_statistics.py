@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bench_model.plateau import find_plateau
+from bench_model.plateau import find_plateau, lowest_of_large_blocks
 from bench_model.statistics import judged_value, median_interval
 
 
@@ -44,6 +44,12 @@ def test_the_plateau_starts_where_everything_larger_stays_within_5_percent() -> 
 def test_a_scan_that_still_rises_has_no_plateau() -> None:
     assert find_plateau([(4, 10.0), (8, 20.0), (16, 40.0)]) is None
     assert find_plateau([]) is None
+
+
+def test_large_blocks_are_judged_by_their_lowest_point() -> None:
+    points = [(2**20, 1.0), (2**23, 9.0), (2**24, 7.0), (2**25, 8.0)]
+    assert lowest_of_large_blocks(points) == 7.0
+    assert lowest_of_large_blocks(points[:1]) is None
 
 
 def test_a_dip_after_the_peak_moves_the_plateau_behind_it() -> None:

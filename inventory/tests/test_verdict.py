@@ -85,7 +85,7 @@ def test_what_fails_at_a_tenth_of_the_load_fails() -> None:
 def test_a_bound_that_scales_with_the_load_is_scaled_and_shown() -> None:
     run = evidence()
     run.run["scenario"]["scale"] = 0.1
-    run.results["results/block_scan.json"]["plateau"]["throughput_bytes_per_s"] = 1.0e9
+    run.results["results/block_scan.json"]["large_blocks"]["throughput_bytes_per_s"] = 1.0e9
     found = row(verdict(run), "SNB-07")
     assert found["bound"] == pytest.approx(9.24288)
     assert found["scaled_bound"] == pytest.approx(0.924288)

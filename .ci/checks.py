@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Runs every check of the project, one after the other, and counts: the last line reads `N passed, N failed`.
+
+A failing check does not keep the later ones from running. A linter counts as one test; pytest and ctest count their own,
+from the JUnit files that they write. A step that breaks before it could write one counts as a failure of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build" / "test-results"
+BIN = ROOT / ".venv" / "bin"
+PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One check: its command, and the JUnit file that it writes, if it counts tests itself."""
+
+    name: str
+    argv: list[str]
+    junit: Path | None = None
+
+
+@dataclass(frozen=True)
+class Count:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+
+def steps() -> list[Step]:
+    """Cheap checks first, the whole bench last."""
+    native, build = RESULTS / "native.xml", str(ROOT / "build" / "native-writer")
+    ctest = ["ctest", "--test-dir", build, "--output-on-failure", "--output-junit", str(native)]
+    made: list[Step] = [
+        Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"])
+        for target in ("python", "types", "imports", "robot", "ansible", "shell", "native")
+    ]
+    made.append(Step("native-writer: build", ["cmake", "--build", build]))
+    made.append(Step("native-writer: ctest", ctest, native))
+    for part in PYTHON_PARTS:
+        if part != "robot-suites":
+            made.append(pytest(part, [part]))
+    unit, job = "robot-suites", "main job, end to end"
+    made.append(pytest(unit, [unit, "-m", "not integration"]))
+    made.append(pytest(job, [unit, "-m", "integration"]))
+    return made
+
+
+def pytest(name: str, arguments: list[str]) -> Step:
+    junit = RESULTS / f"{name.replace(' ', '-').replace(',', '')}.xml"
+    return Step(
+        f"pytest: {name}", [str(BIN / "pytest"), "-q", "--durations=5", f"--junitxml={junit}", *arguments], junit
+    )
+
+
+def count(junit: Path | None, returncode: int) -> Count:
+    """What a step adds to the sum."""
+    if junit is None or not junit.exists():
+        return Count(passed=1) if returncode == 0 and junit is None else Count(failed=1)
+    found = Count()
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        outcomes = {child.tag for child in case}
+        if outcomes & {"failure", "error"}:
+            found += Count(failed=1)
+        elif "skipped" in outcomes or case.get("status") == "notrun":
+            found += Count(skipped=1)
+        else:
+            found += Count(passed=1)
+    # A non-zero exit without a failed test (nothing collected, a crash at the end) is a failure too.
+    return found + Count(failed=1) if returncode != 0 and not found.failed else found
+
+
+def main() -> int:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "INFLUXD_BIN": str(ROOT / "build" / "tools" / "influxd"), "LC_ALL": "C.UTF-8"}
+    total, failures = Count(), []
+    for step in steps():
+        print(f"\n== {step.name}", flush=True)
+        if step.junit:
+            step.junit.unlink(missing_ok=True)
+        started = time.monotonic()
+        done = subprocess.run(step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
+        this = count(step.junit, done.returncode)
+        print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {time.monotonic() - started:.0f} s", flush=True)
+        if this.failed:
+            failures.append(step.name)
+        total += this
+    if failures:
+        print(f"\nFailed: {'; '.join(failures)}")
+    skipped = f", {total.skipped} skipped" if total.skipped else ""
+    print(f"\n{total.passed} passed, {total.failed} failed{skipped}")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+# The bench's commands; `make help` lists them. Every step of the set-up is skipped when it is already done.
+# What a command needs is built first, so that `make qualify` and `make test` work on a fresh Debian or Ubuntu machine.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CANDIDATE ?= this-machine
+SCENARIO ?= dune-snb
+REQUIREMENT ?= dune-snb
+RUN ?= runs/latest
+
+BOOTSTRAP := ansible/bootstrap
+PYTHON := .venv/bin/python
+BIN := .venv/bin
+RIG := $(PYTHON) -m rig
+DAQWRITER := build/native-writer/daqwriter
+AGENT := build/telemetry_agent.pyz
+AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
+PROFILES := --candidate '$(CANDIDATE)' --scenario '$(SCENARIO)' --requirement '$(REQUIREMENT)' $(if $(INVENTORY),--inventory '$(INVENTORY)')
+PYTHON_PARTS := inventory robot-suites reports agents ansible
+
+export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
+
+.PHONY: help setup apt apt-test python influxd build native agent qualify test lint lint-python lint-types lint-imports \
+        lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
+        report judge check-bundle replay influx-start influx-stop lock clean
+
+help: ## list the commands
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "  CANDIDATE=$(CANDIDATE) SCENARIO=$(SCENARIO) REQUIREMENT=$(REQUIREMENT) SCALE= DURATION= TARGET= choose what qualify does;"
+	@echo "  RUN=runs/<run-id> names a run (default: the latest)"
+
+setup: apt ## install packages, Python environment and InfluxDB, build the native writer and the agent
+	@# The three have nothing in common but the machine, so that they run at the same time.
+	@$(MAKE) --no-print-directory --jobs=3 python influxd native
+	@$(MAKE) --no-print-directory agent
+
+apt:
+	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt
+
+apt-test:
+	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-test.txt
+
+python:
+	@$(BOOTSTRAP)/python.sh
+
+influxd:
+	@$(BOOTSTRAP)/influxd.sh
+
+build: native agent ## build daqwriter and the telemetry agent
+
+native: build/native-writer/build.ninja
+	@cmake --build build/native-writer --target daqwriter | tail -n 1
+
+build/native-writer/build.ninja: native-writer/CMakeLists.txt
+	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null
+
+agent: $(AGENT)
+
+$(AGENT): $(AGENT_SOURCES)
+	@mkdir -p build
+	@$(PYTHON) agents/build_pyz.py --output $(AGENT)
+
+qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes
+	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
+	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning)
+
+validate: python ## check the inventory, scenarios, requirements and metrics
+	@$(RIG) validate $(PROFILES)
+
+report: python ## render report.html and report.pdf of RUN again
+	@$(PYTHON) -m bench_report render $(RUN)
+
+judge: python ## recompute the verdict of RUN from its bundle and print it
+	@$(RIG) judge $(RUN)
+
+check-bundle: python ## check RUN's manifest and recompute its verdict
+	@$(RIG) check-bundle $(RUN)
+
+replay: setup ## deliver the telemetry of RUN that InfluxDB has not got
+	@$(RIG) influx start
+	@$(RIG) replay $(RUN)
+
+provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to build/facts)
+	@$(RIG) provision $(PROFILES)
+
+verify: setup ## read CANDIDATE's tuning back
+	@$(RIG) verify $(PROFILES)
+
+restore: setup ## put CANDIDATE back to how it was before provisioning
+	@$(RIG) restore $(PROFILES)
+
+influx-start: influxd python ## start the bench's own InfluxDB on 127.0.0.1
+	@$(RIG) influx start
+
+influx-stop: python ## stop it
+	@$(RIG) influx stop
+
+test: setup apt-test ## install what is needed; lint, type checks, unit tests of every part, integration test
+	@$(PYTHON) .ci/checks.py
+
+lint: lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
+
+lint-python:
+	@$(BIN)/ruff check $(PYTHON_PARTS) .ci
+	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
+
+lint-types:
+	@$(BIN)/mypy inventory/bench_model robot-suites/rig robot-suites/libraries reports/bench_report agents/telemetry_agent .ci/checks.py
+
+lint-imports:
+	@$(BIN)/lint-imports --no-cache
+
+lint-robot:
+	@$(BIN)/robocop check robot-suites
+	@$(BIN)/robocop format --check --no-overwrite robot-suites
+
+# ansible-lint looks for ansible-playbook on PATH.
+lint-ansible:
+	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --strict --quiet
+
+lint-shell:
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh .ci/run
+
+lint-native:
+	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp
+
+lock: ## renew requirements.txt from pyproject.toml
+	@rm -rf build/lock && python3 -m venv build/lock
+	@build/lock/bin/pip install --quiet --editable '.[test]' setuptools
+	@{ echo "# Exact versions for .venv: what pyproject.toml asks for, resolved. Renewed by 'make lock'."; \
+	   build/lock/bin/pip freeze --all --exclude-editable | grep -vE '^(pip|wheel)=='; } > requirements.txt
+	@rm -rf build/lock
+
+clean: influx-stop ## remove build results (run bundles stay)
+	rm -rf build .venv

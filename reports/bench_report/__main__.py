@@ -1,0 +1,34 @@
+"""`python -m bench_report render runs/<id>`: writes report.html and report.pdf into the bundle.
+
+Exit status 0 when both are written, 2 when the bundle cannot be reported on; then stderr has one line that says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import BundleError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bench_report", description="Reports on run bundles.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    render_parser = commands.add_parser("render", help="write report.html and report.pdf into a run bundle")
+    render_parser.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
+    chosen = parser.parse_args(arguments)
+    try:
+        from .render import render  # late: a mistyped argument need not wait for matplotlib and WeasyPrint
+
+        for path in render(chosen.bundle):
+            print(path)
+    except BundleError as error:
+        print(f"bench_report: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""Thins a long series for drawing without hiding its extremes.
+
+Promise: every interval of the drawn axis keeps its lowest and its highest sample, in their true order and at
+their true times; nothing is averaged, so a spike that was measured is a spike that is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_DRAWN_POINTS = 1600
+
+Series = NDArray[np.float64]
+
+
+def thinned(
+    times: Sequence[float] | Series, values: Sequence[float] | Series, limit: int = MAX_DRAWN_POINTS
+) -> tuple[Series, Series]:
+    """At most `limit` of the samples: the minimum and the maximum of each of limit/2 equal parts."""
+    x = np.asarray(times, dtype=np.float64)
+    y = np.asarray(values, dtype=np.float64)
+    if x.size <= limit:
+        return x, y
+    kept: list[int] = [0]
+    for part in np.array_split(np.arange(x.size), limit // 2 - 1):
+        kept.extend(sorted({int(part[np.argmin(y[part])]), int(part[np.argmax(y[part])])}))
+    kept.append(x.size - 1)
+    order = np.unique(kept)
+    return x[order], y[order]

@@ -1,0 +1,155 @@
+"""Throughput against block size. One axis, one unit: GiB/s of 2**30 bytes, on sizes in powers of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from ..dataset import BlockPoint, BlockScan, Bundle
+from ..units import GIB, binary_size, duration, factor_text, in_gib_per_s
+from .canvas import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, Figure, legend_above, sheet, to_svg
+
+HEIGHT_MM = 78.0
+PAPER_BYTES_PER_S = 8.5 * GIB  # what the paper states for the Micron X100
+FARTHEST = 4.0  # a reference line more than so many times above the data would squash them
+MOST_LABELS = 16
+
+
+def block_figure(bundle: Bundle) -> Figure | None:
+    scan = bundle.block_scan
+    drawn = [point for point in scan.points if point.admissible] if scan else []
+    if scan is None or not drawn:
+        return None
+    name, title = "blocks", "Sequential write throughput against block size"
+    references = _references(bundle)
+    with sheet(HEIGHT_MM) as (figure, (axes,)):
+        _draw_points(axes, scan.points)
+        _draw_plateau(axes, scan, drawn)
+        top = max(max(_spread(point)[1] for point in drawn), *(point.throughput_bytes_per_s for point in drawn), 0.0)
+        shown = [reference for reference in references if reference[1] <= FARTHEST * top]
+        _draw_references(axes, shown)
+        highest = max([top, *(value for _, value, _, _ in shown)])
+        _set_axes(axes, scan.points, highest)
+        legend_above(axes, columns=3)
+        alt = (
+            f"{title}: {len(drawn)} block sizes from {binary_size(drawn[0].block_bytes)} to "
+            f"{binary_size(drawn[-1].block_bytes)}, highest {in_gib_per_s(top)}."
+        )
+        svg = to_svg(figure, name, alt)
+    hidden = [reference for reference in references if reference not in shown]
+    return Figure(name, title, _caption(bundle, scan, drawn, hidden), alt, svg)
+
+
+def _spread(point: BlockPoint) -> tuple[float, float]:
+    samples = point.samples_bytes_per_s or (point.throughput_bytes_per_s,)
+    return min(samples), max(samples)
+
+
+def _draw_points(axes: Axes, points: Sequence[BlockPoint]) -> None:
+    line = [point.throughput_bytes_per_s / GIB if point.admissible else math.nan for point in points]
+    # not a number breaks the line: no stroke may suggest what a masked point would have been
+    axes.plot([point.block_bytes for point in points], line, color=BLUE, marker="o", label="mean", zorder=3)
+    drawn = [point for point in points if point.admissible]
+    x = [point.block_bytes for point in drawn]
+    y = [point.throughput_bytes_per_s / GIB for point in drawn]
+    spread = [_spread(point) for point in drawn]
+    below = [max(0.0, value - low / GIB) for value, (low, _) in zip(y, spread, strict=True)]
+    above = [max(0.0, high / GIB - value) for value, (_, high) in zip(y, spread, strict=True)]
+    axes.errorbar(
+        x, y, yerr=(below, above), fmt="none", ecolor=INK, elinewidth=0.8, capsize=2.5, capthick=0.8,
+        label="lowest to highest sample", zorder=5,
+    )  # fmt: skip
+
+
+def _draw_plateau(axes: Axes, scan: BlockScan, points: Sequence[BlockPoint]) -> None:
+    if scan.plateau_bytes_per_s is None or scan.plateau_from_bytes is None:
+        return
+    level, start = scan.plateau_bytes_per_s / GIB, scan.plateau_from_bytes
+    end = max(point.block_bytes for point in points)
+    axes.hlines(
+        level, start, end * 1.25, color=GREEN, linewidth=1.1, linestyle="--",
+        label=f"plateau {in_gib_per_s(scan.plateau_bytes_per_s)} from {binary_size(start)}", zorder=4,
+    )  # fmt: skip
+
+
+Reference = tuple[str, float, str, object]
+
+
+def _references(bundle: Bundle) -> list[Reference]:
+    demand, scale = bundle.run.demand, bundle.run.scale
+    found: list[Reference] = []
+    if demand:
+        if scale is not None and scale < 1:
+            found.append(
+                (
+                    f"demand x {factor_text(scale)}".replace(" x ", " \u00d7 "),
+                    demand.real_bytes_per_s * scale,
+                    GREY,
+                    (0, (1, 1.5)),
+                )
+            )
+        found.append(("real demand", demand.real_bytes_per_s, VERMILLION, (0, (6, 2))))
+    found.append(("paper's Micron X100", PAPER_BYTES_PER_S, PURPLE, (0, (6, 2, 1, 2))))
+    return found
+
+
+def _draw_references(axes: Axes, references: Sequence[Reference]) -> None:
+    for label, value, colour, dashes in references:
+        text = f"{label} {in_gib_per_s(value)}"
+        axes.axhline(value / GIB, color=colour, linewidth=0.9, linestyle=dashes, label=text, zorder=1)
+
+
+def _set_axes(axes: Axes, points: Sequence[BlockPoint], highest: float) -> None:
+    """Every measured size has its place on the axis, the masked ones too: a gap is then seen as a gap."""
+    sizes = [point.block_bytes for point in points]
+    labelled = sizes[:: max(1, -(-len(sizes) // MOST_LABELS))]
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(min(sizes) / 1.35, max(sizes) * 1.35)
+    axes.xaxis.set_major_locator(FixedLocator(labelled))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(labelled, [binary_size(size).replace("\u202f", "\n") for size in labelled])
+    axes.set_ylim(0, highest / GIB * 1.1 or 1.0)
+    axes.set_xlabel("block size (bytes, powers of two)", color=INK)
+    axes.set_ylabel("throughput (GiB/s)")
+
+
+def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidden: Sequence[Reference]) -> str:
+    parts = [_how_measured(scan, drawn), _plateau_text(scan)]
+    masked = [binary_size(point.block_bytes) for point in scan.points if not point.admissible]
+    if masked:
+        parts.append(
+            f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in the table)."
+        )
+    if hidden:
+        lines = " and ".join(f"{label} ({in_gib_per_s(value)})" for label, value, _, _ in hidden)
+        parts.append(f"Beyond the axis: {lines}.")
+    if bundle.run.scaled_down:
+        kind = bundle.run.target.kind.replace("-", " ") if bundle.run.target else "target"
+        parts.append(f"The scan is not paced, so no scale applies to it: it shows this {kind}'s own speed.")
+    return " ".join(part for part in parts if part)
+
+
+def _plateau_text(scan: BlockScan) -> str:
+    rule = f"{scan.plateau_rule.rstrip('.')}." if scan.plateau_rule else ""
+    if scan.plateau_bytes_per_s is not None:
+        return rule
+    why = f": {scan.reason.rstrip('.')}" if scan.reason else ""
+    return f"The scan has no plateau{why}. {rule}".rstrip()
+
+
+def _how_measured(scan: BlockScan, drawn: Sequence[BlockPoint]) -> str:
+    shape = [
+        f"{scan.threads} thread{'s' if scan.threads != 1 else ''}" if scan.threads else "",
+        f"queue depth {scan.io_depth}" if scan.io_depth else "",
+        scan.condition or "",
+    ]
+    how = ", ".join(part for part in shape if part)
+    numbers = sorted({len(point.samples_bytes_per_s) for point in drawn if point.samples_bytes_per_s})
+    n = f"n = {len(drawn)} block sizes"
+    if numbers:
+        each = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+        n += f", each with {each} samples" + (f" of {duration(scan.sample_s)}" if scan.sample_s else "")
+    return f"Sequential writing with {scan.tool or 'the load generator'}{f' ({how})' if how else ''}; {n}."

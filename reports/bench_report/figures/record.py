@@ -1,0 +1,199 @@
+"""The record against time: what was offered, what was stored, and what had to wait in memory in between."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+from ..dataset import Bundle, Demand, Minidaq, Series
+from ..envelope import thinned
+from ..units import GB, count, decimal_rate, decimal_size, duration, factor_text, in_gb_per_s
+from .canvas import (
+    BLUE,
+    GREY,
+    INK,
+    VERMILLION,
+    Figure,
+    label_panel,
+    legend_above,
+    shade,
+    sheet,
+    to_svg,
+)
+
+HEIGHT_MM = 92.0
+MOST_FIGURES = 3
+ROOM = 1.12  # above the highest value, so that a line never touches the frame
+
+
+def record_figures(bundle: Bundle) -> list[Figure]:
+    """One figure for each repetition; of many, those with the largest backlog, since these decide the buffer."""
+    drawn = [
+        (number, repetition.minidaq, repetition.minidaq.series)
+        for number, repetition in enumerate(bundle.repetitions, 1)
+        if repetition.minidaq and repetition.minidaq.series and repetition.minidaq.series.t_s
+    ]
+    if not drawn:
+        live = bundle.live_series
+        return [_figure(bundle, "record-live", live, None, _live_title())] if live and live.t_s else []
+    chosen = sorted(drawn, key=lambda item: item[1].backlog_high_bytes or 0.0, reverse=True)[:MOST_FIGURES]
+    total = len(bundle.repetitions)
+    return [
+        _figure(bundle, f"record-{number}", series, minidaq, _title(number, total, len(drawn) > len(chosen)))
+        for number, minidaq, series in sorted(chosen, key=lambda item: item[0])
+    ]
+
+
+def _title(number: int, total: int, selected: bool) -> str:
+    if total == 1:
+        return "Record: offered and stored rate, and backlog"
+    note = f", one of the {MOST_FIGURES} with the largest backlog" if selected else ""
+    return f"Record, repetition {number} of {total}{note}: offered and stored rate, and backlog"
+
+
+def _live_title() -> str:
+    return "Record as far as it came, from the writer's live records"
+
+
+def _figure(bundle: Bundle, name: str, series: Series, minidaq: Minidaq | None, title: str) -> Figure:
+    with sheet(HEIGHT_MM, rows=2, ratios=(1.35, 1.0)) as (figure, (rate, backlog)):
+        _draw_rates(rate, series, bundle.run.demand)
+        divisor, unit = _backlog_unit(series, minidaq)
+        _draw_backlog(backlog, series, minidaq, divisor, unit)
+        end = series.t_s[-1]
+        if minidaq:
+            _draw_spans((rate, backlog), minidaq, series)
+        backlog.set_xlim(0, end)
+        backlog.set_xlabel("time since the start of the record (s)")
+        legend_above(rate)
+        legend_above(backlog, columns=4)
+        alt = f"{title}. Two panels on one time axis from 0 to {duration(end)}: rate in GB/s, backlog in {unit}."
+        svg = to_svg(figure, name, alt)
+    return Figure(name, title, _caption(bundle, series, minidaq), alt, svg)
+
+
+def _draw_rates(axes: Axes, series: Series, demand: Demand | None) -> None:
+    columns = (
+        ("offered", series.offered_bytes_per_s, VERMILLION, (0, (4, 1.5)), 1.1, 4),
+        ("stored", series.stored_bytes_per_s, BLUE, "-", 1.0, 3),
+    )
+    for label, values, colour, dashes, width, order in columns:
+        x, y = thinned(series.t_s, [value / GB for value in values])
+        axes.plot(x, y, color=colour, linestyle=dashes, linewidth=width, label=label, zorder=order)
+    top = max(max(series.offered_bytes_per_s), max(series.stored_bytes_per_s)) / GB
+    if demand and demand.offered_bytes_per_s:
+        asked = demand.offered_bytes_per_s / GB
+        axes.axhline(
+            asked,
+            color=INK,
+            linewidth=0.7,
+            linestyle=(0, (1, 1.5)),
+            label=f"demanded {in_gb_per_s(asked * GB)}",
+        )
+        top = max(top, asked)
+    axes.set_ylim(0, top * ROOM or 1.0)
+    axes.set_ylabel("GB/s")
+    label_panel(axes, "Rate")
+
+
+def _backlog_unit(series: Series, minidaq: Minidaq | None) -> tuple[float, str]:
+    top = max([*series.backlog_bytes, (minidaq.backlog_high_bytes if minidaq else None) or 0.0])
+    return (1e9, "GB") if top >= 1e9 else (1e6, "MB") if top >= 1e6 else (1e3, "kB")
+
+
+def _draw_backlog(axes: Axes, series: Series, minidaq: Minidaq | None, divisor: float, unit: str) -> None:
+    x, y = thinned(series.t_s, [value / divisor for value in series.backlog_bytes])
+    axes.plot(x, y, color=BLUE, label="backlog")
+    axes.fill_between(x, y, color=BLUE, alpha=0.15, linewidth=0)
+    top = max([*series.backlog_bytes, (minidaq.backlog_high_bytes if minidaq else None) or 0.0]) / divisor
+    capacity = (minidaq.backlog_capacity_bytes if minidaq else None) or 0.0
+    if minidaq and minidaq.backlog_high_bytes:
+        high = minidaq.backlog_high_bytes / divisor
+        axes.axhline(
+            high,
+            color=BLUE,
+            linewidth=0.7,
+            linestyle=(0, (1, 1.5)),
+            label=f"highest {decimal_size(high * divisor)}",
+        )
+    # A capacity far above the data would flatten them; the caption then gives it in words.
+    if capacity and capacity / divisor <= 5 * top:
+        axes.axhline(capacity / divisor, color=VERMILLION, linewidth=0.9, linestyle="--", label="capacity")
+        top = max(top, capacity / divisor)
+    axes.set_ylim(0, top * ROOM or 1.0)
+    axes.set_ylabel(unit)
+    label_panel(axes, "Backlog (arrived, not yet stored)")
+
+
+def _draw_spans(panels: tuple[Axes, ...], minidaq: Minidaq, series: Series) -> None:
+    end = series.t_s[-1]
+    # An episode shorter than a hair on paper is drawn as one: BUSY must not be invisible.
+    least = end / 600
+    for axes in panels:
+        if _visible_drain(minidaq, series) and minidaq.record_s is not None:
+            shade(axes, [(minidaq.record_s, end)], GREY, "", "drain")
+            axes.axvline(minidaq.record_s, color=GREY, linewidth=0.7)
+        shade(axes, _bands(minidaq.busy_episodes, least), VERMILLION, "////", "BUSY")
+
+
+def _bands(episodes: tuple[tuple[float, float], ...], least: float) -> list[tuple[float, float]]:
+    """Episodes that would touch on paper become one band: thousands of them are still a few bands."""
+    bands: list[tuple[float, float]] = []
+    for start, length in sorted(episodes):
+        end = start + max(length, least)
+        if bands and start - bands[-1][1] < least:
+            bands[-1] = (bands[-1][0], max(end, bands[-1][1]))
+        else:
+            bands.append((start, end))
+    return bands
+
+
+def _caption(bundle: Bundle, series: Series, minidaq: Minidaq | None) -> str:
+    parts = [
+        "The source keeps its pace whatever the drive does; what the drive has not taken yet waits in memory as backlog."
+    ]
+    if minidaq is None:
+        parts.append(
+            "No result was written for this record: the lines are the writer's live records, up to the last one."
+        )
+    else:
+        parts.extend(_busy_and_backlog(minidaq, series))
+    parts.append(f"n = {count(len(series.t_s))} intervals of about {duration(_interval(series))}.")
+    demand, scale = bundle.run.demand, bundle.run.scale
+    if demand and demand.offered_bytes_per_s and scale is not None and scale < 1:
+        parts.append(
+            f"Scaled down: the demanded line is {factor_text(scale)} of one readout unit's "
+            f"{decimal_rate(demand.real_bytes_per_s)}."
+        )
+    return " ".join(parts)
+
+
+def _busy_and_backlog(minidaq: Minidaq, series: Series) -> list[str]:
+    parts = []
+    if minidaq.busy_count == 0:
+        parts.append("The dataflow was never BUSY.")
+    elif minidaq.busy_count:
+        spent = f", {duration(minidaq.busy_total_s)} in total" if minidaq.busy_total_s is not None else ""
+        shown = "hatched" if minidaq.busy_episodes else "not located in time by the writer"
+        parts.append(
+            f"The dataflow was BUSY {minidaq.busy_count} time{'s' if minidaq.busy_count > 1 else ''}{spent} ({shown})."
+        )
+    if minidaq.backlog_high_bytes is not None:
+        of = (
+            f" of {decimal_size(minidaq.backlog_capacity_bytes)} in the rings" if minidaq.backlog_capacity_bytes else ""
+        )
+        parts.append(f"The backlog rose to {decimal_size(minidaq.backlog_high_bytes)}{of}.")
+    if minidaq.drain_s is not None:
+        band = ", grey" if _visible_drain(minidaq, series) else ""
+        parts.append(
+            f"After the last superchunk had arrived, the rest was on the drive within {duration(minidaq.drain_s)} (drain{band})."
+        )
+    return parts
+
+
+def _visible_drain(minidaq: Minidaq, series: Series) -> bool:
+    return minidaq.record_s is not None and series.t_s[-1] - minidaq.record_s > series.t_s[-1] / 600
+
+
+def _interval(series: Series) -> float:
+    steps = sorted(after - before for before, after in zip((0.0, *series.t_s), series.t_s, strict=False))
+    return round(steps[len(steps) // 2], 4)

@@ -1,0 +1,28 @@
+"""The words of the report, defined once. Prose only; no number of a run stands here."""
+
+from __future__ import annotations
+
+TERMS: tuple[tuple[str, str], ...] = (
+    ("GB, GiB", "1 GB = 10\u2079 bytes; 1 GiB = 2\u00b3\u2070 bytes = 1.074 GB. Network and record rates are given in GB/s, the block-size "
+     "scan in GiB/s as in the paper it is compared with. No figure mixes the two."),
+    ("Nominal, real demand", "10 GB/s is the name of one readout unit's load. What its links really deliver is links \u00d7 rate "
+     "\u00d7 size of a superchunk; requirements refer to that."),
+    ("Scale", "The share of one readout unit's real demand that the run offered. Bounds on rates are multiplied by it; all others stand."),
+    ("Superchunk", "The unit of data of a link: twelve detector frames in one piece. It is offered at a fixed pace, "
+     "lost or stored as a whole."),
+    ("Offered, stored", "Offered: handed over by the paced source. Stored: its write was completed by the kernel with O_DIRECT."),
+    ("Backlog", "What has arrived and is not yet stored at a moment. It lives in the links' ring buffers, whose size is the capacity."),
+    ("Transient buffer needed", "The most that arrivals ran ahead of durable data at any time in the record: the memory that a server must "
+     "set aside to survive this record without loss."),
+    ("BUSY", "The rings are full and the dataflow holds the source back. In a detector the trigger would be inhibited."),
+    ("Drain", "The time from the last arrival until everything is stored."),
+    ("Read-back", "The whole record is read from the target after the run and every superchunk's identity and checksum is tested."),
+    ("Plateau", "The block sizes from which on a larger block brings no more throughput; the exact rule stands under the figure."),
+    ("[P]", "Beside a requirement: a threshold that this project chose; all others stand in the source named."),
+    ("Margin", "How far inside its bound a value lies, in the bound's unit; negative: outside."),
+    ("PASS", "Every mandatory requirement is met, and the evidence counts."),
+    ("FAIL", "The candidate misses a mandatory requirement."),
+    ("ERROR", "The bench broke. Nothing is said about the candidate."),
+    ("INADMISSIBLE", "The evidence does not count: scaled down, source too slow, telemetry gap, tuning or machine not as declared."),
+    ("Advisory", "A requirement that is measured and shown but does not decide the outcome."),
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""Reads one run bundle.
+
+Promise: run.json must be there and sound; any other file may be missing, and then the bundle says in plain words
+what the report lacks for it. A file that is there but broken is an error that names it: a report never papers
+over damaged evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from . import telemetry
+from .dataset import Bundle
+from .errors import BundleError
+from .fields import Node, read_document
+from .load_results import block_scan_of, repetitions_of
+from .load_run import read_events, run_of, settings_of, smart_of, verdict_of
+
+SCHEMA_VERSION = 1
+EVENTS_FILE = "events.jsonl"
+LACKING = {
+    "verdict.json": "the outcome and the requirement table",
+    "results/block_scan.json": "throughput against block size",
+    "results/snb_record.json": "the record: rates, backlog, latency, read-back",
+    "facts/tuning.json": "the tuning table",
+    "facts/tuning-after.json": "whether the tuning still held after the run",
+    "facts/smart-before.json": "the drives' health before the run",
+    "facts/smart-after.json": "the drives' health after the run",
+    "telemetry/points.lp": "drive, CPU and temperature during the run",
+    "telemetry/summary.json": "the telemetry accounting",
+    EVENTS_FILE: "events and phases",
+}
+Made = TypeVar("Made")
+
+
+def load(root: Path) -> Bundle:
+    if not root.is_dir():
+        raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
+    document = _document(root, "run.json")
+    if document is None:
+        raise BundleError(
+            f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
+        )
+    run = run_of(document)
+    workload = telemetry.workload_points(root)
+    events = read_events(root, EVENTS_FILE)
+    return Bundle(
+        run=run,
+        verdict=_made(root, "verdict.json", verdict_of),
+        block_scan=_made(root, "results/block_scan.json", block_scan_of),
+        repetitions=_made(root, "results/snb_record.json", repetitions_of) or (),
+        live_series=telemetry.live_series(workload),
+        tuning=_made(root, "facts/tuning.json", settings_of),
+        tuning_after=_made(root, "facts/tuning-after.json", settings_of),
+        smart_before=_made(root, "facts/smart-before.json", smart_of),
+        smart_after=_made(root, "facts/smart-after.json", smart_of),
+        events=events,
+        phases=telemetry.phases(events, workload, run.started, run.finished),
+        host=telemetry.host_series(root, run.started),
+        accounting=_made(root, "telemetry/summary.json", telemetry.accounting_of),
+        missing=tuple((name, lack) for name, lack in LACKING.items() if not (root / name).is_file()),
+        files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
+    )
+
+
+def _document(root: Path, name: str) -> Node | None:
+    """The document, its schema version checked where it states one."""
+    node = read_document(root, name)
+    if node is not None:
+        version = node.integer("schema_version")
+        if version not in (None, SCHEMA_VERSION):
+            raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
+    return node
+
+
+def _made(root: Path, name: str, make: Callable[[Node], Made]) -> Made | None:
+    node = _document(root, name)
+    return None if node is None else make(node)

@@ -1,0 +1,188 @@
+"""Bundle -> report.html and report.pdf, from one HTML source.
+
+Promise: both files are complete or neither is touched; the HTML stands alone (no script, no file beside it, no
+network), and the same bundle gives the same HTML, byte for byte.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import weasyprint
+from markupsafe import Markup, escape
+from weasyprint.urls import URLFetcher
+
+from . import tables, tables_measured, view
+from .dataset import Bundle
+from .errors import BundleError
+from .figures.blocks import block_figure
+from .figures.host import host_figure
+from .figures.latency import latency_figure
+from .figures.record import record_figures
+from .glossary import TERMS
+from .load import load
+
+TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
+HTML_NAME, PDF_NAME = "report.html", "report.pdf"
+QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
+SECTIONS = (
+    ("requirements", "Requirements"),
+    ("record", "The record"),
+    ("scan", "Block-size scan"),
+    ("host", "The candidate during the run"),
+    ("tuning", "Tuning"),
+    ("integrity", "Record integrity"),
+    ("events", "Events and deviations"),
+    ("environment", "Environment and versions"),
+    ("reproduce", "How to reproduce this run"),
+    ("terms", "Definitions"),
+)
+
+
+def render(bundle_path: Path) -> tuple[Path, Path]:
+    """Writes the two reports into the bundle and returns their paths."""
+    bundle = load(bundle_path)
+    html = to_html(bundle)
+    pdf = to_pdf(html, bundle)
+    targets = (bundle_path / HTML_NAME, bundle_path / PDF_NAME)
+    _replace_all(dict(zip(targets, (html.encode("utf-8"), pdf), strict=True)))
+    return targets
+
+
+def to_html(bundle: Bundle) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["unbroken"] = unbroken
+    return environment.get_template("report.html.j2").render(**_content(bundle))
+
+
+def unbroken(text: str) -> Markup:
+    """The text with every number and its unit kept on one line; "GB/s" would else break behind its stroke."""
+    parts: list[str] = []
+    at = 0
+    for match in QUANTITY.finditer(text):
+        parts += [escape(text[at : match.start()]), Markup('<span class="q">{}</span>').format(match.group())]
+        at = match.end()
+    return Markup("").join([*parts, escape(text[at:])])
+
+
+def _content(bundle: Bundle) -> dict[str, Any]:
+    record, scan, latency, host = (
+        record_figures(bundle),
+        block_figure(bundle),
+        latency_figure(bundle),
+        host_figure(bundle),
+    )
+    figures = [*record, *(figure for figure in (latency, scan, host) if figure)]
+    run = bundle.run
+    return {
+        "css": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "bundle": bundle, "run": run, "outcome": view.outcome_of(bundle),
+        "title": f"Qualification of {run.candidate.name}",
+        "keywords": ", ".join(["qualification", run.scenario_id, run.requirement_id, run.run_id]),
+        "started": view.utc(run.started), "finished": view.utc(run.finished) if run.finished else None,
+        "sections": [(number, name, title) for number, (name, title) in enumerate(SECTIONS, 1)],
+        "candidate": view.candidate_pairs(bundle),
+        "devices": [(device.name, view.device_pairs(device)) for device in run.target.devices] if run.target else [],
+        "demand": view.demand_cells(bundle), "requirements": view.requirement_rows(bundle),
+        "record_figures": record, "scan_figure": scan, "latency_figure": latency, "host_figure": host,
+        "number_of": {figure.name: number for number, figure in enumerate(figures, 1)},
+        "tables": _tables(bundle), "commands": view.commands(bundle), "terms": TERMS,
+    }  # fmt: skip
+
+
+def _tables(bundle: Bundle) -> Mapping[str, tables.Table | None]:
+    run = bundle.run
+    makers = (
+        tables_measured.block_table, tables_measured.latency_table, tables.tuning_table,
+        tables_measured.written_table, tables_measured.verified_table,
+        tables_measured.fault_table, tables.event_table, tables.accounting_table, tables.collector_table, tables.smart_table,
+        tables_measured.parameter_table,
+    )  # fmt: skip
+    made = {maker.__name__.removesuffix("_table"): maker(bundle) for maker in makers}
+    made["versions"] = tables.pairs_table(("Software", "Version"), run.versions, "Software that took part.", "versions")
+    made["environment"] = tables.pairs_table(
+        ("Environment", "Value"), run.environment, "The bench's surroundings.", "environment"
+    )
+    return made
+
+
+def to_pdf(html: str, bundle: Bundle) -> bytes:
+    """PDF/UA-1: tagged, with alternative texts. Its dates are the run's, so that it says when it was measured."""
+    fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)  # the report must stand alone
+    with _complaints() as complaints:
+        document = weasyprint.HTML(string=html, url_fetcher=fetcher).render()
+        _date(document, bundle)
+        pdf = bytes(document.write_pdf(pdf_variant="pdf/ua-1"))
+    if complaints:
+        raise BundleError(PDF_NAME, f"could not be set completely: {complaints[0]}")
+    return pdf
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """What WeasyPrint would only log as an error: a report with a hole in it is not a report."""
+    found: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, handler = logging.getLogger("weasyprint"), Collector(logging.ERROR)
+    before = logger.level, logger.propagate, list(logger.handlers)
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.ERROR)
+    try:
+        yield found
+    finally:
+        logger.level, logger.propagate, logger.handlers = before
+
+
+def _date(document: Any, bundle: Bundle) -> None:
+    moment = (bundle.run.finished or bundle.run.started).astimezone(UTC)
+    document.metadata.created = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    document.metadata.modified = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _replace_all(contents: Mapping[Path, bytes]) -> None:
+    """Writes every file beside its target first; only when all are on disk do they take their places."""
+    written: list[tuple[str, Path]] = []
+    try:
+        for target, content in contents.items():
+            written.append((_write_beside(target, content), target))
+        while written:
+            temporary, target = written[0]
+            Path(temporary).replace(target)
+            written.pop(0)
+    except OSError as error:
+        raise BundleError(
+            str(next(iter(contents)).parent), f"the report cannot be written: {error.strerror}"
+        ) from error
+    finally:
+        for temporary, _ in written:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _write_beside(target: Path, content: bytes) -> str:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fchmod(stream.fileno(), 0o644)
+            os.fsync(stream.fileno())
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return name

@@ -1,0 +1,186 @@
+"""The report's tables, cell by cell as finished text.
+
+Promise: a table is a heading and rows of equal length; a cell that has no value says so with a dash; what is cut
+for length says how much is left and where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .dataset import Bundle, Event, Setting, Smart
+from .units import (
+    NONE,
+    THIN,
+    count,
+    decimal_size,
+    duration,
+    percent,
+)  # fmt: skip
+from .view import utc
+
+MOST_EVENTS = 200
+MOST_PAIRS_IN_ONE_COLUMN = 4
+ORDINARY_EVENTS = frozenset({"phase", "test", "verdict"})
+WELL = frozenset({"applied", "unchanged", "read", "ok", "intact", "complete"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """`kinds` tells the template how to set each column: n for numbers, t for text, c for code, s for a status."""
+
+    heads: tuple[str, ...]
+    kinds: str
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+    name: str = ""
+    marked: frozenset[int] = field(default_factory=frozenset)  # rows to set apart
+
+
+def tuning_table(bundle: Bundle) -> Table | None:
+    if bundle.tuning is None:
+        return None
+    after = {(setting.id, setting.subject): setting for setting in bundle.tuning_after or ()}
+    rows = []
+    for setting in bundle.tuning:
+        later = after.get((setting.id, setting.subject))
+        changed = later is not None and later.read_back != setting.read_back
+        read_back = setting.read_back or NONE
+        if changed and later:
+            read_back += f"; after the run: {later.read_back or NONE}"
+        rows.append((
+            setting.id + (f" ({setting.subject})" if setting.subject else ""), setting.asked or NONE, setting.before or NONE,
+            setting.applied or NONE, read_back, _status_text(setting, changed),
+        ))  # fmt: skip
+    return Table(
+        heads=("Setting", "Asked", "Before", "Applied", "Read back", "Status"), kinds="tccccs", rows=tuple(rows), name="tuning",
+        caption=_tuning_note(bundle.tuning, bundle.tuning_after),
+        marked=frozenset(index for index, row in enumerate(rows) if row[-1].split(":")[0] not in WELL),
+    )  # fmt: skip
+
+
+def _status_text(setting: Setting, changed: bool) -> str:
+    status = "changed during the run" if changed and setting.status in WELL else setting.status
+    return status + (f": {setting.detail}" if setting.detail else "")
+
+
+def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> str:
+    odd = sum(setting.status not in WELL for setting in before)
+    text = (
+        f"{len(before)} settings, {odd} not as asked (marked)." if odd else f"All {len(before)} settings are as asked."
+    )
+    if after is None:
+        return text + " They were not read back after the run."
+    return text + " Read back again after the run; a difference is shown beside the value."
+
+
+def event_table(bundle: Bundle) -> Table | None:
+    """What happened when; the steps of one phase share a row, and what is out of the ordinary is marked."""
+    if not bundle.events:
+        return None
+    start = bundle.run.started
+    groups = _steps_together(bundle.events)
+    rows = tuple(
+        (_since((group[0].time - start).total_seconds()), group[0].kind, group[0].source or NONE, _told(group))
+        for group in groups[:MOST_EVENTS]
+    )
+    caption = f"Times count from the start of the run, {utc(start)}."
+    if len(groups) > len(rows):
+        caption += f" The first {MOST_EVENTS} of {len(groups)}; the others are in events.jsonl."
+    odd = frozenset(index for index, row in enumerate(rows) if row[1] not in ORDINARY_EVENTS)
+    return Table(("Time", "Kind", "Source", "What happened"), "nttt", rows, caption, "events", odd)
+
+
+def _steps_together(events: Sequence[Event]) -> list[list[Event]]:
+    groups: list[list[Event]] = []
+    for event in events:
+        if groups and event.kind == "phase" == groups[-1][-1].kind and event.source == groups[-1][-1].source:
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    return groups
+
+
+def _told(group: Sequence[Event]) -> str:
+    first = group[0].text or NONE
+    if len(group) == 1:
+        return first
+    more = len(group) - 1
+    return f"{first}; then {more} more step{'s' if more > 1 else ''}, the last: {group[-1].text}"
+
+
+def _since(seconds: float) -> str:
+    """To the hundredth, so that the points of a column stand below each other."""
+    return f"{seconds:.2f}{THIN}s" if abs(seconds) >= 0.005 else f"0{THIN}s"
+
+
+def accounting_table(bundle: Bundle) -> Table | None:
+    if bundle.accounting is None or not bundle.accounting.counts:
+        return None
+    rows = [(label, _count_text(name, value)) for label, name, value in bundle.accounting.counts]
+    return pairs_table(("Telemetry", "Value"), rows, "Where every telemetry point went.", "accounting")
+
+
+def plain_words(name: str) -> str:
+    return name.replace(".", ": ").replace("_", " ")
+
+
+def _count_text(name: str, value: float) -> str:
+    if "bytes" in name:
+        return decimal_size(value)
+    return percent(value) if "percent" in name else count(value)
+
+
+def collector_table(bundle: Bundle) -> Table | None:
+    if bundle.accounting is None or not bundle.accounting.collectors:
+        return None
+    found = bundle.accounting.collectors
+    rows = tuple(
+        (
+            item.name, item.status + (f": {item.detail}" if item.detail else ""),
+            duration(item.period_s) if item.period_s else NONE,
+            count(item.points) if item.points is not None else NONE,
+            duration(item.longest_gap_s) if item.longest_gap_s else NONE,
+        )
+        for item in found
+    )  # fmt: skip
+    odd = frozenset(index for index, item in enumerate(found) if item.status not in WELL)
+    return Table(
+        ("Collector", "Status", "Period", "Points", "Longest gap"),
+        "tsnnn",
+        rows,
+        "Collectors; a gap is the longest silence between two samples.",
+        "collectors",
+        odd,
+    )
+
+
+def smart_table(bundle: Bundle) -> Table | None:
+    before, after = bundle.smart_before, bundle.smart_after
+    if not before and not after:
+        return None
+    rows = [*_smart_rows("before", before), *_smart_rows("after", after)]
+    return Table(
+        ("Device", "When", "Status"),
+        "cts",
+        tuple(rows),
+        "The drives' own health records (SMART); the data are in facts/.",
+        "smart",
+    )
+
+
+def _smart_rows(when: str, found: Sequence[Smart] | None) -> list[tuple[str, ...]]:
+    return [(item.device, when, item.status + (f": {item.detail}" if item.detail else "")) for item in found or ()]
+
+
+def pairs_table(heads: tuple[str, str], pairs: Sequence[tuple[str, str]], caption: str, name: str) -> Table | None:
+    """Pairs in two columns side by side, to be read down the left one first."""
+    if not pairs:
+        return None
+    if len(pairs) < MOST_PAIRS_IN_ONE_COLUMN:
+        return Table((*heads, "", ""), "tctc", tuple((*pair, "", "") for pair in pairs), caption, name)
+    half = (len(pairs) + 1) // 2
+    right = [*pairs[half:], *[("", "")] * (2 * half - len(pairs))]
+    rows = tuple((*first, *second) for first, second in zip(pairs[:half], right, strict=True))
+    return Table(heads * 2, "tctc", rows, caption, name)

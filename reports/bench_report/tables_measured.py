@@ -1,0 +1,222 @@
+"""The tables of what was measured: block sizes, latencies, and the record's integrity.
+
+Promise: as in tables.py. A number that the writer or the verifier did not give is a dash, never a zero.
+"""
+
+from __future__ import annotations
+
+from .dataset import Bundle, Latency, Minidaq, Verify
+from .tables import Table, pairs_table, plain_words
+from .units import (
+    NONE,
+    THIN,
+    binary_rate,
+    binary_size,
+    count,
+    decimal_rate,
+    decimal_size,
+    duration,
+    latency,
+    percent,
+    significant,
+)  # fmt: skip
+
+MOST_FAULTS = 25
+PERCENTILES = ((50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9"), (99.99, "p99.99"), (100.0, "max"))
+
+
+def block_table(bundle: Bundle) -> Table | None:
+    scan = bundle.block_scan
+    if scan is None or not scan.points:
+        return None
+    rows = []
+    for point in scan.points:
+        samples = point.samples_bytes_per_s
+        tail = dict(point.latency.points_us) if point.latency else {}
+        rows.append((
+            binary_size(point.block_bytes),
+            binary_rate(point.throughput_bytes_per_s),
+            f"{binary_rate(min(samples), 3)} \u2013 {binary_rate(max(samples), 3)}" if samples else NONE,
+            count(len(samples)) if samples else NONE,
+            latency(tail[99.0]) if 99.0 in tail else NONE,
+            percent(point.cpu_percent) if point.cpu_percent is not None else NONE,
+            "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+        ))  # fmt: skip
+    return Table(
+        heads=("Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure"),
+        kinds="nnnnnnt", rows=tuple(rows), name="blocks",
+        caption="Throughput by block size in binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
+        "generator, one whole CPU being 100 %.",
+        marked=frozenset(index for index, point in enumerate(scan.points) if not point.admissible),
+    )  # fmt: skip
+
+
+def latency_table(bundle: Bundle) -> Table | None:
+    rows = []
+    for number, repetition in enumerate(bundle.repetitions, 1):
+        if repetition.minidaq:
+            for label, found in (
+                ("arrival to durable", repetition.minidaq.arrival),
+                ("write", repetition.minidaq.write),
+            ):
+                if found:
+                    rows.append(
+                        (
+                            str(number),
+                            label,
+                            count(found.count) if found.count is not None else NONE,
+                            *_percentile_cells(found),
+                        )
+                    )
+    if not rows:
+        return None
+    return Table(
+        heads=("Rep.", "Latency", "n", *(label for _, label in PERCENTILES)), kinds="ntn" + "n" * len(PERCENTILES),
+        rows=tuple(rows), caption=_definitions(bundle), name="latency",
+    )  # fmt: skip
+
+
+def _percentile_cells(found: Latency) -> tuple[str, ...]:
+    values = dict(found.points_us)
+    return tuple(latency(values[percentile]) if percentile in values else NONE for percentile, _ in PERCENTILES)
+
+
+def _definitions(bundle: Bundle) -> str:
+    minidaq = next((repetition.minidaq for repetition in bundle.repetitions if repetition.minidaq), None)
+    pairs = (("Arrival to durable", minidaq.arrival), ("Write", minidaq.write)) if minidaq else ()
+    return " ".join(f"{label}: {found.definition.rstrip('.')}." for label, found in pairs if found and found.definition)
+
+
+def written_table(bundle: Bundle) -> Table | None:
+    rows = [
+        _written_row(number, repetition.minidaq)
+        for number, repetition in enumerate(bundle.repetitions, 1)
+        if repetition.minidaq
+    ]
+    if not rows:
+        return None
+    return Table(
+        heads=("Rep.", "Status", "Intended", "Offered", "Stored", "Lost", "Abandoned", "BUSY", "Buffer", "Drain"), kinds="nsnnnnnnnn",
+        rows=tuple(rows), name="written",
+        caption="Superchunks of the record. Abandoned: taken from the source, but the record ended before they were stored. "
+        "Buffer: the transient buffer that the record needed.",
+    )  # fmt: skip
+
+
+def _written_row(number: int, minidaq: Minidaq) -> tuple[str, ...]:
+    chunks = dict(minidaq.superchunks)
+    cells = (
+        count(chunks[key]) if key in chunks else NONE for key in ("intended", "offered", "stored", "lost", "abandoned")
+    )
+    return (
+        str(number), minidaq.status + (f": {minidaq.error}" if minidaq.error else ""), *cells,
+        count(minidaq.busy_count) if minidaq.busy_count is not None else NONE,
+        decimal_size(minidaq.buffer_needed_bytes) if minidaq.buffer_needed_bytes is not None else NONE,
+        duration(minidaq.drain_s) if minidaq.drain_s is not None else NONE,
+    )  # fmt: skip
+
+
+def verified_table(bundle: Bundle) -> Table | None:
+    rows = [
+        _verified_row(number, repetition.verify)
+        for number, repetition in enumerate(bundle.repetitions, 1)
+        if repetition.verify
+    ]
+    if not rows:
+        return None
+    heads = (
+        "Rep.",
+        "Status",
+        "Expected",
+        "Present",
+        "Missing",
+        "Twice",
+        "Order",
+        "Corrupt",
+        "Torn",
+        "Stale",
+        "Read at",
+    )
+    return Table(
+        heads=heads, kinds="ns" + "n" * 9, rows=tuple(rows), name="verified",
+        caption="The record read back from the target and checked superchunk by superchunk. "
+        "Twice: present more than once; order: out of sequence; torn: cut short; stale: left by an earlier record.",
+    )  # fmt: skip
+
+
+def _verified_row(number: int, verify: Verify) -> tuple[str, ...]:
+    chunks = dict(verify.superchunks)
+    keys = ("expected", "present", "missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
+    trailer = "" if verify.complete_trailer is not False else ": trailer missing"
+    rate = decimal_rate(verify.read_bytes_per_s) if verify.read_bytes_per_s is not None else NONE
+    return (
+        str(number),
+        verify.status + trailer,
+        *(count(chunks[key]) if key in chunks else NONE for key in keys),
+        rate,
+    )
+
+
+def fault_table(bundle: Bundle) -> Table | None:
+    found = [
+        (number, fault)
+        for number, repetition in enumerate(bundle.repetitions, 1)
+        for fault in (repetition.verify.faults if repetition.verify else ())
+    ]
+    if not found:
+        return None
+    rows = tuple(
+        (
+            str(number),
+            fault.kind,
+            *(
+                count(value) if value is not None else NONE
+                for value in (fault.offset_bytes, fault.link, fault.sequence)
+            ),
+            fault.detail or NONE,
+        )
+        for number, fault in found[:MOST_FAULTS]
+    )
+    left = (
+        f" The first {MOST_FAULTS} of {len(found)}; the others are in results/snb_record.json."
+        if len(found) > MOST_FAULTS
+        else ""
+    )
+    return Table(
+        ("Rep.", "Fault", "Offset (B)", "Link", "Sequence", "Detail"),
+        "ntnnnt",
+        rows,
+        f"Faults found on reading back.{left}",
+        "faults",
+    )
+
+
+def parameter_table(bundle: Bundle) -> Table | None:
+    minidaq = next((repetition.minidaq for repetition in bundle.repetitions if repetition.minidaq), None)
+    if minidaq is None or not minidaq.parameters:
+        return None
+    extra = [
+        (
+            "source achieved",
+            percent(100 * minidaq.source_achieved, 4) if minidaq.source_achieved is not None else None,
+        ),
+        (
+            "superchunks offered late",
+            count(minidaq.source_late_superchunks) if minidaq.source_late_superchunks is not None else None,
+        ),
+        (
+            "worst lateness of the source",
+            latency(minidaq.source_worst_lateness_us) if minidaq.source_worst_lateness_us is not None else None,
+        ),
+        (
+            "CPU time per GB",
+            f"{significant(minidaq.cpu_s_per_gb, 3)}{THIN}s" if minidaq.cpu_s_per_gb is not None else None,
+        ),
+        (
+            "share of it copying and checksumming",
+            percent(100 * minidaq.copy_share) if minidaq.copy_share is not None else None,
+        ),
+        ("transient buffer", minidaq.buffer_method),
+    ]
+    rows = [(plain_words(key), value) for key, value in (*minidaq.parameters, *extra) if value]
+    return pairs_table(("Record", "Value"), rows, "Parameters and side results of the first repetition.", "parameters")

@@ -1,0 +1,26 @@
+"""Helpers of these tests are plain modules in this folder; importing them must not depend on where pytest starts."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from bundle_factory import make
+from factory_knobs import Knobs
+
+
+@pytest.fixture
+def bundle_with(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a bundle in a folder of its own: `bundle_with(outcome="FAIL")`."""
+
+    def build(**knobs: object) -> Path:
+        shutil.rmtree(tmp_path / "run-1", ignore_errors=True)
+        return make(tmp_path / "run-1", Knobs(**knobs))  # type: ignore[arg-type]  # checked by the dataclass's callers
+
+    return build

@@ -1,0 +1,56 @@
+"""What a bundle of the factory is like, and its clock. For tests only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+START = datetime(2026, 3, 14, 2, 0, 0, tzinfo=UTC)
+LINKS, SUPERCHUNK_BYTES, RATE_HZ = 10, 5568, 166_000
+REAL = float(LINKS * SUPERCHUNK_BYTES * RATE_HZ)
+MIB = 2**20
+SCAN_S, RECORD_AT_S = 50.0, 56.0
+NON_LATIN = (  # Cyrillic, Greek, Arabic, Japanese, Chinese
+    "\u0441\u0435\u0440\u0432\u0435\u0440 \u03b1\u03b2\u03b3 \u0627\u0644\u062e\u0627\u062f\u0645 "
+    "\u30b5\u30fc\u30d0\u30fc \u670d\u52a1\u5668"
+)
+LONG = "ExtraordinarilyLongVendorNameWithoutAnySpaces_" * 4
+
+
+@dataclass(frozen=True)
+class Knobs:
+    outcome: str = "INADMISSIBLE"
+    scale: float = 0.1
+    duration_s: float = 20.0
+    repetitions: int = 1
+    requirements: int = 9
+    cores: int = 2
+    seed: int = 7
+    stall_share: float = 0.35  # of the drive's speed while it stalls
+    drive_headroom: float = 1.6  # drive speed over offered rate
+    ring_bytes: float = 10 * 64 * MIB
+    scaled_down: bool = True
+    telemetry: bool = True
+    temperature: bool = False
+    hdr: bool = True
+    masked: tuple[int, ...] = (8192,)
+    interrupted: bool = False  # stopped in the record: no record result, no verdict
+    early_error: bool = False  # broke before any workload: run.json and the tuning only
+    long_names: bool = False
+    non_latin: bool = False
+    device_reports: bool = False
+    faults: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)  # files to write last, by name
+
+
+def utc(seconds: float) -> str:
+    return (START + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def ns(seconds: float) -> int:
+    return int((START.timestamp() + seconds) * 1e9)
+
+
+def offered_rate(knobs: Knobs) -> float:
+    return REAL * knobs.scale

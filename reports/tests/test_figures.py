@@ -1,0 +1,159 @@
+"""Figures: labelled axes, masked points, honest thinning, and the same bytes every time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench_report.envelope import thinned
+from bench_report.figures.blocks import block_figure
+from bench_report.figures.host import host_figure
+from bench_report.figures.latency import curves_of, latency_figure, nines
+from bench_report.figures.record import record_figures
+from bench_report.load import load
+
+Maker = Callable[..., Path]
+
+
+def texts(svg: str) -> set[str]:
+    return {re.sub(r"<[^>]+>", "", text).strip() for text in re.findall(r"<text.*?</text>", svg, flags=re.DOTALL)}
+
+
+def test_the_record_has_rate_and_backlog_on_one_time_axis(bundle_with: Maker) -> None:
+    (figure,) = record_figures(load(bundle_with()))
+    found = texts(figure.svg)
+    assert {"GB/s", "MB", "time since the start of the record (s)", "offered", "stored", "BUSY"} <= found
+    assert any(text.startswith("demanded 0.9243") for text in found)
+    assert "Scaled down" in figure.caption and re.search(r"n = \d+ intervals", figure.caption)
+
+
+def test_block_sizes_are_labelled_in_powers_of_two_with_both_reference_lines(bundle_with: Maker) -> None:
+    figure = block_figure(load(bundle_with()))
+    assert figure is not None
+    found = texts(figure.svg)
+    assert "throughput (GiB/s)" in found and not any("GB/s" in text for text in found)
+    assert any(text.startswith("real demand 8.608") for text in found)
+    assert any("Micron X100 8.5" in text for text in found)
+    assert any(text.startswith("plateau") for text in found)
+
+
+def test_a_masked_point_is_not_drawn_but_named(bundle_with: Maker) -> None:
+    whole, masked = (
+        block_figure(load(bundle_with(masked=()))),
+        block_figure(load(bundle_with(masked=(8192, 2**20)))),
+    )
+    assert whole is not None and masked is not None
+    assert masked.svg.count("<use ") < whole.svg.count("<use ")
+    assert "8\u202fKiB, 1\u202fMiB" in masked.caption and "Not drawn" not in whole.caption
+    assert "n = 12 block sizes" in masked.caption
+
+
+def test_a_reference_beyond_the_axis_is_said_in_the_caption(bundle_with: Maker) -> None:
+    root = bundle_with()
+    scan = json.loads((root / "results/block_scan.json").read_text(encoding="utf-8"))
+    for point in scan["points"]:
+        point["throughput_bytes_per_s"] /= 50
+        point["throughput_bytes_per_s_samples"] = [sample / 50 for sample in point["throughput_bytes_per_s_samples"]]
+    scan["plateau"] = None
+    (root / "results/block_scan.json").write_text(json.dumps(scan), encoding="utf-8")
+    figure = block_figure(load(root))
+    assert figure is not None
+    assert "Beyond the axis" in figure.caption and "8.608\u202fGiB/s" in figure.caption
+    assert "has no plateau" in figure.caption
+
+
+def test_the_latency_curve_is_the_decoded_distribution(bundle_with: Maker) -> None:
+    bundle = load(bundle_with())
+    minidaq = bundle.repetitions[0].minidaq
+    assert minidaq is not None and minidaq.arrival is not None
+    curve = curves_of(minidaq)[0]
+    assert curve.whole and curve.count == 20_000
+    reported = dict(minidaq.arrival.points_us)
+    at_p99 = max(us for percentile, us in zip(curve.percentiles, curve.us, strict=True) if percentile <= 99.0)
+    assert at_p99 == pytest.approx(reported[99.0], rel=0.01)
+
+
+@pytest.mark.parametrize(("hdr", "words"), [("AAAA", "only 3 bytes"), (None, "no distribution was exported")])
+def test_without_a_sound_distribution_the_percentiles_serve(bundle_with: Maker, hdr: str | None, words: str) -> None:
+    root = bundle_with()
+    record = json.loads((root / "results/snb_record.json").read_text(encoding="utf-8"))
+    record["repetitions"][0]["minidaq"]["latency_us"]["hdr"] = hdr
+    (root / "results/snb_record.json").write_text(json.dumps(record), encoding="utf-8")
+    figure = latency_figure(load(root))
+    assert figure is not None and words in figure.caption
+
+
+def test_a_distribution_that_contradicts_the_percentiles_is_not_drawn(bundle_with: Maker) -> None:
+    root = bundle_with()
+    record = json.loads((root / "results/snb_record.json").read_text(encoding="utf-8"))
+    record["repetitions"][0]["minidaq"]["latency_us"]["p99"] *= 3
+    (root / "results/snb_record.json").write_text(json.dumps(record), encoding="utf-8")
+    figure = latency_figure(load(root))
+    assert figure is not None and "was not used" in figure.caption
+
+
+def test_each_nine_has_equal_room() -> None:
+    assert [round(nines(percentile)) for percentile in (0, 90, 99, 99.9)] == [1, 10, 100, 1000]
+
+
+def test_the_host_figure_says_when_there_is_no_temperature(bundle_with: Maker) -> None:
+    figure = host_figure(load(bundle_with()))
+    assert figure is not None
+    assert "No temperature sensor reported." in figure.caption
+    assert {"time since the start of the run (s)", "block scan", "record", "user", "steal"} <= texts(figure.svg)
+
+
+def test_many_cpus_become_a_map(tmp_path: Path, bundle_with: Maker) -> None:
+    figure = host_figure(load(bundle_with(cores=48, temperature=True)))
+    assert figure is not None
+    assert {"CPU number", "\u00b0C"} <= texts(figure.svg)
+    assert "data:image/png" in figure.svg and "Highest temperature" in figure.caption
+
+
+def test_figures_are_the_same_bytes_every_time(bundle_with: Maker) -> None:
+    bundle = load(bundle_with())
+    first, second = (record_figures(bundle)[0].svg, record_figures(bundle)[0].svg)
+    assert first == second
+    assert "<metadata" not in first and "<style" not in first
+
+
+def test_thinning_keeps_every_extreme() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(0, 1, 100_000)
+    values[51_234] = 40.0
+    values[77_777] = -40.0
+    times, kept = thinned(np.arange(values.size, dtype=np.float64), values, limit=1000)
+    assert kept.size <= 1000 and (kept.max(), kept.min()) == (40.0, -40.0)
+    assert times[int(np.argmax(kept))] == 51_234 and np.all(np.diff(times) > 0)
+    assert set(kept) <= set(values)
+
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def test_a_real_record_of_the_writer_is_drawn(bundle_with: Maker) -> None:
+    """recorded/ holds what daqwriter wrote for `minidaq --duration 3 --scale 0.05` and its `verify`, unchanged."""
+    root = bundle_with()
+    repetition = {
+        kind: json.loads((RECORDED / f"{kind}.json").read_text(encoding="utf-8")) for kind in ("minidaq", "verify")
+    }
+    (root / "results/snb_record.json").write_text(
+        json.dumps({"schema_version": 1, "repetitions": [repetition]}), encoding="utf-8"
+    )
+    (root / "telemetry/workload.lp").write_text(
+        (RECORDED / "workload.lp").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    bundle = load(root)
+    (figure,) = record_figures(bundle)
+    minidaq = bundle.repetitions[0].minidaq
+    assert minidaq is not None and minidaq.series is not None
+    assert [curve.whole for curve in curves_of(minidaq)] == [True, True]
+    assert "never BUSY" in figure.caption and "10.29\u202fMB of 713.0\u202fMB" in figure.caption
+    assert np.mean(minidaq.series.offered_bytes_per_s[:-1]) == pytest.approx(462.1e6, rel=0.01)
+    assert bundle.live_series is not None
+    assert np.mean(bundle.live_series.offered_bytes_per_s) == pytest.approx(462.1e6, rel=0.02)

@@ -1,0 +1,98 @@
+"""Reading bundles: what is missing is said, what is broken is refused by file and field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench_report.errors import BundleError
+from bench_report.load import load
+
+Maker = Callable[..., Path]
+
+
+def change(root: Path, name: str, edit: Callable[[dict], object]) -> None:  # type: ignore[type-arg]  # any JSON object
+    document = json.loads((root / name).read_text(encoding="utf-8"))
+    edit(document)
+    (root / name).write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_a_complete_bundle_reads(bundle_with: Maker) -> None:
+    bundle = load(bundle_with())
+    assert bundle.missing == ()
+    assert [phase.name for phase in bundle.phases] == ["identity", "block scan", "record", "read-back"]
+    assert bundle.host is not None and set(bundle.host.cpu_percent) == {"CPU 0", "CPU 1"}
+    assert bundle.host.disk_write_bytes_per_s["vda"][1][5] > 1e9
+
+
+def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"run\.json: is missing"):
+        load(tmp_path)
+    with pytest.raises(BundleError, match="not a folder"):
+        load(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "message"),
+    [
+        ("run.json", lambda d: d.pop("run_id"), r"run\.json: field 'run_id' is missing"),
+        ("run.json", lambda d: d.update(state="lost"), r"run\.json: state: expected one of .*'lost'"),
+        ("run.json", lambda d: d.update(started_utc="yesterday"), r"started_utc: 'yesterday' is not a time"),
+        ("run.json", lambda d: d["demand"].update(real_bytes_per_s="fast"), r"demand\.real_bytes_per_s: expected a number, found \"fast\""),
+        ("verdict.json", lambda d: d.update(outcome="REVIEW"), r"verdict\.json: outcome: expected one of"),
+        ("verdict.json", lambda d: d["requirements"][2].update(measured="1"), r"requirements\[2\]\.measured: expected a number"),
+        ("results/block_scan.json", lambda d: d["points"][0].update(block_bytes=0), r"points\[0\]\.block_bytes: a block of 0"),
+        ("results/block_scan.json", lambda d: d["points"][3].pop("admissible"), r"points\[3\]: field 'admissible' is missing"),
+        ("results/snb_record.json", lambda d: d["repetitions"][0]["minidaq"]["series"]["t_s"].pop(),
+        r"offered_bytes: \d+ values for \d+ times"),
+        ("results/snb_record.json", lambda d: d["repetitions"][0]["minidaq"]["busy"].update(count=True),
+        r"busy\.count: expected a number, found true"),
+        ("facts/tuning.json", lambda d: d.pop("settings"), r"facts/tuning\.json: field 'settings' is missing"),
+        ("run.json", lambda d: d.update(schema_version=9), r"schema_version: this reader knows version 1, found 9"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_named(bundle_with: Maker, name: str, edit: Callable[[dict], object], message: str) -> None:  # type: ignore[type-arg]  # any JSON object
+    root = bundle_with()
+    change(root, name, edit)
+    with pytest.raises(BundleError, match=message):
+        load(root)
+
+
+@pytest.mark.parametrize(
+    "name", ["verdict.json", "results/snb_record.json", "facts/tuning.json", "telemetry/summary.json"]
+)
+def test_a_cut_file_is_named_with_its_line(bundle_with: Maker, name: str) -> None:
+    root = bundle_with()
+    text = (root / name).read_text(encoding="utf-8")
+    (root / name).write_text(text[: len(text) // 2], encoding="utf-8")
+    with pytest.raises(BundleError, match=rf"{name}: line \d+.*not JSON"):
+        load(root)
+
+
+def test_not_a_number_is_not_a_measurement(bundle_with: Maker) -> None:
+    root = bundle_with()
+    text = (root / "verdict.json").read_text(encoding="utf-8").replace('"measured": 0', '"measured": NaN', 1)
+    (root / "verdict.json").write_text(text, encoding="utf-8")
+    with pytest.raises(BundleError, match=r"verdict\.json: not JSON: NaN"):
+        load(root)
+
+
+def test_a_broken_event_is_named_and_a_torn_last_one_is_not_an_error(bundle_with: Maker) -> None:
+    root = bundle_with()
+    events = root / "events.jsonl"
+    whole = events.read_text(encoding="utf-8")
+    events.write_text(whole + '{"time_utc": "2026', encoding="utf-8")
+    assert len(load(root).events) == whole.count("\n")
+    events.write_text(whole + '{"time_utc": "2026\n', encoding="utf-8")
+    with pytest.raises(BundleError, match=rf"events\.jsonl: line {whole.count(chr(10)) + 1}"):
+        load(root)
+
+
+def test_an_interrupted_run_keeps_the_writers_live_records(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(interrupted=True))
+    assert bundle.verdict is None and bundle.repetitions == ()
+    assert bundle.live_series is not None and max(bundle.live_series.stored_bytes_per_s) > 1e8
+    assert "results/snb_record.json" in dict(bundle.missing)

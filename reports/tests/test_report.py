@@ -1,0 +1,233 @@
+"""The finished reports: what a reader must find on them, what may not happen to them, and how long they may take."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pypdf import PdfReader
+
+from bench_report.__main__ import main
+from bench_report.load import load
+from bench_report.render import HTML_NAME, PDF_NAME, to_html
+
+Maker = Callable[..., Path]
+SECONDS_MAX = 15.0
+MARGIN_SHARE = 0.06  # of the page's width: a little less than the 18 mm that report.css keeps free
+SCALED = "Not a qualification at full scale"
+
+
+def rendered(root: Path) -> PdfReader:
+    assert main(["render", str(root)]) == 0
+    return PdfReader(root / PDF_NAME)
+
+
+def text_of(pdf: PdfReader) -> str:
+    return re.sub(r"\s+", " ", " ".join(page.extract_text() for page in pdf.pages))
+
+
+def test_the_pdf_says_what_a_tender_needs(bundle_with: Maker) -> None:
+    root = bundle_with()
+    began = time.monotonic()
+    pdf = rendered(root)
+    assert time.monotonic() - began < SECONDS_MAX
+    whole = text_of(pdf)
+    page_one = re.sub(r"\s+", " ", pdf.pages[0].extract_text())
+    for words in (
+        "INADMISSIBLE",
+        SCALED,
+        "The load is 0.1 of one readout unit",
+        "this-machine",
+        "not reported by the device",
+        "10 GB/s",
+        "8.608 GiB/s",
+    ):
+        assert words in page_one, words
+    assert all(f"SNB-{number:02d}" in whole for number in range(1, 10))
+    for words in (
+        "9.243 GB/s \u00d7 0.1 = 0.9243 GB/s",
+        "95 % CI",
+        "results/snb_record.json",
+        "unsupported",
+        "changed during the run",
+        "make judge RUN=runs/run-1",
+        "SCALE=0.1 DURATION=20",
+    ):
+        assert words in whole, words
+    assert f"page 1 of {len(pdf.pages)}" in page_one and 5 <= len(pdf.pages) <= 10
+    check_tags_and_description(pdf)
+
+
+def bookmarks(outline: list[Any]) -> list[str]:
+    return [title for item in outline for title in (bookmarks(item) if isinstance(item, list) else [str(item.title)])]
+
+
+def check_tags_and_description(pdf: PdfReader) -> None:
+    root, data = pdf.root_object, pdf.metadata
+    assert "/StructTreeRoot" in root and str(root["/Lang"]) == "en"
+    assert data is not None and data.title == "Qualification of this-machine: INADMISSIBLE (run-1)"
+    assert data.author and data.subject and "dune-snb" in str(data["/Keywords"])
+    assert "pdfuaid" in str(pdf.xmp_metadata.stream.get_data() if pdf.xmp_metadata else "")
+    titles = bookmarks(pdf.outline)
+    assert any("Requirements" in title for title in titles) and any("Definitions" in title for title in titles)
+
+
+@pytest.mark.parametrize("outcome", ["PASS", "FAIL", "ERROR", "INADMISSIBLE"])
+def test_each_outcome_is_a_word_and_a_sign(bundle_with: Maker, outcome: str) -> None:
+    html = to_html(load(bundle_with(outcome=outcome, requirements=1, telemetry=False)))
+    badge = html[html.index('class="badge"') :][:400]
+    sign = {"PASS": "\u2714", "FAIL": "\u2718", "ERROR": "\u26a0", "INADMISSIBLE": "\u2298"}[outcome]
+    assert outcome in badge and sign in badge
+
+
+def test_a_pass_at_reduced_scale_never_stands_alone(bundle_with: Maker) -> None:
+    reduced = to_html(load(bundle_with(outcome="PASS")))
+    assert reduced.count("at reduced scale: not a qualification") == 2
+    whole = to_html(load(bundle_with(outcome="PASS", scale=1.0, scaled_down=False)))
+    assert "at reduced scale" not in whole and SCALED not in whole
+
+
+class Outside(HTMLParser):
+    """Collects every reference that is not within the document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: list[str] = []
+        self.inner: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("src", "href", "xlink:href", "data", "poster", "action") and not (value or "").startswith(
+                ("#", "data:")
+            ):
+                self.found.append(f"{tag} {name}={value}")
+            if name in ("href", "xlink:href") and (value or "").startswith("#"):
+                self.inner.append((value or "")[1:])
+            self.inner += re.findall(r"url\(#([^)]+)\)", value or "")
+        if tag in ("script", "link", "iframe", "object", "embed"):
+            self.found.append(tag)
+
+
+def test_the_html_stands_alone_and_its_references_hold(bundle_with: Maker) -> None:
+    html = to_html(load(bundle_with(cores=16, temperature=True)))
+    parser = Outside()
+    parser.feed(html)
+    assert parser.found == []
+    assert "@import" not in html and not re.search(r"url\((?![#\"']?#|data:)", html)
+    assert len(parser.ids) == len(set(parser.ids))
+    assert set(parser.inner) <= set(parser.ids)
+
+
+def test_the_same_bundle_gives_the_same_html(bundle_with: Maker) -> None:
+    root = bundle_with()
+    assert to_html(load(root)) == to_html(load(root))
+
+
+def test_names_are_text_never_markup(bundle_with: Maker) -> None:
+    root = bundle_with()
+    run = json.loads((root / "run.json").read_text(encoding="utf-8"))
+    run["candidate"]["name"] = '<script>alert("1")</script> & co'
+    (root / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    html = to_html(load(root))
+    assert "<script" not in html and "&lt;script&gt;" in html
+    assert "'<script>alert" not in html.replace("&#39;", "'")
+
+
+ODD: dict[str, tuple[dict[str, Any], tuple[int, int]]] = {
+    "interrupted": ({"interrupted": True}, (3, 7)),
+    "broken before any workload": ({"early_error": True}, (2, 5)),
+    "nothing to draw": ({"telemetry": False, "hdr": False, "masked": tuple(2**power for power in range(12, 26))}, (4, 9)),
+    "long names": ({"long_names": True, "requirements": 6, "device_reports": True}, (6, 14)),
+    "other scripts, many of everything": (
+        {"non_latin": True, "outcome": "FAIL", "faults": 40, "repetitions": 12, "cores": 96, "temperature": True}, (7, 14),
+    ),
+    "two hundred requirements": ({"requirements": 200, "telemetry": False}, (15, 40)),
+}  # fmt: skip
+
+
+def ink_in_margins(root: Path) -> list[str]:
+    """Pages on which something stands in the left or right margin, seen in a rendering of 40 dpi."""
+    subprocess.run(["pdftoppm", "-r", "40", "-gray", root / PDF_NAME, root / "page"], check=True, timeout=60)
+    spoiled = []
+    for image in sorted(root.glob("page*.pgm")):
+        header, width_text, height_text, _, *_ = image.read_bytes().split(maxsplit=4)
+        width, height = int(width_text), int(height_text)
+        assert header == b"P5"
+        pixels = image.read_bytes()[-width * height :]
+        edge = round(width * MARGIN_SHARE)
+        rows = (pixels[start : start + width] for start in range(0, width * height, width))
+        if any(min(row[:edge] + row[-edge:]) < 200 for row in rows):
+            spoiled.append(image.name)
+    return spoiled
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_bundles_do_not_break_the_page(bundle_with: Maker, name: str) -> None:
+    assert shutil.which("pdftoppm"), "pdftoppm (package poppler-utils) is needed to look at the pages"
+    knobs, (least, most) = ODD[name]
+    root = bundle_with(**knobs)
+    pdf = rendered(root)
+    assert least <= len(pdf.pages) <= most
+    assert ink_in_margins(root) == []
+
+
+def test_a_partial_bundle_says_what_is_missing(bundle_with: Maker) -> None:
+    html = to_html(load(bundle_with(interrupted=True)))
+    for words in (
+        "NO VERDICT",
+        "This bundle is incomplete",
+        "results/<wbr>snb_record.json",
+        "no requirement was judged",
+        "Record as far as it came",
+    ):
+        assert words in html, words
+    broken = to_html(load(bundle_with(early_error=True)))
+    for words in (
+        "no telemetry of the candidate was collected",
+        "no admissible point of a block-size scan",
+        "no record was written",
+    ):
+        assert words in broken, words
+
+
+def test_a_missing_proof_is_marked(bundle_with: Maker) -> None:
+    root = bundle_with()
+    (root / "results/block_scan.json").unlink()
+    assert "(not in the bundle)" in to_html(load(root))
+
+
+def test_a_bad_bundle_leaves_the_old_reports_untouched(bundle_with: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+    root = bundle_with()
+    for name in (HTML_NAME, PDF_NAME):
+        (root / name).write_text("the old one", encoding="utf-8")
+    (root / "verdict.json").write_text("{", encoding="utf-8")
+    before = sorted(path.name for path in root.iterdir())
+    assert main(["render", str(root)]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("bench_report: verdict.json: line 1") and message.count("\n") == 1
+    assert sorted(path.name for path in root.iterdir()) == before
+    assert all((root / name).read_text(encoding="utf-8") == "the old one" for name in (HTML_NAME, PDF_NAME))
+
+
+def test_a_full_disk_leaves_the_old_reports_untouched(bundle_with: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = bundle_with(telemetry=False)
+    (root / HTML_NAME).write_text("the old one", encoding="utf-8")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert main(["render", str(root)]) == 2
+    assert (root / HTML_NAME).read_text(encoding="utf-8") == "the old one"
+    assert not [path for path in root.iterdir() if path.name.startswith(".")]

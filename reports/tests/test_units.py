@@ -1,0 +1,75 @@
+"""Numbers on paper: significant digits, decimal and binary units, and differences that rounding must not hide."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench_report import units
+
+
+def plain(text: str) -> str:
+    return text.replace(units.THIN, " ")
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "expected"),
+    [
+        (9.24288, 4, "9.243"), (0.0, 4, "0"), (0.00001234, 3, "1.23 \u00d7 10\u207b\u2075"), (0.04, 3, "0.0400"), (9.9996, 4, "10.00"),
+        (123456.0, 4, "123 500"), (-1.5, 2, "\u22121.5"), (99999, 4, "100 000"),
+    ],
+)  # fmt: skip
+def test_significant_digits_survive_any_magnitude(value: float, digits: int, expected: str) -> None:
+    assert plain(units.significant(value, digits)) == expected
+
+
+def test_trimming_drops_only_zeros_that_carry_nothing() -> None:
+    assert units.significant(10.0, trim=True) == "10"
+    assert units.significant(0.9243, trim=True) == "0.9243"
+    assert plain(units.significant(120000.0, trim=True)) == "120 000"
+
+
+@pytest.mark.parametrize("value", [1e-9, 0.049, 0.5, 999.9999, 1e9 - 1, 1e15, 5e-324])
+def test_no_value_reads_as_zero(value: float) -> None:
+    for text in (
+        units.significant(value, 3),
+        units.decimal_rate(value),
+        units.latency(value),
+        units.duration(value),
+    ):
+        assert any(digit in text.split("\u00d7")[0] for digit in "123456789"), text
+
+
+def test_the_real_demand_in_both_units() -> None:
+    real = 10 * 166_000 * 5568
+    assert plain(units.in_gb_per_s(real)) == "9.243 GB/s"
+    assert plain(units.in_gib_per_s(real)) == "8.608 GiB/s"
+
+
+def test_the_prefix_is_chosen_after_rounding() -> None:
+    assert plain(units.decimal_rate(999.96e6)) == "1.000 GB/s"
+    assert plain(units.latency(999.9)) == "1.00 ms"
+    assert plain(units.binary_size(4096)) == "4 KiB"
+    assert plain(units.binary_size(32 * 2**20)) == "32 MiB"
+
+
+def test_a_count_is_exact() -> None:
+    assert plain(units.count(3306078)) == "3 306 078"
+    assert units.count(1234) == "1234"
+
+
+def test_bound_and_measured_share_the_requirements_unit() -> None:
+    assert plain(units.quantity(0.0421, "GB")) == "0.04210 GB"
+    assert plain(units.quantity(1000, "ms")) == "1000 ms"
+    assert plain(units.quantity(76.5, "degC")) == "76.50 \u00b0C"
+    assert units.quantity(0, "count") == "0"
+
+
+@pytest.mark.parametrize(("value", "bound"), [(0.9999998, 1.0), (9.2428799, 9.24288), (8.49999999, 8.5)])
+def test_a_miss_by_a_hair_never_looks_like_the_bound(value: float, bound: float) -> None:
+    shown = units.quantity_beside(value, bound, "GB/s")
+    assert shown != units.quantity(bound, "GB/s", trim=True)
+    assert float(shown.split(units.THIN)[0]) < bound
+
+
+def test_a_value_at_the_bound_is_written_plainly() -> None:
+    assert units.quantity_beside(1.0, 1.0, "1") == "1"

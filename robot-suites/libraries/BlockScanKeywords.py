@@ -1,0 +1,48 @@
+"""The fio block-size scan as keywords: run it, then show that what it measured is usable evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robot.api.deco import keyword, library
+
+from bench_model.yaml_source import check_document
+from rig.context import RunContext
+from rig.workloads.fio_scan import run_scan
+
+
+@library(scope="SUITE", auto_keywords=False)
+class BlockScanKeywords:
+    """Keywords over rig.workloads.fio_scan. `bundle` is the run bundle's folder."""
+
+    def __init__(self, bundle: str) -> None:
+        self._context = RunContext.open(bundle)
+
+    @keyword
+    def run_block_size_scan(self) -> dict[str, Any]:
+        """Runs the scenario's scan, writes results/block_scan.json and returns it."""
+        context = self._context
+
+        def report(text: str, step: int, steps: int, seconds: float) -> None:
+            context.phase("block_scan", text, step, steps, seconds)
+
+        parameters = context.scenario.workloads["block_scan"]
+        scan = run_scan(context.shell, parameters, context.scratch, context.raw, context.device, report)
+        check_document(scan, "block-scan", "results/block_scan.json")
+        context.bundle.write("results/block_scan.json", scan)
+        return scan
+
+    @keyword
+    def every_block_size_should_have_been_measured(self, scan: dict[str, Any]) -> None:
+        """Fails when a point of the scan is missing; a masked point is there, with its reason."""
+        asked = self._context.scenario.workloads["block_scan"]["block_sizes"]
+        measured = [point["block_bytes"] for point in scan["points"]]
+        if measured != asked:
+            raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B")
+
+    @keyword
+    def at_least_half_of_the_points_should_be_admissible(self, scan: dict[str, Any]) -> None:
+        """Fails when the device or fio let most points down, so that no curve can be drawn."""
+        reasons = {point["block_bytes"]: point["reason"] for point in scan["points"] if not point["admissible"]}
+        if 2 * len(reasons) > len(scan["points"]):
+            raise AssertionError(f"most points are masked: {reasons}")

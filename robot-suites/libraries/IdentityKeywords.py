@@ -1,0 +1,42 @@
+"""Is the candidate the machine that the inventory declares? Reads only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robot.api.deco import keyword, library
+
+from rig.context import RunContext
+from rig.host import block_devices, check_identity, device_of, host_facts
+
+
+@library(scope="SUITE", auto_keywords=False)
+class IdentityKeywords:
+    """Keywords over rig.host. `bundle` is the run bundle's folder."""
+
+    def __init__(self, bundle: str) -> None:
+        self._context = RunContext.open(bundle)
+
+    @keyword
+    def compare_candidate_with_inventory(self) -> list[dict[str, Any]]:
+        """Checks everything that the inventory declares; writes results/identity.json and returns the checks."""
+        context = self._context
+        context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
+        devices = block_devices(context.shell)
+        target = device_of(context.scratch, devices)
+        checks = check_identity(context.candidate, host_facts(), devices, target)
+        context.bundle.write("results/identity.json", {"schema_version": 1, "checks": checks})
+        return checks
+
+    @keyword
+    def all_identity_checks_should_hold(self, checks: list[dict[str, Any]]) -> None:
+        """Fails with one line per difference."""
+        if not checks:
+            raise AssertionError("the inventory declares nothing of the candidate that could be checked")
+        wrong = [
+            f"{check['subject']}: declared {check['declared']}, found {check['found']}"
+            for check in checks
+            if not check["ok"]
+        ]
+        if wrong:
+            raise AssertionError("this is not the candidate that inventory/lab.yml declares: " + "; ".join(wrong))

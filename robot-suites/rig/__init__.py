@@ -1,0 +1,1 @@
+"""Drives one qualification: shell, workloads, run bundle, progress. The Robot keyword libraries are thin over it."""

@@ -1,0 +1,166 @@
+"""The run bundle `runs/<run-id>/`: the source of truth of one run. Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError
+
+FOLDERS = ("facts", "results/raw", "telemetry", "robot", "profiles")
+MANIFEST = "MANIFEST.sha256"
+# How far InfluxDB has got with the spool may change after the run, when an outage is made good; it is no evidence.
+NOT_SEALED = {MANIFEST, "cursor.json", "replay.json", "rejected.lp", "verdict-delivered"}
+
+
+def now_utc() -> str:
+    """`2026-01-31T12:00:00.123Z`."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def write_text_atomically(path: Path, text: str) -> None:
+    """Writes `path` so that a reader, or a crash, sees either the old content or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+        os.fchmod(file.fileno(), 0o644)
+    Path(name).replace(path)
+
+
+def to_json(document: object) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+class Bundle:
+    """One run's folder. `run` is the content of run.json as this process last read or wrote it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run: dict[str, Any] = {}
+
+    @staticmethod
+    def create(runs: Path, candidate: str, scenario: str) -> Bundle:
+        """A new, empty bundle, its id made of the time, the candidate and the scenario."""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        bundle = Bundle(runs / f"{stamp}-{candidate}-{scenario}")
+        bundle.path.mkdir(parents=True)
+        for folder in FOLDERS:
+            (bundle.path / folder).mkdir(parents=True)
+        _point_latest(runs, bundle.path.name)
+        return bundle
+
+    @staticmethod
+    def open(path: Path) -> Bundle:
+        """An existing bundle. Raises BenchError when `path` is none."""
+        bundle = Bundle(path.resolve())
+        try:
+            bundle.run = json.loads((bundle.path / "run.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BenchError(f"{path} is no run bundle (run.json: {error}). Name one with RUN=runs/<run-id>") from None
+        return bundle
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def events_file(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def workload_file(self) -> Path:
+        """Line protocol of the running workload and of the bench's events, which the agent carries to InfluxDB."""
+        return self.path / "telemetry" / "workload.lp"
+
+    def save_run(self, **changes: Any) -> None:
+        """Updates run.json."""
+        self.run = {**self.run, **changes}
+        self.write("run.json", self.run)
+
+    def write(self, name: str, document: object) -> Path:
+        path = self.path / name
+        write_text_atomically(path, to_json(document))
+        return path
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The JSON document `name`, or None when the run never wrote it."""
+        path = self.path / name
+        if not path.exists():
+            return None
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return document
+
+    def event(self, kind: str, source: str, text: str, **data: Any) -> None:
+        """Appends one event (time, kind, source, text, data) to events.jsonl, and to the telemetry as an annotation."""
+        moment = datetime.now(UTC)
+        record = {
+            "time_utc": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "kind": kind,
+            "source": source,
+            "text": text,
+            "data": data,
+        }
+        _append(self.events_file, json.dumps(record, ensure_ascii=False))
+        nanoseconds = int(moment.timestamp() * 1e6) * 1000
+        _append(
+            self.workload_file,
+            f"bench_event,kind={_tag(kind)},source={_tag(source)},run={_tag(self.id)} text={_string(text)} {nanoseconds}",
+        )
+
+    def events(self) -> list[dict[str, Any]]:
+        if not self.events_file.exists():
+            return []
+        return [json.loads(line) for line in self.events_file.read_text(encoding="utf-8").splitlines()]
+
+    def seal(self) -> None:
+        """Writes MANIFEST.sha256 over every file of the bundle, in the form that `sha256sum -c` reads."""
+        lines = [f"{_sha256(file)}  {file.relative_to(self.path)}" for file in self.files()]
+        write_text_atomically(self.path / MANIFEST, "\n".join(lines) + "\n")
+
+    def files(self) -> list[Path]:
+        return sorted(path for path in self.path.rglob("*") if path.is_file() and path.name not in NOT_SEALED)
+
+    def altered_files(self) -> list[str]:
+        """Names of files that are missing from the bundle, differ from the manifest, or are not in it."""
+        try:
+            lines = (self.path / MANIFEST).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            raise BenchError(
+                f"{self.path} has no {MANIFEST}: the run did not finish. Only a finished run can be checked"
+            ) from None
+        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+        present = {str(file.relative_to(self.path)): file for file in self.files()}
+        differing = {name for name in sums.keys() & present.keys() if _sha256(present[name]) != sums[name]}
+        return sorted(differing | (sums.keys() ^ present.keys()))
+
+
+def _point_latest(runs: Path, name: str) -> None:
+    temporary = runs / f".latest-{os.getpid()}"
+    temporary.symlink_to(name)
+    temporary.replace(runs / "latest")
+
+
+def _append(path: Path, line: str) -> None:
+    with path.open("a", encoding="utf-8") as file:  # one write of a whole line: O_APPEND keeps writers apart
+        file.write(line + "\n")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _tag(text: str) -> str:
+    return re.sub(r"([,= \\])", r"\\\1", text.replace("\n", " "))
+
+
+def _string(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'

@@ -1,0 +1,250 @@
+"""Command line: qualify, validate, judge, check-bundle, replay, provision, restore, influx.
+
+Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
+reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench_model import verdict as outcomes
+from bench_model.errors import BenchError
+from rig.bundle import Bundle, to_json
+from rig.history import replay_earlier, replay_run
+from rig.host import require_target_directory
+from rig.influx_server import LocalInflux
+from rig.judging import check_bundle, judge_bundle
+from rig.lock import exclusive
+from rig.provision import provisioner
+from rig.qualify import Qualification
+from rig.settings import Layout, Request, load_profiles, target_directory
+from rig.shell import LocalShell
+from rig.validation import validate_all
+
+EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
+INTERRUPTED = 130
+
+
+def positive(text: str) -> float:
+    """A number above zero, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+    return value
+
+
+def scale(text: str) -> float:
+    """A share of one unit's load, for argparse."""
+    value = positive(text)
+    if value > 1.2:
+        raise argparse.ArgumentTypeError(f"{text} is above 1.2; 1 is the whole load of one readout unit")
+    return value
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m rig", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(dest="command", required=True)
+    qualify = commands.add_parser("qualify", help="qualify a candidate")
+    _add_profiles(qualify)
+    qualify.add_argument(
+        "--scale", type=scale, help="share of the real load, instead of the scenario's (1: one whole unit)"
+    )
+    qualify.add_argument(
+        "--duration", type=positive, metavar="SECONDS", help="length of the record in s, instead of the scenario's"
+    )
+    qualify.add_argument(
+        "--target", type=Path, metavar="DIRECTORY", help="folder on the drives under test, instead of the inventory's"
+    )
+    qualify.add_argument(
+        "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles go (runs)"
+    )
+    qualify.add_argument(
+        "--influx-url", metavar="URL", help="an InfluxDB of your own, instead of the bench's on 127.0.0.1"
+    )
+    qualify.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
+    for name, text in (
+        ("provision", "apply the tuning and leave it in force"),
+        ("verify", "read the tuning back"),
+        ("restore", "put the candidate back to how it was before provisioning"),
+    ):
+        _add_profiles(commands.add_parser(name, help=text))
+    _add_profiles(commands.add_parser("validate", help="check the inventory, scenario, requirement and metrics"))
+    for name, text in (
+        ("judge", "recompute the verdict of a run from its bundle"),
+        ("check-bundle", "check a bundle's manifest and recompute its verdict"),
+        ("replay", "deliver what InfluxDB has not got of a run"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("run", type=Path, help="runs/<run-id>")
+        if name == "replay":
+            command.add_argument("--influx-url", metavar="URL", help="where to; default: the bench's own server")
+    influx = commands.add_parser("influx", help="the bench's own InfluxDB on 127.0.0.1")
+    influx.add_argument("action", choices=["start", "stop", "status"])
+    return top
+
+
+def _add_profiles(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--candidate", default="this-machine", help="host of the inventory (this-machine)")
+    command.add_argument("--scenario", default="dune-snb", help="id in inventory/scenarios, or a YAML file (dune-snb)")
+    command.add_argument(
+        "--requirement", default="dune-snb", help="id in inventory/requirements, or a YAML file (dune-snb)"
+    )
+    command.add_argument("--inventory", type=Path, metavar="FILE", help="inventory (inventory/lab.yml)")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; every error that a user can mend is one message without a traceback."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(COMMANDS[options.command](options))
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT[outcomes.ERROR]
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _request(options: argparse.Namespace) -> Request:
+    return Request(
+        candidate=options.candidate,
+        scenario=options.scenario,
+        requirement=options.requirement,
+        inventory=options.inventory,
+    )
+
+
+def qualify(options: argparse.Namespace) -> int:
+    request = Request(
+        candidate=options.candidate,
+        scenario=options.scenario,
+        requirement=options.requirement,
+        scale=options.scale,
+        duration_s=options.duration,
+        inventory=options.inventory,
+        runs=options.runs.resolve(),
+        target_directory=options.target.resolve() if options.target else None,
+        influx_url=options.influx_url,
+        keep_tuning=options.keep_tuning,
+    )
+    console = Console(stderr=True)
+    bundle, verdict = Qualification(request, Layout(), console).execute()
+    print(closing_words(bundle, verdict))
+    url = (bundle.run.get("telemetry") or {}).get("influx_url")
+    if url:
+        for run in replay_earlier(Layout().agent, request.runs or Layout().runs, url):
+            print(f"InfluxDB now also holds the telemetry of {run}")
+    return exit_status(bundle, verdict)
+
+
+def exit_status(bundle: Bundle, verdict: dict[str, Any]) -> int:
+    """A declared rehearsal in which nothing was missed did what was asked of it, so it is no failure of the command."""
+    if bundle.run["state"] == "interrupted":
+        return INTERRUPTED
+    return 0 if verdict["declared_rehearsal"] else EXIT[verdict["outcome"]]
+
+
+def closing_words(bundle: Bundle, verdict: dict[str, Any]) -> str:
+    """Outcome, reasons and paths, as `make qualify` prints them last."""
+    lines = ["", f"Outcome: {verdict['outcome']}", *(f"  - {reason}" for reason in verdict["reasons"])]
+    if verdict["declared_rehearsal"]:
+        lines.append("This was a rehearsal: nothing was missed, but its evidence does not count as a qualification.")
+    names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
+    lines += ["", *(f"{name:<15} {_shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
+    if not (bundle.path / "report.pdf").exists():
+        lines.append(f"No report was rendered; `make report RUN={_shown(bundle.path)}` renders one from what there is")
+    return "\n".join(lines)
+
+
+def _shown(path: Path) -> str:
+    """Relative to where the user stands, if the file is below it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def validate(options: argparse.Namespace) -> int:
+    load_profiles(_request(options), Layout())
+    for line in validate_all(Layout(), options.inventory):
+        print(line)
+    return 0
+
+
+def ansible(options: argparse.Namespace) -> int:
+    """provision, verify and restore without a run; the facts go to build/facts/<candidate>."""
+    layout, request = Layout(), _request(options)
+    profiles = load_profiles(request, layout)
+    name, facts = profiles.candidate.name, layout.build / "facts" / profiles.candidate.name
+    target = target_directory(layout, profiles.candidate)
+    require_target_directory(target)
+    facts.mkdir(parents=True, exist_ok=True)
+    with exclusive(name, f"make {options.command} in {layout.repository}"):
+        file = "tuning-verified.json" if options.command == "verify" else "tuning.json"
+        provisioner(LocalShell(), layout, profiles.inventory_file, name, facts, target, options.command).run(
+            options.command, file
+        )
+    print(f"{options.command} of {name} is done; facts and Ansible's output are in {_shown(facts)}")
+    return 0
+
+
+def judge(options: argparse.Namespace) -> int:
+    verdict = judge_bundle(options.run)
+    print(to_json(verdict), end="")
+    return EXIT[verdict["outcome"]]
+
+
+def check(options: argparse.Namespace) -> int:
+    problems = check_bundle(options.run)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(
+        f"{options.run}: {'intact, and the recomputed verdict is the same' if not problems else f'{len(problems)} differences'}"
+    )
+    return 1 if problems else 0
+
+
+def replay(options: argparse.Namespace) -> int:
+    bundle = Bundle.open(options.run)
+    telemetry = bundle.run.get("telemetry")
+    if telemetry is None:
+        raise BenchError(f"{options.run} has no telemetry: the run ended before the agent started")
+    url = (
+        options.influx_url
+        or LocalInflux(Layout().influxd, Layout().build / "influxdb").running_url()
+        or telemetry["influx_url"]
+    )
+    if not replay_run(Layout().agent, bundle.path, url):
+        raise BenchError(f"InfluxDB at {url} did not take everything. Start it (`make influx-start`) and replay again")
+    print(f"InfluxDB at {url} holds all telemetry and the verdict of {bundle.id}")
+    return 0
+
+
+def influx(options: argparse.Namespace) -> int:
+    server = LocalInflux(Layout().influxd, Layout().build / "influxdb")
+    if options.action == "start":
+        print(f"InfluxDB is running at {server.start()}")
+    elif options.action == "stop":
+        print("InfluxDB stopped" if server.stop() else "InfluxDB was not running")
+    else:
+        url = server.running_url()
+        print(f"InfluxDB is running at {url}" if url else "InfluxDB is not running")
+        return 0 if url else 1
+    return 0
+
+
+COMMANDS = {
+    "qualify": qualify,
+    "validate": validate,
+    "judge": judge,
+    "check-bundle": check,
+    "replay": replay,
+    "influx": influx,
+}

@@ -1,0 +1,62 @@
+"""What a keyword library needs to know, rebuilt from the run bundle alone: Robot Framework runs in its own process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bench_model.load import Demand
+from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
+from rig.bundle import Bundle
+from rig.shell import LocalShell, Shell
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """One run as a workload sees it: candidate, scenario in force, scratch folder, tools."""
+
+    bundle: Bundle
+    shell: Shell
+
+    @staticmethod
+    def open(bundle: str) -> RunContext:
+        return RunContext(Bundle.open(Path(bundle)), LocalShell())
+
+    @cached_property
+    def candidate(self) -> Candidate:
+        return load_candidate(self.bundle.path / "profiles" / "lab.yml", self.bundle.run["candidate"]["name"])
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        run = self.bundle.run["scenario"]
+        file = self.bundle.path / "profiles" / "scenarios" / f"{run['id']}.yml"
+        return load_scenario(file).altered(run["scale"], run["parameters"]["duration_s"])
+
+    @property
+    def demand(self) -> Demand:
+        return self.scenario.demand
+
+    @property
+    def scratch(self) -> Path:
+        """The run's own folder on the target; the run removes it at its end, however it ends."""
+        return Path(self.bundle.run["target"]["path"])
+
+    @property
+    def raw(self) -> Path:
+        return self.bundle.path / "results" / "raw"
+
+    @property
+    def device(self) -> str | None:
+        """Kernel name of the drive under the scratch folder."""
+        device: dict[str, Any] | None = self.bundle.run["target"]["device"]
+        return device["name"] if device else None
+
+    @property
+    def daqwriter(self) -> Path:
+        return Path(self.bundle.run["tools"]["daqwriter"])
+
+    def phase(self, source: str, text: str, step: int, steps: int, expected_s: float) -> None:
+        """Announces what runs now: the progress display, the report's shading and InfluxDB's annotations read it."""
+        self.bundle.event("phase", source, text, step=step, steps=steps, expected_s=expected_s)

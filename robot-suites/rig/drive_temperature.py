@@ -1,0 +1,47 @@
+"""How near the target drive came to its own warning temperature, from the telemetry in the bundle.
+
+The limit is the drive's (NVMe Identify Controller, WCTEMP, as the kernel's hwmon gives it), never a number of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bench_model.line_protocol import Point, points_of
+
+MEASUREMENT = "temperature"
+
+
+def document(points_file: Path, device: str | None) -> dict[str, Any]:
+    """results/drive_temperature.json; `headroom_degC` is null, with the reason, when it cannot be known."""
+    points = points_of(points_file, {MEASUREMENT}) if points_file.exists() else []
+    return from_points(points, device)
+
+
+def from_points(points: Iterable[Point], device: str | None) -> dict[str, Any]:
+    samples = [
+        (float(point.fields["degc"]), float(point.fields["warning_degc"]))
+        for point in points
+        if device is not None and point.tags.get("device") == device and {"degc", "warning_degc"} <= point.fields.keys()
+    ]
+    if not samples:
+        where = f"drive {device}" if device else "target, which no single drive carries,"
+        return {
+            "schema_version": 1,
+            "device": device,
+            "samples": 0,
+            "max_degC": None,
+            "warning_degC": None,
+            "headroom_degC": None,
+            "reason": f"the {where} reports no temperature together with its warning limit",
+        }
+    return {
+        "schema_version": 1,
+        "device": device,
+        "samples": len(samples),
+        "max_degC": max(degrees for degrees, _ in samples),
+        "warning_degC": min(warning for _, warning in samples),
+        "headroom_degC": min(warning - degrees for degrees, warning in samples),
+        "reason": None,
+    }

@@ -1,0 +1,36 @@
+"""Judges a run bundle from nothing but its own files, so that the verdict can be recomputed anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError
+from bench_model.evidence import Evidence
+from bench_model.profiles import load_metrics, load_requirements
+from bench_model.verdict import judge
+from rig.bundle import Bundle
+
+
+def judge_bundle(bundle: Path) -> dict[str, Any]:
+    """The content of verdict.json for `bundle`."""
+    evidence = Evidence.load(bundle)
+    profiles = bundle / "profiles"
+    metrics = load_metrics(profiles / "metrics.yml")
+    requirement = evidence.run["requirement"]["id"]
+    return judge(evidence, load_requirements(profiles / "requirements" / f"{requirement}.yml", metrics), metrics)
+
+
+def check_bundle(path: Path) -> list[str]:
+    """Every difference between the bundle and its manifest, and between its verdict and the recomputed one."""
+    bundle = Bundle.open(path)
+    problems = [f"{name}: missing, altered or added since the run" for name in bundle.altered_files()]
+    stored = bundle.read("verdict.json")
+    if stored is None:
+        raise BenchError(f"{path} has no verdict.json: the run did not finish")
+    recomputed = judge_bundle(bundle.path)
+    return problems + [
+        f"verdict.json: {key} is {stored.get(key)!r}, recomputed {value!r}"
+        for key, value in recomputed.items()
+        if stored.get(key) != value
+    ]

@@ -1,0 +1,44 @@
+"""One run at a time on a machine: two benchmarks at once would each measure the other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench_model.errors import RefusedError
+
+
+def lock_path(candidate: str) -> Path:
+    """The lock file of `candidate`; DAQ_BENCH_LOCK_DIR moves it, for tests."""
+    return Path(os.environ.get("DAQ_BENCH_LOCK_DIR", tempfile.gettempdir())) / f"daq-storage-bench-{candidate}.lock"
+
+
+@contextmanager
+def exclusive(candidate: str, what: str) -> Iterator[None]:
+    """Holds the candidate's lock. Raises RefusedError that names the holder when another run has it.
+
+    The kernel releases the lock when its holder dies, so there is never a stale one to remove."""
+    path = lock_path(candidate)
+    # Without O_CREAT first: in a sticky world-writable folder the kernel refuses O_CREAT on another user's file.
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with os.fdopen(handle, "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = file.read().strip() or "another process"
+            raise RefusedError(
+                f"candidate {candidate!r} is being qualified by {holder}. Two runs at once would measure each other; "
+                f"wait until it has ended (lock: {path})"
+            ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()}: {what}\n")
+        file.flush()
+        yield

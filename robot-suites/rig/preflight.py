@@ -1,0 +1,97 @@
+"""Refuses a run that cannot succeed, before anything is provisioned or written: space, O_DIRECT, memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_model.errors import RefusedError
+from bench_model.profiles import Candidate, Scenario
+from bench_model.units import GB, decimal_label
+
+RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
+DIRECT_ALIGNMENT = 4096
+MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
+
+
+@dataclass(frozen=True)
+class Need:
+    """One amount of space that the scenario writes at a time, with how it comes about."""
+
+    size_bytes: int
+    arithmetic: str
+
+
+def space_needs(scenario: Scenario) -> list[Need]:
+    """What each workload needs on the target; the workloads follow one another and each removes its file."""
+    needs = []
+    if "block_scan" in scenario.workloads:
+        size = scenario.workloads["block_scan"]["file_size"]
+        needs.append(Need(size, f"the block scan's file of {decimal_label(size)}"))
+    if "snb_record" in scenario.workloads:
+        demand = scenario.demand
+        size = demand.record_bytes
+        needs.append(
+            Need(
+                size,
+                f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
+                f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)",
+            )
+        )
+    return needs
+
+
+def check_space(scenario: Scenario, directory: Path) -> None:
+    """Raises RefusedError, with the arithmetic, when the target cannot hold the largest workload."""
+    free = shutil.disk_usage(directory).free
+    need = max(space_needs(scenario), key=lambda need: need.size_bytes)
+    if need.size_bytes + RESERVE_BYTES <= free:
+        return
+    room = max(0, free - RESERVE_BYTES)
+    share = room / need.size_bytes
+    raise RefusedError(
+        f"target {directory} is too small: {need.arithmetic}, plus {decimal_label(RESERVE_BYTES)} kept free, "
+        f"against {decimal_label(free)} ({free} B) free. Nothing was written. Use a larger target, or "
+        f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most (both scale the verdict down)"
+    )
+
+
+def check_direct_io(directory: Path, filesystem: str) -> None:
+    """Raises RefusedError when the target's file system keeps data in memory or refuses O_DIRECT."""
+    if filesystem in MEMORY_FILESYSTEMS:
+        raise RefusedError(
+            f"target {directory} is on {filesystem}, which does not lead to a drive: its speed says nothing about one. "
+            "Set target.directory in the inventory to a folder on ext4 or xfs"
+        )
+    handle, name = tempfile.mkstemp(dir=directory, prefix=".direct-io-probe-")
+    os.close(handle)
+    try:
+        os.close(os.open(name, os.O_WRONLY | os.O_DIRECT))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise RefusedError(
+            f"target {directory} is on {filesystem}, which does not support O_DIRECT, so that every figure would be the "
+            "page cache's. Set target.directory in the inventory to a folder on ext4 or xfs"
+        ) from None
+    finally:
+        Path(name).unlink()
+
+
+def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:
+    """Raises RefusedError when the ring buffers exceed the declared transient buffer or half of the RAM."""
+    record = scenario.workloads.get("snb_record")
+    if record is None:
+        return
+    rings = record["links"] * record["ring_size"]
+    limit = min(candidate.transient_buffer_bytes, memory_bytes // 2)
+    if rings > limit:
+        raise RefusedError(
+            f"{scenario.file}: workloads.snb_record.ring_size: {record['links']} rings of {record['ring_size']} B need {rings} B, but "
+            f"the candidate has {limit} B for them (the lesser of its declared transient_buffer and half of its RAM). "
+            "Make the rings smaller, or declare more in inventory/lab.yml"
+        )

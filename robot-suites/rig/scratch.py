@@ -1,0 +1,46 @@
+"""The run's own folder on the target. Only files that the bench itself names are ever removed from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench_model.errors import BenchError
+
+PREFIX = "daq-bench-"
+MARKER = ".daq-storage-bench-scratch"
+OWN_FILES = (MARKER, "block-scan.bin", "snb-record-*.daq")
+
+
+def create(directory: Path, run_id: str) -> Path:
+    """Makes `directory/daq-bench-<run id>` with its marker."""
+    scratch = directory / f"{PREFIX}{run_id}"
+    scratch.mkdir()
+    (scratch / MARKER).touch()
+    return scratch
+
+
+def remove(scratch: Path) -> int:
+    """Removes the folder and the bench's files in it; returns the bytes given back. Raises BenchError if foreign files are there."""
+    freed = 0
+    for pattern in OWN_FILES:
+        for file in scratch.glob(pattern):
+            freed += file.stat().st_blocks * 512
+            file.unlink()
+    try:
+        scratch.rmdir()
+    except FileNotFoundError:
+        return freed
+    except OSError:
+        names = ", ".join(sorted(path.name for path in scratch.iterdir()))
+        raise BenchError(
+            f"scratch folder {scratch} holds files that the bench did not make ({names}). Move them away"
+        ) from None
+    return freed
+
+
+def remove_stale(directory: Path) -> list[tuple[str, int]]:
+    """Removes what killed runs left behind; the caller holds the candidate's lock. Returns (folder, bytes) of each."""
+    if not directory.is_dir():
+        return []
+    stale = [folder for folder in directory.glob(f"{PREFIX}*") if (folder / MARKER).is_file()]
+    return [(folder.name, remove(folder)) for folder in stale]

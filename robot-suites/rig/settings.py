@@ -1,0 +1,119 @@
+"""Where things are in a checkout, and what one `qualify` was asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_model.profiles import (
+    Candidate,
+    RequirementProfile,
+    ResultMetric,
+    Scenario,
+    check_scenario_metrics,
+    check_yields,
+    load_candidate,
+    load_metrics,
+    load_requirements,
+    load_scenario,
+)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folders of one checkout."""
+
+    repository: Path = REPOSITORY
+
+    @property
+    def inventory(self) -> Path:
+        return self.repository / "inventory"
+
+    @property
+    def build(self) -> Path:
+        return self.repository / "build"
+
+    @property
+    def runs(self) -> Path:
+        return self.repository / "runs"
+
+    @property
+    def daqwriter(self) -> Path:
+        return self.build / "native-writer" / "daqwriter"
+
+    @property
+    def agent(self) -> Path:
+        return self.build / "telemetry_agent.pyz"
+
+    @property
+    def influxd(self) -> Path:
+        return self.build / "tools" / "influxd"
+
+    def install_directory(self, candidate: str) -> Path:
+        """Where Ansible puts the bench's programs on a candidate that is this machine."""
+        return self.build / "candidate" / candidate
+
+    def state_directory(self, candidate: str) -> Path:
+        """Where the settings from before provisioning are kept until `restore`."""
+        return self.build / "state" / candidate
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `make qualify` was asked: names or paths of profiles, and what overrides them."""
+
+    candidate: str = "this-machine"
+    scenario: str = "dune-snb"
+    requirement: str = "dune-snb"
+    scale: float | None = None
+    duration_s: float | None = None
+    inventory: Path | None = None
+    runs: Path | None = None
+    target_directory: Path | None = None
+    influx_url: str | None = None
+    keep_tuning: bool = False
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The four profiles of a run, loaded and checked against each other."""
+
+    candidate: Candidate
+    scenario: Scenario
+    requirement: RequirementProfile
+    metrics: dict[str, ResultMetric]
+    inventory_file: Path
+    metrics_file: Path
+
+
+def profile_file(folder: Path, name: str) -> Path:
+    """`name` is a profile's id, or the path of a YAML file of the user's own."""
+    return Path(name) if name.endswith((".yml", ".yaml")) else folder / f"{name}.yml"
+
+
+def load_profiles(request: Request, layout: Layout) -> Profiles:
+    """Raises ProfileError for anything wrong in the users' YAML, before a machine is touched."""
+    inventory_file = request.inventory or layout.inventory / "lab.yml"
+    metrics_file = layout.inventory / "metrics.yml"
+    candidate = load_candidate(inventory_file, request.candidate)
+    scenario = load_scenario(profile_file(layout.inventory / "scenarios", request.scenario))
+    metrics = load_metrics(metrics_file)
+    check_scenario_metrics(scenario, metrics)
+    requirement = load_requirements(profile_file(layout.inventory / "requirements", request.requirement), metrics)
+    check_yields(requirement, scenario)
+    return Profiles(
+        candidate,
+        scenario.altered(request.scale, request.duration_s),
+        requirement,
+        metrics,
+        inventory_file,
+        metrics_file,
+    )
+
+
+def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:
+    """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout."""
+    folder = asked or Path(candidate.target_directory)
+    return folder if folder.is_absolute() else layout.repository / folder

@@ -1,0 +1,203 @@
+"""The block-size scan: sequential O_DIRECT writes with fio, one point per block size (DUNE paper, figure 1).
+
+The file is written once before the first point, so that every point overwrites allocated blocks and none pays for the
+file system's allocation. Evidence that a point's bytes reached the device is the device's own write counter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError
+from bench_model.plateau import LARGE_BLOCK_BYTES, RULE, find_plateau, lowest_of_large_blocks
+from bench_model.units import binary_label
+from rig.shell import Shell
+
+SAMPLE_MS = 250  # averaging window of the throughput samples that the report's spread comes from
+RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
+DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
+SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
+
+Report = Callable[[str, int, int, float], None]
+
+
+def estimated_s(parameters: dict[str, Any]) -> float:
+    """Expected duration of the scan in s, for the progress display: a point takes its time plus fio's start."""
+    per_point = parameters["seconds_per_point"] + parameters["ramp_s"] + 0.6
+    return float(per_point * len(parameters["block_sizes"]) + parameters["file_size"] / 2e9)
+
+
+def run_scan(
+    shell: Shell, parameters: dict[str, Any], scratch: Path, raw: Path, device: str | None, report: Report
+) -> dict[str, Any]:
+    """Runs all points on a file in `scratch`; returns results/block_scan.json. `report` gets (text, step, steps, seconds)."""
+    version = shell.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+    sizes = parameters["block_sizes"]
+    file = scratch / "block-scan.bin"
+    with _removed_afterwards(file):
+        report("laying out the scan's file", 0, len(sizes), parameters["file_size"] / 2e9)
+        _lay_out(shell, file, parameters["file_size"])
+        points = []
+        for step, block_bytes in enumerate(sizes, start=1):
+            seconds = parameters["seconds_per_point"] + parameters["ramp_s"]
+            report(f"block size {binary_label(block_bytes)}", step, len(sizes), seconds)
+            points.append(_measure(shell, file, block_bytes, parameters, raw, device))
+    return document(version, parameters, points)
+
+
+def document(version: str, parameters: dict[str, Any], points: list[dict[str, Any]]) -> dict[str, Any]:
+    """results/block_scan.json from its points; the plateau is null, with the reason, when the scan shows none."""
+    admissible = [(point["block_bytes"], point["throughput_bytes_per_s"]) for point in points if point["admissible"]]
+    plateau = find_plateau(admissible)
+    return {
+        "schema_version": 1,
+        "tool": "fio",
+        "tool_version": version,
+        "io_depth": parameters["io_depth"],
+        "threads": 1,
+        "seconds_per_point": parameters["seconds_per_point"],
+        "ramp_s": parameters["ramp_s"],
+        "sample_s": SAMPLE_MS / 1000,
+        "file_bytes": parameters["file_size"],
+        "direct": True,
+        "condition": "overwrite of a file that was written once before the scan",
+        "points": points,
+        "plateau": {
+            "throughput_bytes_per_s": plateau.throughput_bytes_per_s if plateau else None,
+            "from_block_bytes": plateau.from_block_bytes if plateau else None,
+            "rule": RULE,
+        },
+        "large_blocks": {
+            "throughput_bytes_per_s": lowest_of_large_blocks(admissible),
+            "from_block_bytes": LARGE_BLOCK_BYTES,
+        },
+        "reason": None if plateau else "throughput does not level out within the scan, so there is no plateau",
+    }
+
+
+@contextmanager
+def _removed_afterwards(file: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _lay_out(shell: Shell, file: Path, size_bytes: int) -> None:
+    block = 2**20
+    size = -(-size_bytes // block) * block
+    argv = [
+        *_common(file),
+        "--name=layout",
+        f"--bs={block}",
+        f"--size={size}",
+        "--iodepth=8",
+        "--end_fsync=1",
+        "--fallocate=none",
+    ]
+    shell.run(argv, timeout_s=120 + size / 50e6).check("laying out the block scan's file with fio")
+
+
+def _common(file: Path) -> list[str]:
+    return ["fio", f"--filename={file}", "--rw=write", "--direct=1", "--ioengine=libaio", "--output-format=json"]
+
+
+def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path) -> list[str]:
+    """fio's command line for one point: closed loop, one thread, overwriting. Its default buffers are random and scrambled at each
+    write, so that they neither compress nor deduplicate; refilling them would measure the random generator instead."""
+    size = parameters["file_size"] // block_bytes * block_bytes
+    return [
+        *_common(file),
+        f"--name=bs-{block_bytes}",
+        f"--bs={block_bytes}",
+        f"--size={size}",
+        f"--iodepth={parameters['io_depth']}",
+        "--overwrite=1",
+        "--time_based",
+        f"--runtime={parameters['seconds_per_point']}s",
+        f"--ramp_time={parameters['ramp_s']}s",
+        "--lat_percentiles=1",
+        "--percentile_list=50:99:99.9",
+        f"--write_bw_log={log}",
+        f"--log_avg_msec={SAMPLE_MS}",
+    ]
+
+
+def _measure(
+    shell: Shell, file: Path, block_bytes: int, parameters: dict[str, Any], raw: Path, device: str | None
+) -> dict[str, Any]:
+    log = raw / f"fio-{block_bytes}"
+    argv = fio_arguments(file, block_bytes, parameters, log)
+    before = written_bytes(device)
+    timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
+    completed = shell.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
+    after = written_bytes(device)
+    (raw / f"fio-{block_bytes}.json").write_text(completed.stdout, encoding="utf-8")
+    samples = parse_bandwidth_log(Path(f"{log}_bw.1.log").read_text(encoding="ascii"))
+    device_bytes = after - before if after is not None and before is not None else None
+    return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], samples, device_bytes)
+
+
+def written_bytes(device: str | None) -> int | None:
+    """Bytes that `device` has written since boot, by its own counter; None where no single device carries the target."""
+    if device is None:
+        return None
+    fields = Path(f"/sys/block/{device}/stat").read_text(encoding="ascii").split()
+    return int(fields[6]) * SECTOR_BYTES
+
+
+def parse_bandwidth_log(text: str) -> list[float]:
+    """Throughput samples in B/s; fio's bandwidth log is `time_ms, KiB/s, direction, ...`, one line per window."""
+    return [float(line.split(",")[1]) * 1024 for line in text.splitlines() if line.strip()]
+
+
+def parse_point(
+    output: str, block_bytes: int, seconds: float, samples: list[float], device_bytes: int | None
+) -> dict[str, Any]:
+    """One point of results/block_scan.json from fio's JSON. Raises BenchError when fio reports an error or no writes."""
+    try:
+        job = json.loads(output)["jobs"][0]
+        write = job["write"]
+        latency = write["lat_ns"]
+    except (ValueError, KeyError, IndexError) as error:
+        raise BenchError(
+            f"fio's output at block size {block_bytes} B cannot be read ({error!r}); it is kept in results/raw"
+        ) from None
+    if job["error"] or not write["io_bytes"]:
+        raise BenchError(
+            f"fio at block size {block_bytes} B ended with error {job['error']} after {write['io_bytes']} B"
+        )
+    runtime_s = write["runtime"] / 1000
+    reason = _why_masked(runtime_s, seconds, write["io_bytes"], device_bytes)
+    percentiles = {float(key): value / 1000 for key, value in latency["percentile"].items()}
+    return {
+        "block_bytes": block_bytes,
+        "throughput_bytes_per_s": write["bw_bytes"],
+        "iops": write["iops"],
+        "bytes_written": write["io_bytes"],
+        "runtime_s": runtime_s,
+        "throughput_bytes_per_s_samples": samples,
+        "latency_us": {
+            "p50": percentiles[50.0],
+            "p99": percentiles[99.0],
+            "p99_9": percentiles[99.9],
+            "max": latency["max"] / 1000,
+            "mean": latency["mean"] / 1000,
+        },
+        "cpu_user_percent": job["usr_cpu"],
+        "cpu_system_percent": job["sys_cpu"],
+        "device_bytes_written": device_bytes,
+        "admissible": reason is None,
+        "reason": reason,
+    }
+
+
+def _why_masked(runtime_s: float, seconds: float, io_bytes: int, device_bytes: int | None) -> str | None:
+    if runtime_s < RUNTIME_SHARE_MIN * seconds:
+        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
+    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * io_bytes:
+        return f"the device counted {device_bytes} B of the {io_bytes} B that fio says it wrote"
+    return None

@@ -1,0 +1,128 @@
+"""The supernova-burst record: `daqwriter minidaq` writes it, `daqwriter verify` reads all of it back, then the file goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError, InterruptedRunError
+from bench_model.load import Demand
+from bench_model.yaml_source import check_document
+from rig.shell import Completed, Shell
+
+# daqwriter's exit statuses (native-writer/README.md)
+COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
+DRAIN_S_MAX = 600.0
+READ_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait for the read-back
+
+Report = Callable[[str, int, int, float], None]
+
+
+@dataclass(frozen=True)
+class RecordPlan:
+    """Everything that one record needs besides its repetition number."""
+
+    daqwriter: Path
+    parameters: dict[str, Any]
+    demand: Demand
+    seed: int
+    scratch: Path
+    raw: Path
+    line_protocol: Path
+    tags: dict[str, str]
+
+
+def estimated_s(demand: Demand, repetitions: int) -> float:
+    """Expected duration in s: each record, and its read-back at a GB/s."""
+    return repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
+
+
+def run_record(shell: Shell, plan: RecordPlan, repetitions: int, report: Report) -> dict[str, Any]:
+    """Runs all repetitions; returns results/snb_record.json. Raises BenchError when daqwriter itself breaks."""
+    done = []
+    for number in range(1, repetitions + 1):
+        target = plan.scratch / f"snb-record-{number}.daq"
+        try:
+            report(f"record {number} of {repetitions}", number, repetitions, plan.demand.duration_s)
+            minidaq = _minidaq(shell, plan, target, number)
+            report(f"read-back {number} of {repetitions}", number, repetitions, plan.demand.record_bytes / 1e9)
+            verify = _verify(shell, plan, target, number)
+        finally:
+            target.unlink(missing_ok=True)
+        done.append(repetition_document(minidaq, verify))
+    return {"schema_version": 1, "repetitions": done}
+
+
+def minidaq_arguments(plan: RecordPlan, target: Path, number: int) -> list[str]:
+    """daqwriter's command line for one record."""
+    parameters = plan.parameters
+    return [
+        str(plan.daqwriter),
+        "minidaq",
+        f"--target={target}",
+        f"--duration={plan.demand.duration_s:g}",
+        f"--links={parameters['links']}",
+        f"--superchunk-bytes={parameters['superchunk_bytes']}",
+        f"--superchunk-rate={parameters['superchunk_rate_hz']:g}",
+        f"--scale={plan.demand.scale:g}",
+        f"--ring-size={parameters['ring_size']}",
+        f"--block-size={parameters['block_size']}",
+        f"--io-depth={parameters['io_depth']}",
+        f"--checksum={parameters['checksum']}",
+        f"--seed={plan.seed + number - 1}",
+        *_common(plan, f"minidaq-{number}"),
+    ]
+
+
+def _common(plan: RecordPlan, name: str) -> list[str]:
+    tags = [f"--tag={key}={value}" for key, value in plan.tags.items()]
+    return [f"--json={plan.raw / name}.json", f"--line-protocol={plan.line_protocol}", *tags]
+
+
+def _minidaq(shell: Shell, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
+    # FAILED with a document is an I/O error of the drive: evidence about the candidate, not a broken bench.
+    completed = shell.run(minidaq_arguments(plan, target, number), timeout_s=plan.demand.duration_s + DRAIN_S_MAX)
+    if completed.returncode == INTERRUPTED:
+        raise InterruptedRunError("the record was interrupted")
+    return _document(completed, plan.raw / f"minidaq-{number}.json", "daqwriter-minidaq", {COMPLETE, FAILED})
+
+
+def _verify(shell: Shell, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
+    argv = [str(plan.daqwriter), "verify", f"--target={target}", *_common(plan, f"verify-{number}")]
+    completed = shell.run(argv, timeout_s=60 + plan.demand.record_bytes / READ_BYTES_PER_S_MIN)
+    if completed.returncode == INTERRUPTED:
+        raise InterruptedRunError("the read-back was interrupted")
+    return _document(completed, plan.raw / f"verify-{number}.json", "daqwriter-verify", {COMPLETE, DAMAGED})
+
+
+def _document(completed: Completed, file: Path, schema: str, accepted: set[int]) -> dict[str, Any]:
+    if completed.returncode not in accepted or (completed.returncode == FAILED and not file.exists()):
+        completed.check(f"daqwriter {completed.argv[1]}")
+        raise BenchError(f"daqwriter {completed.argv[1]} ended with unexpected exit status {completed.returncode}")
+    try:
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BenchError(f"daqwriter {completed.argv[1]} left no readable result in {file}: {error}") from None
+    check_document(document, schema, str(file))
+    return document
+
+
+def repetition_document(minidaq: dict[str, Any], verify: dict[str, Any]) -> dict[str, Any]:
+    """One repetition of results/snb_record.json: both documents and what follows from the two together.
+
+    `verified_fraction` is what read back intact over what was *offered*, so that a lost superchunk counts against it."""
+    counts = verify["superchunks"]
+    kinds = ("missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
+    offered = minidaq["superchunks"]["offered"]
+    damaged = sum(counts[kind] for kind in kinds)
+    if verify["record_id"] != minidaq["parameters"]["record_id"]:
+        raise BenchError(f"read back record {verify['record_id']} instead of {minidaq['parameters']['record_id']}")
+    return {
+        "minidaq": minidaq,
+        "verify": verify,
+        "damaged_superchunks": damaged,
+        "verified_fraction": counts["present"] / offered if offered else None,
+    }

@@ -1,0 +1,11 @@
+*** Settings ***
+Documentation    Sequential write throughput against block size (DUNE 3D XPoint paper, figure 1).
+
+Library          BlockScanKeywords    ${BUNDLE}
+
+
+*** Test Cases ***
+The Block Size Scan Yields A Curve
+    ${scan}=    Run Block Size Scan
+    Every Block Size Should Have Been Measured    ${scan}
+    At Least Half Of The Points Should Be Admissible    ${scan}

@@ -1,0 +1,11 @@
+*** Settings ***
+Documentation    A DUNE supernova burst is recorded and read back whole (DUNE 3D XPoint paper, section 5).
+
+Library          SnbRecordKeywords    ${BUNDLE}
+
+
+*** Test Cases ***
+The Supernova Burst Is Recorded And Read Back
+    ${record}=    Record Supernova Burst
+    Every Superchunk Should Be Accounted For    ${record}
+    Read Back Should Cover The Whole Record    ${record}

@@ -1,0 +1,56 @@
+"""The run bundle: files appear whole, events are appended, and a change after the run is noticed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench_model.errors import BenchError
+from bench_model.line_protocol import parse_line
+from rig.bundle import Bundle
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    made = Bundle.create(tmp_path / "runs", "this-machine", "dune-snb")
+    made.save_run(state="running")
+    return made
+
+
+def test_latest_points_to_the_newest_run(bundle: Bundle) -> None:
+    assert (bundle.path.parent / "latest").resolve() == bundle.path
+    assert Bundle.open(bundle.path.parent / "latest").id == bundle.id
+
+
+def test_events_are_kept_as_json_and_as_line_protocol(bundle: Bundle) -> None:
+    bundle.event("busy", "snb_record", 'Dataflow is BUSY, "again"', duration_s=0.25)
+    event = bundle.events()[0]
+    assert (event["kind"], event["data"]) == ("busy", {"duration_s": 0.25})
+    point = parse_line(bundle.workload_file.read_text(encoding="utf-8").strip())
+    assert point.measurement == "bench_event"
+    assert point.tags == {"kind": "busy", "source": "snb_record", "run": bundle.id}
+    assert point.fields == {"text": 'Dataflow is BUSY, "again"'}
+
+
+def test_a_failed_write_leaves_the_old_content_and_no_rest(bundle: Bundle) -> None:
+    with pytest.raises(ValueError, match="nan"):
+        bundle.write("run.json", {"rate": float("nan")})
+    assert json.loads((bundle.path / "run.json").read_text(encoding="utf-8")) == {"state": "running"}
+    assert [path.name for path in bundle.path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_sealed_bundle_notices_every_change_but_the_delivery_to_influxdb(bundle: Bundle) -> None:
+    bundle.write("results/a.json", {"a": 1})
+    bundle.write("results/b.json", {"b": 1})
+    bundle.seal()
+    (bundle.path / "telemetry" / "cursor.json").write_text("{}", encoding="utf-8")
+    assert bundle.altered_files() == []
+    bundle.write("results/a.json", {"a": 2})
+    (bundle.path / "results" / "b.json").unlink()
+    bundle.write("results/c.json", {})
+    assert bundle.altered_files() == ["results/a.json", "results/b.json", "results/c.json"]
+
+
+def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"is no run bundle .* RUN=runs/<run-id>"):
+        Bundle.open(tmp_path)

@@ -1,0 +1,37 @@
+"""One run at a time: a second one is told who holds the lock, and a dead holder's lock is free."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench_model.errors import RefusedError
+from rig.lock import exclusive
+
+HOLD = "import sys, time; from rig.lock import exclusive\nwith exclusive('c', 'a test'): print('held', flush=True); time.sleep(60)"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+
+
+def test_a_second_run_is_refused_with_the_first_ones_process_until_that_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True, env=os.environ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RefusedError, match=rf"qualified by process {holder.pid}: a test"), exclusive("c", "me"):
+            pytest.fail("the lock was given twice")
+        with exclusive("another", "me"):
+            pass  # another candidate is free
+        holder.kill()
+    with exclusive("c", "me"):
+        pass
+
+
+def test_the_lock_is_given_back() -> None:
+    for _ in range(2):
+        with exclusive("c", "me"):
+            pass

@@ -1,0 +1,335 @@
+"""The main job as a user runs it, short, on this machine's real parts: Ansible, fio, daqwriter, InfluxDB, the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pypdf import PdfReader
+from ruamel.yaml import YAML
+
+from bench_model.line_protocol import points_of
+from rig.history import undelivered
+from rig.influx_server import LocalInflux, free_port
+from rig.settings import Layout
+
+pytestmark = pytest.mark.integration
+
+LAYOUT = Layout()
+YAML_SAFE = YAML(typ="safe")
+TEST_PORT = 18286
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The tests' runs do not wait for, or disturb the message of, a run of the user's."""
+    before = os.environ.get("DAQ_BENCH_LOCK_DIR")
+    os.environ["DAQ_BENCH_LOCK_DIR"] = str(tmp_path_factory.mktemp("locks"))
+    yield
+    if before is None:
+        del os.environ["DAQ_BENCH_LOCK_DIR"]
+    else:
+        os.environ["DAQ_BENCH_LOCK_DIR"] = before
+
+
+def write_profiles(folder: Path, block_scan: bool) -> tuple[Path, Path]:
+    """A user's own scenario and requirement: the shipped ones, shortened; without the scan where it adds nothing."""
+    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "dune-snb.yml")
+    scenario["id"] = "short"
+    scan = scenario["workloads"]["block_scan"]
+    scan.update(block_sizes=["64KiB", "1MiB", "8MiB"], seconds_per_point=1, ramp_s=0.25, file_size="256MiB")
+    requirement = YAML_SAFE.load(LAYOUT.inventory / "requirements" / "dune-snb.yml")
+    requirement["id"] = "short-requirement"
+    if not block_scan:
+        del scenario["workloads"]["block_scan"]
+        kept = [entry for entry in requirement["requirements"] if not entry["metric"].startswith("block_scan.")]
+        requirement["requirements"] = kept
+    files = folder / "short.yml", folder / "short-requirement.yml"
+    YAML_SAFE.dump(scenario, files[0])
+    YAML_SAFE.dump(requirement, files[1])
+    return files
+
+
+def command(folder: Path, disk: Path, influx_url: str, *more: str, block_scan: bool = False) -> list[str]:
+    scenario, requirement = write_profiles(folder, block_scan)
+    return [
+        *(sys.executable, "-m", "rig", "qualify", "--scenario", str(scenario), "--requirement", str(requirement)),
+        *("--runs", str(folder / "runs"), "--target", str(disk), "--influx-url", influx_url, *more),
+    ]
+
+
+def newest(folder: Path) -> Path:
+    return (folder / "runs" / "latest").resolve()
+
+
+def document(file: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return loaded
+
+
+def rows(url: str, query: str) -> list[list[Any]]:
+    parameters = urllib.parse.urlencode({"db": "bench", "q": query, "epoch": "ns"})
+    with urllib.request.urlopen(f"{url}/query?{parameters}", timeout=10) as answer:
+        found = json.load(answer)
+    assert "error" not in json.dumps(found), found
+    return [row for one in found["results"][0].get("series", []) for row in one["values"]]
+
+
+def settings_now() -> tuple[str, ...]:
+    """What provisioning changes on this machine, where the kernel has it."""
+    files = [Path("/proc/sys/fs/aio-max-nr"), *sorted(Path("/sys/block").glob("*/queue/scheduler"))]
+    return tuple(file.read_text(encoding="ascii") for file in files)
+
+
+def wait_for_phase(process: subprocess.Popen[str], runs: Path, source: str, timeout_s: float = 120.0) -> Path:
+    """Waits until the run in `runs` has announced the phase; returns its bundle."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[1]
+        events = runs / "latest" / "events.jsonl"
+        if events.exists() and any(
+            json.loads(line)["source"] == source for line in events.read_text(encoding="utf-8").splitlines()
+        ):
+            return (runs / "latest").resolve()
+        time.sleep(0.1)
+    raise AssertionError(f"phase {source} did not begin within {timeout_s} s")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalInflux]:
+    made = LocalInflux(LAYOUT.influxd, tmp_path_factory.mktemp("influxdb-qualify"))
+    made.start(TEST_PORT)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def finished(server: LocalInflux, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, str]]:
+    """One whole short run: (bundle, InfluxDB's URL, what the command printed)."""
+    folder = tmp_path_factory.mktemp("qualify")
+    disk = LAYOUT.build / "tests" / "qualify"
+    url = server.running_url()
+    assert url is not None
+    before = settings_now()
+    argv = command(folder, disk, url, "--scale", "0.05", "--duration", "3", block_scan=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert settings_now() == before, "the machine is not as it was before the run"
+    assert list(disk.iterdir()) == [], "scratch files were left behind"
+    yield newest(folder), url, done.stdout
+    shutil.rmtree(disk)
+
+
+def test_the_outcome_is_a_declared_rehearsal_with_its_reasons(finished: tuple[Path, str, str]) -> None:
+    bundle, _, said = finished
+    verdict = document(bundle / "verdict.json")
+    assert (verdict["outcome"], verdict["declared_rehearsal"]) == ("INADMISSIBLE", True)
+    for reason in (
+        "The load is 0.05 of one readout unit",
+        "The record lasts 3 s instead of 100 s",
+        "The target is a scratch file",
+    ):
+        assert any(text.startswith(reason) for text in verdict["reasons"]), reason
+        assert reason in said
+    assert "Outcome: INADMISSIBLE" in said
+    assert "report.pdf" in said
+
+
+def test_every_superchunk_was_recorded_and_read_back(finished: tuple[Path, str, str]) -> None:
+    repetition = document(finished[0] / "results" / "snb_record.json")["repetitions"][0]
+    counts = repetition["minidaq"]["superchunks"]
+    assert counts["intended"] == 10 * 166_000 * 0.05 * 3
+    assert repetition["minidaq"]["bytes"]["payload"] == counts["stored"] * 5568
+    assert counts["stored"] + counts["lost"] == counts["offered"]
+    assert repetition["verify"]["superchunks"]["present"] == counts["stored"]
+    assert repetition["verify"]["status"] == "intact"
+
+
+def test_the_bundle_is_whole_sealed_and_gives_the_same_verdict_again(finished: tuple[Path, str, str]) -> None:
+    bundle = finished[0]
+    names = ["run.json", "events.jsonl", "verdict.json", "report.pdf", "report.html", "MANIFEST.sha256"]
+    names += ["facts/tuning.json", "facts/tuning-after.json", "facts/smart-before.json", "facts/smart-after.json"]
+    names += ["results/identity.json", "results/block_scan.json", "results/snb_record.json", "telemetry/points.lp"]
+    names += [
+        "telemetry/workload.lp",
+        "telemetry/summary.json",
+        "robot/output.xml",
+        "robot/log.html",
+        "robot/xunit.xml",
+    ]
+    assert [name for name in names if not (bundle / name).is_file()] == []
+    assert not (bundle / "error.txt").exists()
+    checked = subprocess.run(
+        [sys.executable, "-m", "rig", "check-bundle", str(bundle)], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    moved = bundle.parent / "moved"
+    shutil.copytree(bundle, moved)
+    (moved / "results" / "snb_record.json").write_text("{}", encoding="utf-8")
+    altered = subprocess.run(
+        [sys.executable, "-m", "rig", "check-bundle", str(moved)], capture_output=True, text=True, check=False
+    )
+    assert altered.returncode == 1
+    assert "results/snb_record.json: missing, altered or added" in altered.stderr
+    shutil.rmtree(moved)
+
+
+def test_what_the_machine_cannot_do_is_recorded_as_unsupported(finished: tuple[Path, str, str]) -> None:
+    settings = {entry["id"]: entry for entry in document(finished[0] / "facts" / "tuning.json")["settings"]}
+    assert {"cpu-governor", "aio-max-nr", "fan-mode", "bios-power-profile"} <= settings.keys()
+    assert settings["bios-power-profile"]["status"] == "unsupported"
+    assert "no BMC" in settings["bios-power-profile"]["detail"]
+    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").exists()
+    assert (settings["cpu-governor"]["status"] == "unsupported") is not governor
+
+
+def test_influxdb_holds_every_point_of_the_bundle(finished: tuple[Path, str, str]) -> None:
+    bundle, url, _ = finished
+    summary = document(bundle / "telemetry" / "summary.json")
+    assert summary["points"]["undelivered"] == 0
+    for measurement, field in (
+        ("block_device", "written_bytes"),
+        ("cpu", "user_fraction"),
+        ("daqwriter", "stored_bytes"),
+    ):
+        spooled = sum(
+            1 for point in points_of(bundle / "telemetry" / "points.lp", {measurement}) if field in point.fields
+        )
+        assert spooled > 0, measurement
+        stored = rows(url, f"SELECT count({field}) FROM {measurement} WHERE run = '{bundle.name}'")
+        assert stored[0][1] == spooled, measurement
+    last = rows(
+        url, f"SELECT last(stored_bytes) FROM daqwriter WHERE run = '{bundle.name}' AND phase =~ /record|drain/"
+    )
+    minidaq = document(bundle / "results" / "snb_record.json")["repetitions"][0]["minidaq"]
+    assert last[0][1] == minidaq["bytes"]["payload"]
+
+
+def test_phases_tests_and_the_verdict_are_annotations_in_influxdb(finished: tuple[Path, str, str]) -> None:
+    bundle, url, _ = finished
+    texts = [row[1] for row in rows(url, f"SELECT text FROM bench_event WHERE run = '{bundle.name}'")]
+    assert "PASS: The Supernova Burst Is Recorded And Read Back" in texts
+    assert any(text.startswith("block size 1 MiB") for text in texts)
+    verdicts = rows(url, f"SELECT outcome FROM bench_verdict WHERE run = '{bundle.name}' AND requirement = 'overall'")
+    assert [row[1] for row in verdicts] == ["INADMISSIBLE"]
+
+
+def test_the_pdf_says_what_was_measured_and_what_was_scaled_down(finished: tuple[Path, str, str]) -> None:
+    bundle = finished[0]
+    pages = [page.extract_text() for page in PdfReader(bundle / "report.pdf").pages]
+    text = " ".join(" ".join(pages).split())
+    first = " ".join(pages[0].split())
+    assert "INADMISSIBLE" in first
+    assert "this-machine" in first
+    assert "The load is 0.05 of one readout unit" in first
+    for requirement in document(bundle / "verdict.json")["requirements"]:
+        assert requirement["id"] in text
+    for phrase in ("superchunk", "GiB/s", "block size", "Latency", "make qualify"):
+        assert phrase.lower() in text.lower(), phrase
+    assert (bundle / "report.html").read_text(encoding="utf-8").count("<svg") >= 3
+
+
+def test_influxdb_dying_during_the_run_costs_no_telemetry(tmp_path: Path, disk: Path) -> None:
+    server = LocalInflux(LAYOUT.influxd, tmp_path / "influxdb")
+    url = server.start(TEST_PORT + 50)
+    argv = command(tmp_path, disk, url, "--scale", "0.02", "--duration", "6")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        wait_for_phase(run, tmp_path / "runs", "snb_record")
+        assert server.stop()
+        output, errors = run.communicate(timeout=300)
+    assert run.returncode == 0, output + errors
+    bundle = newest(tmp_path)
+    summary = document(bundle / "telemetry" / "summary.json")
+    assert summary["points"]["undelivered"] > 0
+    assert "telemetry points are not in InfluxDB" in errors
+    assert undelivered(bundle)
+    assert (bundle / "report.pdf").exists()
+    restarted = server.start(int(url.rsplit(":", 1)[1]))
+    assert restarted == url
+    replayed = subprocess.run(
+        [sys.executable, "-m", "rig", "replay", str(bundle), "--influx-url", url],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    assert not undelivered(bundle)
+    spooled = sum(1 for _ in points_of(bundle / "telemetry" / "points.lp", {"daqwriter"}))
+    stored = rows(url, f"SELECT count(stored_bytes) FROM daqwriter WHERE run = '{bundle.name}'")
+    assert stored[0][1] == spooled
+    server.stop()
+
+
+def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, disk: Path) -> None:
+    nowhere = f"http://127.0.0.1:{free_port(TEST_PORT + 100)}"  # no InfluxDB at all: the run goes on without
+    before = settings_now()
+    argv = command(tmp_path, disk, nowhere, "--scale", "0.02", "--duration", "120")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        bundle = wait_for_phase(run, tmp_path / "runs", "snb_record")
+        second = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert second.returncode == 2
+        assert f"is being qualified by process {run.pid}: make qualify" in second.stderr
+        assert newest(tmp_path) == bundle
+        time.sleep(2)
+        assert list(disk.glob("daq-bench-*/snb-record-1.daq"))
+        run.send_signal(signal.SIGINT)
+        output, errors = run.communicate(timeout=120)
+    assert run.returncode == 130, output + errors
+    assert list(disk.iterdir()) == []
+    assert settings_now() == before
+    interrupted = document(bundle / "run.json")
+    assert (interrupted["state"], interrupted["state_reason"]) == (
+        "interrupted",
+        "The run was interrupted during snb_record",
+    )
+    verdict = document(bundle / "verdict.json")
+    assert (verdict["outcome"], verdict["reasons"]) == ("ERROR", ["The run was interrupted during snb_record"])
+    assert any(True for _ in points_of(bundle / "telemetry" / "points.lp", {"cpu"}))
+    rendered = subprocess.run(
+        [sys.executable, "-m", "bench_report", "render", str(bundle)], capture_output=True, text=True, check=False
+    )
+    assert rendered.returncode == 0, rendered.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--duration", "1000000"], "is too small: the record of"),
+        (["--target", "/dev/shm/daq-bench-test"], "is on tmpfs, which does not lead to a drive"),
+        (["--scenario", "nemo"], "there is no such file. Known here: dune-snb"),
+        (["--candidate", "nemo"], "has no candidate 'nemo'. Known here: this-machine"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_written(
+    tmp_path: Path, disk: Path, options: list[str], message: str
+) -> None:
+    argv = [sys.executable, "-m", "rig", "qualify", "--runs", str(tmp_path / "runs"), "--target", str(disk), *options]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert not (tmp_path / "runs").exists()
+    assert list(disk.iterdir()) == []
+
+
+def test_a_misspelt_key_in_a_users_scenario_is_named_with_its_line(tmp_path: Path) -> None:
+    scenario, _ = write_profiles(tmp_path, block_scan=False)
+    text = scenario.read_text(encoding="utf-8").replace("duration_s:", "duration:")
+    scenario.write_text(text, encoding="utf-8")
+    line = next(number for number, one in enumerate(text.splitlines(), start=1) if one.startswith("duration:"))
+    argv = [sys.executable, "-m", "rig", "qualify", "--scenario", str(scenario), "--runs", str(tmp_path / "runs")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f"{scenario}:{line}: duration: unknown key 'duration'. Did you mean 'duration_s'?" in done.stderr
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,34 @@
+"""The scratch folder: the bench removes its own files and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from bench_model.errors import BenchError
+from rig import scratch
+
+
+def test_own_files_go_with_the_folder(tmp_path: Path) -> None:
+    folder = scratch.create(tmp_path, "run-1")
+    (folder / "block-scan.bin").write_bytes(b"x" * 8192)
+    (folder / "snb-record-1.daq").write_bytes(b"x" * 8192)
+    assert scratch.remove(folder) >= 16384
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_foreign_file_is_never_removed(tmp_path: Path) -> None:
+    folder = scratch.create(tmp_path, "run-1")
+    (folder / "thesis.tex").write_text("years of work", encoding="utf-8")
+    with pytest.raises(BenchError, match=r"holds files that the bench did not make \(thesis\.tex\)"):
+        scratch.remove(folder)
+    assert (folder / "thesis.tex").exists()
+
+
+def test_what_a_killed_run_left_is_removed_and_look_alikes_stay(tmp_path: Path) -> None:
+    stale = scratch.create(tmp_path, "killed")
+    (stale / "snb-record-1.daq").write_bytes(b"x" * 4096)
+    look_alike = tmp_path / "daq-bench-photos"
+    look_alike.mkdir()
+    assert [name for name, _ in scratch.remove_stale(tmp_path)] == ["daq-bench-killed"]
+    assert [path.name for path in tmp_path.iterdir()] == ["daq-bench-photos"]
+    assert scratch.remove_stale(tmp_path / "absent") == []

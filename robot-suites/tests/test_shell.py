@@ -1,0 +1,43 @@
+"""Commands never outlive their caller, and a failure names the command and what it said."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from bench_model.errors import BenchError
+from rig.shell import LocalShell
+
+SHELL = LocalShell()
+
+
+def test_output_and_status_come_back() -> None:
+    done = SHELL.run(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout_s=10)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    with pytest.raises(BenchError, match=r"the step failed with exit status 3: err\nCommand: sh -c"):
+        done.check("the step")
+
+
+def test_a_command_that_is_not_there_is_named_with_the_remedy() -> None:
+    with pytest.raises(BenchError, match="no-such-tool cannot be started: No such file or directory"):
+        SHELL.run(["no-such-tool"], timeout_s=10)
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    with pytest.raises(BenchError, match="did not end within 1 s"):
+        SHELL.run(["sh", "-c", f"sleep 600 & echo $! > {pid_file}; wait"], timeout_s=1)
+    time.sleep(0.2)
+    child = Path("/proc") / pid_file.read_text(encoding="ascii").strip() / "stat"
+    assert not child.exists() or child.read_text(encoding="ascii").split()[2] == "Z"
+
+
+def test_an_interrupt_reaches_the_command_so_that_it_can_clean_up(tmp_path: Path) -> None:
+    script = f"trap 'touch {tmp_path}/cleaned; exit 0' INT; while :; do sleep 0.05; done"
+    interrupt = threading.Timer(0.5, lambda: os.kill(os.getpid(), 2))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        SHELL.run(["bash", "-c", script], timeout_s=30)
+    assert (tmp_path / "cleaned").exists()
