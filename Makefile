@@ -72,7 +72,7 @@ validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)
 
 report: python ## render report.html and report.pdf of RUN again
-	@$(PYTHON) -m bench_report render $(RUN)
+	@$(RIG) report $(RUN)
 
 judge: python ## recompute the verdict of RUN from its bundle and print it
 	@$(RIG) judge $(RUN)
@@ -120,7 +120,7 @@ lint-robot:
 
 # ansible-lint looks for ansible-playbook on PATH.
 lint-ansible:
-	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --strict --quiet
+	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --strict -q
 
 lint-shell:
 	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh .ci/run

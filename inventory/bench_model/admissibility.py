@@ -16,7 +16,8 @@ SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which t
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
 
 
-NOTHING_ASKED = ("", "keep")  # settings that are only recorded
+NOTHING_ASKED = ("", "keep")
+TUNING, TUNING_AFTER = "facts/tuning.json", "facts/tuning-after.json"
 
 
 @dataclass(frozen=True)
@@ -80,27 +81,26 @@ def _identity(identity: Document | None) -> Iterator[Finding]:
 
 
 def _tuning(evidence: Evidence) -> Iterator[Finding]:
-    for file, document in (("facts/tuning.json", evidence.tuning), ("facts/tuning-after.json", evidence.tuning_after)):
-        for setting in (document or {}).get("settings", []):
-            finding = _setting(setting, file, after=document is evidence.tuning_after)
-            if finding:
-                yield finding
+    asked = [setting for setting in _settings(evidence.tuning) if setting["status"] == "unsupported"]
+    if asked:
+        names = ", ".join(f"{setting['id']} {setting['asked']}" for setting in asked)
+        yield Finding(f"Tuning that was asked for and that this machine does not support: {names}", False, (TUNING,))
+    for document, file, when in (
+        (evidence.tuning, TUNING, "after provisioning"),
+        (evidence.tuning_after, TUNING_AFTER, "after the run"),
+    ):
+        for setting in _settings(document):
+            if setting["status"] in ("mismatch", "refused"):
+                name = f"{setting['id']} ({setting['subject']})"
+                read_back = setting["read_back"] or "nothing"
+                yield Finding(
+                    f"Tuning {name} asked for {setting['asked']} but reads back {read_back} {when}", True, (file,)
+                )
 
 
-def _setting(setting: Document, file: str, after: bool) -> Finding | None:
-    name = f"{setting['id']} ({setting['subject']})"
-    if setting["asked"] in NOTHING_ASKED:
-        return None
-    if setting["status"] == "unsupported" and not after:
-        return Finding(
-            f"Tuning {name} asked for {setting['asked']} but is unsupported: {setting['detail']}", False, (file,)
-        )
-    if setting["status"] in ("mismatch", "refused"):
-        when = "after the run" if after else "after provisioning"
-        return Finding(
-            f"Tuning {name} asked for {setting['asked']} but reads back {setting['read_back']} {when}", True, (file,)
-        )
-    return None
+def _settings(document: Document | None) -> list[Document]:
+    """The settings of which something was asked; the others are only recorded."""
+    return [setting for setting in (document or {}).get("settings", []) if setting["asked"] not in NOTHING_ASKED]
 
 
 def _source(record: Document | None) -> Iterator[Finding]:

@@ -14,10 +14,21 @@ def test_types_tags_and_escapes_are_read() -> None:
     assert isinstance(point.fields["i"], int)
 
 
-@pytest.mark.parametrize("line", ["m f=1", "m 12", "m,t f=1 12", "m f=x 12", 'm s="open 12'])
+@pytest.mark.parametrize(
+    "line", ["m", "m f=1", "m 12", "m,t f=1 12", "m f 12", "m,=a f=1 12", "m f=x 12", 'm s="open 12']
+)
 def test_broken_lines_are_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_line(line)
+
+
+def test_every_escape_is_undone() -> None:
+    line = r'my\ disk,model=A\,B\=C\ D count=3i,rate=2.5e9,ok=t,note="a, b = \"c\" \\ d" 1700000000000000000'
+    point = parse_line(line)
+    assert point.measurement == "my disk"
+    assert point.tags == {"model": "A,B=C D"}
+    assert point.fields == {"count": 3, "rate": 2.5e9, "ok": True, "note": 'a, b = "c" \\ d'}
+    assert point.time_ns == 1_700_000_000_000_000_000
 
 
 def test_only_wanted_points_are_decoded_and_a_torn_end_is_left_out(tmp_path: Path) -> None:

@@ -168,6 +168,8 @@ class BlockScan:
     plateau_from_bytes: int | None
     plateau_rule: str | None
     reason: str | None  # why there is no plateau
+    large_blocks_bytes_per_s: float | None  # the lowest point from `large_blocks_from_bytes` on
+    large_blocks_from_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,11 @@ class Setting:
     read_back: str | None
     status: str
     detail: str | None
+
+    @property
+    def as_wanted(self) -> bool:
+        """Nothing was asked, or what was asked is in force."""
+        return not self.asked or self.asked == "keep" or self.status in ("applied", "unchanged")
 
 
 @dataclass(frozen=True)

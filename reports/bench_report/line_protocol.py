@@ -7,26 +7,15 @@ newline is the torn end of an interrupted spool: it is left out and reported, ne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.line_protocol import Point, parse_line
+
 from .errors import BundleError
 
-# A separator counts only outside of quotes and when it is not escaped.
-SPLITTERS = {mark: re.compile(rf'((?:[^{mark}"\\]|\\.|"(?:[^"\\]|\\.)*")+)') for mark in ", ="}
-ESCAPED = re.compile(r"\\([,= \\])")
-
-FieldValue = float | int | bool | str
-
-
-@dataclass(frozen=True)
-class Point:
-    measurement: str
-    tags: dict[str, str]
-    fields: dict[str, FieldValue]
-    time_ns: int
+__all__ = ["Point", "Spool", "read_spool"]
 
 
 @dataclass(frozen=True)
@@ -36,64 +25,6 @@ class Spool:
     points: tuple[Point, ...]
     lines: int
     torn: bool
-
-
-def parse_line(line: str) -> Point:
-    """One record; ValueError says what is wrong with it."""
-    head, body, stamp = _split3(line)
-    name, *tag_texts = _pieces(head, ",")
-    fields = dict(_field(text) for text in _pieces(body, ","))
-    if not fields:
-        raise ValueError("no field")
-    return Point(_plain(name), dict(_tag(text) for text in tag_texts), fields, int(stamp))
-
-
-def _pieces(text: str, mark: str) -> list[str]:
-    if "\\" not in text and '"' not in text:  # the common case, many times faster
-        return text.split(mark)
-    return SPLITTERS[mark].findall(text)
-
-
-def _split3(line: str) -> tuple[str, str, str]:
-    parts = _pieces(line, " ")
-    if len(parts) != 3:
-        raise ValueError("expected 'measurement,tags fields time_ns'")
-    return parts[0], parts[1], parts[2]
-
-
-def _plain(text: str) -> str:
-    return ESCAPED.sub(r"\1", text) if "\\" in text else text
-
-
-def _pair(text: str) -> tuple[str, str]:
-    parts = _pieces(text, "=")
-    if len(parts) != 2 or not parts[0]:
-        raise ValueError(f"'{text}' is not name=value")
-    return parts[0], parts[1]
-
-
-def _tag(text: str) -> tuple[str, str]:
-    name, value = _pair(text)
-    return _plain(name), _plain(value)
-
-
-def _field(text: str) -> tuple[str, FieldValue]:
-    name, value = _pair(text)
-    return _plain(name), _value(value)
-
-
-def _value(text: str) -> FieldValue:
-    if text.startswith('"'):
-        if len(text) < 2 or not text.endswith('"'):
-            raise ValueError(f"text {text} is not closed")
-        return re.sub(r'\\(["\\])', r"\1", text[1:-1])
-    if text[-1:] in "iu" and text[:-1]:
-        return int(text[:-1])
-    if text in ("t", "T", "true", "True", "TRUE"):
-        return True
-    if text in ("f", "F", "false", "False", "FALSE"):
-        return False
-    return float(text)
 
 
 def read_spool(root: Path, name: str, measurements: Collection[str]) -> Spool | None:

@@ -36,7 +36,7 @@ SHOWN_PARAMETERS = (
 
 
 def block_scan_of(node: Node) -> BlockScan:
-    plateau = node.find("plateau")
+    plateau, large = node.find("plateau"), node.find("large_blocks")
     points = tuple(_block_point(item) for item in node.at("points").items())
     return BlockScan(
         tool=node.text("tool"),
@@ -53,6 +53,8 @@ def block_scan_of(node: Node) -> BlockScan:
         plateau_from_bytes=plateau.integer("from_block_bytes") if plateau else None,
         plateau_rule=plateau.text("rule") if plateau else None,
         reason=node.text("reason"),
+        large_blocks_bytes_per_s=large.number("throughput_bytes_per_s") if large else None,
+        large_blocks_from_bytes=large.integer("from_block_bytes") if large else None,
     )
 
 
@@ -166,18 +168,30 @@ def _series(node: Node) -> Series | None:
     for key, column in zip(("offered_bytes", "stored_bytes", "backlog_bytes"), columns, strict=True):
         if len(column) != len(times):
             raise BundleError(node.at(key).where, f"{len(column)} values for {len(times)} times")
-    offered, stored, backlog = columns
-    # by the true length of each interval: the last one is shorter, and the clock of the others trembles
-    lengths = [time - before for before, time in zip((0.0, *times), times, strict=False)]
-    for time, length in zip(times, lengths, strict=True):
-        if length <= 0:
+    for time, before in zip(times, (0.0, *times), strict=False):
+        if time <= before:
             raise BundleError(node.at("t_s").where, f"times must increase, but {time} does not")
+    times, columns = _without_splinter(times, columns)
+    offered, stored, backlog = columns
+    # by the true length of each interval: the last one may be shorter, and the clock of the others trembles
+    lengths = [time - before for before, time in zip((0.0, *times), times, strict=False)]
     return Series(
         t_s=times,
         offered_bytes_per_s=tuple(value / length for value, length in zip(offered, lengths, strict=True)),
         stored_bytes_per_s=tuple(value / length for value, length in zip(stored, lengths, strict=True)),
         backlog_bytes=backlog,
     )
+
+
+def _without_splinter(
+    times: tuple[float, ...], columns: list[tuple[float, ...]]
+) -> tuple[tuple[float, ...], list[tuple[float, ...]]]:
+    """Joins a last interval of under half the usual length to the one before: a rate over a millisecond means nothing."""
+    if len(times) < 3 or times[-1] - times[-2] >= 0.5 * times[-1] / len(times):
+        return times, columns
+    offered, stored, backlog = columns
+    joined = [(*column[:-2], column[-2] + column[-1]) for column in (offered, stored)]
+    return (*times[:-2], times[-1]), [*joined, (*backlog[:-2], backlog[-1])]
 
 
 def _verify(node: Node) -> Verify:

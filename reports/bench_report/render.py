@@ -36,6 +36,7 @@ HTML_NAME, PDF_NAME = "report.html", "report.pdf"
 QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
 SECTIONS = (
     ("requirements", "Requirements"),
+    ("candidate", "The candidate"),
     ("record", "The record"),
     ("scan", "Block-size scan"),
     ("host", "The candidate during the run"),
@@ -96,6 +97,7 @@ def _content(bundle: Bundle) -> dict[str, Any]:
         "candidate": view.candidate_pairs(bundle),
         "devices": [(device.name, view.device_pairs(device)) for device in run.target.devices] if run.target else [],
         "demand": view.demand_cells(bundle), "requirements": view.requirement_rows(bundle),
+        "facts": view.fact_lines(bundle), "shared_reason": view.shared_reason(bundle), "shared_n": view.shared_n(bundle),
         "record_figures": record, "scan_figure": scan, "latency_figure": latency, "host_figure": host,
         "number_of": {figure.name: number for number, figure in enumerate(figures, 1)},
         "tables": _tables(bundle), "commands": view.commands(bundle), "terms": TERMS,

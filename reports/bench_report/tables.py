@@ -56,7 +56,10 @@ def tuning_table(bundle: Bundle) -> Table | None:
     return Table(
         heads=("Setting", "Asked", "Before", "Applied", "Read back", "Status"), kinds="tccccs", rows=tuple(rows), name="tuning",
         caption=_tuning_note(bundle.tuning, bundle.tuning_after),
-        marked=frozenset(index for index, row in enumerate(rows) if row[-1].split(":")[0] not in WELL),
+        marked=frozenset(
+            index for index, (row, setting) in enumerate(zip(rows, bundle.tuning, strict=True))
+            if not setting.as_wanted or row[-1].startswith("changed")
+        ),
     )  # fmt: skip
 
 
@@ -66,7 +69,7 @@ def _status_text(setting: Setting, changed: bool) -> str:
 
 
 def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> str:
-    odd = sum(setting.status not in WELL for setting in before)
+    odd = sum(not setting.as_wanted for setting in before)
     text = (
         f"{len(before)} settings, {odd} not as asked (marked)." if odd else f"All {len(before)} settings are as asked."
     )

@@ -7,6 +7,7 @@ never reads as a plain PASS, whatever its verdict file claims.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,6 +42,7 @@ MEANINGS = {
 }
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 MOST_REASONS = 8
+DEVICES_ON_FIRST_PAGE = 4
 
 
 @dataclass(frozen=True)
@@ -172,11 +174,46 @@ def device_pairs(device: Device) -> list[Pair]:
         told("WWN", device.wwn),
         told("Capacity", decimal_size(device.size_bytes) if device.size_bytes else None),
         told(
-            "Link",
-            " \u00b7 ".join(part for part in (device.transport, device.pcie_link, kind) if part) or None,
+            "Kind, link",
+            " \u00b7 ".join(part for part in (kind, device.transport, device.pcie_link) if part) or None,
         ),
         told("NUMA node", None if device.numa_node is None else str(device.numa_node)),
     ]
+
+
+def fact_lines(bundle: Bundle) -> list[Pair]:
+    """The candidate in a few lines for the first page; the whole of it stands in its own section."""
+    who = {pair.label: pair.value for pair in candidate_pairs(bundle) if pair.known}
+    candidate = [who[label] for label in ("Processor", "Memory", "System") if label in who]
+    lines = [Pair("Candidate", " \u00b7 ".join([*([who["Description"]] if "Description" in who else []), *candidate]))]
+    lines += [
+        Pair(f"Device {device.name}", _device_line(device)) for device in _devices(bundle)[:DEVICES_ON_FIRST_PAGE]
+    ]
+    rest = len(_devices(bundle)) - DEVICES_ON_FIRST_PAGE
+    if rest > 0:
+        lines.append(Pair("", f"and {rest} more device{'s' if rest > 1 else ''}, see the section on the candidate"))
+    if not _devices(bundle):
+        lines.append(Pair("Device", "no single drive was recorded", known=False))
+    return [*lines, _pair("Target", _target_text(bundle))]
+
+
+def _devices(bundle: Bundle) -> tuple[Device, ...]:
+    return tuple(bundle.run.target.devices) if bundle.run.target else ()
+
+
+def _device_line(device: Device) -> str:
+    pairs = device_pairs(device)
+    known = [
+        pair.value if pair.label in ("Model", "Capacity", "Kind, link") else f"{pair.label} {pair.value}"
+        for pair in pairs
+        if pair.known
+    ]
+    unknown = [
+        pair.label if pair.label.isupper() or pair.label.startswith("NUMA") else pair.label.lower()
+        for pair in pairs
+        if not pair.known
+    ]
+    return " \u00b7 ".join(known) + (f" \u00b7 not reported by the device: {', '.join(unknown)}" if unknown else "")
 
 
 def demand_cells(bundle: Bundle) -> list[DemandCell]:
@@ -225,10 +262,28 @@ def _cell(label: str, bytes_per_s: float, note: str) -> DemandCell:
 
 def requirement_rows(bundle: Bundle) -> list[RequirementRow]:
     verdict = bundle.verdict
-    return [_requirement_row(judged, bundle) for judged in verdict.requirements] if verdict else []
+    if verdict is None:
+        return []
+    reason, number = shared_reason(bundle), shared_n(bundle)
+    return [_requirement_row(judged, bundle, reason, number) for judged in verdict.requirements]
 
 
-def _requirement_row(judged: Judged, bundle: Bundle) -> RequirementRow:
+def shared_n(bundle: Bundle) -> int | None:
+    """The number of values behind each measured row, where it is the same for all: said once, in the caption."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    numbers = {row.n for row in judged if row.measured is not None}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def shared_reason(bundle: Bundle) -> str:
+    """The reason that most rows have in common: it is said once, below the table."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    counts = Counter(row.reason for row in judged if row.reason)
+    reason, number = counts.most_common(1)[0] if counts else ("", 0)
+    return reason if number > 1 else ""
+
+
+def _requirement_row(judged: Judged, bundle: Bundle, shared: str, number: int | None) -> RequirementRow:
     bound = judged.scaled_bound if judged.scaled_bound is not None else judged.bound
     return RequirementRow(
         id=judged.id,
@@ -239,12 +294,12 @@ def _requirement_row(judged: Judged, bundle: Bundle) -> RequirementRow:
         bound=_bound_text(judged, bound),
         derivation=_derivation(judged, bundle.verdict.scale if bundle.verdict else None),
         measured=_measured_text(judged, bound),
-        spread=_spread(judged),
+        spread=_spread(judged, number),
         margin=_margin_text(judged),
         outcome=judged.outcome,
         glyph=GLYPHS[judged.outcome],
         css=css_name(judged.outcome),
-        reason=judged.reason or "",
+        reason=judged.reason if judged.reason and judged.reason != shared else "",
     )
 
 
@@ -277,12 +332,12 @@ def _measured_text(judged: Judged, bound: float | str | None) -> str:
     return quantity(judged.measured, judged.unit)
 
 
-def _spread(judged: Judged) -> tuple[str, ...]:
+def _spread(judged: Judged, shared: int | None) -> tuple[str, ...]:
     parts = []
     if judged.interval:
         low, high = (quantity(value, judged.unit) for value in judged.interval)
         parts.append(f"95{THIN}% CI {low} to {high}")
-    if judged.measured is not None and judged.n:
+    if judged.measured is not None and judged.n and (judged.n != shared or judged.n > 1):
         statistic = f"{judged.statistic} of " if judged.statistic and judged.n > 1 else ""
         parts.append(f"{statistic}n = {count(judged.n)}")
     return tuple(parts)

@@ -1,4 +1,4 @@
-"""The line protocol: every escape, torn ends, and errors that name the line."""
+"""The spool of a bundle: torn ends, and errors that name the line. The line itself is bench_model's."""
 
 from __future__ import annotations
 
@@ -7,24 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench_report.errors import BundleError
-from bench_report.line_protocol import parse_line, read_spool
-
-
-def test_types_tags_and_escapes() -> None:
-    line = r'my\ disk,model=A\,B\=C\ D count=3i,rate=2.5e9,ok=t,note="a, b = \"c\" \\ d" 1700000000000000000'
-    point = parse_line(line)
-    assert point.measurement == "my disk"
-    assert point.tags == {"model": "A,B=C D"}
-    assert point.fields == {"count": 3, "rate": 2.5e9, "ok": True, "note": 'a, b = "c" \\ d'}
-    assert point.time_ns == 1_700_000_000_000_000_000
-
-
-@pytest.mark.parametrize(
-    "line", ["cpu", "cpu value=1", "cpu value=x 5", 'cpu value="open 5', "cpu value 5", "cpu,=a value=1 5"]
-)
-def test_what_is_no_record_is_refused(line: str) -> None:
-    with pytest.raises(ValueError):
-        parse_line(line)
+from bench_report.line_protocol import read_spool
 
 
 def test_only_wanted_measurements_are_decoded_and_a_torn_end_is_left_out(tmp_path: Path) -> None:

@@ -28,6 +28,27 @@ def test_a_complete_bundle_reads(bundle_with: Maker) -> None:
     assert bundle.host.disk_write_bytes_per_s["vda"][1][5] > 1e9
 
 
+def test_a_splinter_of_an_interval_is_joined_to_the_one_before(bundle_with: Maker) -> None:
+    """The writer's last interval can be a millisecond long; a rate over it would be a spike that never was."""
+    root = bundle_with()
+
+    def splinter(document: dict) -> None:  # type: ignore[type-arg]  # any JSON object
+        document["repetitions"][0]["minidaq"]["series"] = {
+            "interval_s": 0.1,
+            "t_s": [0.1, 0.2, 0.3, 0.301],
+            "offered_bytes": [100, 100, 100, 0],
+            "stored_bytes": [90, 100, 100, 10],
+            "backlog_bytes": [10, 10, 10, 0],
+        }
+
+    change(root, "results/snb_record.json", splinter)
+    minidaq = load(root).repetitions[0].minidaq
+    assert minidaq is not None and minidaq.series is not None
+    assert minidaq.series.t_s == (0.1, 0.2, 0.301)
+    assert max(minidaq.series.stored_bytes_per_s) == pytest.approx(110 / 0.101)
+    assert minidaq.series.backlog_bytes == (10, 10, 0)
+
+
 def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"run\.json: is missing"):
         load(tmp_path)

@@ -152,7 +152,7 @@ ODD: dict[str, tuple[dict[str, Any], tuple[int, int]]] = {
     "other scripts, many of everything": (
         {"non_latin": True, "outcome": "FAIL", "faults": 40, "repetitions": 12, "cores": 96, "temperature": True}, (7, 14),
     ),
-    "two hundred requirements": ({"requirements": 200, "telemetry": False}, (15, 40)),
+    "two hundred requirements": ({"requirements": 200, "telemetry": False}, (11, 40)),
 }  # fmt: skip
 
 

@@ -124,6 +124,9 @@ class Bundle:
         lines = [f"{_sha256(file)}  {file.relative_to(self.path)}" for file in self.files()]
         write_text_atomically(self.path / MANIFEST, "\n".join(lines) + "\n")
 
+    def sealed(self) -> bool:
+        return (self.path / MANIFEST).exists()
+
     def files(self) -> list[Path]:
         return sorted(path for path in self.path.rglob("*") if path.is_file() and path.name not in NOT_SEALED)
 

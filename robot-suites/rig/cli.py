@@ -1,4 +1,4 @@
-"""Command line: qualify, validate, judge, check-bundle, replay, provision, restore, influx.
+"""Command line: qualify, provision, verify, restore, validate, judge, check-bundle, report, replay, influx.
 
 Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
 reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted."""
@@ -21,13 +21,14 @@ from rig.influx_server import LocalInflux
 from rig.judging import check_bundle, judge_bundle
 from rig.lock import exclusive
 from rig.provision import provisioner
-from rig.qualify import Qualification
+from rig.qualify import Qualification, render_report
 from rig.settings import Layout, Request, load_profiles, target_directory
 from rig.shell import LocalShell
 from rig.validation import validate_all
 
 EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
 INTERRUPTED = 130
+REPORTS = ("report.pdf", "report.html")
 
 
 def positive(text: str) -> float:
@@ -83,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
         ("judge", "recompute the verdict of a run from its bundle"),
         ("check-bundle", "check a bundle's manifest and recompute its verdict"),
         ("replay", "deliver what InfluxDB has not got of a run"),
+        ("report", "render report.html and report.pdf again from the bundle"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("run", type=Path, help="runs/<run-id>")
@@ -227,6 +229,24 @@ def replay(options: argparse.Namespace) -> int:
     return 0
 
 
+def report(options: argparse.Namespace) -> int:
+    """Renders again; seals again only what was intact before, so that a report never covers up an alteration."""
+    bundle = Bundle.open(options.run)
+    altered = bundle.altered_files() if bundle.sealed() else []
+    others = [name for name in altered if name not in REPORTS]
+    render_report(LocalShell(), bundle.path)
+    if others:
+        print(
+            f"warning: the bundle was altered since its run ({', '.join(others)}); it is not sealed again",
+            file=sys.stderr,
+        )
+    elif bundle.sealed():
+        bundle.seal()
+    for name in REPORTS:
+        print(_shown(bundle.path / name))
+    return 0
+
+
 def influx(options: argparse.Namespace) -> int:
     server = LocalInflux(Layout().influxd, Layout().build / "influxdb")
     if options.action == "start":
@@ -246,5 +266,6 @@ COMMANDS = {
     "judge": judge,
     "check-bundle": check,
     "replay": replay,
+    "report": report,
     "influx": influx,
 }

@@ -148,12 +148,11 @@ class Observer:
             return
         first = next(point for point in points if points[-1].time_ns - point.time_ns <= 1e9)
         last = points[-1]
-        verifying = last.tags.get("phase") == "verify"
-        for name in ("offered", "stored"):
-            rate = _rate(first, last, f"{name}_bytes")
-            if rate is not None and not (verifying and name == "offered"):
-                shown.rates["read back" if verifying else name] = rate
-        if not verifying:
+        for name, field_name in (("offered", "offered_bytes"), ("stored", "stored_bytes"), ("read back", "read_bytes")):
+            rate = _rate(first, last, field_name)
+            if rate is not None:
+                shown.rates[name] = rate
+        if "backlog_bytes" in last.fields:
             shown.backlog_bytes = int(last.fields["backlog_bytes"])
             shown.busy, shown.lost = int(last.fields["busy_count"]), int(last.fields["lost_superchunks"])
 

@@ -117,7 +117,7 @@ def _set_axes(axes: Axes, points: Sequence[BlockPoint], highest: float) -> None:
 
 
 def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidden: Sequence[Reference]) -> str:
-    parts = [_how_measured(scan, drawn), _plateau_text(scan)]
+    parts = [_how_measured(scan, drawn), _plateau_text(scan), _large_blocks_text(scan)]
     masked = [binary_size(point.block_bytes) for point in scan.points if not point.admissible]
     if masked:
         parts.append(
@@ -138,6 +138,13 @@ def _plateau_text(scan: BlockScan) -> str:
         return rule
     why = f": {scan.reason.rstrip('.')}" if scan.reason else ""
     return f"The scan has no plateau{why}. {rule}".rstrip()
+
+
+def _large_blocks_text(scan: BlockScan) -> str:
+    if scan.large_blocks_bytes_per_s is None or scan.large_blocks_from_bytes is None:
+        return ""
+    rate, start = in_gib_per_s(scan.large_blocks_bytes_per_s), binary_size(scan.large_blocks_from_bytes)
+    return f"The lowest point from {start} on, {rate}, is what requirements on large blocks are judged by."
 
 
 def _how_measured(scan: BlockScan, drawn: Sequence[BlockPoint]) -> str:
