@@ -20,9 +20,7 @@ RECORD = (
     "daqwriter,command=minidaq,phase=record,run=r offered_bytes=1i,stored_bytes=1i,backlog_bytes=0i,"
     "busy_count=0i,lost_superchunks=0i,elapsed_s=0.1,total_s=5 1"
 )
-READ_BACK = (
-    "daqwriter,command=verify,phase=verify,run=r read_bytes=1i,record_bytes=2i,fault_superchunks=0i,elapsed_s=0.1 2"
-)
+READ_BACK = "daqwriter,command=verify,phase=verify,run=r read_bytes=1i,elapsed_s=0.1,total_s=0.4 2"
 EVENT = 'bench_event,kind=phase,run=r,source=snb_record text="record 1 of 1" 2'
 
 

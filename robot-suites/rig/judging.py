@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from bench_model.errors import BenchError
 from bench_model.evidence import Evidence
 from bench_model.profiles import load_metrics, load_requirements
 from bench_model.verdict import judge
-from rig.bundle import Bundle
+from rig.bundle import Bundle, to_json
 
 
 def judge_bundle(bundle: Path) -> dict[str, Any]:
@@ -18,7 +19,9 @@ def judge_bundle(bundle: Path) -> dict[str, Any]:
     profiles = bundle / "profiles"
     metrics = load_metrics(profiles / "metrics.yml")
     requirement = evidence.run["requirement"]["id"]
-    return judge(evidence, load_requirements(profiles / "requirements" / f"{requirement}.yml", metrics), metrics)
+    verdict = judge(evidence, load_requirements(profiles / "requirements" / f"{requirement}.yml", metrics), metrics)
+    document: dict[str, Any] = json.loads(to_json(verdict))  # tuples become lists, as in the file it is compared with
+    return document
 
 
 def check_bundle(path: Path) -> list[str]:

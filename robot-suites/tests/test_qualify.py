@@ -198,6 +198,7 @@ def test_influxdb_holds_every_point_of_the_bundle(finished: tuple[Path, str, str
     bundle, url, _ = finished
     summary = document(bundle / "telemetry" / "summary.json")
     assert summary["points"]["undelivered"] == 0
+    assert summary["workload"]["lines_rejected"] == 0, summary["workload"]["reasons"]
     for measurement, field in (
         ("block_device", "written_bytes"),
         ("cpu", "user_fraction"),

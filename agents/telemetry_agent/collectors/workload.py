@@ -25,8 +25,6 @@ KNOWN_FIELDS: Mapping[str, Mapping[str, type]] = {
         "busy_count": int,
         "lost_superchunks": int,
         "read_bytes": int,
-        "record_bytes": int,
-        "fault_superchunks": int,
         "elapsed_s": float,
         "total_s": float,
     },

@@ -1,0 +1,176 @@
+#include "block_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "aio_engine.h"
+#include "checksum.h"
+#include "clock.h"
+#include "status.h"
+
+namespace daqwriter {
+namespace {
+
+constexpr unsigned kMaxStalls = 8;
+constexpr std::int64_t kWaitNs = 10'000'000;
+
+}  // namespace
+
+BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedger& ledger, std::byte* memory)
+    : config_(config),
+      engine_(engine),
+      ledger_(ledger),
+      buffers_(buffer_count(config.depth)),
+      completions_(config.depth),
+      next_offset_(config.start_offset),
+      completed_end_(config.start_offset) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    buffers_[i].data = memory + i * config.block_bytes;
+    free_.push_back(i);
+  }
+}
+
+bool BlockWriter::append(const std::byte* data, std::size_t bytes) {
+  while (bytes > 0) {
+    if (current_ && current_->filled == config_.block_bytes) submit_current(unnoted_ > 0, current_->filled);
+    if (!current_ && !acquire()) return false;
+    const std::size_t part = std::min(bytes, config_.block_bytes - current_->filled);
+    stream_copy(current_->data + current_->filled, data, part);
+    current_->filled += part;
+    unnoted_ += part;
+    data += part;
+    bytes -= part;
+  }
+  return !failed();
+}
+
+void BlockWriter::submit_if_full() {
+  unnoted_ = 0;
+  if (current_ && current_->filled == config_.block_bytes) submit_current(false, current_->filled);
+}
+
+bool BlockWriter::acquire() {
+  const std::int64_t since = monotonic_ns();
+  while (free_.empty() && !failed()) reap(1, kWaitNs);
+  io_ns_ += monotonic_ns() - since;
+  if (failed()) return false;
+  current_ = &buffers_[free_.back()];
+  free_.pop_back();
+  current_->filled = current_->written = 0;
+  current_->stalls = 0;
+  return true;
+}
+
+void BlockWriter::submit_current(bool ends_inside, std::uint64_t payload_bytes) {
+  const std::int64_t since = monotonic_ns();
+  publish_streamed();
+  current_->offset = next_offset_;
+  next_offset_ += current_->filled;
+  current_->block = ledger_.seal_block(payload_bytes, ends_inside);
+  current_->submitted_ns = since;
+  to_submit_.push_back(static_cast<std::size_t>(current_ - buffers_.data()));
+  current_ = nullptr;
+  pump();
+  io_ns_ += monotonic_ns() - since;
+}
+
+// Offers what waits to the engine, in order. All depth + 1 buffers can be full at once: the last one waits
+// here.
+void BlockWriter::pump() {
+  while (!to_submit_.empty() && in_flight_ < config_.depth && !failed()) {
+    Buffer& buffer = buffers_[to_submit_.front()];
+    const int result =
+        engine_.submit({config_.fd, IoDirection::write, buffer.data + buffer.written,
+                        buffer.filled - buffer.written, buffer.offset + buffer.written, to_submit_.front()});
+    if (result == -EAGAIN || result == -EINTR) {
+      const std::int64_t now = monotonic_ns();
+      if (refused_since_ns_ == 0) refused_since_ns_ = now;
+      if (now - refused_since_ns_ > config_.retry_ns)
+        fail(EAGAIN, buffer, "submit refused; " + aio_limits_text());
+      return;
+    }
+    refused_since_ns_ = 0;
+    if (result < 0) return fail(-result, buffer, "submit");
+    to_submit_.pop_front();
+    ++in_flight_;
+  }
+}
+
+void BlockWriter::reap(unsigned min_count, std::int64_t timeout_ns) {
+  if (in_flight_ == 0 && !to_submit_.empty()) {
+    // Nothing of ours can complete and make room: somebody else holds it. Wait without spinning.
+    sleep_until_monotonic_ns(monotonic_ns() + 1'000'000);
+  } else if (in_flight_ > 0) {
+    const int count = engine_.reap(completions_, min_count, timeout_ns);
+    if (count < 0) {
+      engine_broken_ = true;
+      return fail(-count, buffers_.front(), "waiting for completions");
+    }
+    for (int i = 0; i < count; ++i) handle(completions_[static_cast<std::size_t>(i)]);
+  }
+  pump();
+}
+
+void BlockWriter::handle(const IoCompletion& completion) {
+  --in_flight_;
+  Buffer& buffer = buffers_[completion.tag];
+  if (completion.result == -EAGAIN || completion.result == -EINTR) {
+    if (++buffer.stalls > kMaxStalls) return fail(static_cast<int>(-completion.result), buffer, "write");
+    to_submit_.push_front(completion.tag);
+    return;
+  }
+  if (completion.result < 0) return fail(static_cast<int>(-completion.result), buffer, "write");
+  // Direct I/O continues at an aligned offset only: an unaligned rest of a short write is written again.
+  const std::size_t end = buffer.written + static_cast<std::size_t>(completion.result);
+  const std::size_t progress = end >= buffer.filled ? buffer.filled : end - end % config_.alignment;
+  buffer.stalls = progress > buffer.written ? 0 : buffer.stalls + 1;
+  buffer.written = progress;
+  if (buffer.written < buffer.filled) {
+    if (buffer.stalls > kMaxStalls) return fail(EIO, buffer, "write makes no progress");
+    to_submit_.push_front(completion.tag);
+    return;
+  }
+  completed_end_ = std::max(completed_end_, buffer.offset + buffer.filled);
+  completed_bytes_ += buffer.filled;
+  ledger_.complete_block(buffer.block, monotonic_ns(), buffer.submitted_ns);
+  free_.push_back(completion.tag);
+}
+
+bool BlockWriter::poll(std::int64_t timeout_ns) {
+  const std::int64_t since = monotonic_ns();
+  if (in_flight_ > 0 || !to_submit_.empty()) reap(timeout_ns > 0 ? 1 : 0, timeout_ns);
+  io_ns_ += monotonic_ns() - since;
+  return !failed();
+}
+
+bool BlockWriter::finish() {
+  if (current_ && current_->filled > 0 && !failed()) {
+    const std::size_t payload = current_->filled;
+    const std::size_t padded = round_up(payload, config_.alignment);
+    std::memset(current_->data + payload, 0, padded - payload);
+    padding_bytes_ = padded - payload;
+    current_->filled = padded;
+    submit_current(false, payload);
+  }
+  wait_for_all();
+  return !failed();
+}
+
+void BlockWriter::wait_for_all() {
+  while (in_flight_ > 0 || (!to_submit_.empty() && !failed())) {
+    // A broken engine cannot be waited for; its destructor blocks until the kernel has let go of the buffers.
+    if (engine_broken_) return;
+    reap(1, kWaitNs);
+  }
+}
+
+void BlockWriter::fail(int error_number, const Buffer& buffer, const std::string& what) {
+  if (failed()) return;  // the first error is the cause
+  error_ = {error_number, buffer.offset + buffer.written,
+            config_.target + ": " + what + " of " + std::to_string(buffer.filled - buffer.written) +
+                " B at offset " + std::to_string(buffer.offset + buffer.written) +
+                " failed: " + errno_text(error_number)};
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,85 @@
+#include "checksum.h"
+
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "status.h"
+
+namespace daqwriter {
+
+ChecksumKind parse_checksum_kind(std::string_view name) {
+  if (name == "off") return ChecksumKind::off;
+  if (name == "crc32") return ChecksumKind::crc32;
+  if (name == "adler32") return ChecksumKind::adler32;
+  throw Refusal("--checksum '" + std::string(name) + "': use crc32, adler32 or off");
+}
+
+std::string checksum_name(ChecksumKind kind) {
+  switch (kind) {
+    case ChecksumKind::off:
+      return "off";
+    case ChecksumKind::crc32:
+      return "crc32";
+    case ChecksumKind::adler32:
+      return "adler32";
+  }
+  throw Refusal("checksum kind " + std::to_string(static_cast<std::uint32_t>(kind)) + " is unknown");
+}
+
+std::uint32_t checksum(ChecksumKind kind, std::span<const std::byte> data) {
+  switch (kind) {
+    case ChecksumKind::crc32:
+      return libdeflate_crc32(0, data.data(), data.size());
+    case ChecksumKind::adler32:
+      return libdeflate_adler32(1, data.data(), data.size());
+    case ChecksumKind::off:
+      break;
+  }
+  return 0;
+}
+
+#ifdef __SSE2__
+
+void stream_copy(std::byte* destination, const std::byte* source, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kVector = sizeof(__m128i);
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(destination) % kVector;
+  const std::size_t head = std::min(bytes, misaligned == 0 ? 0 : kVector - misaligned);
+  std::memcpy(destination, source, head);
+  std::size_t i = head;
+  for (; i + kLine <= bytes; i += kLine) {
+    const auto* from = reinterpret_cast<const __m128i*>(source + i);
+    auto* to = reinterpret_cast<__m128i*>(destination + i);
+    const __m128i a = _mm_loadu_si128(from);
+    const __m128i b = _mm_loadu_si128(from + 1);
+    const __m128i c = _mm_loadu_si128(from + 2);
+    const __m128i d = _mm_loadu_si128(from + 3);
+    _mm_stream_si128(to, a);
+    _mm_stream_si128(to + 1, b);
+    _mm_stream_si128(to + 2, c);
+    _mm_stream_si128(to + 3, d);
+  }
+  std::memcpy(destination + i, source + i, bytes - i);
+}
+
+void publish_streamed() {
+  _mm_sfence();
+}
+
+#else
+
+void stream_copy(std::byte* destination, const std::byte* source, std::size_t bytes) {
+  std::memcpy(destination, source, bytes);
+}
+
+void publish_streamed() {}
+
+#endif
+
+}  // namespace daqwriter

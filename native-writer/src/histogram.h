@@ -1,0 +1,42 @@
+// Promise: records non-negative integers up to a fixed highest value with a relative error below 0.1 %
+// (three significant digits) in constant memory and constant time; exact count, minimum, maximum and mean.
+// The bucket layout is HdrHistogram's, so that its tools can read what hdr_encoding.h exports.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace daqwriter {
+
+class Histogram {
+ public:
+  static constexpr int kSignificantDigits = 3;
+  static constexpr int kSubBucketHalfBits = 10;  // 2^11 >= 2 * 10^3 values are exact in the first bucket
+  static constexpr std::int64_t kHighestValue = 3'600'000'000'000;  // one hour in nanoseconds
+
+  Histogram();
+
+  // Values below 0 count as 0 and values above kHighestValue as kHighestValue.
+  void record(std::int64_t value);
+
+  std::uint64_t count() const { return count_; }
+  std::int64_t min() const { return count_ == 0 ? 0 : min_; }
+  std::int64_t max() const { return max_; }
+  double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+  // The smallest recorded magnitude that at least `percent` of the values do not exceed (upper edge of its
+  // bucket).
+  std::int64_t percentile(double percent) const;
+
+  const std::vector<std::uint64_t>& counts() const { return counts_; }
+  static std::size_t index_of(std::int64_t value);
+  static std::int64_t highest_equivalent(std::size_t index);
+
+ private:
+  std::vector<std::uint64_t> counts_;
+  std::uint64_t count_ = 0;
+  std::int64_t min_ = kHighestValue;
+  std::int64_t max_ = 0;
+  double sum_ = 0;
+};
+
+}  // namespace daqwriter

@@ -1,0 +1,38 @@
+// Promise: one line-protocol record per call, escaped, with a nanosecond timestamp, appended with a single
+// write() so that a reader that follows the file never sees half a line. A failing file costs its records,
+// never the run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace daqwriter {
+
+using Tags = std::map<std::string, std::string>;
+using Fields = std::vector<std::pair<std::string, std::variant<std::uint64_t, double>>>;
+
+// "key=value" arguments. Throws Refusal for a malformed, repeated or reserved (command, phase) key.
+Tags parse_tags(const std::vector<std::string>& arguments);
+std::string format_line(const Tags& tags, const Fields& fields, std::int64_t utc_nanoseconds);
+
+class LineProtocol {
+ public:
+  LineProtocol(const std::string& path, Tags tags, const std::string& command);  // "": writes nothing
+  ~LineProtocol();
+  LineProtocol(const LineProtocol&) = delete;
+  LineProtocol& operator=(const LineProtocol&) = delete;
+
+  void write(const std::string& phase, const Fields& fields);
+  std::uint64_t failed_records() const { return failed_; }
+
+ private:
+  Tags tags_;
+  int fd_ = -1;
+  std::uint64_t failed_ = 0;
+};
+
+}  // namespace daqwriter

@@ -1,0 +1,83 @@
+// Promise: the transient buffer of one link: fixed slots of one superchunk, one producer thread, one consumer
+// thread, no locks. The producer owns the slots [head, tail + slots), the consumer [tail, head). Head and
+// tail count superchunks and never wrap (64 bits), so head - tail is the occupancy; slot of n = n % slots.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace daqwriter {
+
+class LinkRing {
+ public:
+  // `memory` holds slots * slot_bytes bytes and outlives the ring.
+  LinkRing(std::byte* memory, std::uint64_t slots, std::size_t slot_bytes)
+      : memory_(memory), slots_(slots), slot_bytes_(slot_bytes) {}
+
+  std::uint64_t slots() const { return slots_; }
+  std::size_t slot_bytes() const { return slot_bytes_; }
+  std::byte* slot(std::uint64_t ordinal) const { return memory_ + ordinal % slots_ * slot_bytes_; }
+
+  // -- producer ---------------------------------------------------------------------------------------------
+
+  // Whether superchunk `ordinal` (>= head) has a free slot.
+  bool has_room(std::uint64_t ordinal) {
+    if (ordinal - seen_tail_ < slots_) return true;
+    // Acquire pairs with release() below: the consumer's reads of the freed slots happen before we overwrite
+    // them.
+    seen_tail_ = tail_.load(std::memory_order_acquire);
+    return ordinal - seen_tail_ < slots_;
+  }
+
+  // Hands every superchunk below `head` to the consumer.
+  void publish(std::uint64_t head) {
+    // Release: what was stamped into the slots is visible to whoever acquires this head.
+    head_.store(head, std::memory_order_release);
+  }
+
+  // -- consumer ---------------------------------------------------------------------------------------------
+
+  // Relaxed: only the consumer itself writes tail_.
+  std::uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
+
+  std::uint64_t available() {
+    const std::uint64_t tail = this->tail();
+    // Acquire pairs with publish(): the slots below the head read here hold what the producer stamped.
+    if (seen_head_ == tail) seen_head_ = head_.load(std::memory_order_acquire);
+    return seen_head_ - tail;
+  }
+
+  // Gives the first `count` available slots back to the producer.
+  void release(std::uint64_t count) {
+    // Release: our reads of those slots are done before the producer can see them as free.
+    tail_.store(tail() + count, std::memory_order_release);
+  }
+
+  // -- anyone -----------------------------------------------------------------------------------------------
+
+  // Share of the slots in use. Relaxed loads: a momentary reading that guards no data; the two indices may be
+  // read at different moments, so the result is clamped.
+  double occupancy() const {
+    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    const std::uint64_t used = head >= tail ? std::min(head - tail, slots_) : 0;
+    return static_cast<double>(used) / static_cast<double>(slots_);
+  }
+
+ private:
+  static constexpr std::size_t kCacheLine = 64;
+
+  std::byte* const memory_;
+  const std::uint64_t slots_;
+  const std::size_t slot_bytes_;
+  // Each index shares its line only with the cached copy of the other index that the same thread keeps: a
+  // thread fetches the other's line only when its own cached view says "full" or "empty".
+  alignas(kCacheLine) std::atomic<std::uint64_t> head_{0};
+  std::uint64_t seen_tail_ = 0;  // producer only
+  alignas(kCacheLine) std::atomic<std::uint64_t> tail_{0};
+  std::uint64_t seen_head_ = 0;  // consumer only
+};
+
+}  // namespace daqwriter

@@ -1,0 +1,190 @@
+// Promise: the result of a record as JSON, in the form of inventory/schemas/daqwriter-minidaq.schema.json,
+// and as a sentence or two for people.
+#include <numeric>
+
+#include "minidaq.h"
+#include "report_json.h"
+#include "units.h"
+
+namespace daqwriter {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kLatencyDefinition =
+    "per superchunk: intended arrival until the completions of all blocks holding a part of it were reaped; "
+    "the final "
+    "flush is not part of it";
+constexpr const char* kWriteLatencyDefinition =
+    "per block: io_submit until the completion of its last part was reaped";
+constexpr const char* kBufferMethod =
+    "service curve: max over t of arrived(t) - durable(t), arrivals by intended time and including lost "
+    "superchunks, "
+    "taken immediately before every completion (exact). With losses it is an upper bound of what a lossless "
+    "record of "
+    "this length would have needed, and exact if the writer was never idle after the first loss";
+
+std::string status_name(RunStatus status) {
+  switch (status) {
+    case RunStatus::complete:
+      return "complete";
+    case RunStatus::interrupted:
+      return "interrupted";
+    case RunStatus::failed:
+      break;
+  }
+  return "failed";
+}
+
+Json or_null(std::optional<int> value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+std::uint64_t sum(const std::vector<std::uint64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
+}
+
+double asked_bytes_per_s(const MiniDaqOptions& o) {
+  return o.links * o.superchunk_rate_hz * o.scale * o.superchunk_bytes;
+}
+
+Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
+  return {{"target", o.null_sink ? "null" : o.target},
+          {"target_kind", target_kind_name(plan.target.kind)},
+          {"filesystem", plan.target.filesystem.empty() ? Json(nullptr) : Json(plan.target.filesystem)},
+          {"links", o.links},
+          {"superchunk_bytes", o.superchunk_bytes},
+          {"superchunk_rate_hz", o.superchunk_rate_hz},
+          {"scale", o.scale},
+          {"offered_bytes_per_s", asked_bytes_per_s(o)},
+          {"duration_s", o.duration_s},
+          {"ring_bytes_per_link", o.ring_bytes},
+          {"ring_slots_per_link", plan.slots_per_link},
+          {"block_bytes", o.block_bytes},
+          {"alignment_bytes", plan.target.alignment},
+          {"io_depth", o.io_depth},
+          {"checksum", checksum_name(o.checksum)},
+          {"preallocate", o.preallocate && plan.target.kind == TargetKind::scratch_file},
+          {"seed", o.seed},
+          {"record_id", record_id_text(r.record_id)},
+          {"memory_locked", r.memory_locked},
+          {"placement",
+           {{"writer_cpu", or_null(plan.placement.writer_cpu)},
+            {"source_cpu", or_null(plan.placement.source_cpu)},
+            {"numa_node", or_null(plan.placement.numa_node)},
+            {"note", plan.placement.note}}}};
+}
+
+Json busy_json(const BusyTracker& busy) {
+  Json episodes = Json::array();
+  for (const BusyEpisode& episode : busy.episodes()) {
+    episodes.push_back(
+        {{"start_s", seconds(episode.start_ns)}, {"duration_s", seconds(episode.duration_ns)}});
+  }
+  return {{"count", busy.count()}, {"total_s", seconds(busy.total_ns())}, {"episodes", episodes}};
+}
+
+Json cpu_json(const MiniDaqResult& r) {
+  const auto used = [](const CpuUse& cpu) {
+    return Json{{"user_s", cpu.user_s}, {"system_s", cpu.system_s}};
+  };
+  const double writer_s = r.writer_cpu.user_s + r.writer_cpu.system_s;
+  const double stored_gb = static_cast<double>(r.payload_bytes) / 1e9;
+  return {{"user_s", r.cpu.user_s},
+          {"system_s", r.cpu.system_s},
+          {"seconds_per_gb", ratio(r.cpu.user_s + r.cpu.system_s, stored_gb)},
+          {"writer", used(r.writer_cpu)},
+          {"source", used(r.source_cpu)},
+          {"writer_seconds_per_gb", ratio(writer_s, stored_gb)},
+          {"copy_s", seconds(r.copy_ns)},
+          {"copy_share", ratio(seconds(r.copy_ns), r.cpu.user_s + r.cpu.system_s)},
+          {"voluntary_context_switches", r.cpu.voluntary_context_switches},
+          {"involuntary_context_switches", r.cpu.involuntary_context_switches},
+          {"max_rss_bytes", r.cpu.max_rss_bytes}};
+}
+
+}  // namespace
+
+Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
+  const std::uint64_t lost = sum(r.lost_per_link);
+  const double offered_bytes = static_cast<double>(r.offered * o.superchunk_bytes);
+  return {
+      {"schema_version", 1},
+      {"tool", "daqwriter"},
+      {"command", "minidaq"},
+      {"version", DAQWRITER_VERSION},
+      {"engine", r.engine},
+      {"status", status_name(r.status)},
+      {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
+      {"started_utc", iso8601_utc(r.started_utc_ns)},
+      {"parameters", parameters_json(o, plan, r)},
+      {"superchunks",
+       {{"intended", plan.intended_superchunks},
+        {"offered", r.offered},
+        {"stored", r.stored},
+        {"lost", lost},
+        {"abandoned", r.offered - r.stored - lost},
+        {"lost_per_link", r.lost_per_link}}},
+      {"bytes", {{"payload", r.payload_bytes}, {"written", r.written_bytes}, {"padding", r.padding_bytes}}},
+      {"time",
+       {{"prepare_s", seconds(r.prepare_ns)},
+        {"record_s", seconds(r.record_ns)},
+        {"drain_s", seconds(r.drain_ns)},
+        {"flush_s", seconds(r.flush_ns)},
+        {"total_s", seconds(r.total_ns)}}},
+      {"offered_bytes_per_s", ratio(offered_bytes, seconds(r.record_ns))},
+      {"stored_bytes_per_s", ratio(static_cast<double>(r.payload_bytes), seconds(r.total_ns))},
+      {"source",
+       {{"achieved_fraction", ratio(static_cast<double>(r.offered), static_cast<double>(r.due))},
+        {"worst_lateness_us", static_cast<double>(r.worst_lateness_ns) / 1e3},
+        {"late_superchunks", r.late_superchunks},
+        {"late_threshold_us", static_cast<double>(LinkSource::kLateNs) / 1e3}}},
+      {"busy", busy_json(r.busy)},
+      {"backlog",
+       {{"high_water_bytes", r.held.needed_bytes()},
+        {"high_water_s", seconds(r.held.needed_at_ns())},
+        {"capacity_bytes", plan.buffer_bytes}}},
+      {"transient_buffer", {{"needed_bytes", r.service_curve.needed_bytes()}, {"method", kBufferMethod}}},
+      {"latency_us", latency_json(r.latency_ns, kLatencyDefinition)},
+      {"write_latency_us", latency_json(r.write_latency_ns, kWriteLatencyDefinition)},
+      {"cpu", cpu_json(r)},
+      {"series",
+       {{"interval_s", o.interval_s},
+        {"t_s", r.series.t_s},
+        {"offered_bytes", r.series.offered_bytes},
+        {"stored_bytes", r.series.stored_bytes},
+        {"backlog_bytes", r.series.backlog_bytes}}}};
+}
+
+std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
+  return "would record " + std::to_string(o.links) + " links x " + format_number(plan.rate_hz) + " Hz x " +
+         std::to_string(o.superchunk_bytes) + " B = " + format_gb(asked_bytes_per_s(o)) + "/s for " +
+         format_number(o.duration_s) + " s: " + std::to_string(plan.record_bytes) + " B on " +
+         plan.target.path + " (" + target_kind_name(plan.target.kind) + ", " +
+         format_gb(static_cast<double>(plan.target.free_bytes)) + " free), with " +
+         format_gb(static_cast<double>(plan.buffer_bytes)) + " of buffers; " + plan.placement.note + "\n";
+}
+
+std::string minidaq_summary(const MiniDaqOptions& o, const MiniDaqResult& r) {
+  const double offered = static_cast<double>(r.offered * o.superchunk_bytes);
+  const double achieved = ratio(static_cast<double>(r.offered), static_cast<double>(r.due));
+  std::string text =
+      "record " + status_name(r.status) + ": offered " + format_gb(ratio(offered, seconds(r.record_ns))) +
+      "/s (" + format_number(100 * achieved, 5) + " % of what was due), stored " +
+      format_gb(static_cast<double>(r.payload_bytes)) + " in " + format_number(seconds(r.total_ns), 4) +
+      " s, flush included; lost " + std::to_string(sum(r.lost_per_link)) + " of " +
+      std::to_string(r.offered) + " superchunks; BUSY " + std::to_string(r.busy.count()) +
+      " times; transient buffer needed " + format_gb(static_cast<double>(r.service_curve.needed_bytes())) +
+      "; latency p99 " + format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e6, 4) + " ms\n";
+  if (!r.error.empty()) text += "error: " + r.error + "\n";
+  if (r.failed_line_records > 0)
+    text +=
+        "warning: " + std::to_string(r.failed_line_records) + " line-protocol records could not be written\n";
+  return text;
+}
+
+}  // namespace daqwriter

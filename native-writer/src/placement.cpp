@@ -1,0 +1,87 @@
+#include "placement.h"
+
+#include <numa.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "status.h"
+
+namespace daqwriter {
+namespace {
+
+void require_allowed(const std::vector<int>& allowed, std::optional<int> cpu, const char* option) {
+  if (!cpu || std::find(allowed.begin(), allowed.end(), *cpu) != allowed.end()) return;
+  std::string list;
+  for (const int each : allowed) list += " " + std::to_string(each);
+  throw Refusal(std::string(option) + " " + std::to_string(*cpu) +
+                ": not a CPU this process may use; they are" + list);
+}
+
+}  // namespace
+
+Placement choose_placement(const std::vector<int>& allowed, const std::vector<int>& near,
+                           std::optional<int> numa_node, std::optional<int> asked_writer,
+                           std::optional<int> asked_source) {
+  require_allowed(allowed, asked_writer, "--writer-cpu");
+  require_allowed(allowed, asked_source, "--source-cpu");
+  if (allowed.size() < 2 && !asked_writer && !asked_source) {
+    return {{}, {}, numa_node, "not pinned: only one CPU is available, source and writer share it"};
+  }
+  std::vector<int> candidates;
+  std::copy_if(near.begin(), near.end(), std::back_inserter(candidates),
+               [&](int cpu) { return std::find(allowed.begin(), allowed.end(), cpu) != allowed.end(); });
+  const bool is_near = candidates.size() >= 2;
+  if (!is_near) candidates = allowed;
+  // The writer takes the last CPU: the first ones see most of a machine's interrupts.
+  const auto pick = [&](std::optional<int> other) {
+    const auto free =
+        std::find_if(candidates.rbegin(), candidates.rend(), [&](int cpu) { return cpu != other; });
+    return free != candidates.rend() ? *free : candidates.back();
+  };
+  const int writer = asked_writer ? *asked_writer : pick(asked_source);
+  const int source = asked_source ? *asked_source : pick(writer);
+  std::string note =
+      is_near ? "pinned to the drive's NUMA node" : "pinned; the drive's NUMA node gives no choice";
+  if (asked_writer || asked_source) note = "pinned as asked";
+  if (writer == source) note += "; source and writer share one CPU";
+  return {writer, source, numa_node, note};
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) throw Failure("sched_getaffinity: " + errno_text(errno));
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+std::vector<int> cpus_of_node(std::optional<int> numa_node) {
+  std::vector<int> cpus;
+  if (!numa_node || numa_available() < 0) return cpus;
+  bitmask* mask = numa_allocate_cpumask();
+  if (numa_node_to_cpus(*numa_node, mask) == 0) {
+    for (unsigned cpu = 0; cpu < mask->size; ++cpu) {
+      if (numa_bitmask_isbitset(mask, cpu)) cpus.push_back(static_cast<int>(cpu));
+    }
+  }
+  numa_free_cpumask(mask);
+  return cpus;
+}
+
+void pin_this_thread(std::optional<int> cpu) {
+  if (!cpu) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(*cpu), &set);
+  const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  if (error != 0)
+    throw Failure("cannot pin a thread to CPU " + std::to_string(*cpu) + ": " + errno_text(error));
+}
+
+}  // namespace daqwriter

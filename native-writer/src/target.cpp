@@ -1,0 +1,274 @@
+#include "target.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "record_format.h"
+#include "status.h"
+
+namespace daqwriter {
+namespace {
+
+constexpr long kXfsMagic = 0x58465342;
+constexpr long kZfsMagic = 0x2fc12fc1;
+
+std::string filesystem_name(long magic) {
+  static constexpr std::array<std::pair<long, std::string_view>, 9> names = {
+      {{EXT4_SUPER_MAGIC, "ext4"},
+       {kXfsMagic, "xfs"},
+       {BTRFS_SUPER_MAGIC, "btrfs"},
+       {F2FS_SUPER_MAGIC, "f2fs"},
+       {kZfsMagic, "zfs"},
+       {NFS_SUPER_MAGIC, "nfs"},
+       {TMPFS_MAGIC, "tmpfs"},
+       {RAMFS_MAGIC, "ramfs"},
+       {OVERLAYFS_SUPER_MAGIC, "overlay"}}};
+  for (const auto& [known, name] : names) {
+    if (known == magic) return std::string(name);
+  }
+  return "unknown (magic " + std::to_string(magic) + ")";
+}
+
+DeviceNumber number_of(dev_t device) {
+  return {major(device), minor(device)};
+}
+
+TargetPlan plan_device(const std::string& path, const struct stat& status, const Consent& consent,
+                       const SystemPaths& paths) {
+  const DeviceNumber device = number_of(status.st_rdev);
+  DeviceFacts facts = read_device_facts(device, paths);
+  // Examine only what could be allowed: the first reason is enough for a refusal.
+  if (auto reason = interlock_refusal(facts, consent)) throw Refusal(path + ": refused: " + *reason);
+  facts.signature = probe_signature(path);
+  if (auto reason = interlock_refusal(facts, consent)) throw Refusal(path + ": refused: " + *reason);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::uint64_t bytes = 0;
+  int sector = 0;
+  const bool good = fd >= 0 && ioctl(fd, BLKGETSIZE64, &bytes) == 0 && ioctl(fd, BLKSSZGET, &sector) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (!good) throw Refusal(path + ": cannot read its size: " + errno_text(error));
+  return {TargetKind::raw_device,
+          path,
+          "",
+          bytes,
+          std::max<std::uint32_t>(kBlockAlignment, static_cast<unsigned>(sector)),
+          device,
+          device_numa_node(device, paths)};
+}
+
+TargetPlan plan_file(const std::string& path, const Consent& consent, const SystemPaths& paths) {
+  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  struct stat status {};
+  struct statfs system {};
+  if (stat(parent.c_str(), &status) != 0 || statfs(parent.c_str(), &system) != 0) {
+    throw Refusal("--target " + path + ": " + parent.string() + ": " + errno_text(errno) +
+                  "; create the directory first");
+  }
+  if (!S_ISDIR(status.st_mode))
+    throw Refusal("--target " + path + ": " + parent.string() + " is not a directory");
+  const DeviceNumber device = number_of(status.st_dev);
+  const auto reason = memory_backed_refusal(static_cast<long>(system.f_type), device_name(device, paths));
+  if (reason && !consent.memory_target) {
+    throw Refusal("--target " + path + ": " + *reason + "; use a directory on the drive under test");
+  }
+  const std::uint64_t free_bytes =
+      static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize);
+  const unsigned logical = device_logical_block_bytes(device, paths).value_or(kBlockAlignment);
+  return {TargetKind::scratch_file,
+          path,
+          filesystem_name(static_cast<long>(system.f_type)),
+          free_bytes,
+          std::max<std::uint32_t>(kBlockAlignment, logical),
+          device,
+          device_numa_node(device, paths)};
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Consent& consent) {
+  if (facts.partition)
+    return facts.name + " is a partition; only a whole drive can be identified and allowed";
+  if (facts.system_drive) return facts.name + " holds the running system; no option allows writing to it";
+  if (!facts.serial && !facts.wwn)
+    return facts.name + " has neither serial nor WWN, so it cannot be told from another drive";
+  const std::string identity =
+      "serial " + facts.serial.value_or("(none)") + ", WWN " + facts.wwn.value_or("(none)");
+  if (consent.allow_serial.empty()) {
+    return "raw blocks of " + facts.name + " (" + identity +
+           ") are written only with --allow-serial naming it";
+  }
+  const auto names_it = [&](const std::string& given) { return given == facts.serial || given == facts.wwn; };
+  if (!names_it(consent.allow_serial)) {
+    return "--allow-serial " + consent.allow_serial + " is another drive than " + facts.name + " (" +
+           identity + ")";
+  }
+  if (!facts.mounts.empty()) return "mounted: " + joined(facts.mounts) + "; unmount it";
+  if (!facts.swaps.empty()) return "used as swap: " + joined(facts.swaps) + "; swapoff it";
+  if (!facts.holders.empty())
+    return "in use by " + joined(facts.holders) + " (RAID, LVM or encryption); stop that first";
+  if (facts.signature && !names_it(consent.destroy_serial)) {
+    return "carries a signature (" + *facts.signature +
+           ") and so perhaps somebody's data; --destroy with the same serial " + "allows its destruction";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> memory_backed_refusal(long filesystem_magic, const std::string& device_name) {
+  if (filesystem_magic == TMPFS_MAGIC || filesystem_magic == RAMFS_MAGIC) {
+    return "memory-backed file system (" + filesystem_name(filesystem_magic) +
+           "): its speed says nothing about a drive";
+  }
+  if (filesystem_magic == OVERLAYFS_SUPER_MAGIC)
+    return "overlay file system: which drive lies below it cannot be known";
+  if (device_name.starts_with("zram") || device_name.starts_with("ram")) {
+    return "file system on the memory-backed device " + device_name +
+           ": its speed says nothing about a drive";
+  }
+  return std::nullopt;
+}
+
+std::string target_kind_name(TargetKind kind) {
+  switch (kind) {
+    case TargetKind::scratch_file:
+      return "scratch-file";
+    case TargetKind::raw_device:
+      return "raw-device";
+    case TargetKind::null_sink:
+      break;
+  }
+  return "null";
+}
+
+TargetPlan plan_target(const std::string& path, const Consent& consent, const SystemPaths& paths) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    if (errno != ENOENT) throw Refusal("--target " + path + ": " + errno_text(errno));
+    struct stat link {};
+    if (lstat(path.c_str(), &link) == 0)
+      throw Refusal("--target " + path + ": a dangling symbolic link; name the file itself");
+    return plan_file(path, consent, paths);
+  }
+  if (S_ISBLK(status.st_mode)) return plan_device(path, status, consent, paths);
+  if (S_ISREG(status.st_mode)) {
+    throw Refusal("--target " + path +
+                  ": the file exists and is never overwritten; name a new file or remove this one");
+  }
+  throw Refusal("--target " + path + ": neither a new file nor a block device");
+}
+
+Target::Target(const TargetPlan& plan, std::uint64_t record_bytes, bool preallocate) : plan_(plan) {
+  try {
+    if (plan_.kind == TargetKind::scratch_file) open_scratch_file(record_bytes, preallocate);
+    if (plan_.kind == TargetKind::raw_device) open_device();
+  } catch (...) {
+    close_and_clean();  // a constructor that throws has no destructor
+    throw;
+  }
+}
+
+Target::~Target() {
+  close_and_clean();
+}
+
+void Target::close_and_clean() {
+  if (fd_ >= 0) close(fd_);
+  if (created_ && !keep_) unlink(plan_.path.c_str());
+}
+
+void Target::open_scratch_file(std::uint64_t record_bytes, bool preallocate) {
+  constexpr mode_t kMode = 0644;
+  fd_ = open(plan_.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_DIRECT | O_CLOEXEC, kMode);
+  if (fd_ < 0) {
+    const int error = errno;
+    // Some file systems create the file before they refuse O_DIRECT; it is empty and ours (O_EXCL).
+    if (error == EINVAL) {
+      unlink(plan_.path.c_str());
+      throw Refusal("--target " + plan_.path + ": the file system (" + plan_.filesystem +
+                    ") does not support direct I/O (O_DIRECT); use another one");
+    }
+    throw Refusal("--target " + plan_.path + ": cannot be created: " + errno_text(error));
+  }
+  created_ = true;
+  require_alignment();
+  if (!preallocate) return;
+  if (fallocate(fd_, 0, 0, static_cast<off_t>(record_bytes)) != 0) {
+    throw Refusal("--target " + plan_.path + ": cannot preallocate " + std::to_string(record_bytes) +
+                  " B: " + errno_text(errno) + "; use --preallocate none or another target");
+  }
+}
+
+// The kernel's own word on what direct I/O to this file needs (Linux 6.1).
+void Target::require_alignment() const {
+#ifdef STATX_DIOALIGN
+  struct statx status {};
+  if (statx(fd_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) != 0 || !(status.stx_mask & STATX_DIOALIGN))
+    return;
+  if (status.stx_dio_offset_align == 0) {
+    throw Refusal("--target " + plan_.path +
+                  ": the file system says that it does not support direct I/O here");
+  }
+  if (status.stx_dio_offset_align > plan_.alignment || status.stx_dio_mem_align > kBlockAlignment) {
+    throw Refusal("--target " + plan_.path + ": direct I/O needs offsets aligned to " +
+                  std::to_string(status.stx_dio_offset_align) + " B and memory to " +
+                  std::to_string(status.stx_dio_mem_align) + " B; daqwriter aligns to " +
+                  std::to_string(plan_.alignment) + " B and " + std::to_string(kBlockAlignment) + " B");
+  }
+#endif
+}
+
+void Target::open_device() {
+  // O_EXCL claims the device in the kernel: a mount or RAID assembly between the look and now makes this
+  // fail.
+  fd_ = open(plan_.path.c_str(), O_RDWR | O_EXCL | O_DIRECT | O_CLOEXEC);
+  if (fd_ < 0) throw Refusal(plan_.path + ": cannot be claimed for exclusive use: " + errno_text(errno));
+  struct stat status {};
+  if (fstat(fd_, &status) != 0 || !S_ISBLK(status.st_mode) ||
+      number_of(status.st_rdev).text() != plan_.device.text()) {
+    throw Refusal(plan_.path + ": became another device while it was being examined");
+  }
+}
+
+void Target::write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset) {
+  if (plan_.kind == TargetKind::null_sink) return;
+  const ssize_t written = pwrite(fd_, block, bytes, static_cast<off_t>(offset));
+  if (written == static_cast<ssize_t>(bytes)) return;
+  throw Failure(plan_.path + ": write of " + std::to_string(bytes) + " B at offset " +
+                std::to_string(offset) + " failed: " +
+                (written < 0 ? errno_text(errno) : "only " + std::to_string(written) + " B were written"));
+}
+
+void Target::flush() {
+  if (plan_.kind == TargetKind::null_sink) return;
+  if (fdatasync(fd_) != 0) throw Failure(plan_.path + ": fdatasync failed: " + errno_text(errno));
+}
+
+void Target::truncate_file(std::uint64_t bytes) {
+  if (plan_.kind != TargetKind::scratch_file) return;
+  if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) {
+    throw Failure(plan_.path + ": cannot be cut to its " + std::to_string(bytes) +
+                  " B: " + errno_text(errno));
+  }
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,284 @@
+#include "verifier.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "payload.h"
+
+namespace daqwriter {
+namespace {
+
+constexpr std::size_t kHeaderBytes = sizeof(SuperchunkHeader);
+constexpr std::size_t kMaxTail =
+    100'000;  // so many unrecognisable superchunks in a row end a record without trailer
+
+std::uint64_t most_per_link(const RecordHeader& record) {
+  return record.intended_superchunks / record.links + 1;
+}
+
+}  // namespace
+
+std::string fault_kind_name(FaultKind kind) {
+  static constexpr std::array<const char*, 7> names = {"missing", "duplicated", "out_of_order", "corrupt",
+                                                       "torn",    "stale",      "incomplete"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+ExpectedPayload::ExpectedPayload(const RecordHeader& record)
+    : payload_bytes_(record.superchunk_bytes - kHeaderBytes),
+      slots_(record.slots_per_link),
+      used_slots_(std::min(record.slots_per_link, most_per_link(record))),
+      memory_(record.links * used_slots_ * payload_bytes_, std::nullopt),
+      checksums_(record.links * used_slots_) {
+  const std::uint64_t key = payload_key(record.seed, record.record_id);
+  for (std::uint32_t link = 0; link < record.links; ++link) {
+    for (std::uint64_t slot = 0; slot < used_slots_; ++slot) {
+      const std::size_t i = index(link, slot);
+      const std::span payload(memory_.data() + i * payload_bytes_, payload_bytes_);
+      fill_payload(payload, key, link, slot);
+      checksums_[i] = daqwriter::checksum(record.checksum, payload);
+    }
+  }
+}
+
+std::size_t ExpectedPayload::index(std::uint32_t link, std::uint64_t ordinal) const {
+  // An ordinal beyond what the record can hold is wrong anyway; the last slot serves to say so.
+  return link * used_slots_ + std::min(ordinal % slots_, used_slots_ - 1);
+}
+
+std::span<const std::byte> ExpectedPayload::payload(std::uint32_t link, std::uint64_t ordinal) const {
+  return {memory_.data() + index(link, ordinal) * payload_bytes_, payload_bytes_};
+}
+
+std::uint32_t ExpectedPayload::checksum(std::uint32_t link, std::uint64_t ordinal) const {
+  return checksums_[index(link, ordinal)];
+}
+
+Verifier::Verifier(const RecordHeader& record, std::optional<RecordTrailer> trailer,
+                   TrailerProbe find_trailer)
+    : record_(record),
+      trailer_(std::move(trailer)),
+      find_trailer_(std::move(find_trailer)),
+      expected_(record),
+      orders_(record.links),
+      offset_(record.alignment) {
+  ended_ = trailer_ && trailer_->superchunks == 0;
+}
+
+void Verifier::feed(std::span<const std::byte> data) {
+  const std::size_t size = record_.superchunk_bytes;
+  while (!data.empty() && !ended_) {
+    if (carry_.empty() && data.size() >= size) {
+      check(data.first(size));
+      data = data.subspan(size);
+      continue;
+    }
+    const std::size_t part = std::min(size - carry_.size(), data.size());
+    carry_.insert(carry_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(part));
+    data = data.subspan(part);
+    if (carry_.size() < size) return;
+    check(carry_);
+    carry_.clear();
+  }
+}
+
+void Verifier::check(std::span<const std::byte> superchunk) {
+  SuperchunkHeader header;
+  std::memcpy(&header, superchunk.data(), kHeaderBytes);
+  const bool header_valid = header.magic == kSuperchunkMagic && header_crc(header) == header.header_crc;
+  if (!header_valid && !trailer_) {
+    // Perhaps this is the end: superchunks stop anywhere, the trailer stands on the next aligned offset.
+    trailer_ = find_trailer_(round_up(offset_, record_.alignment));
+    ended_ = trailer_.has_value();
+    if (ended_) return;
+  }
+  if (!header_valid || !check_intact(superchunk, header)) check_damaged(superchunk, header, header_valid);
+  offset_ += record_.superchunk_bytes;
+  if (trailer_) ended_ = offset_ - record_.alignment >= trailer_->superchunks * record_.superchunk_bytes;
+}
+
+bool Verifier::check_intact(std::span<const std::byte> superchunk, const SuperchunkHeader& header) {
+  const auto payload = superchunk.subspan(kHeaderBytes);
+  if (header.record_id != record_.record_id || header.link >= record_.links ||
+      header.ordinal >= most_per_link(record_) || header.payload_bytes != payload.size() ||
+      header.checksum_kind != static_cast<std::uint32_t>(record_.checksum) ||
+      header.sequence < header.ordinal) {
+    return false;
+  }
+  const auto expected = expected_.payload(header.link, header.ordinal);
+  if (header.payload_checksum != expected_.checksum(header.link, header.ordinal)) return false;
+  if (std::memcmp(payload.data(), expected.data(), expected.size()) != 0) return false;
+  if (!place(header.link, {header.ordinal, header.sequence, offset_})) ++counts_.present;
+  return true;
+}
+
+void Verifier::check_damaged(std::span<const std::byte> superchunk, const SuperchunkHeader& header,
+                             bool header_valid) {
+  const bool ours = header_valid && header.record_id == record_.record_id && header.link < record_.links;
+  const auto identity = ours ? std::optional<Identity>({header.link, header.ordinal})
+                             : identify(superchunk.subspan(kHeaderBytes));
+  if (!identity && header_valid && header.record_id != record_.record_id) {
+    return unidentified(FaultKind::stale, "a superchunk of record " + record_id_text(header.record_id));
+  }
+  if (!identity)
+    return unidentified(FaultKind::corrupt, "nothing of a superchunk of this record is recognisable");
+  const auto expected = expected_superchunk(header, *identity);
+  const Damage damage = compare_superchunk(superchunk, expected, offset_);
+  const FaultKind kind = damage.torn ? FaultKind::torn : FaultKind::corrupt;
+  const bool no_difference = damage.first_offset == damage.end_offset;
+  const std::string detail = no_difference ? "the header's own checksum is wrong" : damage.text();
+  const auto sequence = header_valid ? std::optional(header.sequence) : std::nullopt;
+  // Without a readable sequence, assume that nothing was lost since the last one: only the ordinal counts
+  // here.
+  const std::uint64_t assumed = sequence.value_or(orders_[identity->link].sequences_seen());
+  if (place(identity->link, {identity->ordinal, assumed, offset_})) return;  // a copy: counted as duplicated
+  add({kind, damage.first_offset, identity->link, sequence, detail});
+}
+
+// Which superchunk is this, by what is left of its payload? Only the ones that could come next are tried.
+std::optional<Verifier::Identity> Verifier::identify(std::span<const std::byte> payload) const {
+  constexpr std::size_t kPiece = 64;  // bytes that cannot agree by chance
+  std::optional<Identity> best;
+  std::size_t most = 0;
+  const auto attempt = [&](std::uint32_t link, std::uint64_t ordinal) {
+    const auto expected = expected_.payload(link, ordinal);
+    std::size_t agreeing = 0;
+    for (std::size_t i = 0; i < payload.size(); i += kPiece) {
+      const std::size_t size = std::min(kPiece, payload.size() - i);
+      if (size >= sizeof(std::uint64_t) && std::memcmp(payload.data() + i, expected.data() + i, size) == 0)
+        ++agreeing;
+    }
+    if (agreeing <= most) return;
+    most = agreeing;
+    best = Identity{link, ordinal};
+  };
+  for (std::uint32_t link = 0; link < orders_.size(); ++link) {
+    attempt(link, orders_[link].expected());
+    if (const auto other = orders_[link].after_outlier()) attempt(link, *other);
+  }
+  return best;
+}
+
+// What must be there. Fields that cannot be recomputed are taken from what is there.
+std::vector<std::byte> Verifier::expected_superchunk(const SuperchunkHeader& actual,
+                                                     const Identity& identity) const {
+  SuperchunkHeader header = actual;
+  header.magic = kSuperchunkMagic;
+  header.record_id = record_.record_id;
+  header.link = identity.link;
+  header.ordinal = identity.ordinal;
+  header.payload_bytes = static_cast<std::uint32_t>(record_.superchunk_bytes - kHeaderBytes);
+  header.payload_checksum = expected_.checksum(identity.link, identity.ordinal);
+  header.checksum_kind = static_cast<std::uint32_t>(record_.checksum);
+  std::vector<std::byte> whole(record_.superchunk_bytes);
+  std::memcpy(whole.data(), &header, kHeaderBytes);
+  const auto payload = expected_.payload(identity.link, identity.ordinal);
+  std::copy(payload.begin(), payload.end(), whole.begin() + kHeaderBytes);
+  return whole;
+}
+
+void Verifier::unidentified(FaultKind kind, const std::string& detail) {
+  tail_.push_back({kind, offset_, std::nullopt, std::nullopt, detail});
+  if (!trailer_ && tail_.size() > kMaxTail) ended_ = true;
+}
+
+// A superchunk of this record lies here: what was unrecognisable before it was inside the record, not behind
+// it. True if the superchunk is a copy of one that was there already.
+bool Verifier::place(std::uint32_t link, const Sighting& seen) {
+  confirm_tail();
+  findings_.clear();
+  orders_[link].observe(seen, findings_);
+  bool is_copy = false;
+  for (const OrderFinding& finding : findings_) {
+    const bool copy = finding.kind == OrderFinding::Kind::duplicated;
+    is_copy = is_copy || copy;
+    add({copy ? FaultKind::duplicated : FaultKind::out_of_order, finding.where.offset, link,
+         finding.where.sequence,
+         copy ? "present once already" : "stands behind a later one of its link, or before earlier ones"});
+  }
+  return is_copy;
+}
+
+void Verifier::confirm_tail() {
+  for (const Fault& fault : tail_) {
+    unidentified_offsets_.push_back(fault.offset_bytes);
+    add(fault);
+  }
+  tail_.clear();
+}
+
+void Verifier::finish() {
+  if (trailer_) confirm_tail();  // everything before the trailer belongs to the record
+  tail_.clear();
+  add_missing();
+  counts_.expected = counts_.present + counts_.missing + counts_.corrupt + counts_.torn + counts_.stale;
+  std::stable_sort(faults_.begin(), faults_.end(),
+                   [](const Fault& a, const Fault& b) { return a.offset_bytes < b.offset_bytes; });
+}
+
+void Verifier::add_missing() {
+  struct Gap {
+    std::uint32_t link;
+    Hole hole;
+    std::uint64_t explained = 0;
+  };
+  std::vector<Gap> gaps;
+  for (std::uint32_t link = 0; link < orders_.size(); ++link) {
+    const auto stored = trailer_ ? std::optional(trailer_->links[link].stored) : std::nullopt;
+    for (const Hole& hole : orders_[link].finish(stored, offset_)) gaps.push_back({link, hole, 0});
+    if (!trailer_) continue;
+    // Sequence numbers that were skipped must have been lost at the source, and counted there.
+    const LinkOrder& order = orders_[link];
+    const std::uint64_t skipped = std::max(order.sequences_seen(), order.expected()) - order.expected();
+    const std::uint64_t lost = trailer_->links[link].lost;
+    if (skipped > lost) {
+      add({FaultKind::missing, offset_, link, std::nullopt,
+           "sequence numbers skipped and not counted as lost"},
+          skipped - lost);
+    }
+  }
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [](const Gap& a, const Gap& b) { return a.hole.offset < b.hole.offset; });
+  // What lay at an unrecognisable place is not missing as well: each such place explains one of the next gap.
+  for (const std::uint64_t offset : unidentified_offsets_) {
+    for (Gap& gap : gaps) {
+      if (gap.hole.offset < offset || gap.explained == gap.hole.count()) continue;
+      ++gap.explained;
+      break;
+    }
+  }
+  for (const Gap& gap : gaps) {
+    const std::uint64_t count = gap.hole.count() - gap.explained;
+    if (count == 0) continue;
+    add({FaultKind::missing, gap.hole.offset, gap.link, gap.hole.sequence,
+         std::to_string(count) + " missing among ordinals " + std::to_string(gap.hole.first) + " to " +
+             std::to_string(gap.hole.last)},
+        count);
+  }
+}
+
+void Verifier::add(const Fault& fault, std::uint64_t count) {
+  const auto counter = [&]() -> std::uint64_t* {
+    switch (fault.kind) {
+      case FaultKind::missing:
+        return &counts_.missing;
+      case FaultKind::duplicated:
+        return &counts_.duplicated;
+      case FaultKind::out_of_order:
+        return &counts_.out_of_order;
+      case FaultKind::corrupt:
+        return &counts_.corrupt;
+      case FaultKind::torn:
+        return &counts_.torn;
+      case FaultKind::stale:
+        return &counts_.stale;
+      case FaultKind::incomplete:
+        break;
+    }
+    return nullptr;  // says something about the record, not about a superchunk
+  }();
+  if (counter) *counter += count;
+  if (faults_.size() < kMaxFaults) faults_.push_back(fault);
+}
+
+}  // namespace daqwriter

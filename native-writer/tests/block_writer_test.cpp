@@ -1,0 +1,172 @@
+// The block writer over an engine that misbehaves: what reaches the "disk", and what is said about what did
+// not.
+#include "block_writer.h"
+
+#include <cerrno>
+#include <random>
+
+#include "memory.h"
+#include "support.h"
+
+namespace daqwriter {
+namespace {
+
+using testing::FakeEngine;
+
+class BlockWriterTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBlock = 16384;
+  static constexpr std::size_t kAlignment = 4096;
+  static constexpr std::size_t kPiece = 5568;
+
+  BlockWriter writer(unsigned depth = 2, std::int64_t retry_ns = 50'000'000) {
+    return BlockWriter({-1, "the target", kAlignment, kBlock, kAlignment, depth, retry_ns}, engine, ledger,
+                       memory.data());
+  }
+
+  // Appends `count` superchunks of random bytes; remembers what must come out.
+  bool append(BlockWriter& blocks, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<std::byte> piece(kPiece);
+      for (std::byte& b : piece) b = static_cast<std::byte>(random());
+      if (!blocks.append(piece.data(), piece.size())) return false;
+      ledger.note_superchunk(0, appended++, 0);
+      blocks.submit_if_full();
+      expected.insert(expected.end(), piece.begin(), piece.end());
+    }
+    return true;
+  }
+
+  void expect_disk_holds_everything() {
+    ASSERT_GE(engine.disk.size(), kAlignment + expected.size());
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), engine.disk.begin() + kAlignment));
+    for (std::size_t i = kAlignment + expected.size(); i < engine.disk.size(); ++i)
+      EXPECT_EQ(engine.disk[i], std::byte{0});
+  }
+
+  FakeEngine engine;
+  DurabilityLedger ledger{1, 0, {[](std::int64_t) { return 0ull; }, [] { return 0ull; }}};
+  Memory memory{5 * kBlock, std::nullopt};
+  std::mt19937 random{5};
+  std::vector<std::byte> expected;
+  std::uint64_t appended = 0;
+};
+
+TEST_F(BlockWriterTest, StreamsWithoutAGapAndPadsOnlyTheEnd) {
+  BlockWriter blocks = writer();
+  ASSERT_TRUE(append(blocks, 51));
+  ASSERT_TRUE(blocks.finish());
+  expect_disk_holds_everything();
+  EXPECT_EQ(blocks.padding_bytes(), 4096 - 51 * kPiece % 4096);
+  EXPECT_EQ(blocks.end_offset() % kAlignment, 0u);
+  EXPECT_EQ(ledger.superchunks_stored(), 51u);
+  EXPECT_EQ(ledger.durable_bytes(), 51 * kPiece);
+  EXPECT_LE(engine.most_in_flight, 2u);
+  for (const IoRequest& request : engine.accepted) {
+    EXPECT_EQ(request.offset % kAlignment, 0u);
+    EXPECT_EQ(request.bytes % kAlignment, 0u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(request.data) % kAlignment, 0u);
+  }
+}
+
+TEST_F(BlockWriterTest, NeedsNoPaddingWhenTheStreamEndsOnABlockEdge) {
+  BlockWriter blocks = writer();
+  ASSERT_TRUE(append(blocks, 256));  // 256 x 5568 = 87 x 16384
+  ASSERT_TRUE(blocks.finish());
+  expect_disk_holds_everything();
+  EXPECT_EQ(blocks.padding_bytes(), 0u);
+  EXPECT_EQ(ledger.superchunks_stored(), 256u);
+}
+
+TEST_F(BlockWriterTest, NeverTouchesABufferBeforeItsCompletionIsReaped) {
+  // The disk content is taken at completion, not at submission: refilling a buffer too early would show here.
+  engine.newest_first = true;
+  BlockWriter blocks = writer(3);
+  ASSERT_TRUE(append(blocks, 300));
+  ASSERT_TRUE(blocks.finish());
+  expect_disk_holds_everything();
+  EXPECT_EQ(ledger.superchunks_stored(), 300u);
+}
+
+TEST_F(BlockWriterTest, ContinuesShortWritesAtAnAlignedOffset) {
+  engine.on_complete = [](std::size_t n, const IoRequest& r) {
+    return static_cast<std::int64_t>(n % 3 == 0 && r.bytes > 5000 ? 5000 : r.bytes);
+  };
+  BlockWriter blocks = writer();
+  ASSERT_TRUE(append(blocks, 60));
+  ASSERT_TRUE(blocks.finish());
+  expect_disk_holds_everything();
+  for (const IoRequest& request : engine.accepted) EXPECT_EQ(request.offset % kAlignment, 0u);
+  EXPECT_EQ(ledger.superchunks_stored(), 60u);
+  EXPECT_EQ(blocks.completed_bytes(), blocks.end_offset() - kAlignment);
+}
+
+TEST_F(BlockWriterTest, GivesUpWhenShortWritesMakeNoProgress) {
+  engine.on_complete = [](std::size_t, const IoRequest&) { return 100; };
+  BlockWriter blocks = writer();
+  append(blocks, 60);
+  EXPECT_FALSE(blocks.finish());
+  EXPECT_NE(blocks.error().text.find("no progress"), std::string::npos) << blocks.error().text;
+}
+
+TEST_F(BlockWriterTest, RetriesEagainAtSubmissionAndAtCompletion) {
+  engine.on_submit = [](std::size_t n) { return n % 2 == 0 ? -EAGAIN : 0; };
+  engine.on_complete = [](std::size_t n, const IoRequest& r) {
+    return n % 4 == 1 ? std::int64_t{-EAGAIN} : static_cast<std::int64_t>(r.bytes);
+  };
+  BlockWriter blocks = writer();
+  ASSERT_TRUE(append(blocks, 60));
+  ASSERT_TRUE(blocks.finish());
+  expect_disk_holds_everything();
+  EXPECT_EQ(ledger.superchunks_stored(), 60u);
+}
+
+TEST_F(BlockWriterTest, BearsEagainOnlyForABoundedTimeAndNamesTheLimits) {
+  engine.on_submit = [](std::size_t) { return -EAGAIN; };
+  BlockWriter blocks = writer();
+  append(blocks, 60);
+  EXPECT_FALSE(blocks.finish());
+  EXPECT_EQ(blocks.error().error_number, EAGAIN);
+  EXPECT_NE(blocks.error().text.find("aio-max-nr"), std::string::npos) << blocks.error().text;
+}
+
+TEST_F(BlockWriterTest, EndsAtEioWithItsPlaceAndKeepsTheAccountOfTheRest) {
+  engine.on_complete = [](std::size_t n, const IoRequest& r) {
+    return n == 3 ? std::int64_t{-EIO} : static_cast<std::int64_t>(r.bytes);
+  };
+  BlockWriter blocks = writer();
+  append(blocks, 100);
+  EXPECT_FALSE(blocks.finish());
+  EXPECT_EQ(blocks.error().error_number, EIO);
+  EXPECT_EQ(blocks.error().offset, kAlignment + 3 * kBlock);
+  for (const char* part : {"the target", "offset 53248", "16384 B", "EIO"}) {
+    EXPECT_NE(blocks.error().text.find(part), std::string::npos) << blocks.error().text;
+  }
+  EXPECT_EQ(ledger.superchunks_stored(), 3 * kBlock / kPiece);  // whole ones in the three blocks before it
+  EXPECT_EQ(blocks.in_flight(), 0u);
+}
+
+TEST_F(BlockWriterTest, EndsAtEnospcAfterAShortWrite) {
+  engine.on_complete = [](std::size_t n, const IoRequest& r) {
+    if (n == 2) return std::int64_t{8192};
+    return n > 2 ? std::int64_t{-ENOSPC} : static_cast<std::int64_t>(r.bytes);
+  };
+  BlockWriter blocks = writer(1);
+  append(blocks, 100);
+  EXPECT_FALSE(blocks.finish());
+  EXPECT_EQ(blocks.error().error_number, ENOSPC);
+  EXPECT_EQ(blocks.error().offset, kAlignment + 2 * kBlock + 8192);
+  EXPECT_EQ(ledger.durable_bytes(), 2 * kBlock);
+}
+
+TEST_F(BlockWriterTest, EndsAtAnErrorOfSubmission) {
+  engine.on_submit = [](std::size_t n) { return n == 1 ? -EINVAL : 0; };
+  BlockWriter blocks = writer();
+  append(blocks, 100);
+  EXPECT_FALSE(blocks.finish());
+  EXPECT_EQ(blocks.error().error_number, EINVAL);
+  EXPECT_EQ(blocks.error().offset, kAlignment + kBlock);
+}
+
+}  // namespace
+}  // namespace daqwriter

@@ -1,0 +1,176 @@
+// The interlock over a fake /sys, /proc and udev database: every reason to refuse, each by itself.
+#include <linux/magic.h>
+
+#include "status.h"
+#include "support.h"
+#include "target.h"
+
+namespace daqwriter {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TempDir;
+using testing::write_text;
+
+constexpr DeviceNumber kDrive{259, 0};
+
+class InterlockTest : public ::testing::Test {
+ protected:
+  InterlockTest() {
+    disk("nvme0n1", kDrive.text());
+    write_text(at("nvme0n1/device/serial"), "S123  \n");
+    write_text(at("nvme0n1/wwid"), "eui.0011\n");
+    disk("sda", "8:0");
+    write_text(at("sda/sda1/partition"), "1\n");
+    write_text(at("sda/sda1/dev"), "8:1\n");
+    link("8:1", "sda/sda1");
+    mounts("8:1 / / rw - ext4 /dev/sda1 rw");
+    write_text(paths.proc + "/swaps", "Filename Type Size Used Priority\n");
+  }
+
+  std::string at(const std::string& relative) const { return paths.sys + "/devices/block/" + relative; }
+  void link(const std::string& number, const std::string& relative) {
+    fs::create_directories(paths.sys + "/dev/block");
+    fs::create_directories(paths.sys + "/class/block");
+    fs::create_directory_symlink(at(relative), paths.sys + "/dev/block/" + number);
+    fs::create_directory_symlink(at(relative),
+                                 paths.sys + "/class/block/" + fs::path(relative).filename().string());
+  }
+  void disk(const std::string& name, const std::string& number) {
+    write_text(at(name + "/dev"), number + "\n");
+    link(number, name);
+  }
+  void mounts(const std::string& more) {
+    mountinfo += "36 35 " + more + "\n";
+    write_text(paths.proc + "/self/mountinfo", mountinfo);
+  }
+  DeviceFacts facts() const { return read_device_facts(kDrive, paths); }
+  std::string refusal(const DeviceFacts& f) const {
+    return interlock_refusal(f, consent).value_or("(allowed)");
+  }
+  void expect_refusal(const DeviceFacts& f, const std::string& part) const {
+    EXPECT_NE(refusal(f).find(part), std::string::npos) << refusal(f);
+  }
+
+  TempDir directory;
+  SystemPaths paths{directory.path("sys"), directory.path("proc"), directory.path("udev")};
+  std::string mountinfo;
+  Consent consent{"S123", "", false};
+};
+
+TEST_F(InterlockTest, AllowsTheNamedIdleDriveBySerialOrWwn) {
+  EXPECT_EQ(facts().serial, "S123");
+  EXPECT_EQ(refusal(facts()), "(allowed)");
+  consent.allow_serial = "eui.0011";
+  EXPECT_EQ(refusal(facts()), "(allowed)");
+}
+
+TEST_F(InterlockTest, RefusesWithoutConsentAndForAnotherDrivesSerial) {
+  consent.allow_serial = "";
+  expect_refusal(facts(), "--allow-serial");
+  consent.allow_serial = "S12";
+  expect_refusal(facts(), "another drive");
+}
+
+TEST_F(InterlockTest, RefusesADriveThatCannotBeTold) {
+  fs::remove(at("nvme0n1/device/serial"));
+  fs::remove(at("nvme0n1/wwid"));
+  expect_refusal(facts(), "neither serial nor WWN");
+  consent.allow_serial = "(none)";
+  expect_refusal(facts(), "neither serial nor WWN");
+}
+
+TEST_F(InterlockTest, FindsTheSerialWhereVirtioScsiAndUdevKeepIt) {
+  fs::remove(at("nvme0n1/device/serial"));
+  write_text(paths.udev + "/b259:0", "N:x\nE:ID_SERIAL_SHORT=U777\n");
+  EXPECT_EQ(facts().serial, "U777");
+  write_text(at("nvme0n1/device/vpd_pg80"), std::string("\0\x80\0\x06", 4) + "  P666");
+  EXPECT_EQ(facts().serial, "P666");
+  write_text(at("nvme0n1/serial"), "V888");
+  EXPECT_EQ(facts().serial, "V888");
+}
+
+TEST_F(InterlockTest, RefusesAMountedDriveAndAMountedPartition) {
+  mounts("259:0 / /data rw - xfs /dev/nvme0n1 rw");
+  expect_refusal(facts(), "mounted: /dev/nvme0n1 on /data");
+  write_text(at("nvme0n1/nvme0n1p2/partition"), "2\n");
+  write_text(at("nvme0n1/nvme0n1p2/dev"), "259:2\n");
+  mounts("259:2 / /more rw - xfs /dev/nvme0n1p2 rw");
+  expect_refusal(facts(), "/dev/nvme0n1p2 on /more");
+}
+
+TEST_F(InterlockTest, SeesAMountWithAnAnonymousNumberByItsSource) {
+  mounts("0:45 / /pool rw - btrfs /dev/nvme0n1 rw");
+  expect_refusal(facts(), "/pool");
+}
+
+TEST_F(InterlockTest, RefusesSwapAndHolders) {
+  write_text(paths.proc + "/swaps", "Filename Type\n/dev/nvme0n1\tpartition 1 0 -2\n");
+  expect_refusal(facts(), "swap");
+  write_text(paths.proc + "/swaps", "Filename Type\n");
+  fs::create_directories(at("nvme0n1/holders/md0"));
+  expect_refusal(facts(), "md0");
+}
+
+TEST_F(InterlockTest, RefusesASignatureUnlessTheSameSerialIsToBeDestroyed) {
+  DeviceFacts f = facts();
+  f.signature = "linux_raid_member raid";
+  expect_refusal(f, "linux_raid_member");
+  consent.destroy_serial = "S999";
+  expect_refusal(f, "linux_raid_member");
+  consent.destroy_serial = "S123";
+  EXPECT_EQ(refusal(f), "(allowed)");
+}
+
+TEST_F(InterlockTest, DestroyDoesNotLiftWhatIsInUse) {
+  consent.destroy_serial = "S123";
+  mounts("259:0 / /data rw - xfs /dev/nvme0n1 rw");
+  expect_refusal(facts(), "mounted");
+}
+
+TEST_F(InterlockTest, NeverAllowsTheSystemDriveDirectlyOrBelowRaid) {
+  DeviceFacts system = read_device_facts({8, 0}, paths);
+  system.serial = "S123";
+  consent.destroy_serial = "S123";
+  expect_refusal(system, "running system");
+
+  disk("md0", "9:0");
+  fs::create_directories(at("md0/slaves"));
+  fs::create_directory_symlink(at("nvme0n1"), at("md0/slaves/nvme0n1"));
+  EXPECT_FALSE(facts().system_drive);
+  mounts("9:0 / /boot rw - ext4 /dev/md0 rw");
+  expect_refusal(facts(), "running system");
+}
+
+TEST_F(InterlockTest, RefusesAPartition) {
+  expect_refusal(read_device_facts({8, 1}, paths), "partition");
+}
+
+TEST_F(InterlockTest, RefusesWhenItCannotTellWhatIsMounted) {
+  fs::remove(paths.proc + "/self/mountinfo");
+  EXPECT_THROW(facts(), Refusal);
+  EXPECT_THROW(read_device_facts({1, 1}, paths), Refusal);
+}
+
+TEST_F(InterlockTest, FindsTheNumaNodeAboveTheDriveAndBelowRaid) {
+  EXPECT_EQ(device_numa_node(kDrive, paths), std::nullopt);
+  write_text(paths.sys + "/devices/numa_node", "1\n");  // the PCIe function, two directories up
+  EXPECT_EQ(device_numa_node(kDrive, paths), 1);
+  disk("md0", "9:0");
+  fs::create_directories(at("md0/slaves"));
+  fs::create_directory_symlink(at("nvme0n1"), at("md0/slaves/nvme0n1"));
+  EXPECT_EQ(device_numa_node({9, 0}, paths), 1);
+  write_text(paths.sys + "/devices/numa_node", "-1\n");
+  EXPECT_EQ(device_numa_node(kDrive, paths), std::nullopt);
+}
+
+TEST(MemoryBacked, RefusesWhatSaysNothingAboutADrive) {
+  EXPECT_TRUE(memory_backed_refusal(TMPFS_MAGIC, ""));
+  EXPECT_TRUE(memory_backed_refusal(RAMFS_MAGIC, ""));
+  EXPECT_TRUE(memory_backed_refusal(OVERLAYFS_SUPER_MAGIC, ""));
+  EXPECT_TRUE(memory_backed_refusal(EXT4_SUPER_MAGIC, "zram0"));
+  EXPECT_FALSE(memory_backed_refusal(EXT4_SUPER_MAGIC, "nvme0n1"));
+}
+
+}  // namespace
+}  // namespace daqwriter

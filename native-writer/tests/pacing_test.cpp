@@ -1,0 +1,114 @@
+#include "pacing.h"
+
+#include <gtest/gtest.h>
+
+#include "busy.h"
+
+namespace daqwriter {
+namespace {
+
+TEST(ArrivalSchedule, StaggersTheLinksWithinOnePeriod) {
+  const ArrivalSchedule schedule(4, 1e6, 1.0);  // a period of 1000 ns
+  EXPECT_EQ(schedule.intended_ns(0, 0), 0);
+  EXPECT_EQ(schedule.intended_ns(1, 0), 250);
+  EXPECT_EQ(schedule.intended_ns(3, 0), 750);
+  EXPECT_EQ(schedule.intended_ns(3, 2), 2750);
+}
+
+TEST(ArrivalSchedule, CountsExactlyThoseThatAreDue) {
+  const ArrivalSchedule schedule(2, 1e6, 1.0);
+  EXPECT_EQ(schedule.due_by(0, -1), 0u);
+  EXPECT_EQ(schedule.due_by(0, 0), 1u);
+  EXPECT_EQ(schedule.due_by(0, 999), 1u);
+  EXPECT_EQ(schedule.due_by(0, 1000), 2u);
+  EXPECT_EQ(schedule.due_by(1, 499), 0u);
+  EXPECT_EQ(schedule.due_by(1, 500), 1u);
+  EXPECT_EQ(schedule.due_by(1000), 3u);
+}
+
+TEST(ArrivalSchedule, AsksForThePapersDemand) {
+  const ArrivalSchedule schedule(10, 166'000, 100);
+  EXPECT_EQ(schedule.total(), 166'000'000u);
+  EXPECT_EQ(schedule.total() * 5568, 924'288'000'000u);  // seed-facts: 100 s at the real rate
+  EXPECT_EQ(schedule.due_by(INT64_MAX), schedule.total());
+}
+
+TEST(ArrivalSchedule, DueByAgreesWithIntendedTimesAtAnOddRate) {
+  const ArrivalSchedule schedule(3, 166'000 * 0.137, 2.0);
+  for (std::uint64_t i = 0; i + 1 < schedule.due_by(2, schedule.duration_ns()); i += 7) {
+    const std::int64_t intended = schedule.intended_ns(2, i);
+    EXPECT_EQ(schedule.due_by(2, intended), i + 1);
+    EXPECT_EQ(schedule.due_by(2, intended - 1), i);
+  }
+}
+
+// Worked by hand: arrivals 10 B per ns. Before t=5: 50-0. Before t=8: 80-30. Before t=20: 200-80.
+TEST(ServiceCurve, NeedsTheLargestGapBetweenArrivedAndDurable) {
+  ServiceCurve curve;
+  curve.completed(5, 50, 30);
+  EXPECT_EQ(curve.needed_bytes(), 50u);
+  curve.completed(8, 80, 50);
+  EXPECT_EQ(curve.needed_bytes(), 50u);
+  EXPECT_EQ(curve.needed_at_ns(), 5);
+  curve.completed(20, 200, 100);
+  EXPECT_EQ(curve.needed_bytes(), 120u);
+  EXPECT_EQ(curve.needed_at_ns(), 20);
+  curve.observe(30, 250);
+  EXPECT_EQ(curve.needed_bytes(), 120u);  // 250 - 180
+}
+
+// 9.127 GB/s of service for 100 s of 9.243 GB/s: seed-facts gives 11.6 GB of transient buffer.
+TEST(ServiceCurve, GivesThePapersTransientBuffer) {
+  ServiceCurve curve;
+  constexpr double kArrival = 9.24288;  // bytes per nanosecond
+  constexpr double kService = 9.126806;
+  std::uint64_t durable = 0;
+  for (std::int64_t t = 1'000'000; t <= 100'000'000'000; t += 1'000'000) {
+    const auto served = static_cast<std::uint64_t>(kService * static_cast<double>(t));
+    curve.completed(t, static_cast<std::uint64_t>(kArrival * static_cast<double>(t)), served - durable);
+    durable = served;
+  }
+  EXPECT_NEAR(static_cast<double>(curve.needed_bytes()), 11.6e9, 0.05e9);
+}
+
+TEST(ServiceCurve, IsZeroWhenServiceRunsAhead) {
+  ServiceCurve curve;
+  curve.completed(1, 0, 10);
+  curve.observe(2, 5);
+  EXPECT_EQ(curve.needed_bytes(), 0u);
+}
+
+TEST(Busy, AssertsAboveEightyAndReleasesAtFiftyPercent) {
+  BusyTracker busy;
+  busy.observe(10, 0.8);
+  EXPECT_FALSE(busy.busy());
+  busy.observe(20, 0.81);
+  EXPECT_TRUE(busy.busy());
+  busy.observe(30, 0.51);
+  busy.observe(40, 0.95);
+  EXPECT_TRUE(busy.busy());
+  EXPECT_EQ(busy.count(), 1u);
+  busy.observe(50, 0.5);
+  EXPECT_FALSE(busy.busy());
+  busy.observe(60, 0.9);
+  busy.finish(75);
+  ASSERT_EQ(busy.episodes().size(), 2u);
+  EXPECT_EQ(busy.episodes()[0].start_ns, 20);
+  EXPECT_EQ(busy.episodes()[0].duration_ns, 30);
+  EXPECT_EQ(busy.episodes()[1].duration_ns, 15);
+  EXPECT_EQ(busy.total_ns(), 45);
+}
+
+TEST(Busy, CountsEpisodesBeyondThoseItKeeps) {
+  BusyTracker busy;
+  for (std::int64_t i = 0; i < 1500; ++i) {
+    busy.observe(2 * i, 1.0);
+    busy.observe(2 * i + 1, 0.0);
+  }
+  EXPECT_EQ(busy.count(), 1500u);
+  EXPECT_EQ(busy.total_ns(), 1500);
+  EXPECT_EQ(busy.episodes().size(), BusyTracker::kMaxEpisodes);
+}
+
+}  // namespace
+}  // namespace daqwriter

@@ -1,0 +1,160 @@
+#include "support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "aio_engine.h"
+#include "clock.h"
+#include "verify_command.h"
+
+namespace daqwriter::testing {
+
+namespace fs = std::filesystem;
+
+TempDir::TempDir() {
+  std::string name = (fs::current_path() / "scratch-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp " + name);
+  directory_ = name;
+}
+
+TempDir::~TempDir() {
+  fs::remove_all(directory_);
+}
+
+int FakeEngine::submit(const IoRequest& request) {
+  const int result = on_submit(submissions++);
+  if (result != 0) return result;
+  pending_.push_back({accepted.size(), request});
+  accepted.push_back(request);
+  most_in_flight = std::max(most_in_flight, pending_.size());
+  return 0;
+}
+
+int FakeEngine::reap(std::span<IoCompletion> out, unsigned, std::int64_t) {
+  std::size_t count = 0;
+  for (; count < out.size() && !pending_.empty(); ++count) {
+    const Pending done = newest_first ? pending_.back() : pending_.front();
+    newest_first ? pending_.pop_back() : pending_.pop_front();
+    const std::int64_t result = on_complete(done.number, done.request);
+    if (result > 0) {
+      const auto bytes = static_cast<std::size_t>(result);
+      disk.resize(std::max<std::size_t>(disk.size(), done.request.offset + bytes));
+      std::memcpy(disk.data() + done.request.offset, done.request.data, bytes);
+    }
+    out[count] = {done.request.tag, result};
+  }
+  return static_cast<int>(count);
+}
+
+int MeddlingEngine::submit(const IoRequest& request) {
+  sleep_until_monotonic_ns(monotonic_ns() + delay_ns_);
+  return inner_->submit(request);
+}
+
+int MeddlingEngine::reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) {
+  const int count = inner_->reap(out, min_count, timeout_ns);
+  for (int i = 0; i < count; ++i) {
+    if (completed_++ == spoil_at_) out[static_cast<std::size_t>(i)].result = -error_;
+  }
+  return count;
+}
+
+MiniDaqOptions small_record(const std::string& target) {
+  MiniDaqOptions options;
+  options.target = target;
+  options.links = 3;
+  options.superchunk_rate_hz = 2000;
+  options.duration_s = 0.5;
+  options.ring_bytes = 4 << 20;  // 376 ms of slack for a busy disk, and still more than one turn
+  options.block_bytes = 256 << 10;
+  options.seed = 42;
+  return options;
+}
+
+EngineFactory aio_engine() {
+  return [](unsigned depth) { return std::make_unique<AioEngine>(depth); };
+}
+
+MiniDaqResult record(const MiniDaqOptions& options, const EngineFactory& engine) {
+  const std::atomic<int> never{0};
+  return run_minidaq(options, plan_minidaq(options), engine, never);
+}
+
+std::map<std::string, std::uint64_t> Verified::wrong() const {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [kind, count] : json["superchunks"].items()) {
+    if (kind != "present" && kind != "expected" && count != 0) counts[kind] = count;
+  }
+  return counts;
+}
+
+Verified verify(const TempDir& directory, const std::string& target) {
+  const std::atomic<int> never{0};
+  VerifyOptions options;
+  options.target = target;
+  options.json_path = directory.path("verify.json");
+  const ExitCode code = run_verify(options, never);
+  return {static_cast<int>(code), read_json(options.json_path)};
+}
+
+ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number, int delay_ms) {
+  std::string error_file = (fs::current_path() / "stderr-XXXXXX").string();
+  const int error_fd = mkstemp(error_file.data());
+  std::vector<char*> argv = {const_cast<char*>(DAQWRITER_BINARY)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(error_fd, STDERR_FILENO);
+    execv(DAQWRITER_BINARY, argv.data());
+    _exit(127);
+  }
+  if (signal_number != 0) {
+    usleep(static_cast<useconds_t>(delay_ms) * 1000);
+    kill(child, signal_number);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(error_fd);
+  std::ifstream in(error_file);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  fs::remove(error_file);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in);
+}
+
+std::vector<std::byte> read_bytes(const std::string& path, std::uint64_t offset, std::size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  const int fd = open(path.c_str(), O_RDONLY);
+  const ssize_t got = pread(fd, data.data(), bytes, static_cast<off_t>(offset));
+  close(fd);
+  if (got != static_cast<ssize_t>(bytes)) throw std::runtime_error("short read of " + path);
+  return data;
+}
+
+void write_bytes(const std::string& path, std::uint64_t offset, const std::vector<std::byte>& bytes) {
+  const int fd = open(path.c_str(), O_WRONLY);
+  const ssize_t put = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  // The verifier reads directly: what we wrote through the page cache has to be on the disk.
+  const bool synced = fsync(fd) == 0;
+  close(fd);
+  if (put != static_cast<ssize_t>(bytes.size()) || !synced)
+    throw std::runtime_error("short write of " + path);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+}  // namespace daqwriter::testing

@@ -1,0 +1,105 @@
+// What several tests share: a directory of their own beside the build, small records, engines that misbehave
+// on request, and the real binary as a child process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "io_engine.h"
+#include "minidaq.h"
+
+namespace daqwriter::testing {
+
+// Created in the working directory (the build tree, on a real disk) and removed with all that is in it.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+// Memory as the target; every request is answered by a rule that the test sets. Default: all is written.
+class FakeEngine : public IoEngine {
+ public:
+  // Given the n-th submission (from 0), what submit() returns: 0 or -errno.
+  std::function<int(std::size_t)> on_submit = [](std::size_t) { return 0; };
+  // Given the n-th accepted request, its result: bytes (also fewer) or -errno.
+  std::function<std::int64_t(std::size_t, const IoRequest&)> on_complete =
+      [](std::size_t, const IoRequest& r) { return static_cast<std::int64_t>(r.bytes); };
+  bool newest_first = false;  // complete out of order
+
+  std::string_view name() const override { return "fake"; }
+  int submit(const IoRequest& request) override;
+  int reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) override;
+
+  std::vector<std::byte> disk;
+  std::vector<IoRequest> accepted;
+  std::size_t submissions = 0;
+  std::size_t most_in_flight = 0;
+
+ private:
+  struct Pending {
+    std::size_t number;
+    IoRequest request;
+  };
+  std::deque<Pending> pending_;
+};
+
+// Passes on to a real engine; can delay submissions and spoil a completion.
+class MeddlingEngine : public IoEngine {
+ public:
+  MeddlingEngine(std::unique_ptr<IoEngine> inner, std::int64_t delay_ns, std::size_t spoil_at = SIZE_MAX,
+                 int error = 0)
+      : inner_(std::move(inner)), delay_ns_(delay_ns), spoil_at_(spoil_at), error_(error) {}
+  std::string_view name() const override { return inner_->name(); }
+  int submit(const IoRequest& request) override;
+  int reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) override;
+
+ private:
+  std::unique_ptr<IoEngine> inner_;
+  std::int64_t delay_ns_;
+  std::size_t spoil_at_;
+  int error_;
+  std::size_t completed_ = 0;
+};
+
+// 3 links x 2000 Hz x 5568 B for half a second: 3000 superchunks, more than one turn of the rings.
+MiniDaqOptions small_record(const std::string& target);
+EngineFactory aio_engine();
+MiniDaqResult record(const MiniDaqOptions& options, const EngineFactory& engine = aio_engine());
+
+struct Verified {
+  int exit_code = 0;
+  nlohmann::json json;
+  std::uint64_t count(const std::string& kind) const { return json["superchunks"][kind]; }
+  // Counts that are not zero, "present" and "expected" left out: {"corrupt": 1}.
+  std::map<std::string, std::uint64_t> wrong() const;
+};
+Verified verify(const TempDir& directory, const std::string& target);
+
+struct ProcessResult {
+  int exit_code = 0;
+  std::string error_text;
+};
+// Runs the daqwriter binary; signal_number is sent after the delay.
+ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number = 0,
+                            int delay_ms = 0);
+
+nlohmann::json read_json(const std::string& path);
+std::vector<std::byte> read_bytes(const std::string& path, std::uint64_t offset, std::size_t bytes);
+void write_bytes(const std::string& path, std::uint64_t offset, const std::vector<std::byte>& bytes);
+void write_text(const std::string& path, const std::string& text);  // creates directories
+
+}  // namespace daqwriter::testing

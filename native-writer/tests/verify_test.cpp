@@ -1,0 +1,247 @@
+// A good record, then one known damage each: the verifier must name its kind, its place and nothing else.
+#include <algorithm>
+#include <cstring>
+
+#include "record_format.h"
+#include "status.h"
+#include "support.h"
+
+namespace daqwriter {
+namespace {
+
+using testing::read_bytes;
+using testing::TempDir;
+using testing::Verified;
+using testing::write_bytes;
+using Counts = std::map<std::string, std::uint64_t>;
+
+class VerifyTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kSize = 5568;
+  static constexpr std::uint64_t kCount = 3000;
+
+  // Recorded once per process; every test damages its own copy.
+  void SetUp() override {
+    testing::record(testing::small_record(target));
+    ASSERT_EQ(verify().exit_code, 0);
+  }
+
+  static std::uint64_t place(std::uint64_t index) { return 4096 + index * kSize; }
+  std::vector<std::byte> superchunk(std::uint64_t index) const {
+    return read_bytes(target, place(index), kSize);
+  }
+  SuperchunkHeader header(std::uint64_t index) const {
+    SuperchunkHeader h;
+    std::memcpy(&h, superchunk(index).data(), sizeof h);
+    return h;
+  }
+  // The next superchunk behind `index` that belongs to the same link, `steps` further.
+  std::uint64_t later_of_link(std::uint64_t index, int steps) const {
+    const std::uint32_t link = header(index).link;
+    while (steps > 0) steps -= header(++index).link == link;
+    return index;
+  }
+  void flip(std::uint64_t offset) {
+    auto bytes = read_bytes(target, offset, 1);
+    bytes[0] ^= std::byte{1};
+    write_bytes(target, offset, bytes);
+  }
+  void zero(std::uint64_t offset, std::size_t bytes) {
+    write_bytes(target, offset, std::vector<std::byte>(bytes));
+  }
+  Verified verify() const { return testing::verify(directory, target); }
+
+  // Exactly these counts, nothing else wrong, and every superchunk accounted for.
+  Verified expect(const Counts& wrong) const {
+    const Verified result = verify();
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.json["status"], "damaged");
+    EXPECT_EQ(result.wrong(), wrong) << result.json.dump(1);
+    EXPECT_EQ(result.count("expected"), kCount);
+    EXPECT_EQ(result.count("present") + result.count("missing") + result.count("corrupt") +
+                  result.count("torn") + result.count("stale"),
+              kCount);
+    return result;
+  }
+  static void expect_fault(const nlohmann::json& fault, const std::string& kind, std::uint64_t offset) {
+    EXPECT_EQ(fault["kind"], kind);
+    EXPECT_EQ(fault["offset_bytes"], offset);
+  }
+
+  TempDir directory;
+  std::string target = directory.path("record");
+};
+
+TEST_F(VerifyTest, AFlippedPayloadBitIsOneCorruptSuperchunkAtThatByte) {
+  flip(place(700) + 3000);
+  const auto faults = expect({{"corrupt", 1}}).json["faults"];
+  ASSERT_EQ(faults.size(), 1u);
+  expect_fault(faults[0], "corrupt", place(700) + 3000);
+  EXPECT_EQ(faults[0]["link"], header(700).link);
+  EXPECT_EQ(faults[0]["sequence"], header(700).sequence);
+}
+
+TEST_F(VerifyTest, AFlippedHeaderBitIsOneCorruptSuperchunk) {
+  flip(place(701) + offsetof(SuperchunkHeader, sequence));
+  expect_fault(expect({{"corrupt", 1}}).json["faults"][0], "corrupt", place(701));
+  flip(place(701) + offsetof(SuperchunkHeader, sequence));
+  flip(place(701) + offsetof(SuperchunkHeader, magic));
+  expect_fault(expect({{"corrupt", 1}}).json["faults"][0], "corrupt", place(701));
+}
+
+TEST_F(VerifyTest, AWrongStoredChecksumIsCorruptEvenIfTheHeaderIsConsistent) {
+  SuperchunkHeader h = header(5);
+  h.payload_checksum ^= 1;
+  h.header_crc = header_crc(h);
+  std::vector<std::byte> bytes(sizeof h);
+  std::memcpy(bytes.data(), &h, sizeof h);
+  write_bytes(target, place(5), bytes);
+  expect_fault(expect({{"corrupt", 1}}).json["faults"][0], "corrupt",
+               place(5) + offsetof(SuperchunkHeader, payload_checksum));
+}
+
+TEST_F(VerifyTest, AZeroedBlockTearsTheSuperchunksItTouches) {
+  const std::uint64_t block = 4096 * 1000;
+  zero(block, 4096);
+  const std::uint64_t first = (block - 4096) / kSize;
+  const std::uint64_t last = (block + 4095 - 4096) / kSize;
+  const auto faults = expect({{"torn", last - first + 1}}).json["faults"];
+  EXPECT_EQ(faults[0]["kind"], "torn");
+  EXPECT_NEAR(faults[0]["offset_bytes"].get<double>(), static_cast<double>(block),
+              4);  // unless its first bytes are zero anyway
+  EXPECT_NE(faults[0]["detail"].get<std::string>().find("all zero"), std::string::npos);
+}
+
+TEST_F(VerifyTest, EveryZeroedSectorIsFoundAsATear) {
+  for (std::uint64_t sector = 2000; sector < 2022; ++sector) {  // all phases of 5568 against 512
+    const auto before = read_bytes(target, sector * 512, 512);
+    zero(sector * 512, 512);
+    const Verified result = verify();
+    EXPECT_EQ(result.exit_code, 3) << sector;
+    EXPECT_GE(result.count("torn"), 1u) << sector << result.json.dump(1);
+    EXPECT_EQ(result.count("missing") + result.count("corrupt") + result.count("duplicated"), 0u)
+        << sector << result.json.dump(1);
+    write_bytes(target, sector * 512, before);
+  }
+}
+
+TEST_F(VerifyTest, AZeroedMegabyteLosesExactlyWhatLayThere) {
+  const std::uint64_t begin = 4096 * 500;
+  zero(begin, 1 << 20);
+  const std::uint64_t first = (begin - 4096) / kSize;
+  const std::uint64_t last = (begin + (1 << 20) - 1 - 4096) / kSize;
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.count("present"), kCount - (last - first + 1));
+  EXPECT_EQ(result.count("corrupt") + result.count("torn"), last - first + 1);
+  EXPECT_EQ(result.count("missing") + result.count("duplicated") + result.count("out_of_order"), 0u)
+      << result.json.dump(1);
+}
+
+TEST_F(VerifyTest, AnOlderBlockShowingThroughIsATear) {
+  MiniDaqOptions other = testing::small_record(directory.path("other"));  // the same seed, another record id
+  testing::record(other);
+  const std::uint64_t block = 4096 * 800;
+  write_bytes(target, block, read_bytes(other.target, block, 4096));
+  const std::uint64_t touched = (block + 4095 - 4096) / kSize - (block - 4096) / kSize + 1;
+  expect({{"torn", touched}});
+}
+
+TEST_F(VerifyTest, ASuperchunkOfAnotherRecordIsStale) {
+  MiniDaqOptions other = testing::small_record(directory.path("other"));
+  testing::record(other);
+  write_bytes(target, place(900), read_bytes(other.target, place(900), kSize));
+  const auto faults = expect({{"stale", 1}}).json["faults"];
+  expect_fault(faults[0], "stale", place(900));
+}
+
+TEST_F(VerifyTest, TwoSwappedSuperchunksOfALinkAreOutOfOrder) {
+  const std::uint64_t first = 1000;
+  const std::uint64_t second = later_of_link(first, 5);
+  const auto a = superchunk(first);
+  write_bytes(target, place(first), superchunk(second));
+  write_bytes(target, place(second), a);
+  const auto faults = expect({{"out_of_order", 2}}).json["faults"];
+  ASSERT_EQ(faults.size(), 2u);
+  expect_fault(faults[0], "out_of_order", place(first));
+  expect_fault(faults[1], "out_of_order", place(second));
+}
+
+TEST_F(VerifyTest, ACopyOverAnotherIsADuplicateAndAMissingOne) {
+  const std::uint64_t original = 1500;
+  const std::uint64_t victim = later_of_link(original, 3);
+  const std::uint64_t sequence = header(victim).sequence;
+  write_bytes(target, place(victim), superchunk(original));
+  const auto faults = expect({{"duplicated", 1}, {"missing", 1}}).json["faults"];
+  expect_fault(faults[0], "duplicated", place(victim));
+  EXPECT_EQ(faults[1]["kind"], "missing");
+  EXPECT_EQ(faults[1]["sequence"], sequence);
+}
+
+TEST_F(VerifyTest, ATruncatedRecordIsIncompleteAndCounted) {
+  std::filesystem::resize_file(target, place(2000) + 100);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.json["complete_trailer"], false);
+  // The last one or two may end in the part of a block that direct reading leaves out.
+  EXPECT_LE(result.count("present"), 2000u);
+  EXPECT_GE(result.count("present"), 1999u);
+  EXPECT_EQ(result.wrong(), Counts{});
+  EXPECT_EQ(result.json["faults"][0]["kind"], "incomplete");
+}
+
+TEST_F(VerifyTest, WithoutATrailerAnEndOfZerosIsNotTakenForDamage) {
+  const std::uint64_t end = std::filesystem::file_size(target);
+  zero(4096 * 2000, end - 4096 * 2000);  // as a preallocated file looks after a crash
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.json["complete_trailer"], false);
+  EXPECT_EQ(result.count("present"), (4096 * 2000 - 4096) / kSize);
+  EXPECT_LE(result.count("torn"), 1u);
+  EXPECT_EQ(result.count("corrupt") + result.count("missing"), 0u);
+}
+
+TEST_F(VerifyTest, ADamagedTrailerIsNoTrailer) {
+  flip(std::filesystem::file_size(target) - 4096 + 70);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.json["complete_trailer"], false);
+  EXPECT_EQ(result.count("present"), kCount);
+  EXPECT_EQ(result.wrong(), Counts{});
+}
+
+TEST_F(VerifyTest, ADamagedRecordHeaderIsSaidAndNothingElseIsTrusted) {
+  flip(40);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  expect_fault(result.json["faults"][0], "corrupt", 0);
+  EXPECT_EQ(result.count("expected"), 0u);
+}
+
+TEST_F(VerifyTest, ATrailerThatHidesALossIsFoundOut) {
+  const std::uint64_t at = std::filesystem::file_size(target) - 4096;
+  RecordTrailer trailer;
+  ASSERT_EQ(decode_trailer(read_bytes(target, at, 4096), trailer), BlockCheck::valid);
+  // The last superchunk of the record claims a sequence seven further on: seven skipped, none counted as
+  // lost.
+  SuperchunkHeader h = header(kCount - 1);
+  h.sequence += 7;
+  h.header_crc = header_crc(h);
+  std::vector<std::byte> bytes(sizeof h);
+  std::memcpy(bytes.data(), &h, sizeof h);
+  write_bytes(target, place(kCount - 1), bytes);
+  EXPECT_EQ(verify().count("missing"), 7u);
+  trailer.links[h.link].lost = 7;
+  std::vector<std::byte> block(4096);
+  encode_trailer(trailer, block);
+  write_bytes(target, at, block);
+  EXPECT_EQ(verify().exit_code, 0);
+}
+
+TEST_F(VerifyTest, WhatIsNoRecordIsRefused) {
+  zero(0, 4096);
+  EXPECT_THROW(verify(), Refusal);
+}
+
+}  // namespace
+}  // namespace daqwriter
