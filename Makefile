@@ -111,9 +111,8 @@ lint-python:
 lint-types:
 	@$(BIN)/mypy inventory/bench_model robot-suites/rig robot-suites/libraries reports/bench_report agents/telemetry_agent .ci/checks.py
 
-# The folders by name: import-linter does not see through an editable installation.
 lint-imports:
-	@PYTHONPATH=inventory:robot-suites:reports:agents $(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 lint-robot:
 	@$(BIN)/robocop check robot-suites

@@ -180,13 +180,16 @@ def direct_io(directory: str) -> dict[str, str]:
 
 
 def device_number(path: str, mount: dict[str, Any]) -> str | None:
-    """Return MAJOR:MINOR of the block device beneath; btrfs names it only as its mount's source."""
+    """Return MAJOR:MINOR of the block device beneath; btrfs names it only as its mount's source.
+
+    In a chroot whose root is no mount point, no mount of ours leads to `path`: `mount` is then empty.
+    """
     status = os.stat(path)
     if stat.S_ISBLK(status.st_mode):
         number = status.st_rdev
-    elif not mount["device_number"].startswith("0:"):
-        return str(mount["device_number"])
-    elif mount["source"].startswith("/dev/") and os.path.exists(mount["source"]):
+    elif os.major(status.st_dev) != 0:  # 0: an anonymous device, as of btrfs, a network or memory
+        number = status.st_dev
+    elif mount.get("source", "").startswith("/dev/") and os.path.exists(mount["source"]):
         number = os.stat(mount["source"]).st_rdev
     else:
         return None

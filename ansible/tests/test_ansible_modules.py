@@ -42,6 +42,13 @@ def test_mount_options_join_mount_and_filesystem_options() -> None:
     assert storage.mount_of("/", MOUNTINFO)["mount_options"] == ["rw", "relatime", "discard"]
 
 
+def test_the_device_beneath_is_found_without_a_mount_entry(tmp_path: Path) -> None:
+    """In a chroot whose root is no mount point no entry leads to the target; the file itself names its device."""
+    device = tmp_path.stat().st_dev
+    expected = f"{os.major(device)}:{os.minor(device)}" if os.major(device) else None
+    assert storage.device_number(str(tmp_path), {}) == expected
+
+
 def fake_drive(root: Path, name: str, node: str, serial: str) -> Path:
     """Lay out one NVMe drive on a PCIe slot and return its block directory."""
     slot = root / "devices/pci0/slot" / name
