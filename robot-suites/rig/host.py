@@ -136,7 +136,11 @@ def filesystem_of(path: Path, shell: Shell) -> str:
     """Type of the file system that holds `path`, such as `ext4`."""
     # df looks at the very mount that a write would reach; findmnt lists every mount that is stacked there.
     argv: list[str | Path] = ["df", "--output=fstype", path]
-    return shell.run(argv, timeout_s=20).check("df").stdout.splitlines()[-1].strip()
+    name = shell.run(argv, timeout_s=20).check("df").stdout.splitlines()[-1].strip()
+    if name != "-":
+        return name
+    # In a chroot whose root is no mount point df finds none; stat asks the file system itself.
+    return shell.run(["stat", "--file-system", "--format=%T", path], timeout_s=20).check("stat").stdout.strip()
 
 
 def check_identity(
