@@ -11,12 +11,15 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("Superchunk", "The unit of data of a link: twelve detector frames in one piece. It is offered at a fixed pace, "
      "lost or stored as a whole."),
     ("Offered, stored", "Offered: handed over by the paced source. Stored: its write was completed by the kernel with O_DIRECT."),
-    ("Backlog", "What has arrived and is not yet stored at a moment. It lives in the links' ring buffers, whose size is the capacity."),
+    ("Backlog", "What has arrived and is not yet stored at a moment. It lives in the links' ring buffers and the blocks being written, "
+     "whose size is the capacity."),
     ("Transient buffer needed", "The most that arrivals ran ahead of durable data at any time in the record: the memory that a server must "
      "set aside to survive this record without loss."),
-    ("BUSY", "The rings are full and the dataflow holds the source back. In a detector the trigger would be inhibited."),
+    ("BUSY", "Asserted when the fullest ring buffer passes 80 % and released at 50 %. A continuous record cannot be slowed, so BUSY is an "
+     "event with a time and a length; the next stage is loss."),
     ("Drain", "The time from the last arrival until everything is stored."),
-    ("Read-back", "The whole record is read from the target after the run and every superchunk's identity and checksum is tested."),
+    ("Read-back", "The whole record is read from the target with O_DIRECT; every payload is computed again from the seed and compared, "
+     "and every checksum, identity and position is tested."),
     ("Plateau", "The block sizes from which on a larger block brings no more throughput; the exact rule stands under the figure."),
     ("[P]", "Beside a requirement: a threshold that this project chose; all others stand in the source named."),
     ("Margin", "How far inside its bound a value lies, in the bound's unit; negative: outside."),

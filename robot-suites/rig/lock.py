@@ -28,6 +28,7 @@ def exclusive(candidate: str, what: str) -> Iterator[None]:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        os.fchmod(handle, 0o666)  # whatever the umask: another user of the machine must be able to wait for it
     with os.fdopen(handle, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

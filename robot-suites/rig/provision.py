@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +70,18 @@ def provisioner(
             "bench_install_dir": str(layout.install_directory(candidate)),
             "bench_state_dir": str(layout.state_directory(candidate)),
             "bench_run_id": run_id,
+            **({"bench_become": True} if needs_sudo(shell) else {}),
         },
     )
+
+
+def needs_sudo(shell: Shell) -> bool:
+    """True for a user who is not root and may become root without a password.
+
+    Without either, Ansible records what it could not set as refused, with the remedy."""
+    if os.geteuid() == 0 or shutil.which("sudo") is None:
+        return False
+    return shell.run(["sudo", "--non-interactive", "true"], timeout_s=20).returncode == 0
 
 
 def first_error(output: str) -> str:
