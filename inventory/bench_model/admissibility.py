@@ -17,6 +17,7 @@ TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip 
 
 
 NOTHING_ASKED = ("", "keep")
+IDENTITY = "results/identity.json"
 TUNING, TUNING_AFTER = "facts/tuning.json", "facts/tuning-after.json"
 
 
@@ -76,7 +77,7 @@ def _identity(identity: Document | None) -> Iterator[Finding]:
             yield Finding(
                 f"Identity: {check['subject']} should be {check['declared']} but is {check['found']}",
                 True,
-                ("results/identity.json",),
+                (IDENTITY,),
             )
 
 

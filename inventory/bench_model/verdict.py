@@ -11,7 +11,7 @@ from typing import Any
 
 import jmespath
 
-from bench_model.admissibility import Finding, findings
+from bench_model.admissibility import IDENTITY, Finding, findings
 from bench_model.evidence import Document, Evidence
 from bench_model.profiles import CANDIDATE_BOUNDS, Requirement, RequirementProfile, ResultMetric
 from bench_model.statistics import judged_value, median_interval
@@ -143,6 +143,9 @@ def _outcome(margin: float | None, comparison: str, problem: str, found: Sequenc
 
 
 def _overall(evidence: Evidence, judgements: Sequence[Judgement], found: Sequence[Finding]) -> tuple[str, list[str]]:
+    wrong_machine = [finding.text for finding in found if IDENTITY in finding.evidence]
+    if wrong_machine:  # whatever else happened, it happened to another machine
+        return INADMISSIBLE, wrong_machine
     state = evidence.run["state"]
     if state in ("interrupted", "error"):
         return ERROR, [evidence.run.get("state_reason") or f"The run ended in state {state!r}"]

@@ -176,7 +176,10 @@ def test_the_wrong_machine_invalidates_the_run() -> None:
     run = evidence()
     assert run.identity is not None
     run.identity["checks"][0]["ok"] = False
-    assert verdict(run)["declared_rehearsal"] is False
+    run.run.update(state="error", state_reason="the identity suite failed")
+    document = verdict(run)
+    assert (document["outcome"], document["declared_rehearsal"]) == ("INADMISSIBLE", False)
+    assert document["reasons"] == ["Identity: CPUs should be at least 2 but is 2"]
 
 
 @pytest.mark.parametrize("state", ["interrupted", "error"])

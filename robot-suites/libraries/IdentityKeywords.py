@@ -7,7 +7,7 @@ from typing import Any
 from robot.api.deco import keyword, library
 
 from rig.context import RunContext
-from rig.host import block_devices, check_identity, device_of, host_facts
+from rig.host import block_devices, check_identity, device_of, differences, host_facts
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -33,10 +33,6 @@ class IdentityKeywords:
         """Fails with one line per difference."""
         if not checks:
             raise AssertionError("the inventory declares nothing of the candidate that could be checked")
-        wrong = [
-            f"{check['subject']}: declared {check['declared']}, found {check['found']}"
-            for check in checks
-            if not check["ok"]
-        ]
+        wrong = differences(checks)
         if wrong:
-            raise AssertionError("this is not the candidate that inventory/lab.yml declares: " + "; ".join(wrong))
+            raise AssertionError(f"this is not the candidate that the inventory declares: {wrong}")

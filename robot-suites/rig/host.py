@@ -172,6 +172,12 @@ def check_identity(
     return checks
 
 
+def differences(checks: list[dict[str, Any]]) -> str:
+    """One phrase per check that does not hold; empty when all do."""
+    wrong = [check for check in checks if not check["ok"]]
+    return "; ".join(f"{check['subject']}: declared {check['declared']}, found {check['found']}" for check in wrong)
+
+
 def _check_drive(drive: dict[str, str], devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
     serial = drive["serial"]
     node = next((device for device in devices if _text(device["serial"]) == serial), None)

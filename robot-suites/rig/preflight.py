@@ -8,10 +8,13 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench_model.errors import RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import GB, decimal_label
+from rig.host import block_devices, check_identity, device_of, differences
+from rig.shell import Shell
 
 RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
 DIRECT_ALIGNMENT = 4096
@@ -80,6 +83,17 @@ def check_direct_io(directory: Path, filesystem: str) -> None:
         ) from None
     finally:
         Path(name).unlink()
+
+
+def check_candidate(candidate: Candidate, host: dict[str, Any], shell: Shell, directory: Path, inventory: Path) -> None:
+    """Raises RefusedError when this is not the machine that the inventory declares: it is neither tuned nor written to."""
+    devices = block_devices(shell)
+    wrong = differences(check_identity(candidate, host, devices, device_of(directory, devices)))
+    if wrong:
+        raise RefusedError(
+            f"this machine is not the candidate {candidate.name!r} that {inventory} declares: {wrong}. Nothing was changed. "
+            "Run on the right machine, or correct bench_candidate.identity"
+        )
 
 
 def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:

@@ -75,7 +75,9 @@ class Qualification:
         require_target_directory(self._directory)
         preflight.check_direct_io(self._directory, filesystem_of(self._directory, self._shell))
         preflight.check_space(self._profiles.scenario, self._directory)
-        preflight.check_memory(self._profiles.candidate, self._profiles.scenario, host_facts()["memory_bytes"])
+        candidate, host = self._profiles.candidate, host_facts()
+        preflight.check_candidate(candidate, host, self._shell, self._directory, self._profiles.inventory_file)
+        preflight.check_memory(candidate, self._profiles.scenario, host["memory_bytes"])
 
     def _run(self, bundle: Bundle) -> dict[str, Any]:
         plan = self._plan()

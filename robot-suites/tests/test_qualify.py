@@ -324,6 +324,22 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
     assert list(disk.iterdir()) == []
 
 
+def test_a_machine_that_is_not_the_declared_one_is_left_alone(tmp_path: Path, disk: Path) -> None:
+    inventory = tmp_path / "lab.yml"
+    text = (LAYOUT.inventory / "lab.yml").read_text(encoding="utf-8")
+    inventory.write_text(text.replace("cpus_min: 2", "cpus_min: 4096"), encoding="utf-8")
+    before = settings_now()
+    argv = [sys.executable, "-m", "rig", "qualify", "--runs", str(tmp_path / "runs"), "--target", str(disk)]
+    done = subprocess.run(
+        [*argv, "--inventory", str(inventory)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "is not the candidate 'this-machine'" in done.stderr
+    assert "CPUs: declared at least 4096, found" in done.stderr
+    assert not (tmp_path / "runs").exists()
+    assert settings_now() == before
+
+
 def test_a_misspelt_key_in_a_users_scenario_is_named_with_its_line(tmp_path: Path) -> None:
     scenario, _ = write_profiles(tmp_path, block_scan=False)
     text = scenario.read_text(encoding="utf-8").replace("duration_s:", "duration:")
