@@ -1,8 +1,10 @@
 """Commands never outlive their caller, and a failure names the command and what it said."""
 
 import os
+import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,15 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     assert not child.exists() or child.read_text(encoding="ascii").split()[2] == "Z"
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A job in the background of a script starts with SIGINT ignored, and so would its children; `qualify` sets it too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_reaches_the_command_so_that_it_can_clean_up(tmp_path: Path) -> None:
     script = f"trap 'touch {tmp_path}/cleaned; exit 0' INT; while :; do sleep 0.05; done"
     interrupt = threading.Timer(0.5, lambda: os.kill(os.getpid(), 2))
