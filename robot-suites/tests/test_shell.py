@@ -36,7 +36,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     assert not child.exists() or child.read_text(encoding="ascii").split()[2] == "Z"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
     """A job in the background of a script starts with SIGINT ignored, and so would its children; `qualify` sets it too."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -44,7 +44,6 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_reaches_the_command_so_that_it_can_clean_up(tmp_path: Path) -> None:
     script = f"trap 'touch {tmp_path}/cleaned; exit 0' INT; while :; do sleep 0.05; done"
     interrupt = threading.Timer(0.5, lambda: os.kill(os.getpid(), 2))
