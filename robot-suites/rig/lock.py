@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from bench_model.errors import RefusedError
 
@@ -23,13 +24,7 @@ def exclusive(candidate: str, what: str) -> Iterator[None]:
 
     The kernel releases the lock when its holder dies, so there is never a stale one to remove."""
     path = lock_path(candidate)
-    # Without O_CREAT first: in a sticky world-writable folder the kernel refuses O_CREAT on another user's file.
-    try:
-        handle = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        os.fchmod(handle, 0o666)  # whatever the umask: another user of the machine must be able to wait for it
-    with os.fdopen(handle, "r+") as file:
+    with _opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -38,8 +33,22 @@ def exclusive(candidate: str, what: str) -> Iterator[None]:
                 f"candidate {candidate!r} is being qualified by {holder}. Two runs at once would measure each other; "
                 f"wait until it has ended (lock: {path})"
             ) from None
-        file.seek(0)
-        file.truncate()
-        file.write(f"process {os.getpid()}: {what}\n")
-        file.flush()
+        if file.writable():
+            file.seek(0)
+            file.truncate()
+            file.write(f"process {os.getpid()}: {what}\n")
+            file.flush()
         yield
+
+
+def _opened(path: Path) -> IO[str]:
+    """The lock file, made if it is not there; only readable where it belongs to another user, which locks as well."""
+    # Without O_CREAT first: in a sticky world-writable folder the kernel refuses O_CREAT on another user's file.
+    try:
+        return os.fdopen(os.open(path, os.O_RDWR), "r+")
+    except PermissionError:
+        return os.fdopen(os.open(path, os.O_RDONLY), "r")
+    except FileNotFoundError:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        os.fchmod(handle, 0o666)  # whatever the umask: another user of the machine must be able to say that he holds it
+        return os.fdopen(handle, "r+")

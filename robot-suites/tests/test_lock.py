@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from bench_model.errors import RefusedError
-from rig.lock import exclusive
+from rig.lock import exclusive, lock_path
 
 HOLD = "import sys, time; from rig.lock import exclusive\nwith exclusive('c', 'a test'): print('held', flush=True); time.sleep(60)"
 
@@ -35,3 +36,22 @@ def test_the_lock_is_given_back() -> None:
     for _ in range(2):
         with exclusive("c", "me"):
             pass
+
+
+def test_another_users_lock_file_still_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who may only read the file (here: nobody, where the tests run as root) holds and waits like its owner."""
+    become_nobody = "import os\nif os.geteuid() == 0: os.setuid(65534)\n"
+    script = HOLD.replace("with exclusive", become_nobody + "with exclusive", 1)
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to other users
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", folder)
+        lock_path("c").write_text("process 1: an earlier run\n", encoding="utf-8")
+        lock_path("c").chmod(0o444)
+        with subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=os.environ
+        ) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            with pytest.raises(RefusedError, match="is being qualified by"), exclusive("c", "me"):
+                pytest.fail("the lock was given twice")
+            holder.kill()
