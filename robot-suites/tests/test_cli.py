@@ -1,0 +1,74 @@
+"""The command line: what a user types wrong, and what exit statuses say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.bundle import Bundle
+from rig.cli import closing_words, exit_status, main
+
+
+def verdict(outcome: str, rehearsal: bool = False) -> dict[str, Any]:
+    return {"outcome": outcome, "declared_rehearsal": rehearsal, "reasons": ["because"]}
+
+
+@pytest.mark.parametrize(
+    ("state", "document", "status"),
+    [
+        ("finished", verdict("PASS"), 0),
+        ("finished", verdict("FAIL"), 1),
+        ("error", verdict("ERROR"), 2),
+        ("finished", verdict("INADMISSIBLE"), 3),
+        ("finished", verdict("INADMISSIBLE", rehearsal=True), 0),
+        ("interrupted", verdict("ERROR"), 130),
+    ],
+)
+def test_each_outcome_has_its_exit_status(tmp_path: Path, state: str, document: dict[str, Any], status: int) -> None:
+    bundle = Bundle(tmp_path)
+    bundle.run = {"state": state}
+    assert exit_status(bundle, document) == status
+
+
+def test_the_last_words_name_outcome_reasons_and_paths(tmp_path: Path) -> None:
+    (tmp_path / "report.pdf").touch()
+    words = closing_words(Bundle(tmp_path), verdict("FAIL"))
+    assert "Outcome: FAIL\n  - because" in words
+    assert f"report.pdf      {tmp_path}/report.pdf" in words
+    assert "rehearsal" not in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["qualify", "--scale", "ten"], "argument --scale: 'ten' is not a number"),
+        (["qualify", "--scale", "3"], "argument --scale: 3 is above 1.2; 1 is the whole load"),
+        (["qualify", "--duration", "-5"], "argument --duration: '-5' is not above zero"),
+        (["judge"], "the following arguments are required: run"),
+    ],
+)
+def test_a_wrong_argument_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("judge", "check-bundle", "report", "replay"):
+        assert main([command, str(tmp_path)]) == 2
+        assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate"]) == 0
+    said = capsys.readouterr().out
+    for name in (
+        "lab.yml: candidate this-machine",
+        "scenarios/dune-snb.yml",
+        "scenarios/snb-100s.yml",
+        "requirements/dune-snb.yml: 9",
+    ):
+        assert name in said

@@ -1,0 +1,77 @@
+"""What a bundle says of its run at the start, and what it must not say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench_model.line_protocol import parse_line
+from bench_model.profiles import load_candidate
+from rig import drive_temperature
+from rig.bundle import Bundle
+from rig.host import host_facts
+from rig.provision import first_error
+from rig.record import copy_profiles, git_state, run_document
+from rig.settings import Layout, Request, load_profiles
+from rig.shell import LocalShell
+
+LAYOUT = Layout()
+
+
+def test_connection_details_stay_out_of_the_bundle(tmp_path: Path) -> None:
+    inventory = tmp_path / "lab.yml"
+    text = (LAYOUT.inventory / "lab.yml").read_text(encoding="utf-8")
+    secrets = "          ansible_connection: local\n          ansible_become_password: hunter2\n          bmc_password: calvin\n"
+    inventory.write_text(text.replace("          ansible_connection: local\n", secrets), encoding="utf-8")
+    profiles = load_profiles(Request(inventory=inventory), LAYOUT)
+    bundle = Bundle.create(tmp_path / "runs", "this-machine", "dune-snb")
+    copy_profiles(bundle, profiles)
+    written = "".join(file.read_text(encoding="utf-8") for file in bundle.files())
+    assert "hunter2" not in written
+    assert "calvin" not in written
+    copied = load_candidate(bundle.path / "profiles" / "lab.yml", "this-machine")
+    assert copied.document == profiles.candidate.document
+
+
+def test_run_json_says_what_was_scaled_down(tmp_path: Path) -> None:
+    profiles = load_profiles(Request(scale=0.02, duration_s=3.0), LAYOUT)
+    bundle = Bundle.create(tmp_path, "this-machine", "dune-snb")
+    document = run_document(bundle, profiles, host_facts(), None, tmp_path, "ext4")
+    assert document["demand"]["offered_bytes_per_s"] == pytest.approx(0.02 * 9.24288e9)
+    assert document["scenario"]["parameters"]["duration_s"] == 3.0
+    assert document["scaled_down"] == [
+        "The load is 0.02 of one readout unit: 0.1849 GB/s offered of 9.243 GB/s",
+        "The record lasts 3 s instead of 100 s",
+        "The target is a scratch file on ext4, not the candidate's own storage set aside for the record",
+    ]
+
+
+def test_a_folder_outside_of_git_has_no_commit(tmp_path: Path) -> None:
+    assert git_state(LocalShell(), tmp_path) == {"commit": None, "dirty": None}
+
+
+def test_of_ansibles_output_the_first_error_is_quoted() -> None:
+    output = "TASK [x] ****\nok: [m]\n[ERROR]: Task failed: m lacks fio: install fio\nOrigin: y\n[ERROR]: second\n"
+    assert first_error(output) == "Task failed: m lacks fio: install fio"
+    assert first_error("one\ntwo\n") == "one two"
+
+
+LINES = [
+    "temperature,device=nvme0n1,sensor=hwmon1/temp1 degc=61.0,warning_degc=70.0 1",
+    "temperature,device=nvme0n1,sensor=hwmon1/temp1 degc=66.5,warning_degc=70.0 2",
+    "temperature,device=nvme1n1,sensor=hwmon2/temp1 degc=69.9,warning_degc=70.0 3",
+    "temperature,chip=k10temp,sensor=hwmon0/temp1 degc=91.0 4",
+]
+
+
+def test_the_headroom_is_the_target_drives_own() -> None:
+    found = drive_temperature.from_points(map(parse_line, LINES), "nvme0n1")
+    assert (found["samples"], found["max_degC"], found["headroom_degC"], found["reason"]) == (2, 66.5, 3.5, None)
+
+
+@pytest.mark.parametrize("device", ["vda", None])
+def test_a_drive_without_a_sensor_has_no_headroom_but_a_reason(device: str | None) -> None:
+    found = drive_temperature.from_points(map(parse_line, LINES), device)
+    assert found["headroom_degC"] is None
+    assert "reports no temperature together with its warning limit" in found["reason"]
