@@ -21,7 +21,7 @@ import weasyprint
 from markupsafe import Markup, escape
 from weasyprint.urls import URLFetcher
 
-from . import tables, tables_measured, view
+from . import requirement_table, tables, tables_measured, view
 from .dataset import Bundle
 from .errors import BundleError
 from .figures.blocks import block_figure
@@ -96,8 +96,9 @@ def _content(bundle: Bundle) -> dict[str, Any]:
         "sections": [(number, name, title) for number, (name, title) in enumerate(SECTIONS, 1)],
         "candidate": view.candidate_pairs(bundle),
         "devices": [(device.name, view.device_pairs(device)) for device in run.target.devices] if run.target else [],
-        "demand": view.demand_cells(bundle), "requirements": view.requirement_rows(bundle),
-        "facts": view.fact_lines(bundle), "shared_reason": view.shared_reason(bundle), "shared_n": view.shared_n(bundle),
+        "demand": view.demand_cells(bundle), "requirements": requirement_table.requirement_rows(bundle),
+        "facts": view.fact_lines(bundle), "shared_reason": requirement_table.shared_reason(bundle),
+        "shared_n": requirement_table.shared_n(bundle),
         "record_figures": record, "scan_figure": scan, "latency_figure": latency, "host_figure": host,
         "number_of": {figure.name: number for number, figure in enumerate(figures, 1)},
         "tables": _tables(bundle), "commands": view.commands(bundle), "terms": TERMS,
