@@ -1,6 +1,6 @@
 """Command line: qualify, provision, verify, restore, validate, judge, check-bundle, report, replay, influx.
 
-Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
+Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing mandatory was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
 reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted."""
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def closing_words(bundle: Bundle, verdict: dict[str, Any]) -> str:
     """Outcome, reasons and paths, as `make qualify` prints them last."""
     lines = ["", f"Outcome: {verdict['outcome']}", *(f"  - {reason}" for reason in verdict["reasons"])]
     if verdict["declared_rehearsal"]:
-        lines.append("This was a rehearsal: nothing was missed, but its evidence does not count as a qualification.")
+        lines.append("This was a rehearsal: nothing mandatory was missed, but its evidence does not count as a qualification.")
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {_shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if not (bundle.path / "report.pdf").exists():
