@@ -13,6 +13,7 @@ from typing import IO
 from bench_model.errors import BenchError
 from rig.bundle import Bundle
 from rig.influx_server import DATABASE
+from rig.shell import UNTIL_PARENT_DIES
 
 READY_S_MAX = 15.0
 DRAIN_S = 10.0
@@ -27,6 +28,7 @@ class Agent:
     ) -> None:
         self._bundle = bundle
         self._argv = [
+            *UNTIL_PARENT_DIES,
             sys.executable,
             str(artefact),
             "run",

@@ -150,7 +150,7 @@ def qualify(options: argparse.Namespace) -> int:
 
 
 def exit_status(bundle: Bundle, verdict: dict[str, Any]) -> int:
-    """A declared rehearsal in which nothing was missed did what was asked of it, so it is no failure of the command."""
+    """A declared rehearsal in which nothing mandatory was missed did what was asked of it, so it is no failure of the command."""
     if bundle.run["state"] == "interrupted":
         return INTERRUPTED
     return 0 if verdict["declared_rehearsal"] else EXIT[verdict["outcome"]]
@@ -160,7 +160,9 @@ def closing_words(bundle: Bundle, verdict: dict[str, Any]) -> str:
     """Outcome, reasons and paths, as `make qualify` prints them last."""
     lines = ["", f"Outcome: {verdict['outcome']}", *(f"  - {reason}" for reason in verdict["reasons"])]
     if verdict["declared_rehearsal"]:
-        lines.append("This was a rehearsal: nothing mandatory was missed, but its evidence does not count as a qualification.")
+        lines.append(
+            "This was a rehearsal: nothing mandatory was missed, but its evidence does not count as a qualification."
+        )
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {_shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if not (bundle.path / "report.pdf").exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ from typing import Protocol
 
 from bench_model.errors import BenchError
 
+# A bench that is killed (SIGKILL, out of memory) takes its load with it: the kernel sends SIGTERM to what it started.
+UNTIL_PARENT_DIES = ("setpriv", "--pdeathsig", "TERM", "--")
 GRACE_S = 15.0  # daqwriter drains for at most 5 s after SIGINT; the rest is margin for a slow disk
 
 
@@ -48,9 +51,11 @@ class LocalShell:
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = tuple(str(word) for word in argv)
+        if shutil.which(words[0]) is None:
+            raise BenchError(f"{words[0]} is not there, or cannot be run. `make setup` installs what the bench needs")
         try:
             process = subprocess.Popen(
-                words,
+                (*UNTIL_PARENT_DIES, *words),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -60,9 +65,7 @@ class LocalShell:
                 env={**os.environ, **(env or {})},
             )
         except OSError as error:
-            raise BenchError(
-                f"{words[0]} cannot be started: {error.strerror}. `make setup` installs what the bench needs"
-            ) from None
+            raise BenchError(f"{words[0]} cannot be started: {error.strerror}") from None
         try:
             stdout, stderr = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:

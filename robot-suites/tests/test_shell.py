@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +17,14 @@ from rig.shell import LocalShell
 SHELL = LocalShell()
 
 
+def runs(pid: int) -> bool:
+    """Is the process there, and not merely waiting to be collected?"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").split()[2] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_output_and_status_come_back() -> None:
     done = SHELL.run(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout_s=10)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
@@ -23,7 +33,7 @@ def test_output_and_status_come_back() -> None:
 
 
 def test_a_command_that_is_not_there_is_named_with_the_remedy() -> None:
-    with pytest.raises(BenchError, match="no-such-tool cannot be started: No such file or directory"):
+    with pytest.raises(BenchError, match="no-such-tool is not there, or cannot be run"):
         SHELL.run(["no-such-tool"], timeout_s=10)
 
 
@@ -32,8 +42,26 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     with pytest.raises(BenchError, match="did not end within 1 s"):
         SHELL.run(["sh", "-c", f"sleep 600 & echo $! > {pid_file}; wait"], timeout_s=1)
     time.sleep(0.2)
-    child = Path("/proc") / pid_file.read_text(encoding="ascii").strip() / "stat"
-    assert not child.exists() or child.read_text(encoding="ascii").split()[2] == "Z"
+    assert not runs(int(pid_file.read_text(encoding="ascii")))
+
+
+def test_a_command_ends_with_a_bench_that_was_killed(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    script = (
+        f"from rig.shell import LocalShell; LocalShell().run(['sh', '-c', 'echo $$ > {pid_file}; exec sleep 600'], 900)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script]) as bench:
+        deadline = time.monotonic() + 20
+        while not (pid_file.exists() and pid_file.read_text(encoding="ascii").strip()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        pid = int(pid_file.read_text(encoding="ascii"))
+        assert runs(pid)
+        bench.kill()
+    deadline = time.monotonic() + 10
+    while runs(pid):
+        assert time.monotonic() < deadline, "the command outlived the bench that started it"
+        time.sleep(0.05)
 
 
 @pytest.fixture(autouse=True)
