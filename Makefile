@@ -1,5 +1,5 @@
 # The bench's commands; `make help` lists them. Every step of the set-up is skipped when it is already done.
-# What a command needs is built first, so that `make qualify` and `make test` work on a fresh Debian or Ubuntu machine.
+# The set-up speaks on stderr, so that `make judge` and the like can be piped. What a command needs is built first, so that `make qualify` and `make test` work on a fresh Debian or Ubuntu machine.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -39,21 +39,21 @@ setup: apt ## install packages, Python environment and InfluxDB, build the nativ
 	@$(MAKE) --no-print-directory agent
 
 apt:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt
+	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt >&2
 
 apt-test:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-test.txt
+	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-test.txt >&2
 
 python:
-	@$(BOOTSTRAP)/python.sh
+	@$(BOOTSTRAP)/python.sh >&2
 
 influxd:
-	@$(BOOTSTRAP)/influxd.sh
+	@$(BOOTSTRAP)/influxd.sh >&2
 
 build: native agent ## build daqwriter and the telemetry agent
 
 native: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target daqwriter | tail -n 1
+	@cmake --build build/native-writer --target daqwriter | tail -n 1 >&2
 
 build/native-writer/build.ninja: native-writer/CMakeLists.txt
 	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null

@@ -241,8 +241,18 @@ def test_the_pdf_says_what_was_measured_and_what_was_scaled_down(finished: tuple
     assert (bundle / "report.html").read_text(encoding="utf-8").count("<svg") >= 3
 
 
-def test_influxdb_dying_during_the_run_costs_no_telemetry(tmp_path: Path, disk: Path) -> None:
-    server = LocalInflux(LAYOUT.influxd, tmp_path / "influxdb")
+@pytest.fixture
+def mortal_server(tmp_path: Path) -> Iterator[LocalInflux]:
+    """An InfluxDB that the test may stop and start; gone at its end, however it ends."""
+    made = LocalInflux(LAYOUT.influxd, tmp_path / "influxdb")
+    yield made
+    made.stop()
+
+
+def test_influxdb_dying_during_the_run_costs_no_telemetry(
+    tmp_path: Path, disk: Path, mortal_server: LocalInflux
+) -> None:
+    server = mortal_server
     url = server.start(TEST_PORT + 50)
     argv = command(tmp_path, disk, url, "--scale", "0.02", "--duration", "6")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
@@ -270,7 +280,6 @@ def test_influxdb_dying_during_the_run_costs_no_telemetry(tmp_path: Path, disk: 
     spooled = sum(1 for point in points if "stored_bytes" in point.fields)
     stored = rows(url, f"SELECT count(stored_bytes) FROM daqwriter WHERE run = '{bundle.name}'")
     assert stored[0][1] == spooled
-    server.stop()
 
 
 def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, disk: Path) -> None:
