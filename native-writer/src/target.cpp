@@ -71,6 +71,51 @@ TargetPlan plan_device(const std::string& path, const struct stat& status, const
           device_numa_node(device, paths)};
 }
 
+// The kernel's own word on what direct I/O to this file needs (Linux 6.1). Without it an ext4 that journals
+// its data would accept O_DIRECT and write through the page cache.
+void require_alignment(int fd, const TargetPlan& plan) {
+#ifdef STATX_DIOALIGN
+  struct statx status {};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) != 0 || !(status.stx_mask & STATX_DIOALIGN))
+    return;
+  if (status.stx_dio_offset_align == 0) {
+    throw Refusal("--target " + plan.path + ": the file system (" + plan.filesystem +
+                  ") says that it does not support direct I/O (O_DIRECT) here; use another one");
+  }
+  if (status.stx_dio_offset_align > plan.alignment || status.stx_dio_mem_align > kBlockAlignment) {
+    throw Refusal("--target " + plan.path + ": direct I/O needs offsets aligned to " +
+                  std::to_string(status.stx_dio_offset_align) + " B and memory to " +
+                  std::to_string(status.stx_dio_mem_align) + " B; daqwriter aligns to " +
+                  std::to_string(plan.alignment) + " B and " + std::to_string(kBlockAlignment) + " B");
+  }
+#endif
+}
+
+Refusal no_direct_io(const TargetPlan& plan) {
+  return Refusal("--target " + plan.path + ": the file system (" + plan.filesystem +
+                 ") does not support direct I/O (O_DIRECT); use another one");
+}
+
+// Tries direct I/O on a file without a name, so that a dry run finds out as well and nothing is left behind.
+void probe_direct_io(const std::filesystem::path& directory, const TargetPlan& plan) {
+  constexpr mode_t kMode = 0600;
+  const int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, kMode);
+  if (fd < 0) {
+    const int error = errno;
+    if (error == EOPNOTSUPP || error == EISDIR || error == ENOENT)
+      return;  // no nameless files: the record will tell
+    if (error == EINVAL) throw no_direct_io(plan);
+    throw Refusal("--target " + plan.path + ": cannot be created: " + errno_text(error));
+  }
+  try {
+    require_alignment(fd, plan);
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+  close(fd);
+}
+
 TargetPlan plan_file(const std::string& path, const Consent& consent, const SystemPaths& paths) {
   const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
   struct stat status {};
@@ -89,13 +134,15 @@ TargetPlan plan_file(const std::string& path, const Consent& consent, const Syst
   const std::uint64_t free_bytes =
       static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize);
   const unsigned logical = device_logical_block_bytes(device, paths).value_or(kBlockAlignment);
-  return {TargetKind::scratch_file,
-          path,
-          filesystem_name(static_cast<long>(system.f_type)),
-          free_bytes,
-          std::max<std::uint32_t>(kBlockAlignment, logical),
-          device,
-          device_numa_node(device, paths)};
+  TargetPlan plan{TargetKind::scratch_file,
+                  path,
+                  filesystem_name(static_cast<long>(system.f_type)),
+                  free_bytes,
+                  std::max<std::uint32_t>(kBlockAlignment, logical),
+                  device,
+                  device_numa_node(device, paths)};
+  probe_direct_io(parent, plan);
+  return plan;
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -204,37 +251,17 @@ void Target::open_scratch_file(std::uint64_t record_bytes, bool preallocate) {
     // Some file systems create the file before they refuse O_DIRECT; it is empty and ours (O_EXCL).
     if (error == EINVAL) {
       unlink(plan_.path.c_str());
-      throw Refusal("--target " + plan_.path + ": the file system (" + plan_.filesystem +
-                    ") does not support direct I/O (O_DIRECT); use another one");
+      throw no_direct_io(plan_);
     }
     throw Refusal("--target " + plan_.path + ": cannot be created: " + errno_text(error));
   }
   created_ = true;
-  require_alignment();
+  require_alignment(fd_, plan_);
   if (!preallocate) return;
   if (fallocate(fd_, 0, 0, static_cast<off_t>(record_bytes)) != 0) {
     throw Refusal("--target " + plan_.path + ": cannot preallocate " + std::to_string(record_bytes) +
                   " B: " + errno_text(errno) + "; use --preallocate none or another target");
   }
-}
-
-// The kernel's own word on what direct I/O to this file needs (Linux 6.1).
-void Target::require_alignment() const {
-#ifdef STATX_DIOALIGN
-  struct statx status {};
-  if (statx(fd_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) != 0 || !(status.stx_mask & STATX_DIOALIGN))
-    return;
-  if (status.stx_dio_offset_align == 0) {
-    throw Refusal("--target " + plan_.path +
-                  ": the file system says that it does not support direct I/O here");
-  }
-  if (status.stx_dio_offset_align > plan_.alignment || status.stx_dio_mem_align > kBlockAlignment) {
-    throw Refusal("--target " + plan_.path + ": direct I/O needs offsets aligned to " +
-                  std::to_string(status.stx_dio_offset_align) + " B and memory to " +
-                  std::to_string(status.stx_dio_mem_align) + " B; daqwriter aligns to " +
-                  std::to_string(plan_.alignment) + " B and " + std::to_string(kBlockAlignment) + " B");
-  }
-#endif
 }
 
 void Target::open_device() {

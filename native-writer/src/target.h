@@ -58,7 +58,6 @@ class Target {
  private:
   void open_scratch_file(std::uint64_t record_bytes, bool preallocate);
   void open_device();
-  void require_alignment() const;
   void close_and_clean();
 
   TargetPlan plan_;

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from rig.host import block_devices, check_identity, device_of, differences
 from rig.shell import Shell
 
 RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
-DIRECT_ALIGNMENT = 4096
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 
 
@@ -63,26 +60,23 @@ def check_space(scenario: Scenario, directory: Path) -> None:
     )
 
 
-def check_direct_io(directory: Path, filesystem: str) -> None:
-    """Raises RefusedError when the target's file system keeps data in memory or refuses O_DIRECT."""
+def check_direct_io(directory: Path, filesystem: str, shell: Shell, daqwriter: Path) -> None:
+    """Raises RefusedError when the target's file system keeps data in memory or does no direct I/O.
+
+    daqwriter itself is asked, by a dry run: some file systems accept O_DIRECT and then write through the page cache."""
     if filesystem in MEMORY_FILESYSTEMS:
         raise RefusedError(
             f"target {directory} is on {filesystem}, which does not lead to a drive: its speed says nothing about one. "
             "Set target.directory in the inventory to a folder on ext4 or xfs"
         )
-    handle, name = tempfile.mkstemp(dir=directory, prefix=".direct-io-probe-")
-    os.close(handle)
-    try:
-        os.close(os.open(name, os.O_WRONLY | os.O_DIRECT))
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
+    least = ["--duration=0.01", "--links=1", "--ring-size=1MiB", "--block-size=4KiB"]
+    target = directory / f".dry-run-{os.getpid()}"
+    asked = shell.run([daqwriter, "minidaq", "--dry-run", f"--target={target}", *least], timeout_s=30)
+    if asked.returncode != 0:
         raise RefusedError(
-            f"target {directory} is on {filesystem}, which does not support O_DIRECT, so that every figure would be the "
-            "page cache's. Set target.directory in the inventory to a folder on ext4 or xfs"
-        ) from None
-    finally:
-        Path(name).unlink()
+            f"target {directory} on {filesystem} cannot hold a record: {asked.stderr.strip()}. "
+            "Set target.directory in the inventory to a folder on ext4 or xfs"
+        )
 
 
 def check_candidate(candidate: Candidate, host: dict[str, Any], shell: Shell, directory: Path, inventory: Path) -> None:

@@ -73,7 +73,8 @@ class Qualification:
 
     def _preflight(self) -> None:
         require_target_directory(self._directory)
-        preflight.check_direct_io(self._directory, filesystem_of(self._directory, self._shell))
+        filesystem = filesystem_of(self._directory, self._shell)
+        preflight.check_direct_io(self._directory, filesystem, self._shell, self._layout.daqwriter)
         preflight.check_space(self._profiles.scenario, self._directory)
         candidate, host = self._profiles.candidate, host_facts()
         preflight.check_candidate(candidate, host, self._shell, self._directory, self._profiles.inventory_file)

@@ -1,6 +1,8 @@
 """Refusals before anything is written: space, O_DIRECT, memory."""
 
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from rig.settings import Layout
 from rig.shell import LocalShell
 
 INVENTORY = Layout().inventory
+DAQWRITER = Layout().daqwriter
+SHELL = LocalShell()
 SCENARIO = load_scenario(INVENTORY / "scenarios" / "dune-snb.yml")
 FULL = load_scenario(INVENTORY / "scenarios" / "snb-100s.yml")
 
@@ -43,28 +47,37 @@ def test_what_the_refusal_proposes_is_then_accepted(disk: Path, monkeypatch: pyt
 
 def test_a_file_system_in_memory_is_refused() -> None:
     memory = Path("/dev/shm")
-    filesystem = filesystem_of(memory, LocalShell())
+    filesystem = filesystem_of(memory, SHELL)
     assert filesystem == "tmpfs"
     with pytest.raises(RefusedError, match="is on tmpfs, which does not lead to a drive"):
-        preflight.check_direct_io(memory, filesystem)
+        preflight.check_direct_io(memory, filesystem, SHELL, DAQWRITER)
 
 
-def test_a_file_system_without_o_direct_is_refused_and_left_clean(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real_open = preflight.os.open
+@pytest.fixture
+def journalled(disk: Path) -> Iterator[Path]:
+    """An ext4 that journals its data: it accepts O_DIRECT and then writes through the page cache."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system without direct I/O to try")
+    image, mount = disk / "image", disk / "mount"
+    mount.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 * 2**20)
+    SHELL.run(["mkfs.ext4", "-q", image], timeout_s=60).check("mkfs.ext4")
+    mounted = SHELL.run(["mount", "-o", "loop,data=journal", image, mount], timeout_s=60)
+    if mounted.returncode != 0:
+        pytest.skip(f"this machine lets the tests mount nothing: {mounted.stderr.strip()}")
+    yield mount
+    SHELL.run(["umount", mount], timeout_s=60).check("umount")
 
-    def refuse_direct(path: str, flags: int, *more: int) -> int:
-        if flags & preflight.os.O_DIRECT:
-            raise OSError(22, "Invalid argument")
-        return real_open(path, flags, *more)
 
-    monkeypatch.setattr(preflight.os, "open", refuse_direct)
-    with pytest.raises(RefusedError, match="is on zfs, which does not support O_DIRECT"):
-        preflight.check_direct_io(disk, "zfs")
-    assert list(disk.iterdir()) == []
+def test_a_file_system_without_direct_io_is_refused_and_left_clean(journalled: Path) -> None:
+    with pytest.raises(RefusedError, match=r"does not support direct I/O \(O_DIRECT\)"):
+        preflight.check_direct_io(journalled, filesystem_of(journalled, SHELL), SHELL, DAQWRITER)
+    assert [path.name for path in journalled.iterdir()] == ["lost+found"]
 
 
 def test_the_real_disk_takes_o_direct_and_is_left_clean(disk: Path) -> None:
-    preflight.check_direct_io(disk, filesystem_of(disk, LocalShell()))
+    preflight.check_direct_io(disk, filesystem_of(disk, SHELL), SHELL, DAQWRITER)
     assert list(disk.iterdir()) == []
 
 
