@@ -103,7 +103,7 @@ influx-stop: python ## stop it
 test: setup apt-test ## install what is needed; lint, type checks, unit tests of every part, integration test
 	@$(PYTHON) .ci/checks.py
 
-lint: lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
+lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
 
 lint-python:
 	@$(BIN)/ruff check $(PYTHON_PARTS) .ci
