@@ -154,6 +154,7 @@ def _overall(evidence: Evidence, judgements: Sequence[Judgement], found: Sequenc
         hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
         if hits:
             return outcome, hits + [finding.text for finding in found]
+    # Only now: where a requirement is missed, what else could not be measured changes nothing.
     unmeasured = [_sentence(judgement) for judgement in mandatory if judgement.measured is None]
     if found or unmeasured:
         return INADMISSIBLE, [*(finding.text for finding in found), *unmeasured]
@@ -164,7 +165,12 @@ def _sentence(judgement: Judgement) -> str:
     if judgement.measured is None:
         return f"{judgement.id} {judgement.text}: {judgement.reason}"
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
-    return (
-        f"{judgement.id} {judgement.text}: measured {judgement.measured:.4g} {judgement.unit}, "
-        f"bound {sign} {judgement.scaled_bound:.4g} {judgement.unit}"
-    )
+    measured, bound = (_quantity(value, judgement.unit) for value in (judgement.measured, judgement.scaled_bound))
+    return f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
+
+
+def _quantity(value: float, unit: str) -> str:
+    """`5.546 GB/s`; a count in full, and neither a count nor a ratio with a unit's name."""
+    if unit == "count" and value == int(value):
+        return str(int(value))
+    return f"{value:.4g}" if unit in ("count", "1") else f"{value:.4g} {unit}"

@@ -45,7 +45,7 @@ def test_one_lost_superchunk_fails_and_is_quoted() -> None:
     minidaq(run)["superchunks"]["lost"] = 1
     document = verdict(run)
     assert document["outcome"] == "FAIL"
-    assert document["reasons"][0] == "SNB-01 No superchunk is lost during the record: measured 1 count, bound = 0 count"
+    assert document["reasons"][0] == "SNB-01 No superchunk is lost during the record: measured 1, bound = 0"
     assert row(document, "SNB-01")["margin"] == -1
 
 

@@ -12,6 +12,7 @@ from .dataset import Bundle, Judged
 from .units import THIN, TIMES, count, factor_text, percent, quantity, quantity_beside
 from .view import GLYPHS, NOT_RECORDED, css_name
 
+SELF_EVIDENT = ("Met", "Missed")  # the outcome beside it says as much
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
@@ -51,7 +52,7 @@ def shared_n(bundle: Bundle) -> int | None:
 def shared_reason(bundle: Bundle) -> str:
     """The reason that most rows have in common: it is said once, below the table."""
     judged = bundle.verdict.requirements if bundle.verdict else ()
-    counts = Counter(row.reason for row in judged if row.reason)
+    counts = Counter(row.reason for row in judged if row.reason and row.reason not in SELF_EVIDENT)
     reason, number = counts.most_common(1)[0] if counts else ("", 0)
     return reason if number > 1 else ""
 
@@ -72,7 +73,7 @@ def _requirement_row(judged: Judged, bundle: Bundle, shared: str, number: int | 
         outcome=judged.outcome,
         glyph=GLYPHS[judged.outcome],
         css=css_name(judged.outcome),
-        reason=judged.reason if judged.reason and judged.reason != shared else "",
+        reason=judged.reason if judged.reason and judged.reason not in (shared, *SELF_EVIDENT) else "",
     )
 
 

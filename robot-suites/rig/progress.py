@@ -23,6 +23,7 @@ from rig.bundle import Bundle
 REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
 TAIL_BYTES = 8192
+STALE_NS = 1.5e9  # a record that is older belongs to what ran before
 
 
 @dataclass
@@ -144,7 +145,7 @@ class Observer:
 
     def _add_record(self, shown: Snapshot) -> None:
         points = [parse_line(line) for line in last_lines(self._bundle.workload_file) if line.startswith("daqwriter,")]
-        if len(points) < 2 or time.time_ns() - points[-1].time_ns > 5e9:
+        if len(points) < 2 or time.time_ns() - points[-1].time_ns > STALE_NS:
             return
         first = next(point for point in points if points[-1].time_ns - point.time_ns <= 1e9)
         last = points[-1]

@@ -181,6 +181,9 @@ def _caption(bundle: Bundle, curves: list[Curve], repetitions: int) -> str:
             )
         elif not curve.whole:
             parts.append(f"{curve.label}: no distribution was exported, only the marked percentiles.")
+    lost = sum(dict(item.minidaq.superchunks).get("lost", 0) for item in bundle.repetitions if item.minidaq)
+    if lost:
+        parts.append(f"{count(lost)} superchunks were lost: they never arrived on the drive and have no latency here.")
     if bundle.run.scale is not None and bundle.run.scale < 1:
         parts.append(f"Scaled down: at {factor_text(bundle.run.scale)} of the load; latency rises with it.")
     return " ".join(part for part in parts if part != ".")
