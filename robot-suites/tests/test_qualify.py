@@ -360,3 +360,15 @@ def test_a_misspelt_key_in_a_users_scenario_is_named_with_its_line(tmp_path: Pat
     assert done.returncode == 2
     assert f"{scenario}:{line}: duration: unknown key 'duration'. Did you mean 'duration_s'?" in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_requirement_that_the_scenario_cannot_answer_is_refused(tmp_path: Path, disk: Path) -> None:
+    scenario, _ = write_profiles(tmp_path, block_scan=False)
+    argv = [sys.executable, "-m", "rig", "qualify", "--scenario", str(scenario), "--target", str(disk)]
+    done = subprocess.run(
+        [*argv, "--runs", str(tmp_path / "runs")], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "SNB-07 bounds 'block_scan.large_block_throughput', which scenario 'short' does not yield" in done.stderr
+    assert "requirements/dune-snb.yml:" in done.stderr
+    assert not (tmp_path / "runs").exists()
