@@ -18,7 +18,7 @@ TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip 
 
 NOTHING_ASKED = ("", "keep")
 IDENTITY = "results/identity.json"
-TUNING, TUNING_AFTER = "facts/tuning.json", "facts/tuning-after.json"
+TUNING, TUNING_VERIFIED, TUNING_AFTER = "facts/tuning.json", "facts/tuning-verified.json", "facts/tuning-after.json"
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ def findings(evidence: Evidence, conditions: Document) -> list[Finding]:
     """All findings for a run that is judged under a requirement profile's `conditions`."""
     return [
         *_scaled_down(evidence.run, conditions),
+        *_unrecorded(evidence),
         *_identity(evidence.identity),
         *_tuning(evidence),
         *_source(evidence.results.get("results/snb_record.json")),
@@ -71,6 +72,18 @@ def _scaled_down(run: Document, conditions: Document) -> Iterator[Finding]:
         )
 
 
+def _unrecorded(evidence: Evidence) -> Iterator[Finding]:
+    """What was never written down was never checked: its absence must not read as "nothing to complain about"."""
+    for document, file, what in (
+        (evidence.identity, IDENTITY, "whether this is the declared candidate"),
+        (evidence.tuning, TUNING, "which tuning was applied"),
+        (evidence.tuning_verified, TUNING_VERIFIED, "whether the tuning was in force before the load"),
+        (evidence.tuning_after, TUNING_AFTER, "whether the tuning was still in force after the load"),
+    ):
+        if document is None:
+            yield Finding(f"The run did not record {what}", True, (file,))
+
+
 def _identity(identity: Document | None) -> Iterator[Finding]:
     for check in (identity or {}).get("checks", []):
         if not check["ok"]:
@@ -88,6 +101,7 @@ def _tuning(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(f"Tuning that was asked for and that this machine does not support: {names}", False, (TUNING,))
     for document, file, when in (
         (evidence.tuning, TUNING, "after provisioning"),
+        (evidence.tuning_verified, TUNING_VERIFIED, "before the load"),
         (evidence.tuning_after, TUNING_AFTER, "after the run"),
     ):
         for setting in _settings(document):

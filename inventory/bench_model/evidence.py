@@ -19,6 +19,7 @@ class Evidence:
     run: Document
     identity: Document | None
     tuning: Document | None
+    tuning_verified: Document | None
     tuning_after: Document | None
     telemetry: Document | None
     results: dict[str, Document]
@@ -33,6 +34,7 @@ class Evidence:
             run=run,
             identity=_read(bundle / "results" / "identity.json"),
             tuning=_read(bundle / "facts" / "tuning.json"),
+            tuning_verified=_read(bundle / "facts" / "tuning-verified.json"),
             tuning_after=_read(bundle / "facts" / "tuning-after.json"),
             telemetry=_read(bundle / "telemetry" / "summary.json"),
             results={f"results/{file.name}": document for file in files if (document := _read(file)) is not None},

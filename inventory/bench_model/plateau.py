@@ -22,11 +22,14 @@ class Plateau:
     from_block_bytes: int
 
 
-def lowest_of_large_blocks(points: Sequence[tuple[int, float]]) -> float | None:
+def lowest_of_large_blocks(points: Sequence[tuple[int, float | None]]) -> float | None:
     """Least throughput in B/s of the points of at least 8 MiB: what a writer with large blocks can rely on.
 
-    Unlike the plateau it exists for a drive whose throughput wavers, and it errs on the careful side."""
-    return min((rate for size, rate in points if size >= LARGE_BLOCK_BYTES), default=None)
+    Unlike the plateau it exists for a drive whose throughput wavers, and it errs on the careful side: None as soon as one of
+    these points does not count (its rate is None), since that one might have been the lowest."""
+    large = [rate for size, rate in points if size >= LARGE_BLOCK_BYTES]
+    known = [rate for rate in large if rate is not None]
+    return min(known) if known and len(known) == len(large) else None
 
 
 def find_plateau(points: Sequence[tuple[int, float]]) -> Plateau | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import jmespath
 
-from bench_model.admissibility import IDENTITY, Finding, findings
+from bench_model.admissibility import IDENTITY, Finding, findings, scaled_down
 from bench_model.evidence import Document, Evidence
 from bench_model.profiles import CANDIDATE_BOUNDS, Requirement, RequirementProfile, ResultMetric
 from bench_model.statistics import judged_value, median_interval
@@ -56,16 +56,22 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
         "outcome": outcome,
         "reasons": reasons,
         "scale": evidence.run["scenario"]["scale"],
-        "declared_rehearsal": outcome == INADMISSIBLE and is_declared(judgements, found),
+        "declared_rehearsal": outcome == INADMISSIBLE and is_rehearsal(evidence, profile, judgements, found),
         "findings": [asdict(finding) for finding in found],
         "requirements": [asdict(judgement) for judgement in judgements],
     }
 
 
-def is_declared(judgements: Sequence[Judgement], found: Sequence[Finding]) -> bool:
-    """True when nothing but limits that were known beforehand (scale, scratch file, unsupported tuning) forbids a PASS."""
-    return not any(finding.invalidates for finding in found) and not any(
-        judgement.outcome in (FAIL, ERROR) for judgement in judgements if judgement.severity == "mandatory"
+def is_rehearsal(
+    evidence: Evidence, profile: RequirementProfile, judgements: Sequence[Judgement], found: Sequence[Finding]
+) -> bool:
+    """True for a run that was asked for at less than full scale, that nothing invalidates, and that missed nothing mandatory.
+
+    A run at full scale is never one: a sensor or a tuning that it lacks is news to whoever started it."""
+    return (
+        bool(scaled_down(evidence.run, asdict(profile.conditions)))
+        and not any(finding.invalidates for finding in found)
+        and not any(judgement.outcome in (FAIL, ERROR) for judgement in judgements if judgement.severity == "mandatory")
     )
 
 
@@ -115,7 +121,8 @@ def _values(metric: ResultMetric, unit: str, results: dict[str, Document]) -> tu
         return [], f"{metric.file} was not written: the workload did not finish"
     values: list[Any] | None = jmespath.search(metric.path, document)
     if not values or any(not isinstance(value, int | float) for value in values):
-        reason = document.get("reason") or f"{metric.path} gives no number in {metric.file}"
+        # A workload says of each metric that it could not measure, why.
+        reason = document.get("reasons", {}).get(metric.name) or f"{metric.path} gives no number in {metric.file}"
         return [], f"Not measured: {reason}"
     return [convert(float(value), metric.unit, unit) for value in values], ""
 

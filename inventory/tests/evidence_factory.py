@@ -38,14 +38,15 @@ def evidence(repetitions: int = 1) -> Evidence:
         },
         identity={"checks": [{"subject": "CPUs", "declared": "at least 2", "found": "2", "ok": True}]},
         tuning={"settings": [setting("applied")]},
+        tuning_verified={"settings": [setting("unchanged")]},
         tuning_after={"settings": [setting("unchanged")]},
         telemetry={"collectors": [{"name": "cpu", "status": "ok", "period_s": 1.0, "longest_gap_s": 1.1}]},
         results={
             "results/block_scan.json": {
                 "large_blocks": {"throughput_bytes_per_s": 9.9e9},
-                "reason": None,
+                "reasons": {},
             },
             "results/snb_record.json": {"repetitions": [deepcopy(repetition) for _ in range(repetitions)]},
-            "results/drive_temperature.json": {"headroom_degC": 12.0, "reason": None},
+            "results/drive_temperature.json": {"headroom_degC": 12.0, "reasons": {}},
         },
     )

@@ -50,6 +50,7 @@ def test_large_blocks_are_judged_by_their_lowest_point() -> None:
     points = [(2**20, 1.0), (2**23, 9.0), (2**24, 7.0), (2**25, 8.0)]
     assert lowest_of_large_blocks(points) == 7.0
     assert lowest_of_large_blocks(points[:1]) is None
+    assert lowest_of_large_blocks([*points, (2**26, None)]) is None  # the masked one might have been lower
 
 
 def test_a_dip_after_the_peak_moves_the_plateau_behind_it() -> None:

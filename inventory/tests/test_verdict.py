@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,16 @@ def test_an_advisory_requirement_does_not_decide() -> None:
 
 def test_a_sensor_that_a_requirement_needs_and_that_is_missing_is_inadmissible() -> None:
     run = evidence()
-    run.results["results/drive_temperature.json"] = {"headroom_degC": None, "reason": "no sensor"}
+    run.results["results/drive_temperature.json"] = {
+        "headroom_degC": None,
+        "reasons": {"snb_record.drive_temperature_headroom": "no sensor"},
+    }
     document = verdict(run)
-    assert document["outcome"] == "INADMISSIBLE"
+    assert (document["outcome"], document["declared_rehearsal"]) == ("INADMISSIBLE", False)
     assert row(document, "SNB-06")["reason"] == "Not measured: no sensor"
+    run.run["scenario"]["scale"] = 0.1
+    run.results["results/block_scan.json"]["large_blocks"]["throughput_bytes_per_s"] = 9.9e9
+    assert verdict(run)["declared_rehearsal"] is True
 
 
 def test_a_workload_that_left_no_result_is_an_error() -> None:
@@ -156,8 +163,8 @@ def test_an_unsupported_tuning_forbids_a_pass_and_no_more() -> None:
     assert run.tuning is not None
     run.tuning["settings"].append(setting("unsupported", detail="no cpufreq"))
     document = verdict(run)
-    assert document["outcome"] == "INADMISSIBLE"
-    assert document["declared_rehearsal"] is True
+    # At full scale nobody declared that beforehand, so it is no rehearsal.
+    assert (document["outcome"], document["declared_rehearsal"]) == ("INADMISSIBLE", False)
     minidaq(run)["superchunks"]["lost"] = 1
     assert verdict(run)["outcome"] == "FAIL"
 
@@ -170,6 +177,13 @@ def test_a_tuning_that_did_not_hold_invalidates_the_run() -> None:
     assert document["outcome"] == "INADMISSIBLE"
     assert document["declared_rehearsal"] is False
     assert "reads back powersave after the run" in document["reasons"][0]
+
+
+@pytest.mark.parametrize("name", ["identity", "tuning", "tuning_verified", "tuning_after", "telemetry"])
+def test_what_was_not_recorded_does_not_pass_silently(name: str) -> None:
+    document = verdict(replace(evidence(), **{name: None}))
+    assert (document["outcome"], document["declared_rehearsal"]) == ("INADMISSIBLE", False)
+    assert len(document["reasons"]) == 1
 
 
 def test_the_wrong_machine_invalidates_the_run() -> None:

@@ -52,10 +52,15 @@ def block_scan_of(node: Node) -> BlockScan:
         plateau_bytes_per_s=plateau.number("throughput_bytes_per_s") if plateau else None,
         plateau_from_bytes=plateau.integer("from_block_bytes") if plateau else None,
         plateau_rule=plateau.text("rule") if plateau else None,
-        reason=node.text("reason"),
+        reason=_plateau_reason(node),
         large_blocks_bytes_per_s=large.number("throughput_bytes_per_s") if large else None,
         large_blocks_from_bytes=large.integer("from_block_bytes") if large else None,
     )
+
+
+def _plateau_reason(node: Node) -> str | None:
+    reasons = node.find("reasons")
+    return reasons.text("block_scan.plateau_throughput") if reasons else None
 
 
 def _block_point(node: Node) -> BlockPoint:

@@ -183,7 +183,7 @@ def _block_scan(knobs: Knobs, rng: np.random.Generator) -> dict[str, Any]:
     return {
         "schema_version": 1, "tool": "fio", "tool_version": "3.33", "io_depth": 8, "threads": 1,
         "seconds_per_point": 5, "sample_s": 1.0, "condition": "fresh file",
-        "reason": None,
+        "reasons": {},
         "file_bytes": 4 * 2**30, "direct": True, "points": points,
         "plateau": {"throughput_bytes_per_s": 2.38e9, "from_block_bytes": 2 * MIB, "rule":
             "The plateau starts at the smallest block size from which on every larger admissible block size reaches at least "

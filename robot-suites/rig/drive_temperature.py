@@ -11,10 +11,11 @@ from typing import Any
 from bench_model.line_protocol import Point, points_of
 
 MEASUREMENT = "temperature"
+METRIC = "snb_record.drive_temperature_headroom"
 
 
 def document(points_file: Path, device: str | None) -> dict[str, Any]:
-    """results/drive_temperature.json; `headroom_degC` is null, with the reason, when it cannot be known."""
+    """results/drive_temperature.json; `headroom_degC` is null, and `reasons` says why, when it cannot be known."""
     points = points_of(points_file, {MEASUREMENT}) if points_file.exists() else []
     return from_points(points, device)
 
@@ -34,7 +35,7 @@ def from_points(points: Iterable[Point], device: str | None) -> dict[str, Any]:
             "max_degC": None,
             "warning_degC": None,
             "headroom_degC": None,
-            "reason": f"the {where} reports no temperature together with its warning limit",
+            "reasons": {METRIC: f"the {where} reports no temperature together with its warning limit"},
         }
     return {
         "schema_version": 1,
@@ -43,5 +44,5 @@ def from_points(points: Iterable[Point], device: str | None) -> dict[str, Any]:
         "max_degC": max(degrees for degrees, _ in samples),
         "warning_degC": min(warning for _, warning in samples),
         "headroom_degC": min(warning - degrees for degrees, warning in samples),
-        "reason": None,
+        "reasons": {},
     }

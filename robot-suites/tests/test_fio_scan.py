@@ -68,7 +68,8 @@ def test_a_scan_without_a_plateau_says_so() -> None:
     ]
     scan = fio_scan.document("fio-3.33", PARAMETERS, points)
     assert scan["plateau"]["throughput_bytes_per_s"] is None
-    assert "no plateau" in scan["reason"]
+    assert "no plateau" in scan["reasons"]["block_scan.plateau_throughput"]
+    assert scan["reasons"]["block_scan.large_block_throughput"].startswith("a block size of at least 8 MiB")
 
 
 def test_a_real_scan_writes_its_points_and_removes_its_file(disk: Path) -> None:

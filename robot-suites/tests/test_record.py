@@ -67,11 +67,14 @@ LINES = [
 
 def test_the_headroom_is_the_target_drives_own() -> None:
     found = drive_temperature.from_points(map(parse_line, LINES), "nvme0n1")
-    assert (found["samples"], found["max_degC"], found["headroom_degC"], found["reason"]) == (2, 66.5, 3.5, None)
+    assert (found["samples"], found["max_degC"], found["headroom_degC"], found["reasons"]) == (2, 66.5, 3.5, {})
 
 
 @pytest.mark.parametrize("device", ["vda", None])
 def test_a_drive_without_a_sensor_has_no_headroom_but_a_reason(device: str | None) -> None:
     found = drive_temperature.from_points(map(parse_line, LINES), device)
     assert found["headroom_degC"] is None
-    assert "reports no temperature together with its warning limit" in found["reason"]
+    assert (
+        "reports no temperature together with its warning limit"
+        in found["reasons"]["snb_record.drive_temperature_headroom"]
+    )

@@ -21,6 +21,9 @@ RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its tim
 DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
 
+PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_size")
+LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
+
 Report = Callable[[str, int, int, float], None]
 
 
@@ -49,9 +52,19 @@ def run_scan(
 
 
 def document(version: str, parameters: dict[str, Any], points: list[dict[str, Any]]) -> dict[str, Any]:
-    """results/block_scan.json from its points; the plateau is null, with the reason, when the scan shows none."""
-    admissible = [(point["block_bytes"], point["throughput_bytes_per_s"]) for point in points if point["admissible"]]
-    plateau = find_plateau(admissible)
+    """results/block_scan.json from its points; what the scan does not show is null, and `reasons` says why by metric."""
+    measured = [
+        (point["block_bytes"], point["throughput_bytes_per_s"] if point["admissible"] else None) for point in points
+    ]
+    plateau = find_plateau([(size, rate) for size, rate in measured if rate is not None])
+    lowest = lowest_of_large_blocks(measured)
+    reasons: dict[str, str] = {}
+    if plateau is None:
+        reasons |= dict.fromkeys(
+            PLATEAU_METRICS, "throughput does not level out within the scan, so there is no plateau"
+        )
+    if lowest is None:
+        reasons[LARGE_BLOCK_METRIC] = "a block size of at least 8 MiB was not measured, or its point does not count"
     return {
         "schema_version": 1,
         "tool": "fio",
@@ -71,10 +84,10 @@ def document(version: str, parameters: dict[str, Any], points: list[dict[str, An
             "rule": RULE,
         },
         "large_blocks": {
-            "throughput_bytes_per_s": lowest_of_large_blocks(admissible),
+            "throughput_bytes_per_s": lowest,
             "from_block_bytes": LARGE_BLOCK_BYTES,
         },
-        "reason": None if plateau else "throughput does not level out within the scan, so there is no plateau",
+        "reasons": reasons,
     }
 
 
