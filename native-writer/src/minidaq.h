@@ -15,15 +15,15 @@
 #include "clock.h"
 #include "durability.h"
 #include "io_engine.h"
-#include "line_protocol.h"
 #include "link_source.h"
 #include "placement.h"
 #include "record_format.h"
+#include "reporting.h"
 #include "target.h"
 
 namespace daqwriter {
 
-struct MiniDaqOptions {
+struct MiniDaqOptions : Reporting {
   std::string target;
   bool null_sink = false;
   double duration_s = 0;
@@ -42,10 +42,6 @@ struct MiniDaqOptions {
   std::optional<int> writer_cpu;
   std::optional<int> source_cpu;
   Consent consent;
-  double interval_s = 0.1;
-  std::string json_path;
-  std::string line_protocol_path;
-  Tags tags;
 };
 
 // Everything decided before anything is written.

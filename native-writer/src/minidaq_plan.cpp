@@ -6,7 +6,6 @@
 #include "block_writer.h"
 #include "memory.h"
 #include "minidaq.h"
-#include "report_json.h"
 #include "status.h"
 #include "units.h"
 
@@ -29,7 +28,6 @@ void check_ranges(const MiniDaqOptions& o) {
           "--superchunk-rate: give Hz above 0, up to 1e8");
   require(positive(o.scale) && o.scale <= 100, "--scale: give a factor above 0, up to 100");
   require(o.io_depth >= 1 && o.io_depth <= 256, "--io-depth: give 1 to 256");
-  require(positive(o.interval_s) && o.interval_s >= 0.01, "--interval: give at least 0.01 seconds");
   require(o.ring_bytes >= 2ull * o.superchunk_bytes, "--ring-size " + format_size(o.ring_bytes) +
                                                          ": a ring must hold at least two superchunks of " +
                                                          std::to_string(o.superchunk_bytes) + " B");
@@ -86,8 +84,7 @@ MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
   require_buffer(options, plan.buffer_bytes);
   plan.placement = choose_placement(allowed_cpus(), cpus_of_node(plan.target.numa_node),
                                     plan.target.numa_node, options.writer_cpu, options.source_cpu);
-  require_writable_output("--json", options.json_path);
-  require_writable_output("--line-protocol", options.line_protocol_path);
+  check_reporting(options);
   return plan;
 }
 

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "hdr_encoding.h"
+#include "reporting.h"
 #include "status.h"
 
 namespace daqwriter {
@@ -23,6 +24,12 @@ void require_writable_output(const std::string& option, const std::string& path)
     throw Refusal(option + " " + path + ": " + parent.string() + ": " + errno_text(errno));
   if (fs::exists(path) && !fs::is_regular_file(path))
     throw Refusal(option + " " + path + ": not a regular file");
+}
+
+void check_reporting(const Reporting& reporting) {
+  if (!(reporting.interval_s >= 0.01)) throw Refusal("--interval: give at least 0.01 seconds");
+  require_writable_output("--json", reporting.json_path);
+  require_writable_output("--line-protocol", reporting.line_protocol_path);
 }
 
 void write_json(const std::string& path, const nlohmann::ordered_json& document) {

@@ -13,6 +13,7 @@
 
 #include "aio_engine.h"
 #include "block_reader.h"
+#include "cli.h"
 #include "clock.h"
 #include "memory.h"
 #include "report_json.h"
@@ -222,9 +223,7 @@ void print_summary(const Outcome& o, const std::string& target) {
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
-  if (!(options.interval_s >= 0.01)) throw Refusal("--interval: give at least 0.01 seconds");
-  require_writable_output("--json", options.json_path);
-  require_writable_output("--line-protocol", options.line_protocol_path);
+  check_reporting(options);
   Source source(options.target);
   Outcome outcome;
   const auto first = source.block(0);
@@ -253,6 +252,15 @@ ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_s
   if (outcome.status == "failed") return ExitCode::failed;
   if (outcome.status == "interrupted") return ExitCode::interrupted;
   return outcome.status == "intact" ? ExitCode::complete : ExitCode::damaged;
+}
+
+ParsedCommand add_verify(CLI::App& parent) {
+  const auto options = std::make_shared<VerifyOptions>();
+  CLI::App* app = parent.add_subcommand(
+      "verify", "Read a record back and prove every superchunk present once, in order, intact");
+  app->add_option("--target", options->target, "File or block device that holds the record")->required();
+  add_reporting(*app, *options);
+  return {app, [options](const std::atomic<int>& stop_signal) { return run_verify(*options, stop_signal); }};
 }
 
 }  // namespace daqwriter

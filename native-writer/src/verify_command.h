@@ -5,17 +5,13 @@
 #include <atomic>
 #include <string>
 
-#include "line_protocol.h"
+#include "reporting.h"
 #include "status.h"
 
 namespace daqwriter {
 
-struct VerifyOptions {
+struct VerifyOptions : Reporting {
   std::string target;
-  double interval_s = 0.1;
-  std::string json_path;
-  std::string line_protocol_path;
-  Tags tags;
 };
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal);
