@@ -7,6 +7,22 @@
 #include "status.h"
 
 namespace daqwriter {
+namespace {
+
+void prepare(const IoRequest& request, iocb& block) {
+  const bool write = request.direction == IoDirection::write;
+  const auto offset = static_cast<long long>(request.offset);
+  if (request.pieces.size() == 1) {
+    const iovec& piece = request.pieces.front();
+    (write ? io_prep_pwrite : io_prep_pread)(&block, request.fd, piece.iov_base, piece.iov_len, offset);
+  } else {
+    const auto count = static_cast<int>(request.pieces.size());
+    (write ? io_prep_pwritev : io_prep_preadv)(&block, request.fd, request.pieces.data(), count, offset);
+  }
+  block.data = reinterpret_cast<void*>(request.tag);
+}
+
+}  // namespace
 
 AioEngine::AioEngine(unsigned depth) : blocks_(depth), events_(depth) {
   for (iocb& block : blocks_) free_.push_back(&block);
@@ -20,22 +36,17 @@ AioEngine::~AioEngine() {
   io_destroy(context_);  // blocks until every request in flight has completed
 }
 
-int AioEngine::submit(const IoRequest& request) {
-  if (free_.empty()) return -EAGAIN;
-  iocb* block = free_.back();
-  const auto offset = static_cast<long long>(request.offset);
-  if (request.direction == IoDirection::write) {
-    io_prep_pwrite(block, request.fd, request.data, request.bytes, offset);
-  } else {
-    io_prep_pread(block, request.fd, request.data, request.bytes, offset);
-  }
-  block->data = reinterpret_cast<void*>(request.tag);
-  const int result = io_submit(context_, 1, &block);
-  if (result == 1) {
-    free_.pop_back();
-    return 0;
-  }
-  return result == 0 ? -EAGAIN : result;
+int AioEngine::submit(std::span<const IoRequest> requests) {
+  const std::size_t count = std::min(requests.size(), free_.size());
+  if (count == 0) return -EAGAIN;
+  iocb** const batch = free_.data() + (free_.size() - count);
+  for (std::size_t i = 0; i < count; ++i) prepare(requests[i], *batch[i]);
+  const int taken = io_submit(context_, static_cast<long>(count), batch);
+  if (taken <= 0) return taken == 0 ? -EAGAIN : taken;
+  // The first ones were taken: close the gap that they leave in the list of free blocks.
+  free_.erase(free_.end() - static_cast<std::ptrdiff_t>(count),
+              free_.end() - static_cast<std::ptrdiff_t>(count) + taken);
+  return taken;
 }
 
 int AioEngine::reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) {

@@ -20,7 +20,7 @@ class AioEngine : public IoEngine {
   AioEngine& operator=(const AioEngine&) = delete;
 
   std::string_view name() const override { return "libaio"; }
-  int submit(const IoRequest& request) override;
+  int submit(std::span<const IoRequest> requests) override;
   int reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) override;
 
  private:

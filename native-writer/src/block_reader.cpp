@@ -44,9 +44,10 @@ void BlockReader::submit(std::size_t index) {
   constexpr int kMostTries = 5000;  // of one millisecond each
   const Buffer& buffer = buffers_[index];
   for (int i = 0; i < kMostTries; ++i) {
-    const int result = engine_.submit({config_.fd, IoDirection::read, buffer.data + buffer.have,
-                                       buffer.wanted - buffer.have, buffer.offset + buffer.have, index});
-    if (result == 0) return;
+    const iovec piece{buffer.data + buffer.have, buffer.wanted - buffer.have};
+    const IoRequest request{config_.fd, IoDirection::read, {&piece, 1}, buffer.offset + buffer.have, index};
+    const int result = engine_.submit({&request, 1});
+    if (result == 1) return;
     if (result != -EAGAIN && result != -EINTR)
       throw Failure(config_.target + ": read at offset " + std::to_string(buffer.offset) +
                     " not accepted: " + errno_text(-result));

@@ -15,6 +15,16 @@ namespace {
 constexpr unsigned kMaxStalls = 8;
 constexpr std::int64_t kWaitNs = 10'000'000;
 
+// Takes `bytes` away from the front of what is still to be written.
+void advance(std::vector<iovec>& pieces, std::size_t bytes) {
+  auto piece = pieces.begin();
+  for (; piece != pieces.end() && piece->iov_len <= bytes; ++piece) bytes -= piece->iov_len;
+  pieces.erase(pieces.begin(), piece);
+  if (bytes == 0) return;
+  pieces.front().iov_base = static_cast<std::byte*>(pieces.front().iov_base) + bytes;
+  pieces.front().iov_len -= bytes;
+}
+
 }  // namespace
 
 BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedger& ledger, std::byte* memory)
@@ -33,8 +43,7 @@ BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedge
 
 bool BlockWriter::append(const std::byte* data, std::size_t bytes) {
   while (bytes > 0) {
-    if (current_ && current_->filled == config_.block_bytes) submit_current(unnoted_ > 0, current_->filled);
-    if (!current_ && !acquire()) return false;
+    if (!make_room()) return false;
     const std::size_t part = std::min(bytes, config_.block_bytes - current_->filled);
     stream_copy(current_->data + current_->filled, data, part);
     current_->filled += part;
@@ -45,9 +54,23 @@ bool BlockWriter::append(const std::byte* data, std::size_t bytes) {
   return !failed();
 }
 
+bool BlockWriter::append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease) {
+  if (!make_room()) return false;
+  current_->pieces.push_back({piece, bytes});
+  current_->leases.push_back(lease);
+  current_->filled += bytes;
+  return true;
+}
+
 void BlockWriter::submit_if_full() {
   unnoted_ = 0;
-  if (current_ && current_->filled == config_.block_bytes) submit_current(false, current_->filled);
+  if (current_ && current_->filled >= config_.block_bytes) submit_current(false, current_->filled);
+}
+
+// A block with room: the one being filled, or a new one.
+bool BlockWriter::make_room() {
+  if (current_ && current_->filled >= config_.block_bytes) submit_current(unnoted_ > 0, current_->filled);
+  return current_ || acquire();
 }
 
 bool BlockWriter::acquire() {
@@ -59,12 +82,15 @@ bool BlockWriter::acquire() {
   free_.pop_back();
   current_->filled = current_->written = 0;
   current_->stalls = 0;
+  current_->pieces.clear();
+  current_->leases.clear();
   return true;
 }
 
 void BlockWriter::submit_current(bool ends_inside, std::uint64_t payload_bytes) {
   const std::int64_t since = monotonic_ns();
   publish_streamed();
+  if (current_->pieces.empty()) current_->pieces.push_back({current_->data, current_->filled});
   current_->offset = next_offset_;
   next_offset_ += current_->filled;
   current_->block = ledger_.seal_block(payload_bytes, ends_inside);
@@ -80,9 +106,9 @@ void BlockWriter::submit_current(bool ends_inside, std::uint64_t payload_bytes) 
 void BlockWriter::pump() {
   while (!to_submit_.empty() && in_flight_ < config_.depth && !failed()) {
     Buffer& buffer = buffers_[to_submit_.front()];
-    const int result =
-        engine_.submit({config_.fd, IoDirection::write, buffer.data + buffer.written,
-                        buffer.filled - buffer.written, buffer.offset + buffer.written, to_submit_.front()});
+    const IoRequest request{config_.fd, IoDirection::write, buffer.pieces, buffer.offset + buffer.written,
+                            to_submit_.front()};
+    const int result = engine_.submit({&request, 1});
     if (result == -EAGAIN || result == -EINTR) {
       const std::int64_t now = monotonic_ns();
       if (refused_since_ns_ == 0) refused_since_ns_ = now;
@@ -125,6 +151,7 @@ void BlockWriter::handle(const IoCompletion& completion) {
   const std::size_t end = buffer.written + static_cast<std::size_t>(completion.result);
   const std::size_t progress = end >= buffer.filled ? buffer.filled : end - end % config_.alignment;
   buffer.stalls = progress > buffer.written ? 0 : buffer.stalls + 1;
+  advance(buffer.pieces, progress - buffer.written);
   buffer.written = progress;
   if (buffer.written < buffer.filled) {
     if (buffer.stalls > kMaxStalls) return fail(EIO, buffer, "write makes no progress");
@@ -134,6 +161,7 @@ void BlockWriter::handle(const IoCompletion& completion) {
   completed_end_ = std::max(completed_end_, buffer.offset + buffer.filled);
   completed_bytes_ += buffer.filled;
   ledger_.complete_block(buffer.block, monotonic_ns(), buffer.submitted_ns);
+  for (const std::uint64_t lease : buffer.leases) config_.released(lease);
   free_.push_back(completion.tag);
 }
 
@@ -146,9 +174,9 @@ bool BlockWriter::poll(std::int64_t timeout_ns) {
 
 bool BlockWriter::finish() {
   if (current_ && current_->filled > 0 && !failed()) {
-    const std::size_t payload = current_->filled;
+    const std::size_t payload = current_->filled;  // in place, this is aligned already
     const std::size_t padded = round_up(payload, config_.alignment);
-    std::memset(current_->data + payload, 0, padded - payload);
+    if (padded > payload) std::memset(current_->data + payload, 0, padded - payload);
     padding_bytes_ = padded - payload;
     current_->filled = padded;
     submit_current(false, payload);

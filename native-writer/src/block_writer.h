@@ -1,12 +1,14 @@
-// Promise: a gapless byte stream becomes aligned blocks on the target, through rotating buffers. A buffer is
-// either being filled (ours) or in flight (the kernel's, until its completion is reaped); it is never both.
-// A short write is continued, EAGAIN is retried for a bounded time, any other error ends the stream with its
-// offset and errno; what did become durable stays accounted for in the ledger.
+// Promise: a gapless byte stream becomes aligned blocks on the target. Bytes are copied into rotating
+// buffers, or written from where they lie (aligned pieces). A buffer is either being filled (ours) or in
+// flight (the kernel's, until its completion is reaped); it is never both. A short write is continued, EAGAIN
+// is retried for a bounded time, any other error ends the stream with its offset and errno; what did become
+// durable stays accounted for in the ledger.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ class BlockWriter {
     std::size_t alignment = 0;
     unsigned depth = 1;                     // most requests in flight
     std::int64_t retry_ns = 5'000'000'000;  // how long EAGAIN is borne
+    // Told the lease of every piece appended in place once its block is on the target.
+    std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
   };
 
   // `memory` holds buffer_count(depth) * block_bytes, aligned, and outlives the writer and the engine's
@@ -40,7 +44,10 @@ class BlockWriter {
 
   // Appends bytes, waiting for a free buffer where needed. False once the stream has failed.
   bool append(const std::byte* data, std::size_t bytes);
-  // Submits the block being filled if it is full; call when a superchunk has been noted in the ledger.
+  // Appends an aligned piece of aligned length without copying it; it belongs to the engine until `lease` is
+  // released. Not to be used while a copied block is partly filled.
+  bool append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease);
+  // Submits the block being filled if it is full; call when what was appended has been noted in the ledger.
   void submit_if_full();
   // Reaps what has completed; with a timeout, waits for one completion if any is in flight.
   bool poll(std::int64_t timeout_ns = 0);
@@ -59,6 +66,8 @@ class BlockWriter {
  private:
   struct Buffer {
     std::byte* data = nullptr;
+    std::vector<iovec> pieces;  // what is still to be written; made at submission when the bytes were copied
+    std::vector<std::uint64_t> leases;
     std::size_t filled = 0;
     std::size_t written = 0;
     std::uint64_t offset = 0;
@@ -68,6 +77,7 @@ class BlockWriter {
   };
 
   bool acquire();
+  bool make_room();
   void submit_current(bool ends_inside, std::uint64_t payload_bytes);
   void pump();
   void reap(unsigned min_count, std::int64_t timeout_ns);

@@ -12,9 +12,10 @@ namespace daqwriter {
 class NullEngine : public IoEngine {
  public:
   std::string_view name() const override { return "null"; }
-  int submit(const IoRequest& request) override {
-    done_.push_back({request.tag, static_cast<std::int64_t>(request.bytes)});
-    return 0;
+  int submit(std::span<const IoRequest> requests) override {
+    for (const IoRequest& request : requests)
+      done_.push_back({request.tag, static_cast<std::int64_t>(bytes_of(request.pieces))});
+    return static_cast<int>(requests.size());
   }
   int reap(std::span<IoCompletion> out, unsigned, std::int64_t) override {
     const std::size_t count = std::min(out.size(), done_.size());

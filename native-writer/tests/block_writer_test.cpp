@@ -62,7 +62,7 @@ TEST_F(BlockWriterTest, StreamsWithoutAGapAndPadsOnlyTheEnd) {
   EXPECT_EQ(ledger.superchunks_stored(), 51u);
   EXPECT_EQ(ledger.durable_bytes(), 51 * kPiece);
   EXPECT_LE(engine.most_in_flight, 2u);
-  for (const IoRequest& request : engine.accepted) {
+  for (const auto& request : engine.accepted) {
     EXPECT_EQ(request.offset % kAlignment, 0u);
     EXPECT_EQ(request.bytes % kAlignment, 0u);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(request.data) % kAlignment, 0u);
@@ -90,13 +90,14 @@ TEST_F(BlockWriterTest, NeverTouchesABufferBeforeItsCompletionIsReaped) {
 
 TEST_F(BlockWriterTest, ContinuesShortWritesAtAnAlignedOffset) {
   engine.on_complete = [](std::size_t n, const IoRequest& r) {
-    return static_cast<std::int64_t>(n % 3 == 0 && r.bytes > 5000 ? 5000 : r.bytes);
+    return static_cast<std::int64_t>(n % 3 == 0 ? std::min<std::size_t>(5000, bytes_of(r.pieces))
+                                                : bytes_of(r.pieces));
   };
   BlockWriter blocks = writer();
   ASSERT_TRUE(append(blocks, 60));
   ASSERT_TRUE(blocks.finish());
   expect_disk_holds_everything();
-  for (const IoRequest& request : engine.accepted) EXPECT_EQ(request.offset % kAlignment, 0u);
+  for (const auto& request : engine.accepted) EXPECT_EQ(request.offset % kAlignment, 0u);
   EXPECT_EQ(ledger.superchunks_stored(), 60u);
   EXPECT_EQ(blocks.completed_bytes(), blocks.end_offset() - kAlignment);
 }
@@ -112,7 +113,7 @@ TEST_F(BlockWriterTest, GivesUpWhenShortWritesMakeNoProgress) {
 TEST_F(BlockWriterTest, RetriesEagainAtSubmissionAndAtCompletion) {
   engine.on_submit = [](std::size_t n) { return n % 2 == 0 ? -EAGAIN : 0; };
   engine.on_complete = [](std::size_t n, const IoRequest& r) {
-    return n % 4 == 1 ? std::int64_t{-EAGAIN} : static_cast<std::int64_t>(r.bytes);
+    return n % 4 == 1 ? std::int64_t{-EAGAIN} : static_cast<std::int64_t>(bytes_of(r.pieces));
   };
   BlockWriter blocks = writer();
   ASSERT_TRUE(append(blocks, 60));
@@ -132,7 +133,7 @@ TEST_F(BlockWriterTest, BearsEagainOnlyForABoundedTimeAndNamesTheLimits) {
 
 TEST_F(BlockWriterTest, EndsAtEioWithItsPlaceAndKeepsTheAccountOfTheRest) {
   engine.on_complete = [](std::size_t n, const IoRequest& r) {
-    return n == 3 ? std::int64_t{-EIO} : static_cast<std::int64_t>(r.bytes);
+    return n == 3 ? std::int64_t{-EIO} : static_cast<std::int64_t>(bytes_of(r.pieces));
   };
   BlockWriter blocks = writer();
   append(blocks, 100);
@@ -149,7 +150,7 @@ TEST_F(BlockWriterTest, EndsAtEioWithItsPlaceAndKeepsTheAccountOfTheRest) {
 TEST_F(BlockWriterTest, EndsAtEnospcAfterAShortWrite) {
   engine.on_complete = [](std::size_t n, const IoRequest& r) {
     if (n == 2) return std::int64_t{8192};
-    return n > 2 ? std::int64_t{-ENOSPC} : static_cast<std::int64_t>(r.bytes);
+    return n > 2 ? std::int64_t{-ENOSPC} : static_cast<std::int64_t>(bytes_of(r.pieces));
   };
   BlockWriter blocks = writer(1);
   append(blocks, 100);

@@ -27,34 +27,43 @@ TempDir::~TempDir() {
   fs::remove_all(directory_);
 }
 
-int FakeEngine::submit(const IoRequest& request) {
-  const int result = on_submit(submissions++);
-  if (result != 0) return result;
-  pending_.push_back({accepted.size(), request});
-  accepted.push_back(request);
-  most_in_flight = std::max(most_in_flight, pending_.size());
-  return 0;
+int FakeEngine::submit(std::span<const IoRequest> requests) {
+  int taken = 0;
+  for (const IoRequest& request : requests) {
+    const int result = on_submit(submissions++);
+    if (result != 0) return taken > 0 ? taken : result;
+    pending_.push_back({accepted.size(), request, {request.pieces.begin(), request.pieces.end()}});
+    pending_.back().request.pieces = pending_.back().pieces;
+    accepted.push_back({request.offset, bytes_of(request.pieces), request.pieces.front().iov_base});
+    most_in_flight = std::max(most_in_flight, pending_.size());
+    ++taken;
+  }
+  return taken;
 }
 
 int FakeEngine::reap(std::span<IoCompletion> out, unsigned, std::int64_t) {
   std::size_t count = 0;
   for (; count < out.size() && !pending_.empty(); ++count) {
-    const Pending done = newest_first ? pending_.back() : pending_.front();
+    const Pending done = newest_first ? std::move(pending_.back()) : std::move(pending_.front());
     newest_first ? pending_.pop_back() : pending_.pop_front();
     const std::int64_t result = on_complete(done.number, done.request);
-    if (result > 0) {
-      const auto bytes = static_cast<std::size_t>(result);
-      disk.resize(std::max<std::size_t>(disk.size(), done.request.offset + bytes));
-      std::memcpy(disk.data() + done.request.offset, done.request.data, bytes);
+    std::uint64_t offset = done.request.offset;
+    auto left = static_cast<std::size_t>(std::max<std::int64_t>(result, 0));
+    disk.resize(std::max<std::size_t>(disk.size(), offset + left));
+    for (const iovec& piece : done.pieces) {
+      const std::size_t part = std::min(left, piece.iov_len);
+      std::memcpy(disk.data() + offset, piece.iov_base, part);
+      offset += part;
+      left -= part;
     }
     out[count] = {done.request.tag, result};
   }
   return static_cast<int>(count);
 }
 
-int MeddlingEngine::submit(const IoRequest& request) {
+int MeddlingEngine::submit(std::span<const IoRequest> requests) {
   sleep_until_monotonic_ns(monotonic_ns() + delay_ns_);
-  return inner_->submit(request);
+  return inner_->submit(requests);
 }
 
 int MeddlingEngine::reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) {

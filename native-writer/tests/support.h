@@ -37,15 +37,20 @@ class FakeEngine : public IoEngine {
   std::function<int(std::size_t)> on_submit = [](std::size_t) { return 0; };
   // Given the n-th accepted request, its result: bytes (also fewer) or -errno.
   std::function<std::int64_t(std::size_t, const IoRequest&)> on_complete =
-      [](std::size_t, const IoRequest& r) { return static_cast<std::int64_t>(r.bytes); };
+      [](std::size_t, const IoRequest& r) { return static_cast<std::int64_t>(bytes_of(r.pieces)); };
   bool newest_first = false;  // complete out of order
 
   std::string_view name() const override { return "fake"; }
-  int submit(const IoRequest& request) override;
+  int submit(std::span<const IoRequest> requests) override;
   int reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) override;
 
   std::vector<std::byte> disk;
-  std::vector<IoRequest> accepted;
+  struct Accepted {
+    std::uint64_t offset;
+    std::size_t bytes;
+    const void* data;
+  };
+  std::vector<Accepted> accepted;
   std::size_t submissions = 0;
   std::size_t most_in_flight = 0;
 
@@ -53,6 +58,7 @@ class FakeEngine : public IoEngine {
   struct Pending {
     std::size_t number;
     IoRequest request;
+    std::vector<iovec> pieces;
   };
   std::deque<Pending> pending_;
 };
@@ -64,7 +70,7 @@ class MeddlingEngine : public IoEngine {
                  int error = 0)
       : inner_(std::move(inner)), delay_ns_(delay_ns), spoil_at_(spoil_at), error_(error) {}
   std::string_view name() const override { return inner_->name(); }
-  int submit(const IoRequest& request) override;
+  int submit(std::span<const IoRequest> requests) override;
   int reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) override;
 
  private:
