@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 
 #include "status.h"
@@ -71,12 +70,6 @@ CpuUse process_cpu_use() {
 
 CpuUse thread_cpu_use() {
   return read_usage(RUSAGE_THREAD);
-}
-
-std::string errno_text(int error_number) {
-  const char* name = strerrorname_np(error_number);
-  const char* description = strerrordesc_np(error_number);
-  return std::string(description ? description : "unknown error") + " (" + (name ? name : "?") + ")";
 }
 
 }  // namespace daqwriter

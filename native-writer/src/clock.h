@@ -1,6 +1,7 @@
 // Promise: one monotonic clock for every duration, one UTC clock for every timestamp, both in nanoseconds.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +15,10 @@ void sleep_until_monotonic_ns(std::int64_t deadline_ns);
 std::string iso8601_utc(std::int64_t utc_nanoseconds);
 constexpr double seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
+}
+
+inline std::int64_t to_ns(double seconds_value) {
+  return std::llround(seconds_value * 1e9);
 }
 
 // What a thread or the process used between two readings (getrusage).

@@ -37,6 +37,14 @@ void Histogram::record(std::int64_t value) {
   sum_ += static_cast<double>(bounded);
 }
 
+void Histogram::add(const Histogram& other) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  count_ += other.count_;
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+  sum_ += other.sum_;
+}
+
 std::int64_t Histogram::percentile(double percent) const {
   if (count_ == 0) return 0;
   const double share = std::clamp(percent, 0.0, 100.0) / 100.0;

@@ -18,6 +18,7 @@ class Histogram {
 
   // Values below 0 count as 0 and values above kHighestValue as kHighestValue.
   void record(std::int64_t value);
+  void add(const Histogram& other);
 
   std::uint64_t count() const { return count_; }
   std::int64_t min() const { return count_ == 0 ? 0 : min_; }

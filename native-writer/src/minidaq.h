@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,11 +13,12 @@
 #include "checksum.h"
 #include "clock.h"
 #include "durability.h"
-#include "io_engine.h"
+#include "engines.h"
 #include "link_source.h"
 #include "placement.h"
 #include "record_format.h"
 #include "reporting.h"
+#include "status.h"
 #include "target.h"
 
 namespace daqwriter {
@@ -54,8 +54,6 @@ struct MiniDaqPlan {
   std::uint64_t record_bytes = 0;
   std::uint64_t buffer_bytes = 0;  // rings and block buffers
 };
-
-enum class RunStatus { complete, interrupted, failed };
 
 struct Series {
   std::vector<double> t_s;  // end of each interval
@@ -97,8 +95,6 @@ struct MiniDaqResult {
   std::uint64_t failed_line_records = 0;
   Series series;
 };
-
-using EngineFactory = std::function<std::unique_ptr<IoEngine>(unsigned depth)>;
 
 MiniDaqPlan plan_minidaq(const MiniDaqOptions& options);
 // `stop_signal`: non-zero asks for an orderly end.

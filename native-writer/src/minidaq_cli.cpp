@@ -2,10 +2,8 @@
 #include <iostream>
 #include <memory>
 
-#include "aio_engine.h"
 #include "cli.h"
 #include "minidaq.h"
-#include "null_engine.h"
 #include "report_json.h"
 
 namespace daqwriter {
@@ -39,7 +37,7 @@ void add_options(CLI::App& app, Asked& t) {
   add_size(app, "--ring-size", o.ring_bytes, "Transient buffer of each link");
   add_size(app, "--block-size", o.block_bytes, "Bytes per write; a multiple of 4KiB");
   app.add_option("--io-depth", o.io_depth, "Most writes in flight")->capture_default_str();
-  add_choice(app, "--engine", t.engine, {"libaio"}, "Asynchronous I/O interface");
+  add_choice(app, "--engine", t.engine, engine_names(), "Asynchronous I/O interface");
   add_choice(app, "--checksum", t.checksum, {"crc32", "adler32", "off"}, "Per superchunk");
   add_choice(app, "--preallocate", t.preallocate, {"full", "none"},
              "full: fallocate the file before the record; none: let it grow");
@@ -72,15 +70,10 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
     std::cerr << minidaq_plan_text(o, plan);
     return ExitCode::complete;
   }
-  const EngineFactory engine = [&](unsigned depth) -> std::unique_ptr<IoEngine> {
-    if (o.null_sink) return std::make_unique<NullEngine>();
-    return std::make_unique<AioEngine>(depth);
-  };
-  const MiniDaqResult result = run_minidaq(o, plan, engine, stop_signal);
+  const MiniDaqResult result = run_minidaq(o, plan, engine_factory(o.null_sink ? "null" : t.engine), stop_signal);
   write_json(o.json_path, minidaq_json(o, plan, result));
   std::cerr << minidaq_summary(o, result);
-  if (result.status == RunStatus::failed) return ExitCode::failed;
-  return result.status == RunStatus::interrupted ? ExitCode::interrupted : ExitCode::complete;
+  return exit_code_of(result.status);
 }
 
 }  // namespace

@@ -24,18 +24,6 @@ constexpr const char* kBufferMethod =
     "record of "
     "this length would have needed, and exact if the writer was never idle after the first loss";
 
-std::string status_name(RunStatus status) {
-  switch (status) {
-    case RunStatus::complete:
-      return "complete";
-    case RunStatus::interrupted:
-      return "interrupted";
-    case RunStatus::failed:
-      break;
-  }
-  return "failed";
-}
-
 Json or_null(std::optional<int> value) {
   return value ? Json(*value) : Json(nullptr);
 }
@@ -118,7 +106,7 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
       {"command", "minidaq"},
       {"version", DAQWRITER_VERSION},
       {"engine", r.engine},
-      {"status", status_name(r.status)},
+      {"status", run_status_name(r.status)},
       {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
       {"started_utc", iso8601_utc(r.started_utc_ns)},
       {"parameters", parameters_json(o, plan, r)},
@@ -173,7 +161,7 @@ std::string minidaq_summary(const MiniDaqOptions& o, const MiniDaqResult& r) {
   const double offered = static_cast<double>(r.offered * o.superchunk_bytes);
   const double achieved = ratio(static_cast<double>(r.offered), static_cast<double>(r.due));
   std::string text =
-      "record " + status_name(r.status) + ": offered " + format_gb(ratio(offered, seconds(r.record_ns))) +
+      "record " + run_status_name(r.status) + ": offered " + format_gb(ratio(offered, seconds(r.record_ns))) +
       "/s (" + format_number(100 * achieved, 5) + " % of what was due), stored " +
       format_gb(static_cast<double>(r.payload_bytes)) + " in " + format_number(seconds(r.total_ns), 4) +
       " s, flush included; lost " + std::to_string(sum(r.lost_per_link)) + " of " +

@@ -12,6 +12,10 @@
 
 namespace daqwriter {
 
+// The finaliser of SplitMix64: a bijection whose output passes the usual randomness tests for a counter
+// input.
+std::uint64_t scramble(std::uint64_t x);
+
 std::uint64_t payload_key(std::uint64_t seed, const RecordId& record_id);
 void fill_payload(std::span<std::byte> payload, std::uint64_t key, std::uint32_t link, std::uint64_t slot);
 

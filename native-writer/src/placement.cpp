@@ -20,6 +20,13 @@ void require_allowed(const std::vector<int>& allowed, std::optional<int> cpu, co
                 ": not a CPU this process may use; they are" + list);
 }
 
+std::vector<int> common(const std::vector<int>& allowed, const std::vector<int>& near) {
+  std::vector<int> both;
+  std::copy_if(near.begin(), near.end(), std::back_inserter(both),
+               [&](int cpu) { return std::find(allowed.begin(), allowed.end(), cpu) != allowed.end(); });
+  return both;
+}
+
 }  // namespace
 
 Placement choose_placement(const std::vector<int>& allowed, const std::vector<int>& near,
@@ -30,9 +37,7 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
   if (allowed.size() < 2 && !asked_writer && !asked_source) {
     return {{}, {}, numa_node, "not pinned: only one CPU is available, source and writer share it"};
   }
-  std::vector<int> candidates;
-  std::copy_if(near.begin(), near.end(), std::back_inserter(candidates),
-               [&](int cpu) { return std::find(allowed.begin(), allowed.end(), cpu) != allowed.end(); });
+  std::vector<int> candidates = common(allowed, near);
   const bool is_near = candidates.size() >= 2;
   if (!is_near) candidates = allowed;
   // The writer takes the last CPU: the first ones see most of a machine's interrupts.
@@ -48,6 +53,26 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
   if (asked_writer || asked_source) note = "pinned as asked";
   if (writer == source) note += "; source and writer share one CPU";
   return {writer, source, numa_node, note};
+}
+
+ThreadPlacement place_threads(const std::vector<int>& allowed, const std::vector<int>& near,
+                              const std::vector<int>& asked, std::uint32_t threads) {
+  for (const int cpu : asked) require_allowed(allowed, cpu, "--cpus");
+  const std::vector<int> local = common(allowed, near);
+  const std::vector<int>& chosen = !asked.empty() ? asked : !local.empty() ? local : allowed;
+  ThreadPlacement placement;
+  placement.note = !asked.empty()   ? "pinned as asked"
+                   : !local.empty() ? "pinned to the drive's NUMA node"
+                                    : "pinned; the drive's NUMA node is not known";
+  if (threads > chosen.size()) placement.note += "; several threads share a CPU";
+  for (std::uint32_t i = 0; i < threads; ++i) placement.cpus.push_back(chosen[i % chosen.size()]);
+  return placement;
+}
+
+std::optional<int> numa_node_of_cpu(std::optional<int> cpu) {
+  if (!cpu || numa_available() < 0) return std::nullopt;
+  const int node = ::numa_node_of_cpu(*cpu);
+  return node < 0 ? std::nullopt : std::optional(node);
 }
 
 std::vector<int> allowed_cpus() {

@@ -2,6 +2,7 @@
 // known, from the CPUs this process may use; says so when it does not pin.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,17 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
                            std::optional<int> numa_node, std::optional<int> asked_writer,
                            std::optional<int> asked_source);
 
+// One CPU for each of `threads`: the asked ones in turn, else those of the drive's node, else all allowed
+// ones. Pure; throws Refusal for an asked CPU that is not allowed.
+struct ThreadPlacement {
+  std::vector<std::optional<int>> cpus;
+  std::string note;
+};
+ThreadPlacement place_threads(const std::vector<int>& allowed, const std::vector<int>& near,
+                              const std::vector<int>& asked, std::uint32_t threads);
+
 std::vector<int> allowed_cpus();
+std::optional<int> numa_node_of_cpu(std::optional<int> cpu);
 std::vector<int> cpus_of_node(std::optional<int> numa_node);  // empty when unknown
 void pin_this_thread(std::optional<int> cpu);                 // throws Failure
 

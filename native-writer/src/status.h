@@ -15,6 +15,11 @@ enum class ExitCode : int {
   interrupted = 130  // SIGINT or SIGTERM; the record was closed properly
 };
 
+// How a load ended, once it had started.
+enum class RunStatus { complete, interrupted, failed };
+std::string run_status_name(RunStatus status);
+ExitCode exit_code_of(RunStatus status);
+
 // The command was not started and nothing was written.
 class Refusal : public std::runtime_error {
   using std::runtime_error::runtime_error;

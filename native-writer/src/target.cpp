@@ -285,6 +285,15 @@ void Target::write_block(const std::byte* block, std::size_t bytes, std::uint64_
                 (written < 0 ? errno_text(errno) : "only " + std::to_string(written) + " B were written"));
 }
 
+void Target::discard(std::uint64_t bytes) {
+  if (plan_.kind != TargetKind::raw_device) return;
+  std::array<std::uint64_t, 2> range = {0, bytes};
+  if (ioctl(fd_, BLKDISCARD, range.data()) != 0) {
+    throw Failure(plan_.path + ": cannot be discarded to make its blocks fresh: " + errno_text(errno) +
+                  "; use --condition overwrite");
+  }
+}
+
 void Target::flush() {
   if (plan_.kind == TargetKind::null_sink) return;
   if (fdatasync(fd_) != 0) throw Failure(plan_.path + ": fdatasync failed: " + errno_text(errno));

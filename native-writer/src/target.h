@@ -52,6 +52,8 @@ class Target {
   void keep() { keep_ = true; }
   // Synchronous, whole, aligned. Throws Failure.
   void write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset);
+  // Tells a device that nothing in [0, bytes) is needed any more; no effect on a (new) file. Throws Failure.
+  void discard(std::uint64_t bytes);
   void flush();                             // fdatasync; throws Failure
   void truncate_file(std::uint64_t bytes);  // no effect on a device; throws Failure
 

@@ -1,0 +1,18 @@
+#include "engines.h"
+
+#include "aio_engine.h"
+#include "null_engine.h"
+
+namespace daqwriter {
+
+EngineFactory engine_factory(const std::string& name) {
+  if (name == "null") return [](unsigned) { return std::make_unique<NullEngine>(); };
+  return [](unsigned depth) { return std::make_unique<AioEngine>(depth); };
+}
+
+const std::vector<std::string>& engine_names() {
+  static const std::vector<std::string> names = {"libaio"};
+  return names;
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,76 @@
+// Promise: the options of `daqwriter write`, their units and defaults.
+#include <iostream>
+#include <memory>
+
+#include "cli.h"
+#include "report_json.h"
+#include "synthetic.h"
+
+namespace daqwriter {
+namespace {
+
+struct Asked {
+  WriteOptions options;
+  std::string sink = "target";
+  std::string pattern = "sequential";
+  std::string condition = "fresh";
+  std::string preallocate = "full";
+  std::string data = "incompressible";
+  bool no_pin = false;
+};
+
+void add_options(CLI::App& app, Asked& t) {
+  WriteOptions& o = t.options;
+  app.add_option("--target", o.target, "New file or block device to write to");
+  add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
+  add_size(app, "--block-size", o.block_bytes, "Bytes per write; a multiple of 4KiB");
+  app.add_option("--threads", o.threads, "Writing threads, 1 to 64")->capture_default_str();
+  app.add_option("--io-depth", o.io_depth, "Most writes in flight of each thread")->capture_default_str();
+  add_size(app, "--bytes", o.bytes, "How much to write, all threads; rounded up to whole blocks");
+  app.add_option("--duration", o.duration_s, "How long to write at most, seconds");
+  add_size(app, "--span", o.span_bytes,
+           "The part of the target that is written, shared out among the threads; default: --bytes, or the "
+           "device, or half of the free space and at most 16GiB");
+  add_choice(app, "--pattern", t.pattern, {"sequential", "random"}, "Order within a thread's part");
+  add_choice(app, "--condition", t.condition, {"fresh", "overwrite"},
+             "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
+             "once before");
+  add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
+  add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
+  add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
+  app.add_option("--cpus", o.cpus, "CPUs of the threads in turn, e.g. 2,3; default: near the drive")
+      ->delimiter(',');
+  app.add_flag("--no-pin", t.no_pin, "Leave the threads to the scheduler");
+  app.add_option("--seed", o.seed, "Seed of data and order")->capture_default_str();
+  app.add_flag("--keep", o.keep, "Keep the file; it is removed otherwise");
+  add_consent(app, o.consent);
+  add_reporting(app, o);
+}
+
+ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
+  WriteOptions& o = t.options;
+  o.null_sink = t.sink == "null";
+  if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+  o.random = t.pattern == "random";
+  o.overwrite = t.condition == "overwrite";
+  o.preallocate = t.preallocate == "full";
+  o.zeros = t.data == "zeros";
+  o.pin = !t.no_pin;
+  const WritePlan plan = plan_write(o);
+  const WriteResult result =
+      run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal);
+  write_json(o.json_path, write_result_json(o, plan, result));
+  std::cerr << write_summary(o, result);
+  return exit_code_of(result.status);
+}
+
+}  // namespace
+
+ParsedCommand add_write(CLI::App& parent) {
+  const auto asked = std::make_shared<Asked>();
+  CLI::App* app = parent.add_subcommand("write", "Synthetic writes as fast as the target takes them");
+  add_options(*app, *asked);
+  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+}
+
+}  // namespace daqwriter
