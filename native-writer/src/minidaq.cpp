@@ -14,6 +14,10 @@
 namespace daqwriter {
 namespace {
 
+std::vector<int> only(std::optional<int> cpu) {
+  return cpu ? std::vector<int>{*cpu} : std::vector<int>{};
+}
+
 // One running record: owns the threads and what they share. Members are destroyed in reverse order: the
 // engine (which waits for the kernel) goes before the memory that the kernel may still be reading.
 class Record {
@@ -92,11 +96,11 @@ class Record {
 
   void run_threads() {
     std::thread source([this] {
-      pin_this_thread(plan_.placement.source_cpu);
+      pin_this_thread(only(plan_.placement.source_cpu));
       source_->run(start_ns_, writer_done_);
     });
     std::thread writer([this] {
-      pin_this_thread(plan_.placement.writer_cpu);
+      pin_this_thread(only(plan_.placement.writer_cpu));
       writer_->run();
       result_.drain_ns = monotonic_ns();
       abort_.store(blocks_->failed(), std::memory_order_relaxed);

@@ -70,7 +70,8 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
     std::cerr << minidaq_plan_text(o, plan);
     return ExitCode::complete;
   }
-  const MiniDaqResult result = run_minidaq(o, plan, engine_factory(o.null_sink ? "null" : t.engine), stop_signal);
+  const MiniDaqResult result =
+      run_minidaq(o, plan, engine_factory(o.null_sink ? "null" : t.engine), stop_signal);
   write_json(o.json_path, minidaq_json(o, plan, result));
   std::cerr << minidaq_summary(o, result);
   return exit_code_of(result.status);

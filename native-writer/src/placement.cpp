@@ -59,19 +59,20 @@ ThreadPlacement place_threads(const std::vector<int>& allowed, const std::vector
                               const std::vector<int>& asked, std::uint32_t threads) {
   for (const int cpu : asked) require_allowed(allowed, cpu, "--cpus");
   const std::vector<int> local = common(allowed, near);
-  const std::vector<int>& chosen = !asked.empty() ? asked : !local.empty() ? local : allowed;
-  ThreadPlacement placement;
-  placement.note = !asked.empty()   ? "pinned as asked"
-                   : !local.empty() ? "pinned to the drive's NUMA node"
-                                    : "pinned; the drive's NUMA node is not known";
-  if (threads > chosen.size()) placement.note += "; several threads share a CPU";
-  for (std::uint32_t i = 0; i < threads; ++i) placement.cpus.push_back(chosen[i % chosen.size()]);
+  if (asked.empty()) {
+    return {
+        std::vector<std::vector<int>>(threads, local),
+        local.empty() ? "not bound: the drive's NUMA node is not known" : "bound to the drive's NUMA node"};
+  }
+  ThreadPlacement placement{{}, "pinned as asked"};
+  if (threads > asked.size()) placement.note += "; several threads share a CPU";
+  for (std::uint32_t i = 0; i < threads; ++i) placement.cpus.push_back({asked[i % asked.size()]});
   return placement;
 }
 
-std::optional<int> numa_node_of_cpu(std::optional<int> cpu) {
-  if (!cpu || numa_available() < 0) return std::nullopt;
-  const int node = ::numa_node_of_cpu(*cpu);
+std::optional<int> numa_node_of(const std::vector<int>& cpus) {
+  if (cpus.empty() || numa_available() < 0) return std::nullopt;
+  const int node = numa_node_of_cpu(cpus.front());
   return node < 0 ? std::nullopt : std::optional(node);
 }
 
@@ -99,14 +100,14 @@ std::vector<int> cpus_of_node(std::optional<int> numa_node) {
   return cpus;
 }
 
-void pin_this_thread(std::optional<int> cpu) {
-  if (!cpu) return;
+void pin_this_thread(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(*cpu), &set);
+  for (const int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
   const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
   if (error != 0)
-    throw Failure("cannot pin a thread to CPU " + std::to_string(*cpu) + ": " + errno_text(error));
+    throw Failure("cannot pin a thread to CPU " + std::to_string(cpus.front()) + ": " + errno_text(error));
 }
 
 }  // namespace daqwriter

@@ -22,18 +22,19 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
                            std::optional<int> numa_node, std::optional<int> asked_writer,
                            std::optional<int> asked_source);
 
-// One CPU for each of `threads`: the asked ones in turn, else those of the drive's node, else all allowed
-// ones. Pure; throws Refusal for an asked CPU that is not allowed.
+// Where each of `threads` may run: on one of the asked CPUs in turn, else anywhere on the drive's node, else
+// anywhere. One CPU is not chosen for them: which one serves the drive's interrupts best only the scheduler
+// can learn. Pure; throws Refusal for an asked CPU that is not allowed.
 struct ThreadPlacement {
-  std::vector<std::optional<int>> cpus;
+  std::vector<std::vector<int>> cpus;  // of each thread; empty: not bound
   std::string note;
 };
 ThreadPlacement place_threads(const std::vector<int>& allowed, const std::vector<int>& near,
                               const std::vector<int>& asked, std::uint32_t threads);
 
 std::vector<int> allowed_cpus();
-std::optional<int> numa_node_of_cpu(std::optional<int> cpu);
-std::vector<int> cpus_of_node(std::optional<int> numa_node);  // empty when unknown
-void pin_this_thread(std::optional<int> cpu);                 // throws Failure
+std::optional<int> numa_node_of(const std::vector<int>& cpus);  // of the first; empty: unknown
+std::vector<int> cpus_of_node(std::optional<int> numa_node);    // empty when unknown
+void pin_this_thread(const std::vector<int>& cpus);             // empty: nothing; throws Failure
 
 }  // namespace daqwriter

@@ -12,7 +12,6 @@
 #include "line_protocol.h"
 #include "memory.h"
 #include "payload.h"
-#include "placement.h"
 #include "ticker.h"
 #include "units.h"
 
@@ -41,7 +40,7 @@ class Worker {
       : shared_(shared),
         number_(number),
         block_(shared.options.block_bytes),
-        memory_(shared.options.io_depth * block_, numa_node_of_cpu(shared.plan.cpus[number])),
+        memory_(shared.options.io_depth * block_, numa_node_of(shared.plan.placement.cpus[number])),
         engine_(make_engine(shared.options.io_depth)),
         slots_(shared.options.io_depth),
         completions_(shared.options.io_depth),
@@ -285,7 +284,7 @@ class Load {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       threads.emplace_back([&, i] {
-        pin_this_thread(plan_.cpus[i]);
+        pin_this_thread(plan_.placement.cpus[i]);
         sleep_until_monotonic_ns(start_ns_);
         workers_[i]->run(deadline, plan_.blocks_per_thread, options_.random);
         if (running.fetch_sub(1) == 1) ticker.finish();
@@ -306,9 +305,9 @@ class Load {
     seen_bytes_ = bytes;
     const double by_bytes = static_cast<double>(bytes) / static_cast<double>(total_bytes());
     const double share = options_.duration_s > 0 ? std::max(t / options_.duration_s, by_bytes) : by_bytes;
-    lines_.write("write", {{"written_bytes", bytes},
-                           {"elapsed_s", t},
-                           {"total_s", share > 0 ? t / std::min(share, 1.0) : t}});
+    lines_.write(
+        "write",
+        {{"written_bytes", bytes}, {"elapsed_s", t}, {"total_s", share > 0 ? t / std::min(share, 1.0) : t}});
   }
 
   std::uint64_t total_bytes() const {
@@ -326,7 +325,8 @@ class Load {
     }
     const bool signalled = stop_signal_.load(std::memory_order_relaxed) != 0;
     const bool all = result_.bytes == total_bytes();
-    result_.ended_by = !result_.error.empty() ? "error" : all ? (options_.bytes > 0 ? "bytes" : "span")
+    result_.ended_by = !result_.error.empty() ? "error"
+                       : all                  ? (options_.bytes > 0 ? "bytes" : "span")
                        : signalled            ? "signal"
                                               : "duration";
     if (signalled && !all) result_.status = RunStatus::interrupted;

@@ -1,5 +1,6 @@
-// Promise: synthetic writes as fast as the target takes them: every thread keeps `io_depth` requests in flight
-// on its own part of the span. What was measured, and in which condition the medium was, is said in full.
+// Promise: synthetic writes as fast as the target takes them: every thread keeps `io_depth` requests in
+// flight on its own part of the span. What was measured, and in which condition the medium was, is said in
+// full.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include "clock.h"
 #include "engines.h"
 #include "histogram.h"
+#include "placement.h"
 #include "reporting.h"
 #include "status.h"
 #include "target.h"
@@ -32,8 +34,7 @@ struct WriteOptions : Reporting {
   bool preallocate = true;
   bool zeros = false;
   bool keep = false;
-  bool pin = true;
-  std::vector<int> cpus;  // of the threads in turn; empty: near the drive
+  std::vector<int> cpus;  // of the threads in turn; empty: the drive's NUMA node
   std::uint64_t seed = 1;
   std::string engine = "libaio";
   Consent consent;
@@ -41,13 +42,12 @@ struct WriteOptions : Reporting {
 
 struct WritePlan {
   TargetPlan target;
-  std::vector<std::optional<int>> cpus;  // one for each thread
-  std::string placement_note;
-  std::uint64_t part_blocks = 0;       // blocks in each thread's part of the span
+  ThreadPlacement placement;
+  std::uint64_t part_blocks = 0;        // blocks in each thread's part of the span
   std::uint64_t blocks_per_thread = 0;  // most that a thread writes; UINT64_MAX: until the duration ends
   std::uint64_t buffer_bytes = 0;
   std::uint64_t span_bytes(std::uint64_t block_bytes) const {
-    return cpus.size() * part_blocks * block_bytes;
+    return placement.cpus.size() * part_blocks * block_bytes;
   }
 };
 

@@ -1,9 +1,8 @@
-// Promise: the plan and the result of synthetic writes for machines (inventory/schemas/daqwriter-write.schema.json)
-// and for people.
+// Promise: the plan and the result of synthetic writes for machines
+// (inventory/schemas/daqwriter-write.schema.json) and for people.
 #include <algorithm>
 
 #include "memory.h"
-#include "placement.h"
 #include "record_format.h"
 #include "report_json.h"
 #include "synthetic.h"
@@ -55,7 +54,7 @@ Json threads_json(const WritePlan& plan, const WriteResult& r) {
   Json threads = Json::array();
   for (std::size_t i = 0; i < r.threads.size(); ++i) {
     const WriteThreadResult& t = r.threads[i];
-    threads.push_back({{"cpu", plan.cpus[i] ? Json(*plan.cpus[i]) : Json(nullptr)},
+    threads.push_back({{"cpus", plan.placement.cpus[i]},
                        {"bytes", t.bytes},
                        {"end_s", seconds(t.end_ns)},
                        {"user_s", t.cpu.user_s},
@@ -83,9 +82,9 @@ WritePlan plan_write(WriteOptions& o) {
   require(plan.part_blocks > 0, "--span or --bytes: give at least one block for each thread, " +
                                     std::to_string(o.threads) + " x " + format_size(o.block_bytes));
   const std::uint64_t span = plan.part_blocks * round;
-  require(span <= plan.target.free_bytes,
-          "--span " + format_size(span) + ": " + o.target + " has " +
-              format_gb(static_cast<double>(plan.target.free_bytes)) + "; use a smaller --span or --bytes");
+  require(span <= plan.target.free_bytes, "--span " + format_size(span) + ": " + o.target + " has " +
+                                              format_gb(static_cast<double>(plan.target.free_bytes)) +
+                                              "; use a smaller --span or --bytes");
   plan.blocks_per_thread = o.bytes > 0 ? (o.bytes + round - 1) / round : UINT64_MAX;
   // A block that was written is not fresh any more: such a load ends with the span.
   const bool once = !o.overwrite && !o.null_sink;
@@ -95,80 +94,76 @@ WritePlan plan_write(WriteOptions& o) {
   if (once) plan.blocks_per_thread = std::min(plan.blocks_per_thread, plan.part_blocks);
   plan.buffer_bytes = round * o.io_depth;
   require_memory(plan.buffer_bytes, "block buffers (threads x depth x block size)");
-  const ThreadPlacement placement = place_threads(
-      allowed_cpus(), cpus_of_node(plan.target.numa_node), o.cpus, o.threads);
-  plan.cpus = o.pin ? placement.cpus : std::vector<std::optional<int>>(o.threads);
-  plan.placement_note = o.pin ? placement.note : "not pinned, as asked";
+  plan.placement = place_threads(allowed_cpus(), cpus_of_node(plan.target.numa_node), o.cpus, o.threads);
   return plan;
 }
 
 Json write_result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
   const double gb = static_cast<double>(r.bytes) / 1e9;
   const auto per_gb = [&](double value) { return gb > 0 ? value / gb : 0; };
-  return {{"schema_version", 1},
-          {"tool", "daqwriter"},
-          {"command", "write"},
-          {"version", DAQWRITER_VERSION},
-          {"engine", o.null_sink ? "null" : o.engine},
-          {"status", run_status_name(r.status)},
-          {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
-          {"started_utc", iso8601_utc(r.started_utc_ns)},
-          {"parameters",
-           {{"target", o.null_sink ? "null" : o.target},
-            {"target_kind", target_kind_name(plan.target.kind)},
-            {"filesystem", plan.target.filesystem.empty() ? Json(nullptr) : Json(plan.target.filesystem)},
-            {"pattern", o.random ? "random" : "sequential"},
-            {"condition", condition(o, plan)},
-            {"preallocate", o.preallocate && plan.target.kind == TargetKind::scratch_file},
-            {"data", o.zeros ? "zeros" : "incompressible"},
-            {"block_bytes", o.block_bytes},
-            {"threads", o.threads},
-            {"io_depth", o.io_depth},
-            {"bytes", o.bytes > 0 ? Json(o.bytes) : Json(nullptr)},
-            {"duration_s", o.duration_s > 0 ? Json(o.duration_s) : Json(nullptr)},
-            {"span_bytes", plan.span_bytes(o.block_bytes)},
-            {"buffer_bytes", plan.buffer_bytes},
-            {"seed", o.seed},
-            {"numa_node", plan.target.numa_node ? Json(*plan.target.numa_node) : Json(nullptr)},
-            {"placement_note", plan.placement_note}}},
-          {"ended_by", r.ended_by},
-          {"written_bytes", r.bytes},
-          {"passes", static_cast<double>(r.bytes) / static_cast<double>(plan.span_bytes(o.block_bytes))},
-          {"time",
-           {{"prepare_s", seconds(r.prepare_ns)},
-            {"write_s", seconds(r.write_ns)},
-            {"flush_s", seconds(r.flush_ns)}}},
-          {"bytes_per_s", rate(r, r.write_ns)},
-          {"bytes_per_s_with_flush", rate(r, r.write_ns + r.flush_ns)},
-          {"iops", rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
-          {"latency_us", latency_json(r.latency_ns, "per block: submission until its last part was reaped")},
-          {"cpu",
-           {{"user_s", r.cpu.user_s},
-            {"system_s", r.cpu.system_s},
-            {"seconds_per_gb", per_gb(r.cpu.user_s + r.cpu.system_s)},
-            {"user_seconds_per_gb", per_gb(r.cpu.user_s)},
-            {"system_seconds_per_gb", per_gb(r.cpu.system_s)},
-            {"voluntary_context_switches", r.cpu.voluntary_context_switches},
-            {"involuntary_context_switches", r.cpu.involuntary_context_switches},
-            {"max_rss_bytes", r.cpu.max_rss_bytes}}},
-          {"threads", threads_json(plan, r)},
-          {"series",
-           {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}};
+  return {
+      {"schema_version", 1},
+      {"tool", "daqwriter"},
+      {"command", "write"},
+      {"version", DAQWRITER_VERSION},
+      {"engine", o.null_sink ? "null" : o.engine},
+      {"status", run_status_name(r.status)},
+      {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
+      {"started_utc", iso8601_utc(r.started_utc_ns)},
+      {"parameters",
+       {{"target", o.null_sink ? "null" : o.target},
+        {"target_kind", target_kind_name(plan.target.kind)},
+        {"filesystem", plan.target.filesystem.empty() ? Json(nullptr) : Json(plan.target.filesystem)},
+        {"pattern", o.random ? "random" : "sequential"},
+        {"condition", condition(o, plan)},
+        {"preallocate", o.preallocate && plan.target.kind == TargetKind::scratch_file},
+        {"data", o.zeros ? "zeros" : "incompressible"},
+        {"block_bytes", o.block_bytes},
+        {"threads", o.threads},
+        {"io_depth", o.io_depth},
+        {"bytes", o.bytes > 0 ? Json(o.bytes) : Json(nullptr)},
+        {"duration_s", o.duration_s > 0 ? Json(o.duration_s) : Json(nullptr)},
+        {"span_bytes", plan.span_bytes(o.block_bytes)},
+        {"buffer_bytes", plan.buffer_bytes},
+        {"seed", o.seed},
+        {"numa_node", plan.target.numa_node ? Json(*plan.target.numa_node) : Json(nullptr)},
+        {"placement_note", plan.placement.note}}},
+      {"ended_by", r.ended_by},
+      {"written_bytes", r.bytes},
+      {"passes", static_cast<double>(r.bytes) / static_cast<double>(plan.span_bytes(o.block_bytes))},
+      {"time",
+       {{"prepare_s", seconds(r.prepare_ns)},
+        {"write_s", seconds(r.write_ns)},
+        {"flush_s", seconds(r.flush_ns)}}},
+      {"bytes_per_s", rate(r, r.write_ns)},
+      {"bytes_per_s_with_flush", rate(r, r.write_ns + r.flush_ns)},
+      {"iops", rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
+      {"latency_us", latency_json(r.latency_ns, "per block: submission until its last part was reaped")},
+      {"cpu",
+       {{"user_s", r.cpu.user_s},
+        {"system_s", r.cpu.system_s},
+        {"seconds_per_gb", per_gb(r.cpu.user_s + r.cpu.system_s)},
+        {"user_seconds_per_gb", per_gb(r.cpu.user_s)},
+        {"system_seconds_per_gb", per_gb(r.cpu.system_s)},
+        {"voluntary_context_switches", r.cpu.voluntary_context_switches},
+        {"involuntary_context_switches", r.cpu.involuntary_context_switches},
+        {"max_rss_bytes", r.cpu.max_rss_bytes}}},
+      {"threads", threads_json(plan, r)},
+      {"series", {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}};
 }
 
 std::string write_summary(const WriteOptions& o, const WriteResult& r) {
-  std::string text = "write " + run_status_name(r.status) + " (" + r.ended_by + "): " +
-                     format_gb(static_cast<double>(r.bytes)) + " in " +
-                     format_number(seconds(r.write_ns), 4) + " s = " +
-                     format_number(gb_per_s(rate(r, r.write_ns)), 4) + " GB/s (" +
-                     format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
-                     " GB/s with the final flush), blocks of " + format_size(o.block_bytes) + ", " +
-                     std::to_string(o.threads) + " threads x depth " + std::to_string(o.io_depth) +
-                     "; latency p50 " +
-                     format_number(static_cast<double>(r.latency_ns.percentile(50)) / 1e3, 4) + " us, p99 " +
-                     format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e3, 4) + " us; " +
-                     format_number((r.cpu.user_s + r.cpu.system_s) * 1e9 /
-                                       std::max(1.0, static_cast<double>(r.bytes)), 3) + " CPU s/GB\n";
+  std::string text =
+      "write " + run_status_name(r.status) + " (" + r.ended_by +
+      "): " + format_gb(static_cast<double>(r.bytes)) + " in " + format_number(seconds(r.write_ns), 4) +
+      " s = " + format_number(gb_per_s(rate(r, r.write_ns)), 4) + " GB/s (" +
+      format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
+      " GB/s with the final flush), blocks of " + format_size(o.block_bytes) + ", " +
+      std::to_string(o.threads) + " threads x depth " + std::to_string(o.io_depth) + "; latency p50 " +
+      format_number(static_cast<double>(r.latency_ns.percentile(50)) / 1e3, 4) + " us, p99 " +
+      format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e3, 4) + " us; " +
+      format_number((r.cpu.user_s + r.cpu.system_s) * 1e9 / std::max(1.0, static_cast<double>(r.bytes)), 3) +
+      " CPU s/GB\n";
   if (!r.error.empty()) text += "error: " + r.error + "\n";
   return text;
 }

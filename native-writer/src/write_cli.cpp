@@ -16,7 +16,6 @@ struct Asked {
   std::string condition = "fresh";
   std::string preallocate = "full";
   std::string data = "incompressible";
-  bool no_pin = false;
 };
 
 void add_options(CLI::App& app, Asked& t) {
@@ -38,9 +37,9 @@ void add_options(CLI::App& app, Asked& t) {
   add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
   add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
   add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
-  app.add_option("--cpus", o.cpus, "CPUs of the threads in turn, e.g. 2,3; default: near the drive")
+  app.add_option("--cpus", o.cpus,
+                 "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node")
       ->delimiter(',');
-  app.add_flag("--no-pin", t.no_pin, "Leave the threads to the scheduler");
   app.add_option("--seed", o.seed, "Seed of data and order")->capture_default_str();
   app.add_flag("--keep", o.keep, "Keep the file; it is removed otherwise");
   add_consent(app, o.consent);
@@ -55,10 +54,8 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   o.overwrite = t.condition == "overwrite";
   o.preallocate = t.preallocate == "full";
   o.zeros = t.data == "zeros";
-  o.pin = !t.no_pin;
   const WritePlan plan = plan_write(o);
-  const WriteResult result =
-      run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal);
+  const WriteResult result = run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal);
   write_json(o.json_path, write_result_json(o, plan, result));
   std::cerr << write_summary(o, result);
   return exit_code_of(result.status);
