@@ -131,17 +131,13 @@ class VariantBench {
 };
 
 // Each call takes the last one's result, so that they cannot overlap.
-Spread measure_combine(const ChecksumOptions& options) {
+double combine_ns(double time_s) {
   constexpr z_off_t kChunk = 1 << 20;
-  std::vector<double> ns;
   std::uint64_t running = 1;
-  for (unsigned turn = 0; turn < options.repetitions; ++turn) {
-    ns.push_back(ns_per_call(options.time_s, [&] {
-      running = adler32_combine(running, 0x12345678, kChunk);
-      return running != 0xffffffff;  // never: keeps the calls
-    }));
-  }
-  return spread_of(ns);
+  return ns_per_call(time_s, [&] {
+    running = adler32_combine(running, 0x12345678, kChunk);
+    return running != 0xffffffff;  // never: keeps the calls
+  });
 }
 
 }  // namespace
@@ -175,9 +171,11 @@ ChecksumResult run_checksum_bench(const ChecksumOptions& options, const AdlerFac
   const auto stopped = [&] { return stop_signal.load(std::memory_order_relaxed) != 0 || result.mismatch; };
   try {
     pin_this_thread(options.cpus.back());
-    result.combine_ns = measure_combine(options);
     VariantBench(options, make_engine, observer, stop_signal, result).run();
     if (!stopped()) measure_memory(options, observer, stop_signal, result);
+    std::vector<double> combine;
+    while (combine.size() < options.repetitions && !stopped()) combine.push_back(combine_ns(options.time_s));
+    if (!combine.empty()) result.combine_ns = spread_of(combine);
   } catch (const Failure& failure) {
     result.error = failure.what();
   }
