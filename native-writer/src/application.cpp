@@ -127,11 +127,19 @@ void Application::close() {
     }
     const bool early = control_.stop_signal.load(std::memory_order_relaxed) != 0 || control_.abort.load();
     if (early) result_.status = RunStatus::interrupted;
-    target_->truncate_file(blocks_->end_offset() + alignment);
     target_->flush();
     write_trailer();
     target_->flush();
     result_.written_bytes += alignment;
+  } catch (const Failure& failure) {
+    fail(failure.what());
+  }
+}
+
+void Application::cut() {
+  try {
+    if (result_.status != RunStatus::failed)
+      target_->truncate_file(blocks_->end_offset() + mine_.target.alignment);
   } catch (const Failure& failure) {
     fail(failure.what());
   }

@@ -34,6 +34,9 @@ class Application {
   void join();
   // Data first, made durable, then the trailer that vouches for it, made durable too.
   void close();
+  // Gives back what was preallocated and not needed. The record is whole without it, so it is not part of its
+  // time.
+  void cut();
   ApplicationResult result();
 
   // Momentary, by any thread.

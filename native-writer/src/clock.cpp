@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
+#include <string>
 
 #include "status.h"
 
@@ -27,8 +29,7 @@ CpuUse read_usage(int who) {
   const auto to_s = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
   };
-  return {to_s(usage.ru_utime), to_s(usage.ru_stime), usage.ru_nvcsw, usage.ru_nivcsw,
-          usage.ru_maxrss * 1024};
+  return {to_s(usage.ru_utime), to_s(usage.ru_stime), usage.ru_nvcsw, usage.ru_nivcsw, 0};
 }
 
 }  // namespace
@@ -72,8 +73,25 @@ CpuUse CpuUse::operator+(const CpuUse& other) const {
           std::max(max_rss_bytes, other.max_rss_bytes)};
 }
 
+namespace {
+
+// The most memory of this process. getrusage() would not do: its figure survives exec(), so that a large
+// parent shows through.
+std::int64_t peak_rss_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string name; status >> name;) {
+    std::int64_t kib = 0;
+    if (name == "VmHWM:" && status >> kib) return kib * 1024;
+  }
+  throw Failure("/proc/self/status has no VmHWM line");
+}
+
+}  // namespace
+
 CpuUse process_cpu_use() {
-  return read_usage(RUSAGE_SELF);
+  CpuUse use = read_usage(RUSAGE_SELF);
+  use.max_rss_bytes = peak_rss_bytes();
+  return use;
 }
 
 CpuUse thread_cpu_use() {

@@ -27,7 +27,7 @@ struct CpuUse {
   double system_s = 0;
   std::int64_t voluntary_context_switches = 0;
   std::int64_t involuntary_context_switches = 0;
-  std::int64_t max_rss_bytes = 0;  // a high-water mark of the process, not a difference
+  std::int64_t max_rss_bytes = 0;  // a high-water mark of the process, not a difference; 0 for a thread
 
   CpuUse operator-(const CpuUse& earlier) const;
   CpuUse operator+(const CpuUse& other) const;

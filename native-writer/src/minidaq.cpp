@@ -33,6 +33,7 @@ class Run {
     for (const auto& application : applications_) application->close();
     result_.total_ns = std::max<std::int64_t>(0, monotonic_ns() - control_.start_ns);
     result_.cpu = process_cpu_use() - cpu_before_;
+    for (const auto& application : applications_) application->cut();
     collect();
     return std::move(result_);
   }

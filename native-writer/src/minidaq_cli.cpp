@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "minidaq.h"
+#include "minidaq_search.h"
 #include "report_json.h"
 
 namespace daqwriter {
@@ -21,6 +22,8 @@ struct Asked {
   std::uint64_t request_size = 16ull << 20;
   std::string preallocate = "full";
   bool dry_run = false;
+  bool search = false;
+  double search_resolution = 0.02;
 };
 
 void add_options(CLI::App& app, Asked& t) {
@@ -67,6 +70,12 @@ void add_options(CLI::App& app, Asked& t) {
                  "CPU of the source thread; default: near the drive, another one")
       ->delimiter(',');
   add_consent(app, o.consent);
+  app.add_flag(
+      "--search", t.search,
+      "Find the highest rate without inhibit or loss, up to the one asked for; each trial is a record "
+      "of --duration, which is removed");
+  app.add_option("--search-resolution", t.search_resolution, "Where the search ends, a fraction of the rate")
+      ->capture_default_str();
   app.add_flag("--dry-run", t.dry_run, "Check everything, write nothing, print the plan");
   add_reporting(app, o);
 }
@@ -83,9 +92,55 @@ void resolve(Asked& t) {
   o.zero_copy = t.data_path == "zero-copy";
 }
 
+// Every trial is a record of its own; nothing of it stays on a file system.
+ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
+  const MiniDaqOptions& asked = t.options;
+  if (asked.unpaced) throw Refusal("--search looks for a rate: leave --unpaced away");
+  if (!(t.search_resolution >= 0.001 && t.search_resolution <= 0.5))
+    throw Refusal("--search-resolution: give a fraction from 0.001 to 0.5");
+  const MiniDaqPlan full = plan_minidaq(asked);
+  std::vector<SearchTrial> trials;
+  MiniDaqOptions unpaced = asked;
+  unpaced.unpaced = true;
+  unpaced.trigger_rate_hz = 0;
+  unpaced.keep = false;
+  unpaced.line_protocol_path.clear();
+  const auto record = [&](const MiniDaqOptions& options) {
+    return run_minidaq(options, plan_minidaq(options),
+                       engine_factory(options.null_sink ? "null" : options.engine), stop_signal);
+  };
+  // The first guess: nine tenths of what the writer takes when it is never kept waiting.
+  const MiniDaqResult limit = record(unpaced);
+  if (limit.status != RunStatus::complete) {
+    std::cerr << minidaq_summary(unpaced, limit);
+    return exit_code_of(limit.status);
+  }
+  const double limit_bytes_per_s = static_cast<double>(limit.payload_bytes) / seconds(limit.total_ns);
+  std::string error;
+  const RateSearch found =
+      search_rate(0.9 * limit_bytes_per_s / asked_bytes_per_s(asked, full), t.search_resolution,
+                  [&](double factor) -> std::optional<bool> {
+                    MiniDaqOptions options = asked;
+                    options.keep = false;
+                    (options.triggered() ? options.trigger_rate_hz : options.scale) *= factor;
+                    const MiniDaqResult result = record(options);
+                    error = result.error;
+                    if (result.status != RunStatus::complete) return std::nullopt;
+                    trials.push_back(make_trial(factor, asked_bytes_per_s(asked, full) * factor, result));
+                    std::cerr << search_trial_text(trials.back());
+                    return trials.back().stood;
+                  });
+  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, error));
+  std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
+  if (!error.empty()) std::cerr << "error: " << error << "\n";
+  if (stop_signal.load(std::memory_order_relaxed) != 0) return ExitCode::interrupted;
+  return error.empty() ? ExitCode::complete : ExitCode::failed;
+}
+
 ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   resolve(t);
   const MiniDaqOptions& o = t.options;
+  if (t.search) return search(t, stop_signal);
   const MiniDaqPlan plan = plan_minidaq(o);
   if (t.dry_run) {
     std::cerr << minidaq_plan_text(o, plan);

@@ -70,8 +70,8 @@ BlockCheck unseal(std::span<const std::byte> block, const std::array<char, 8>& m
   std::memcpy(&disk, copy.data(), sizeof disk);
   if (disk.magic != magic) return BlockCheck::foreign;
   std::memset(copy.data() + offsetof(Block, crc), 0, sizeof disk.crc);
-  return libdeflate_crc32(0, copy.data(), copy.size()) == disk.crc && disk.version >= 1 &&
-                 disk.version <= kVersion
+  return libdeflate_crc32(0, copy.data(), copy.size()) == disk.crc && disk.version >= kVersion &&
+                 disk.version <= kVersionWithMode
              ? BlockCheck::valid
              : BlockCheck::damaged;
 }

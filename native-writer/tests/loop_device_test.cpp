@@ -139,5 +139,22 @@ TEST_F(LoopDeviceTest, ARawRecordIsWrittenFoundAndVerified) {
   EXPECT_EQ(again.json["lost_at_source"], 3000 - lossy.stored);
 }
 
+TEST_F(LoopDeviceTest, TwoApplicationsShareADeviceInPartsOfTheirOwn) {
+  MiniDaqOptions options = testing::small_record("unused");
+  options.applications = 2;
+  MiniDaqOptions for_plan = options;
+  for_plan.null_sink = true;
+  MiniDaqPlan plan = plan_minidaq(for_plan);
+  for (std::size_t i = 0; i < 2; ++i) {
+    plan.applications[i].target = allowed_plan();
+    plan.applications[i].base = i * (32 << 20);
+  }
+  const std::atomic<int> never{0};
+  const MiniDaqResult result = run_minidaq(options, plan, testing::aio_engine(), never);
+  ASSERT_EQ(result.status, RunStatus::complete) << result.error;
+  EXPECT_EQ(testing::verify(directory, device).count("present"), 3000u);
+  EXPECT_EQ(testing::verify(directory, device, 32 << 20).count("present"), 3000u);
+}
+
 }  // namespace
 }  // namespace daqwriter

@@ -110,5 +110,54 @@ TEST(Busy, CountsEpisodesBeyondThoseItKeeps) {
   EXPECT_EQ(busy.episodes().size(), BusyTracker::kMaxEpisodes);
 }
 
+// 8 B per ns while there is work; 4 ms idle of 10: 48 MB in 10 ms, of which 6 ms with work.
+class ServiceRecordTest : public ::testing::Test {
+ protected:
+  ServiceRecordTest() {
+    for (std::int64_t ms = 1; ms <= 6; ++ms)
+      record.sample(ms * 1'000'000, ms * 1'000'000, static_cast<std::uint64_t>(ms - 1) * 8'000'000);
+    record.end(10'000'000, 6'000'000, 48'000'000);
+  }
+  ServiceRecord record;
+};
+
+TEST_F(ServiceRecordTest, SaysHowMuchOfTheTimeTheDeviceHadWork) {
+  EXPECT_DOUBLE_EQ(record.busy_fraction(), 0.6);
+  EXPECT_DOUBLE_EQ(record.busy_bytes_per_s(), 8e9);
+}
+
+// 10 GB/s for 10 ms = 100 MB. Estimate: 8 GB/s without pause makes 80 MB durable by then. Upper bound: the
+// 48 MB that were seen. Each with 1 ms of the load, 10 MB, for what the samples do not resolve.
+TEST_F(ServiceRecordTest, ReplaysTheServiceAgainstAnotherLoad) {
+  const ServiceRecord::Needed needed = record.needed(10e9, 0.010);
+  EXPECT_NEAR(static_cast<double>(needed.estimate), 30e6, 10);
+  EXPECT_NEAR(static_cast<double>(needed.upper_bound), 62e6, 10);
+}
+
+TEST_F(ServiceRecordTest, GoesOnAtTheMeanRateBehindTheEnd) {
+  const ServiceRecord::Needed needed = record.needed(10e9, 0.100);
+  EXPECT_NEAR(static_cast<double>(needed.estimate), 1e9 - 0.8e9 + 10e6, 10);
+  EXPECT_NEAR(static_cast<double>(needed.upper_bound), 1e9 - 0.48e9 + 10e6, 10);
+}
+
+// seed-facts: 9.127 GB/s for 100 s leaves 87 GB of backlog at 10 GB/s, 11.6 GB at the real rate.
+TEST(ServiceRecord, GivesThePapersArithmetic) {
+  ServiceRecord record;
+  record.end(100'000'000'000, 100'000'000'000, 912'700'000'000);
+  EXPECT_NEAR(static_cast<double>(record.needed(10e9, 100).estimate), 87.3e9, 0.02e9);
+  EXPECT_NEAR(static_cast<double>(record.needed(9.24288e9, 100).estimate), 11.6e9, 0.02e9);
+}
+
+TEST(ServiceRecord, StaysBoundedAndKeepsTheShape) {
+  ServiceRecord record;
+  const std::int64_t ms = 1'000'000;
+  const std::int64_t end = 3 * static_cast<std::int64_t>(ServiceRecord::kMostSamples);
+  for (std::int64_t t = 1; t < end; ++t)
+    record.sample(t * ms, t * ms, static_cast<std::uint64_t>(t) * 1'000'000);  // 1 GB/s
+  record.end(end * ms, end * ms, static_cast<std::uint64_t>(end) * 1'000'000);
+  EXPECT_EQ(record.spacing_ns(), 4 * ms);
+  EXPECT_LE(record.needed(1e9, 600).estimate, 6'000'000u);  // keeps up, to within the resolution
+}
+
 }  // namespace
 }  // namespace daqwriter

@@ -118,5 +118,18 @@ TEST(RecordId, ReadsWhatItWrites) {
   }
 }
 
+TEST(RecordFormat, OnlyATriggeredRecordNeedsAReaderOfVersionTwo) {
+  std::vector<std::byte> block(4096);
+  RecordHeader header = sample_header();
+  encode_record_header(header, block);
+  EXPECT_EQ(hex(std::span(block).subspan(16, 4)), "01000000");
+  header.mode = RecordMode::triggered;
+  encode_record_header(header, block);
+  EXPECT_EQ(hex(std::span(block).subspan(16, 4)), "02000000");
+  RecordHeader back;
+  ASSERT_EQ(decode_record_header(block, back), BlockCheck::valid);
+  EXPECT_EQ(back.mode, RecordMode::triggered);
+}
+
 }  // namespace
 }  // namespace daqwriter

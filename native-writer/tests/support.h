@@ -93,7 +93,7 @@ struct Verified {
   // Counts that are not zero, "present" and "expected" left out: {"corrupt": 1}.
   std::map<std::string, std::uint64_t> wrong() const;
 };
-Verified verify(const TempDir& directory, const std::string& target);
+Verified verify(const TempDir& directory, const std::string& target, std::uint64_t offset = 0);
 
 struct ProcessResult {
   int exit_code = 0;
