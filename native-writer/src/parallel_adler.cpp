@@ -137,7 +137,7 @@ std::size_t default_smallest_parallel_bytes(AdlerVariant variant) {
   constexpr std::size_t kMiB = 1 << 20;
   switch (variant) {
     case AdlerVariant::thread_per_chunk:
-      return 2 * kMiB;
+      return 4 * kMiB;
     case AdlerVariant::pool_busy:
       return kMiB / 2;
     default:
