@@ -33,17 +33,17 @@ std::uint32_t adler_in_slave(const AdlerChunk& chunk) {
   return result;
 }
 
-bool place_thread(std::thread& thread, std::optional<int> cpu) {
+bool place_thread(std::thread::native_handle_type thread, std::optional<int> cpu) {
   if (!cpu) return true;
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<std::size_t>(*cpu), &set);
-  return pthread_setaffinity_np(thread.native_handle(), sizeof set, &set) == 0;
+  return pthread_setaffinity_np(thread, sizeof set, &set) == 0;
 }
 
 AdlerSlave::AdlerSlave(bool busy_wait, std::optional<int> cpu)
     : busy_wait_(busy_wait), thread_([this] { loop(); }) {
-  if (place_thread(thread_, cpu)) return;
+  if (place_thread(thread_.native_handle(), cpu)) return;
   stop();
   throw Failure("cannot pin a checksum thread to CPU " + std::to_string(*cpu));
 }

@@ -23,7 +23,8 @@ std::uint32_t adler_by_zlib(std::uint32_t running, const AdlerChunk& chunk);
 std::uint32_t adler_in_slave(const AdlerChunk& chunk);
 // False when the system does not allow it. A thread without a place of its own inherits its creator's, and
 // even where that is wide the scheduler likes to wake it on the very CPU on which the master works.
-bool place_thread(std::thread& thread, std::optional<int> cpu);
+// The thread must be alive: glibc takes one that has ended, though not been joined, for the calling thread.
+bool place_thread(std::thread::native_handle_type thread, std::optional<int> cpu);
 
 // Master and slave do not share cache lines with anybody else: the master polls one of them.
 class alignas(64) AdlerSlave {

@@ -1,5 +1,6 @@
 #include "parallel_adler.h"
 
+#include <pthread.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -80,8 +81,10 @@ class ThreadPerChunk : public Parallel {
  private:
   void hand_out(std::size_t slave, const AdlerChunk& chunk) override {
     try {
-      slaves_[slave] = std::thread([this, slave, chunk] { results_[slave] = adler_in_slave(chunk); });
-      place_thread(slaves_[slave], cpu_of(cpus_, slave));  // if refused: slower, but right
+      slaves_[slave] = std::thread([this, slave, chunk] {
+        place_thread(pthread_self(), cpu_of(cpus_, slave));  // if refused: slower, but right
+        results_[slave] = adler_in_slave(chunk);
+      });
     } catch (const std::exception&) {
       results_[slave] = adler_in_slave(chunk);  // no thread to be had: the same
     }
@@ -134,7 +137,7 @@ std::size_t default_smallest_parallel_bytes(AdlerVariant variant) {
   constexpr std::size_t kMiB = 1 << 20;
   switch (variant) {
     case AdlerVariant::thread_per_chunk:
-      return 2 * kMiB;
+      return 4 * kMiB;
     case AdlerVariant::pool_busy:
       return kMiB / 2;
     default:

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "checksum.h"
+#include "placement.h"
 #include "status.h"
 #include "support.h"
 
@@ -128,6 +129,15 @@ TEST(AdlerEngine, IsNamedOrRefused) {
     EXPECT_EQ(adler_variant_name(parse_adler_variant(name)), name);
   EXPECT_THROW(parse_adler_variant("pool"), Refusal);
   EXPECT_THROW(make_adler_engine(AdlerVariant::pool_cv, 0), Refusal);
+}
+
+TEST_P(ParallelAdlerTest, PinsItsSlavesAndNeverTheMaster) {
+  const std::vector<int> before = allowed_cpus();
+  const auto engine =
+      make_adler_engine(std::get<0>(GetParam()), std::get<1>(GetParam()), 0, {before.front()});
+  const auto data = random_bytes(1000);
+  for (int turn = 0; turn < 200; ++turn) EXPECT_EQ(engine->update(1, data), by_zlib(1, data));
+  EXPECT_EQ(allowed_cpus(), before);
 }
 
 TEST(AdlerEngine, ACpuThatDoesNotExistFails) {
