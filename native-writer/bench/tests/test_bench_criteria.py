@@ -63,16 +63,32 @@ def test_every_part_misses_its_criteria_when_nothing_could_run() -> None:
         assert not any(one.met for one in part.judge([])), part.name
 
 
-def test_memory_names_the_command_above_its_buffers() -> None:
-    def repetition(name: str, rss: int, buffers: int | None) -> dict[str, Any]:
-        return {"contender": name, "sample": {"max_rss_bytes": rss, "buffer_bytes": buffers}}
+def test_memory_names_the_command_above_its_buffers_and_where() -> None:
+    def point(label: str, **runs: tuple[int, int | None]) -> dict[str, Any]:
+        samples = {name: {"max_rss_bytes": rss, "buffer_bytes": buffers} for name, (rss, buffers) in runs.items()}
+        return {
+            "label": label,
+            "repetitions": [{"contender": name, "sample": found} for name, found in samples.items()]
+            + [{"contender": "copy", "sample": None}],
+        }
 
-    repetitions = [repetition("copy", 170 << 20, 100 << 20), repetition("copy", 110 << 20, 100 << 20)]
-    repetitions += [repetition("write", 110 << 20, 100 << 20), repetition("bare", 1 << 20, None)]
-    point = {"label": "1 MiB", "contenders": dict.fromkeys(("copy", "write", "bare")), "repetitions": repetitions}
-    points = memory.points_of([{"part": "minidaq", "points": [point]}])
+    mib = 1 << 20
+    steady, large = (110 * mib, 100 * mib), (170 * mib, 100 * mib)
+    points = memory.points_of(
+        [
+            {
+                "part": "minidaq",
+                "points": [point("1 MiB", copy=steady, write=steady), point("2 MiB", copy=large, bare=(mib, None))],
+            }
+        ]
+    )
+    assert [(one["label"], one["worst_at"], one["n"]) for one in points] == [
+        ("minidaq: copy", "2 MiB", 2),
+        ("minidaq: write", "1 MiB", 1),
+        ("minidaq: bare", "2 MiB", 1),
+    ]
     (judged,) = memory.judge(points)
-    assert judged.misses == (f"minidaq: 1 MiB, copy ({float(70 << 20):.4g})", "minidaq: 1 MiB, bare (failed)")
+    assert judged.misses == ("minidaq: copy (70)", "minidaq: bare (failed)")
 
 
 def document(points: list[dict[str, Any]], reservations: list[str]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ def test_summary_of_known_ratios() -> None:
     assert summary([1.0, 1.1, 1.2, 1.3])["interval"] is None
     assert summary(range(1, 12))["interval"] == [3, 9]
     assert summary([])["median"] is None
+    assert summary([0.0, 0.0])["spread"] is None  # such as counts of losses: JSON has no NaN
 
 
 def test_wide_ratios_want_more_until_the_limit() -> None:

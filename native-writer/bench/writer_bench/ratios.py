@@ -35,6 +35,6 @@ def summary(values: Sequence[float]) -> dict[str, Any]:
         "median": statistics.median(values),
         "min": min(values),
         "max": max(values),
-        "spread": spread(values),
+        "spread": spread(values) if statistics.median(values) else None,
         "interval": list(interval) if interval else None,
     }

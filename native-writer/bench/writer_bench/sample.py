@@ -64,7 +64,7 @@ def parse_daqwriter(text: str, with_flush: bool = True) -> Sample:
     rate = document[flushed if with_flush or "bytes_per_s" not in document else "bytes_per_s"]
     more = {}
     for name, place in (
-        ("copy_share", cpu.get("copy_share")),
+        ("copy_share", cpu.get("copy_share", cpu.get("checksum_and_copy_share"))),
         ("lost_superchunks", document.get("superchunks", {}).get("lost")),
         ("achieved_fraction", document.get("source", {}).get("achieved_fraction")),
         ("offered_bytes_per_s", document.get("offered_bytes_per_s")),

@@ -33,14 +33,15 @@ class Tools:
         return replace(parse_daqwriter(text, with_flush), argv=argv)
 
     def record(self, command: str, *options: str, timeout_s: float, with_flush: bool = True) -> Sample:
-        """The same on a new file, which is removed afterwards."""
+        """The same on new files, which are removed afterwards: several applications write one each, named after the target."""
         target = self.scratch / f"{command}-{next(self._serial)}.bin"
         try:
             return self.run_daqwriter(
                 command, f"--target={target}", *options, timeout_s=timeout_s, with_flush=with_flush
             )
         finally:
-            target.unlink(missing_ok=True)
+            for file in self.scratch.glob(f"{target.name}*"):
+                file.unlink()
 
     def checksum(self, *options: str, timeout_s: float) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The document of `daqwriter checksum`, and how it was called."""
@@ -91,8 +92,9 @@ class Tools:
     def _json(self, words: Sequence[str], timeout_s: float) -> tuple[str, tuple[str, ...]]:
         result = self.scratch / f"result-{next(self._serial)}.json"
         try:
-            done = self.shell.run([*FRESH_PEAK, self.daqwriter, *words, f"--json={result}"], timeout_s)
-            done.check(f"daqwriter {words[0]}")
-            return result.read_text(encoding="utf-8"), done.argv[len(FRESH_PEAK) :]
+            argv = (str(self.daqwriter), *words, f"--json={result}")
+            done = self.shell.run([*FRESH_PEAK, *argv], timeout_s)
+            replace(done, argv=argv).check(f"daqwriter {words[0]}")
+            return result.read_text(encoding="utf-8"), argv
         finally:
             result.unlink(missing_ok=True)

@@ -12,23 +12,23 @@ ALLOWANCE_BYTES = 64 * MIB
 
 
 def points_of(documents: Documents) -> Documents:
-    """One per part, point and contender of daqwriter: the repetition whose memory exceeded its buffers most."""
-    found = []
+    """One per part and contender that states its memory: the repetition, of all points, that exceeded its buffers most."""
+    runs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for document in documents:
         for point in document["points"]:
-            for name in point["contenders"]:
-                runs = [r["sample"] for r in point["repetitions"] if r["contender"] == name and r["sample"]]
-                stated = [run for run in runs if run["max_rss_bytes"] is not None]
-                if stated:
-                    found.append(_point(f"{document['part']}: {point['label']}, {name}", stated))
-    return found
+            for one in point.get("repetitions", []):
+                if one["sample"] and one["sample"]["max_rss_bytes"] is not None:
+                    label = f"{document['part']}: {one['contender']}"
+                    runs.setdefault(label, []).append((point["label"], one["sample"]))
+    return [_point(label, found) for label, found in runs.items()]
 
 
-def _point(label: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    unstated = any(run["buffer_bytes"] is None for run in runs)
-    worst = max(runs, key=lambda run: run["max_rss_bytes"] - (run["buffer_bytes"] or 0))
+def _point(label: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    unstated = any(run["buffer_bytes"] is None for _, run in runs)
+    place, worst = max(runs, key=lambda found: found[1]["max_rss_bytes"] - (found[1]["buffer_bytes"] or 0))
     return {
         "label": label,
+        "worst_at": place,
         "n": len(runs),
         "errors": {"memory": "the command does not state its buffers"} if unstated else {},
         "max_rss_bytes": worst["max_rss_bytes"],
@@ -38,9 +38,11 @@ def _point(label: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def judge(points: Documents) -> list[Criterion]:
-    excess = {point["label"]: point["excess_bytes"] for point in points}
-    text = "memory above the configured buffers, bytes, every command"
-    return [each("memory.excess", text, excess, ALLOWANCE_BYTES, at_most)]
+    excess = {
+        point["label"]: None if point["excess_bytes"] is None else point["excess_bytes"] / MIB for point in points
+    }
+    text = "memory above the configured buffers, MiB, every command"
+    return [each("memory.excess", text, excess, ALLOWANCE_BYTES / MIB, at_most)]
 
 
 def _mib(name: str) -> Any:
@@ -58,6 +60,7 @@ PART = Part(
         ("memory, MiB", _mib("max_rss_bytes")),
         ("configured buffers, MiB", _mib("buffer_bytes")),
         ("above them, MiB", _mib("excess_bytes")),
+        ("worst at", lambda point: str(point["worst_at"])),
         ("n", lambda point: str(point["n"])),
     ],
     limit=lambda point: "",

@@ -17,7 +17,7 @@ REQUESTS = [1, 2, 4, 8, 16, 32]  # MiB
 QUICK_REQUESTS = [1, 8, 32]
 LARGEST_BLOCK_BYTES = 8 * MIB
 APPLICATIONS = 2
-FILE_BYTES = 16 * GIB  # most that a fresh file takes
+FILE_BYTES = 16 * GIB  # that all fresh files of a run may take, the same on all sides
 PATHS = ("copy", "zero-copy")
 NULL = ", null sink"
 
@@ -40,6 +40,7 @@ def make_point(settings: Settings, tools: Tools, request: int) -> Point:
             f"--data-path={path}",
             f"--block-size={min(request, LARGEST_BLOCK_BYTES)}",
             f"--duration={duration}",
+            f"--bytes={FILE_BYTES}",
         ]
 
     write = [f"--block-size={request}", f"--threads={APPLICATIONS}", f"--duration={duration}"]

@@ -8,7 +8,7 @@ from typing import Any
 from bench_model.errors import BenchError
 from writer_bench import columns
 from writer_bench.criteria import Criterion, at_most, each, ratio_of
-from writer_bench.part import Documents, Part, Settings
+from writer_bench.part import Documents, Part, Settings, limit_by_cpu
 from writer_bench.rounds import Comparison, Contender, Point
 from writer_bench.sample import Sample
 from writer_bench.tools import START_S, Tools
@@ -84,7 +84,9 @@ def judge(measured: Documents) -> list[Criterion]:
 
 
 def limit(point: dict[str, Any]) -> str:
-    return "nothing: the rate is set" if point["key"]["paced"] else "one core's path to memory"
+    if point["key"]["paced"]:
+        return "nothing: the rate is set"
+    return limit_by_cpu(point["contenders"]["crc32"], 2, "one core's path to memory")
 
 
 PART = Part(

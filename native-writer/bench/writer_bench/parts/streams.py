@@ -44,6 +44,7 @@ def judge(measured: Documents) -> list[Criterion]:
     small = [point for point in measured if point["label"] == SMALL]
     return [
         each("streams.fused", "fused against zlib", ratio_of(large, "fused"), 3.0),
+        each("streams.off", "checksums off against zlib", ratio_of(large, "off"), 0.99),
         each("streams.small", "fused against zlib, events of 4 KiB", ratio_of(small, "fused"), 0.99),
     ]
 
