@@ -63,6 +63,8 @@ def test_minidaq_states_rings_losses_and_copying(recorded: Path) -> None:
     sample = parse_daqwriter(text)
     assert sample.bytes_per_s == document["stored_bytes_per_s"]
     assert sample.buffer_bytes == document["backlog"]["capacity_bytes"]
+    until = document["bytes"]["payload"] / (document["time"]["record_s"] + document["time"]["drain_s"])
+    assert sample.more["until_last_block_bytes_per_s"] == until > sample.bytes_per_s
     assert sample.more["lost_superchunks"] == 0
     assert sample.more["achieved_fraction"] == document["source"]["achieved_fraction"]
     assert sample.more["copy_share"] == document["cpu"]["copy_share"]

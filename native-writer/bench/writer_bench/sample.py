@@ -9,6 +9,8 @@ from typing import Any
 from bench_model.errors import BenchError
 from bench_model.units import GB
 
+UNTIL_LAST_BLOCK = "until_last_block_bytes_per_s"
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -51,17 +53,14 @@ def parse_fio(text: str) -> Sample:
 
 
 def parse_daqwriter(text: str, with_flush: bool = True) -> Sample:
-    """The JSON of `daqwriter write`, `minidaq` or `streams`. The rate includes the final flush, which fio's does not, or
-    leaves it out where the command can tell the two apart."""
+    """The JSON of `daqwriter write`, `minidaq` or `streams`. The rate includes the final flush, or ends with the last block."""
     document = json.loads(text)
     command = document.get("command", "?")
     if document["status"] != "complete":
         raise BenchError(f"daqwriter {command} is {document['status']}: {document.get('error')}")
     cpu = document["cpu"]
-    flushed = next(
-        (name for name in ("stored_bytes_per_s", "bytes_per_s_with_flush") if name in document), "bytes_per_s"
-    )
-    rate = document[flushed if with_flush or "bytes_per_s" not in document else "bytes_per_s"]
+    flushed = next(name for name in ("stored_bytes_per_s", "bytes_per_s_with_flush") if name in document)
+    rate = document[flushed] if with_flush else until_last_block(document)
     more = {}
     for name, place in (
         ("copy_share", cpu.get("copy_share", cpu.get("checksum_and_copy_share"))),
@@ -71,7 +70,15 @@ def parse_daqwriter(text: str, with_flush: bool = True) -> Sample:
     ):
         if place is not None:
             more[name] = float(place)
+    more[UNTIL_LAST_BLOCK] = until_last_block(document)
     return Sample(rate, cpu["seconds_per_gb"], cpu["max_rss_bytes"], buffered_bytes(document), more)
+
+
+def until_last_block(document: dict[str, Any]) -> float:
+    """The rate without what comes after the last block: flush, a record's trailer, cutting a reserved file to its size."""
+    if "bytes_per_s" in document:
+        return float(document["bytes_per_s"])
+    return float(document["bytes"]["payload"] / (document["time"]["record_s"] + document["time"]["drain_s"]))
 
 
 def buffered_bytes(document: dict[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ from writer_bench import columns
 from writer_bench.criteria import Criterion, each, ratio_of
 from writer_bench.part import Documents, Part, Settings, limit_by_cpu
 from writer_bench.rounds import Comparison, Contender, Point
-from writer_bench.sample import Sample
+from writer_bench.sample import UNTIL_LAST_BLOCK, Sample
 from writer_bench.tools import START_S, Tools
 
 REQUESTS = [1, 2, 4, 8, 16, 32]  # MiB
@@ -20,10 +20,11 @@ APPLICATIONS = 2
 FILE_BYTES = 16 * GIB  # that all fresh files of a run may take, the same on all sides
 PATHS = ("copy", "zero-copy")
 NULL = ", null sink"
+OPEN = ", until the last block"
 
 
 def seconds(settings: Settings) -> float:
-    return settings.seconds(1.5, 0.6)
+    return settings.seconds(2.0, 0.6)
 
 
 def make_point(settings: Settings, tools: Tools, request: int) -> Point:
@@ -61,6 +62,7 @@ def make_point(settings: Settings, tools: Tools, request: int) -> Point:
     # What the program itself could do: once is enough to see whether it is far above the drive.
     contenders += [Contender(f"{name}{NULL}", measure, expected, rounds=1) for name, measure in null.items()]
     comparisons = [Comparison(path, path, "write") for path in PATHS]
+    comparisons += [Comparison(f"{path}{OPEN}", path, "write", UNTIL_LAST_BLOCK, steers=False) for path in PATHS]
     key = {"request_bytes": request, "block_bytes": min(request, LARGEST_BLOCK_BYTES)}
     return Point(key, binary_label(request), contenders, comparisons, settings.rounds, settings.most_rounds)
 
@@ -105,6 +107,7 @@ PART = Part(
             for column in (
                 columns.rate(path, path),
                 columns.ratio(f"{path} / write", path),
+                columns.ratio(f"{path} / write{OPEN}", f"{path}{OPEN}"),
                 columns.value(f"{path}: share of CPU copying", path, "copy_share", "{:.1%}"),
             )
         ],
@@ -112,5 +115,5 @@ PART = Part(
     ],
     limit=limit,
     space_bytes=lambda settings: FILE_BYTES,
-    extra_s=90.0,
+    extra_s=60.0,
 )

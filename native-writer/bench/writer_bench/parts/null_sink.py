@@ -107,5 +107,5 @@ PART = Part(
         columns.value("crc32, CPU s/GB", "crc32", "cpu_s_per_gb", "{:.4f}"),
     ],
     limit=limit,
-    extra_s=60.0,
+    extra_s=30.0,
 )

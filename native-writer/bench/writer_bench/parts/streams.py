@@ -68,5 +68,5 @@ PART = Part(
         ],
     ],
     limit=limit,
-    extra_s=60.0,
+    extra_s=30.0,
 )

@@ -147,5 +147,5 @@ PART = Part(
     ],
     limit=limit,
     space_bytes=space_bytes,
-    extra_s=480.0,
+    extra_s=360.0,
 )
