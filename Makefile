@@ -19,11 +19,11 @@ DAQWRITER := build/native-writer/daqwriter
 AGENT := build/telemetry_agent.pyz
 AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
 PROFILES := --candidate '$(CANDIDATE)' --scenario '$(SCENARIO)' --requirement '$(REQUIREMENT)' $(if $(INVENTORY),--inventory '$(INVENTORY)')
-PYTHON_PARTS := inventory robot-suites reports agents ansible
+PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd build native agent qualify test lint lint-python lint-types lint-imports \
+.PHONY: help setup apt apt-test python influxd build native agent qualify bench test lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report judge check-bundle replay influx-start influx-stop lock clean
 
@@ -69,6 +69,9 @@ qualify: setup ## qualify a candidate; without arguments this machine, at a tent
 	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
 	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning)
 
+bench: apt python native ## measure daqwriter against fio, memory and the original applications (PARTS=write,streams QUICK=1 BENCH_DIR=)
+	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
+
 validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)
 
@@ -110,7 +113,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model robot-suites/rig robot-suites/libraries reports/bench_report agents/telemetry_agent .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model robot-suites/rig robot-suites/libraries reports/bench_report agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

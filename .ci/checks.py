@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 BIN = ROOT / ".venv" / "bin"
-PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible"]
+PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "native-writer/bench"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def steps() -> list[Step]:
 
 
 def pytest(name: str, arguments: list[str]) -> Step:
-    junit = RESULTS / f"{name.replace(' ', '-').replace(',', '')}.xml"
+    junit = RESULTS / f"{name.replace(' ', '-').replace('/', '-').replace(',', '')}.xml"
     return Step(
         f"pytest: {name}", [str(BIN / "pytest"), "-q", "--durations=5", f"--junitxml={junit}", *arguments], junit
     )

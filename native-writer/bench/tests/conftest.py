@@ -1,0 +1,36 @@
+"""Fixtures of the bench's tests: recorded results of the real tools, a folder on a file system that takes O_DIRECT, and daqwriter."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+RECORDED = Path(__file__).parent / "recorded"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def recorded() -> Path:
+    return RECORDED
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """The system's temporary folder may be in memory; the checkout is not."""
+    parent = ROOT / "build" / "tests"
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def daqwriter() -> Path:
+    path = ROOT / "build" / "native-writer" / "daqwriter"
+    if not path.exists():
+        pytest.fail(f"{path} is missing; `make native` builds it")
+    return path

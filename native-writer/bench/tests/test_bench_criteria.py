@@ -1,0 +1,138 @@
+"""Which criteria hold, and that those missed are named; by part, and in the summary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from writer_bench import criteria, tables
+from writer_bench.parts import PARTS, memory, write
+from writer_bench.ratios import summary
+
+
+def ratio_point(block: int, threads: int, throughput: float | None, cpu: float | None) -> dict[str, Any]:
+    label = f"{block} x {threads}"
+    side = {"bytes_per_s": summary([1e9]), "cpu_s_per_gb": summary([0.1])}
+    return {
+        "key": {"block_bytes": block, "threads": threads},
+        "label": label,
+        "errors": {} if throughput else {"fio": "no space\nleft"},
+        "contenders": {"daqwriter": side, "fio": side},
+        "ratios": {
+            "throughput": summary([throughput] if throughput else []),
+            "cpu": summary([cpu] if cpu else []),
+        },
+        "limited_by": "drive",
+    }
+
+
+def outcomes(found: list[criteria.Criterion]) -> dict[str, bool]:
+    return {one.id: one.met for one in found}
+
+
+def test_write_meets_all() -> None:
+    points = [ratio_point(4096, 1, 1.0, 0.9), ratio_point(1 << 20, 1, 0.93, 1.1), ratio_point(1 << 21, 1, 1.2, 1.0)]
+    assert all(outcomes(write.judge(points)).values())
+
+
+def test_write_misses_are_told_apart() -> None:
+    slow_point = [
+        ratio_point(4096, 1, 1.1, 0.95),
+        ratio_point(1 << 20, 1, 0.929, 0.5),
+        ratio_point(1 << 21, 1, 1.2, 0.5),
+    ]
+    judged = {one.id: one for one in write.judge(slow_point)}
+    assert judged["write.throughput"].met and judged["write.cpu"].met
+    assert judged["write.throughput_worst"].misses == ("1048576 x 1 (0.929)",)
+    assert judged["write.throughput_worst"].value == 0.929
+    assert not judged["write.cpu_small"].met  # 0.95 > 0.9 at 4 KiB
+
+
+def test_a_failed_point_misses_every_criterion_that_it_belongs_to() -> None:
+    judged = {one.id: one for one in write.judge([ratio_point(4096, 1, None, None), ratio_point(8192, 1, 1.5, 0.5)])}
+    assert not any(one.met for one in judged.values())
+    assert judged["write.throughput_worst"].misses == ("4096 x 1 (failed)",)
+
+
+def test_nothing_measured_is_no_success() -> None:
+    assert not criteria.each("a", "", {}, 1.0).met
+    assert not criteria.median("a", "", {}, 1.0).met
+
+
+def test_every_part_misses_its_criteria_when_nothing_could_run() -> None:
+    for part in PARTS.values():
+        assert not any(one.met for one in part.judge([])), part.name
+
+
+def test_memory_names_the_command_above_its_buffers_and_where() -> None:
+    def point(label: str, **runs: tuple[int, int | None]) -> dict[str, Any]:
+        samples = {name: {"max_rss_bytes": rss, "buffer_bytes": buffers} for name, (rss, buffers) in runs.items()}
+        return {
+            "label": label,
+            "repetitions": [{"contender": name, "sample": found} for name, found in samples.items()]
+            + [{"contender": "copy", "sample": None}],
+        }
+
+    mib = 1 << 20
+    steady, large = (110 * mib, 100 * mib), (170 * mib, 100 * mib)
+    points = memory.points_of(
+        [
+            {
+                "part": "minidaq",
+                "points": [point("1 MiB", copy=steady, write=steady), point("2 MiB", copy=large, bare=(mib, None))],
+            }
+        ]
+    )
+    assert [(one["label"], one["worst_at"], one["n"]) for one in points] == [
+        ("minidaq: copy", "2 MiB", 2),
+        ("minidaq: write", "1 MiB", 1),
+        ("minidaq: bare", "2 MiB", 1),
+    ]
+    (judged,) = memory.judge(points)
+    assert judged.misses == ("minidaq: copy (70)", "minidaq: bare (failed)")
+
+
+def document(points: list[dict[str, Any]], reservations: list[str]) -> dict[str, Any]:
+    machine = {
+        "cpu_model": "a CPU",
+        "cpus": 2,
+        "memory_bytes": 8 << 30,
+        "kernel": "6.1",
+        "governor": None,
+        "filesystem": "ext4",
+        "device": None,
+        "free_bytes": 10**12,
+        "load_average_before": [0.1, 0.1, 0.1],
+    }
+    return {
+        "part": "write",
+        "title": "a title",
+        "counts_as_claim": not reservations,
+        "reservations": reservations,
+        "started_utc": "2026-01-01T00:00:00.000Z",
+        "machine": machine,
+        "versions": {"fio": "fio-3.33", "daqwriter": "0.1.0", "bench": "abc"},
+        "notes": ["a note"],
+        "points": points,
+        "criteria": [one.document() for one in write.judge(points)],
+    }
+
+
+def test_summary_shows_failures_notes_misses_and_what_was_not_run() -> None:
+    points = [ratio_point(4096, 1, 1.05, 0.8), ratio_point(8192, 1, None, None)]
+    text = tables.summary([document(points, ["quick look"])], PARTS)
+    assert "**Not a claim: quick look.**" in text
+    assert "| 4096 x 1 | 1.000 | failed |" not in text
+    assert "| 4096 x 1 | 1.000 | 1.000 | 1.050 [1.050, 1.050] n=1 |" in text
+    assert "| 8192 x 1 | 1.000 | failed | **failed** |" in text
+    assert "- 8192 x 1: fio failed: no space left" in text
+    assert "- a note" in text
+    assert "Not run: minidaq, null-sink, streams, memory." in text
+    assert "Result: missed write.throughput, write.throughput_worst" in text
+    assert "huge pages" not in text  # a column without any value is left out
+
+
+def test_summary_of_a_claim() -> None:
+    text = tables.summary([document([ratio_point(4096, 1, 1.05, 0.8)], [])], PARTS)
+    assert text.endswith("Result: all 4 criteria hold.\n")
+    assert "Not a claim" not in text
+    assert "interrupted" in tables.summary([], PARTS, interrupted=True)

@@ -1,0 +1,111 @@
+"""The command line of `make bench`: checks before the start, the parts in order, a document for each, one summary."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError
+from rig.bundle import now_utc
+from rig.shell import LocalShell
+from writer_bench import document, machine, tables
+from writer_bench.part import Documents, Part, Settings
+from writer_bench.parts import PARTS
+from writer_bench.progress import TimeLeft
+from writer_bench.rounds import run_points
+from writer_bench.tools import Tools
+
+ALL_HOLD, MISSED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def chosen_parts(text: str) -> list[Part]:
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no part {', '.join(map(repr, unknown))}; there are {', '.join(PARTS)}")
+    return [part for part in PARTS.values() if part.name in names]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="writer_bench", description=__doc__)
+    made.add_argument("--parts", type=chosen_parts, default=",".join(PARTS), help="parts to run (default: %(default)s)")
+    made.add_argument("--quick", action="store_true", help="a look of a few minutes; never the claim")
+    made.add_argument(
+        "--scratch", type=Path, default=Path("build/bench/scratch"), help="directory on the drive of interest"
+    )
+    made.add_argument("--output", type=Path, default=Path("build/bench"), help="directory of the results")
+    made.add_argument("--daqwriter", type=Path, default=Path("build/native-writer/daqwriter"))
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: all criteria hold; 1: one is missed; 2: usage, or refused before anything was measured; 130: interrupted."""
+    asked = parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    try:
+        return run(asked)
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return USAGE
+
+
+def run(asked: argparse.Namespace) -> int:
+    settings, parts = Settings(asked.quick), asked.parts
+    asked.output.mkdir(parents=True, exist_ok=True)
+    with machine.scratch_folder(asked.scratch) as scratch:
+        tools = Tools(LocalShell(), asked.daqwriter.resolve(), scratch)
+        facts = machine.facts(tools.shell, scratch)
+        needs = {part.name: part.space_bytes(settings) for part in parts}
+        machine.require_space(asked.scratch, needs, facts["free_bytes"])
+        warning = machine.busy_warning(facts["load_average_before"][0], facts["cpus"])
+        circumstances = {"machine": facts, "versions": tools.versions(), "warnings": [warning] if warning else []}
+        planned = sum(point.expected_s() for part in parts for point in part.points(settings, tools))
+        further = 0.0 if settings.quick else sum(part.extra_s for part in parts)
+        progress = TimeLeft(planned)
+        if warning:
+            progress.say(f"Warning: {warning}.")
+        progress.say(f"About {planned / 60:.0f} min, and up to {further / 60:.0f} more where ratios scatter.")
+        finished: Documents = []
+        interrupted = False
+        try:
+            for part in parts:
+                finished.append(run_part(part, settings, tools, progress, finished, circumstances, asked.output))
+        except KeyboardInterrupt:
+            interrupted = True
+    text = tables.summary(finished, PARTS, interrupted)
+    (asked.output / "summary.md").write_text(text, encoding="utf-8")
+    print(text, end="")
+    if interrupted:
+        return INTERRUPTED
+    return MISSED if tables.missed(finished) else ALL_HOLD
+
+
+def run_part(
+    part: Part,
+    settings: Settings,
+    tools: Tools,
+    progress: TimeLeft,
+    finished: Documents,
+    circumstances: dict[str, Any],
+    output: Path,
+) -> dict[str, Any]:
+    started, points, notes = now_utc(), part.points(settings, tools), []
+    # A part that measures nothing itself looks at this run's others, or, alone, at what earlier runs left.
+    others = finished or (document.load(output, [name for name in PARTS if name != part.name]) if part.derive else [])
+    if part.derive and not others:
+        raise BenchError(f"part {part.name} looks at the other parts' results, and {output} has none: run one of them")
+    if points:
+        try:
+            with part.hold(settings, tools) as notes:
+                run_points(points, progress, part.extra_s)
+        except BenchError as error:
+            for point in points:
+                point.fail(str(error))
+    made = document.make(part, settings, points, others, notes, {**circumstances, "started_utc": started})
+    path = document.save(made, output)
+    progress.say(f"{part.name}: {path}")
+    return made

@@ -1,0 +1,107 @@
+"""The machine under the measurement: its facts, its free space, its huge pages, and the bench's scratch folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError, RefusedError
+from bench_model.units import MIB, decimal_label
+from rig.host import block_devices, device_of, filesystem_of, host_facts, require_target_directory
+from rig.shell import Shell
+
+HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+HUGE_PAGE_BYTES = 2 * MIB
+FOLDER = "daqwriter-bench"
+SPARE_BYTES = 10**9
+LOAD_MAX = 0.25  # per CPU; more than this before the start is somebody else's work
+
+
+def facts(shell: Shell, directory: Path) -> dict[str, Any]:
+    """CPU, kernel, tuning, target file system and device, load and free space at this moment."""
+    device = device_of(directory, block_devices(shell))
+    return {
+        **host_facts(),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "transparent_huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "filesystem": filesystem_of(directory, shell),
+        "device": asdict(device) if device else None,
+        "io_scheduler": _read(f"/sys/block/{device.name}/queue/scheduler") if device else None,
+        "largest_request_kib": _read(f"/sys/block/{device.name}/queue/max_sectors_kb") if device else None,
+        "most_segments": _read(f"/sys/block/{device.name}/queue/max_segments") if device else None,
+        "load_average_before": list(os.getloadavg()),
+        "free_bytes": shutil.disk_usage(directory).free,
+    }
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def busy_warning(load_1min: float, cpus: int) -> str | None:
+    """What to say when something else is running."""
+    if load_1min <= LOAD_MAX * cpus:
+        return None
+    return (
+        f"the load average is {load_1min:.2f} on {cpus} CPUs before anything was started: "
+        "other work disturbs the figures. Wait until the machine is idle"
+    )
+
+
+def require_space(directory: Path, needs: dict[str, int], free: int) -> None:
+    """RefusedError, with the arithmetic, when the part that needs most does not fit."""
+    part, most = max(needs.items(), key=lambda item: item[1])
+    if most and most + SPARE_BYTES > free:
+        raise RefusedError(
+            f"{directory} has {decimal_label(free)} free; part {part} needs {decimal_label(most)} of files at once and "
+            f"{decimal_label(SPARE_BYTES)} are left over: {decimal_label(most + SPARE_BYTES - free)} too little. "
+            "Choose another folder with BENCH_DIR=, or leave the part out with PARTS="
+        )
+
+
+@contextmanager
+def scratch_folder(directory: Path) -> Iterator[Path]:
+    """`directory/daqwriter-bench`, this process' alone and empty; removed at the end, as is what a killed run left there."""
+    require_target_directory(directory)
+    folder = directory / FOLDER
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+    except BlockingIOError:
+        raise RefusedError(f"another bench is measuring in {directory}: wait for it, or choose BENCH_DIR=") from None
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def reserved_huge_pages(wanted_bytes: int, setting: Path = HUGE_PAGES) -> Iterator[str | None]:
+    """Reserves huge pages on top of those that there are, and gives them back. Yields why it was not possible, or None."""
+    pages = -(-wanted_bytes // HUGE_PAGE_BYTES)
+    if not os.access(setting, os.W_OK):
+        yield "vm.nr_hugepages cannot be set: that needs root"
+        return
+    before = int(setting.read_text(encoding="ascii"))
+    try:
+        setting.write_text(str(before + pages), encoding="ascii")
+        granted = int(setting.read_text(encoding="ascii")) - before
+        yield None if granted >= pages else f"{pages} huge pages were asked for, {granted} are to be had"
+    finally:
+        try:
+            setting.write_text(str(before), encoding="ascii")
+        except OSError as error:
+            raise BenchError(f"vm.nr_hugepages could not be set back to {before}: {error.strerror}") from None

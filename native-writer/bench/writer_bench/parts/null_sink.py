@@ -1,0 +1,111 @@
+"""The program without a drive: the full rate of one readout unit without loss, and how near copying with checksum comes to copying."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from bench_model.errors import BenchError
+from writer_bench import columns
+from writer_bench.criteria import Criterion, at_most, each, ratio_of
+from writer_bench.part import Documents, Part, Settings, limit_by_cpu
+from writer_bench.rounds import Comparison, Contender, Point
+from writer_bench.sample import Sample
+from writer_bench.tools import START_S, Tools
+
+CHECKSUMS = ("crc32", "adler32", "off")
+COPY = "non-temporal copy"
+PACED, UNPACED = "paced, 10 links x 166 kHz", "unpaced"
+
+
+def copy_sample(document: dict[str, Any], argv: tuple[str, ...]) -> Sample:
+    """From the rows for DRAM of `daqwriter checksum`: one core's copy, and all cores' beside it."""
+    if document["status"] != "complete":
+        raise BenchError(f"daqwriter checksum is {document['status']}")
+    rows = {
+        row["threads"]: row["bytes_per_s"]["median"]
+        for row in document["memory"]
+        if row["operation"] == "non-temporal-copy"
+    }
+    if 1 not in rows:
+        raise BenchError("daqwriter checksum has no row for one core's non-temporal copy")
+    return Sample(rows[1], more={"all_cores_bytes_per_s": rows[max(rows)], "all_cores": max(rows)}, argv=argv)
+
+
+def points(settings: Settings, tools: Tools) -> list[Point]:
+    long_s, short_s = settings.seconds(100.0, 5.0), settings.seconds(10.0, 1.0)
+
+    def minidaq(checksum: str, duration: float, *options: str) -> Sample:
+        return tools.run_daqwriter(
+            "minidaq",
+            "--sink=null",
+            "--links=10",
+            f"--duration={duration}",
+            f"--checksum={checksum}",
+            *options,
+            timeout_s=START_S + 2 * duration,
+        )
+
+    def copying() -> Sample:
+        return copy_sample(*tools.checksum("--sizes=64KiB", "--threads=1", "--variants=zlib", timeout_s=START_S))
+
+    paced = Contender("crc32", partial(minidaq, "crc32", long_s), long_s + 2)
+    unpaced = [Contender(name, partial(minidaq, name, short_s, "--unpaced"), short_s + 2) for name in CHECKSUMS]
+    return [
+        Point({"paced": True, "duration_s": long_s}, PACED, [paced], [], 1, 1),
+        Point(
+            {"paced": False, "duration_s": short_s},
+            UNPACED,
+            [*unpaced, Contender(COPY, copying, 5.0)],
+            [Comparison(name, name, COPY) for name in CHECKSUMS],
+            settings.rounds,
+            settings.most_rounds,
+        ),
+    ]
+
+
+def conditions(settings: Settings) -> dict[str, Any]:
+    return {"sink": "null: no I/O", "links": 10, "superchunk_bytes": 5568}
+
+
+def judge(measured: Documents) -> list[Criterion]:
+    paced = [point for point in measured if point["label"] == PACED]
+
+    def of_paced(quantity: str) -> dict[str, float | None]:
+        return {point["label"]: columns.median_of(point, "crc32", quantity) for point in paced}
+
+    unpaced = [point for point in measured if point["label"] == UNPACED]
+    ratios = {f"unpaced, {name}": ratio for name in CHECKSUMS for ratio in ratio_of(unpaced, name).values()}
+    return [
+        each("null-sink.lost", "superchunks lost at 9.243 GB/s with crc32", of_paced("lost_superchunks"), 0, at_most),
+        each("null-sink.achieved", "share of the due rate that the source achieved", of_paced("achieved_fraction"), 1),
+        each("null-sink.copy", "unpaced throughput against one core's non-temporal copy", ratios, 0.80),
+    ]
+
+
+def limit(point: dict[str, Any]) -> str:
+    if point["key"]["paced"]:
+        return "nothing: the rate is set"
+    return limit_by_cpu(point["contenders"]["crc32"], 2, "one core's path to memory")
+
+
+PART = Part(
+    name="null-sink",
+    title="MiniDAQ without a drive",
+    points=points,
+    conditions=conditions,
+    judge=judge,
+    columns=[
+        columns.rate("crc32", "crc32"),
+        columns.rate("adler32", "adler32"),
+        columns.rate("off", "off"),
+        columns.rate("copy, one core", COPY),
+        columns.rate("copy, all cores", COPY, "all_cores_bytes_per_s"),
+        *[columns.ratio(f"{name} / copy", name) for name in CHECKSUMS],
+        columns.value("lost", "crc32", "lost_superchunks", "{:.0f}"),
+        columns.value("achieved", "crc32", "achieved_fraction", "{:.6f}"),
+        columns.value("crc32, CPU s/GB", "crc32", "cpu_s_per_gb", "{:.4f}"),
+    ],
+    limit=limit,
+    extra_s=30.0,
+)

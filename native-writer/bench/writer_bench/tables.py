@@ -1,0 +1,94 @@
+"""summary.md: per part what was compared, the criteria, and what stands in the way of taking the figures as a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench_model.units import GIB, decimal_label
+from writer_bench.part import Documents, Part
+
+
+def summary(documents: Documents, parts: dict[str, Part], interrupted: bool = False) -> str:
+    """Markdown. Parts without a document are named as not run."""
+    lines = ["# daqwriter against the hardware's limit", ""]
+    reservations = sorted({text for document in documents for text in document["reservations"]})
+    if interrupted:
+        reservations.append("interrupted: only finished parts are shown")
+    lines += [f"**Not a claim: {text}.**\n" for text in reservations]
+    if documents:
+        lines += [machine_line(documents[0]), ""]
+    lines += [
+        "GB = 10^9 B. Ratios: median of the paired ratios [interval of at least 90 %, or the range where n is too small] "
+        "n = pairs. Rates and costs: medians. A CPU ratio below 1 is in daqwriter's favour.",
+        "",
+    ]
+    for document in documents:
+        lines += section(document, parts[document["part"]])
+    missing = [name for name in parts if name not in {document["part"] for document in documents}]
+    if missing:
+        lines += [f"Not run: {', '.join(missing)}.", ""]
+    return "\n".join([*lines, verdict(documents)]) + "\n"
+
+
+def machine_line(document: dict[str, Any]) -> str:
+    machine, versions = document["machine"], document["versions"]
+    device = machine["device"] or {"name": "no single drive", "model": None}
+    return (
+        f"{machine['cpu_model']}, {machine['cpus']} CPUs, {machine['memory_bytes'] / GIB:.0f} GiB; "
+        f"Linux {machine['kernel']}, governor {machine['governor'] or 'not reported'}; "
+        f"{machine['filesystem']} on {device['name']} ({device['model'] or 'model not reported'}), "
+        f"{decimal_label(machine['free_bytes'])} free; load average before {machine['load_average_before'][0]:.2f}; "
+        f"{versions['fio']}, {versions['daqwriter']}, bench {versions['bench']}; {document['started_utc']}"
+    )
+
+
+def section(document: dict[str, Any], part: Part) -> list[str]:
+    header = ["", *[name for name, _ in part.columns], "limited by"]
+    rows = [
+        [point["label"], *[cell(point) for _, cell in part.columns], point["limited_by"]]
+        for point in document["points"]
+    ]
+    lines = [f"## {document['part']}: {document['title']}", "", *table(header, rows), ""]
+    lines += [f"- {point['label']}: {why}" for point in document["points"] for why in failures(point)]
+    lines += [f"- {note}" for note in document["notes"]]
+    held = [
+        [
+            criterion["text"],
+            f"{criterion['bound']:g}",
+            "-" if criterion["value"] is None else f"{criterion['value']:.4g}",
+            "met" if criterion["met"] else f"**missed** {'; '.join(criterion['misses'])}".rstrip(),
+        ]
+        for criterion in document["criteria"]
+    ]
+    return [*lines, "", *table(["criterion", "bound", "value", "outcome"], held), ""]
+
+
+def failures(point: dict[str, Any]) -> list[str]:
+    return [f"{name} failed: {' '.join(why.split())[:300]}" for name, why in point["errors"].items()]
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns in which no row has anything are left out."""
+    kept = [place for place in range(len(header)) if any(row[place] not in ("", "-") for row in rows)]
+    lines = [
+        [header[place] for place in kept],
+        ["---" for _ in kept],
+        *[[row[place] for place in kept] for row in rows],
+    ]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def missed(documents: Documents) -> list[str]:
+    return [one["id"] for document in documents for one in document["criteria"] if not one["met"]]
+
+
+def verdict(documents: Documents) -> str:
+    names, count = missed(documents), sum(len(document["criteria"]) for document in documents)
+    if not documents:
+        return "Result: no part was finished."
+    return (
+        f"Result: missed {', '.join(names)} ({len(names)} of {count})."
+        if names
+        else f"Result: all {count} criteria hold."
+    )
