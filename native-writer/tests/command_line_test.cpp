@@ -112,7 +112,7 @@ TEST_F(CommandLineTest, RefusesBadOptionsByName) {
       {{"--duration", "1", "--ring-size", "1TiB"}, "MemAvailable"},
       {{"--duration", "1", "--max-buffer", "1MiB"}, "--max-buffer"},
       {{"--duration", "1", "--checksum", "md5"}, "--checksum"},
-      {{"--duration", "1", "--engine", "io_uring"}, "--engine"},
+      {{"--duration", "1", "--engine", "posix"}, "--engine"},
       {{"--duration", "1", "--record-id", "xyz"}, "--record-id"},
       {{"--duration", "1", "--tag", "oops"}, "--tag"},
       {{"--duration", "1", "--writer-cpu", "9999"}, "--writer-cpu"},
