@@ -27,7 +27,7 @@ class Application {
 
   // Takes the opened target and writes the record's header.
   void open(std::shared_ptr<Target> target, const EngineFactory& make_engine, std::int64_t started_utc_ns);
-  std::string engine_name() const { return std::string(engine_->name()); }
+  const IoEngine& engine() const { return *engine_; }
 
   // Starts the two threads; `done` is called by the writer when everything submitted has completed.
   void start(const std::function<void()>& done);

@@ -51,6 +51,15 @@ std::vector<fs::path> with_partitions(const fs::path& disk) {
   return all;
 }
 
+// NVMe: the namespaces of a controller share its serial, and lie beside each other in its directory.
+std::size_t namespaces_beside(const fs::path& disk) {
+  const fs::path controller = disk / "device";
+  const Strings names = entries(controller);
+  return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+    return name.starts_with("nvme") && fs::exists(controller / name / "size");
+  }));
+}
+
 // The page 0x80 of a SCSI device: four bytes of header, then the serial.
 std::optional<std::string> scsi_serial(const fs::path& disk) {
   const auto page = read_text(disk / "device/vpd_pg80");
@@ -139,6 +148,8 @@ DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths) {
   DeviceFacts facts;
   facts.name = disk.filename();
   facts.partition = fs::exists(disk / "partition");
+  facts.read_only = read_text(disk / "ro") == "1";
+  facts.shared_serial = namespaces_beside(disk) > 1;
   facts.serial = first_of({read_text(disk / "device/serial"), read_text(disk / "serial"), scsi_serial(disk),
                            udev_property(device, paths, "ID_SERIAL_SHORT")});
   facts.wwn = first_of(
@@ -156,6 +167,11 @@ DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths) {
       if (line.starts_with(node + " ") || line.starts_with(node + "\t")) facts.swaps.push_back(node);
     }
     for (const std::string& holder : entries(part / "holders")) facts.holders.push_back(holder);
+    // A loop device over a drive neither claims it nor is among its holders.
+    for (const std::string& name : entries(paths.sys + "/class/block")) {
+      if (read_text(fs::path(paths.sys) / "class/block" / name / "loop/backing_file") == node)
+        facts.holders.push_back(name);
+    }
   }
   return facts;
 }
@@ -180,17 +196,18 @@ std::optional<unsigned> device_logical_block_bytes(DeviceNumber device, const Sy
   return text ? std::optional<unsigned>(static_cast<unsigned>(std::stoul(*text))) : std::nullopt;
 }
 
-std::optional<std::string> probe_signature(const std::string& device_path) {
-  const std::unique_ptr<blkid_struct_probe, decltype(&blkid_free_probe)> probe(
-      blkid_new_probe_from_filename(device_path.c_str()), &blkid_free_probe);
-  if (!probe) throw Refusal(device_path + ": cannot be examined for signatures; are you root?");
+std::optional<std::string> probe_signature(int fd, const std::string& name) {
+  const std::unique_ptr<blkid_struct_probe, decltype(&blkid_free_probe)> probe(blkid_new_probe(),
+                                                                               &blkid_free_probe);
+  if (!probe || blkid_probe_set_device(probe.get(), fd, 0, 0) != 0)
+    throw Refusal(name + ": cannot be examined for signatures");
   blkid_probe_enable_superblocks(probe.get(), 1);
   blkid_probe_set_superblocks_flags(probe.get(), BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
   blkid_probe_enable_partitions(probe.get(), 1);
   const int found = blkid_do_safeprobe(probe.get());
   if (found == 1) return std::nullopt;
   if (found == -2) return "several contradicting signatures";
-  if (found < 0) throw Refusal(device_path + ": the examination for signatures failed");
+  if (found < 0) throw Refusal(name + ": the examination for signatures failed");
   const auto value = [&](const char* key) {
     const char* text = nullptr;
     return blkid_probe_lookup_value(probe.get(), key, &text, nullptr) == 0 ? std::string(text)

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace daqwriter {
@@ -36,6 +37,8 @@ class IoEngine {
  public:
   virtual ~IoEngine() = default;
   virtual std::string_view name() const = 0;
+  // What a reader of the results should know about how it works here, e.g. why buffers are not registered.
+  virtual std::string note() const { return ""; }
   // Memory from which requests will be made most of the time; an engine may register it with the kernel.
   virtual void register_memory(std::span<const iovec>) {}
   // Hands over as many of the first requests as there is room for, at least one. Returns their number, or

@@ -36,12 +36,12 @@ std::uint64_t available_memory_bytes() {
   throw Failure("/proc/meminfo has no MemAvailable line");
 }
 
-void require_memory(std::uint64_t bytes, const char* purpose) {
+void require_memory(std::uint64_t bytes, const char* purpose, const char* remedy) {
   const std::uint64_t available = available_memory_bytes();
   if (bytes <= available) return;
   throw Refusal(std::string(purpose) + " need " + format_gb(static_cast<double>(bytes)) + " (" +
                 std::to_string(bytes) + " B) of memory; " + format_gb(static_cast<double>(available)) +
-                " are available (MemAvailable); use a smaller --ring-size, --block-size or --links");
+                " are available (MemAvailable); use a smaller " + remedy);
 }
 
 }  // namespace daqwriter

@@ -29,7 +29,9 @@ class Memory {
 // MemAvailable of /proc/meminfo.
 std::uint64_t available_memory_bytes();
 
-// Throws Refusal with the arithmetic when `bytes` for `purpose` exceed what is available.
-void require_memory(std::uint64_t bytes, const char* purpose);
+// Throws Refusal with the arithmetic when `bytes` for `purpose` exceed what is available; `remedy`:
+// the options to make smaller.
+void require_memory(std::uint64_t bytes, const char* purpose,
+                    const char* remedy = "--ring-size, --block-size or --links");
 
 }  // namespace daqwriter

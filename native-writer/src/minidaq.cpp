@@ -27,7 +27,8 @@ class Run {
     if (options_.keep) {
       for (const auto& target : targets_) target->keep();
     }
-    result_.engine = applications_.front()->engine_name();
+    result_.engine = applications_.front()->engine().name();
+    result_.engine_note = applications_.front()->engine().note();
     result_.prepare_ns = monotonic_ns() - prepared_since_ns;
     record();
     for (const auto& application : applications_) application->close();

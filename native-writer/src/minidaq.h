@@ -119,6 +119,7 @@ struct ApplicationResult {
 struct MiniDaqResult : ApplicationResult {
   std::vector<ApplicationResult> applications;
   std::string engine;
+  std::string engine_note;
   std::int64_t started_utc_ns = 0;
   std::int64_t prepare_ns = 0;
   std::int64_t total_ns = 0;

@@ -98,7 +98,9 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   if (asked.unpaced) throw Refusal("--search looks for a rate: leave --unpaced away");
   if (!(t.search_resolution >= 0.001 && t.search_resolution <= 0.5))
     throw Refusal("--search-resolution: give a fraction from 0.001 to 0.5");
-  const MiniDaqPlan full = plan_minidaq(asked);
+  MiniDaqPlan full = plan_minidaq(asked);
+  for (ApplicationPlan& each : full.applications)
+    each.target.claim.reset();  // every trial claims the device itself
   std::vector<SearchTrial> trials;
   MiniDaqOptions unpaced = asked;
   unpaced.unpaced = true;

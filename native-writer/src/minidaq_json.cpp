@@ -193,6 +193,7 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
       {"command", "minidaq"},
       {"version", DAQWRITER_VERSION},
       {"engine", r.engine},
+      {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
       {"status", run_status_name(r.status)},
       {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
       {"started_utc", iso8601_utc(r.started_utc_ns)},

@@ -60,7 +60,8 @@ struct WriteThreadResult {
 struct WriteResult {
   RunStatus status = RunStatus::complete;
   std::string error;
-  std::string ended_by;  // bytes, duration, span or signal
+  std::string ended_by;     // bytes, duration, span, signal or error
+  std::string engine_note;  // of the first thread
   std::int64_t started_utc_ns = 0;
   std::int64_t prepare_ns = 0;
   std::int64_t write_ns = 0;  // start to the last completion
@@ -79,17 +80,5 @@ WriteResult run_write(const WriteOptions& options, const WritePlan& plan, const 
 nlohmann::ordered_json write_result_json(const WriteOptions& options, const WritePlan& plan,
                                          const WriteResult& result);
 std::string write_summary(const WriteOptions& options, const WriteResult& result);
-
-// Block numbers 0 ... count - 1 in an order that looks random and visits each once. Pure.
-class BlockPermutation {
- public:
-  BlockPermutation(std::uint64_t count, std::uint64_t seed);
-  std::uint64_t operator()(std::uint64_t index) const;  // index < count
-
- private:
-  std::uint64_t count_;
-  std::uint64_t seed_;
-  int half_bits_;
-};
 
 }  // namespace daqwriter

@@ -30,9 +30,9 @@ void check_ranges(const WriteOptions& o) {
 
 // What the threads share out among themselves: what was asked; else the bytes to write, else the whole device
 // or, of a file system, half of what is free, at most 16 GiB.
-std::uint64_t span_wanted(const WriteOptions& o, const TargetPlan& target) {
+std::uint64_t span_wanted(const WriteOptions& o, const TargetPlan& target, std::uint64_t round) {
   if (o.span_bytes > 0) return o.span_bytes;
-  if (o.bytes > 0) return o.bytes;
+  if (o.bytes > 0) return round_up(o.bytes, round);
   if (target.kind == TargetKind::raw_device) return target.free_bytes;
   return std::min<std::uint64_t>(target.free_bytes / 2, 16ull << 30);
 }
@@ -78,14 +78,14 @@ WritePlan plan_write(WriteOptions& o) {
           "--block-size " + format_size(o.block_bytes) + ": must be a multiple of " +
               std::to_string(plan.target.alignment) + " B, the alignment of direct I/O here");
   const std::uint64_t round = o.block_bytes * o.threads;
-  plan.part_blocks = span_wanted(o, plan.target) / round;
+  plan.part_blocks = span_wanted(o, plan.target, round) / round;
   require(plan.part_blocks > 0, "--span or --bytes: give at least one block for each thread, " +
                                     std::to_string(o.threads) + " x " + format_size(o.block_bytes));
   const std::uint64_t span = plan.part_blocks * round;
-  require(span <= plan.target.free_bytes, "--span " + format_size(span) + ": " + o.target + " has " +
+  require(span <= plan.target.free_bytes, "--span " + format_size(span) + ": " + o.target + " has room for " +
                                               format_gb(static_cast<double>(plan.target.free_bytes)) +
                                               "; use a smaller --span or --bytes");
-  plan.blocks_per_thread = o.bytes > 0 ? (o.bytes + round - 1) / round : UINT64_MAX;
+  plan.blocks_per_thread = o.bytes > 0 ? round_up(o.bytes, round) / round : UINT64_MAX;
   // A block that was written is not fresh any more: such a load ends with the span.
   const bool once = !o.overwrite && !o.null_sink;
   require(!once || o.bytes == 0 || plan.blocks_per_thread <= plan.part_blocks,
@@ -93,7 +93,8 @@ WritePlan plan_write(WriteOptions& o) {
               " can take with every block fresh; use --condition overwrite or a larger --span");
   if (once) plan.blocks_per_thread = std::min(plan.blocks_per_thread, plan.part_blocks);
   plan.buffer_bytes = round * o.io_depth;
-  require_memory(plan.buffer_bytes, "block buffers (threads x depth x block size)");
+  require_memory(plan.buffer_bytes, "block buffers (threads x depth x block size)",
+                 "--threads, --io-depth or --block-size");
   plan.placement = place_threads(allowed_cpus(), cpus_of_node(plan.target.numa_node), o.cpus, o.threads);
   return plan;
 }
@@ -107,6 +108,7 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
       {"command", "write"},
       {"version", DAQWRITER_VERSION},
       {"engine", o.null_sink ? "null" : o.engine},
+      {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
       {"status", run_status_name(r.status)},
       {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
       {"started_utc", iso8601_utc(r.started_utc_ns)},

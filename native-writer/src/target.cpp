@@ -47,28 +47,48 @@ DeviceNumber number_of(dev_t device) {
   return {major(device), minor(device)};
 }
 
+Claim claim_device(const std::string& path, DeviceNumber device) {
+  const int fd = open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC);
+  if (fd < 0) {
+    throw Refusal(path + ": cannot be claimed for exclusive use: " + errno_text(errno) +
+                  (errno == EBUSY ? "; a mount, swap, RAID or another process holds it" : ""));
+  }
+  Claim claim(new int(fd), [](const int* owned) {
+    close(*owned);
+    delete owned;
+  });
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISBLK(status.st_mode) ||
+      number_of(status.st_rdev).text() != device.text()) {
+    throw Refusal(path + ": became another device while it was being examined");
+  }
+  return claim;
+}
+
 TargetPlan plan_device(const std::string& path, const struct stat& status, const Consent& consent,
                        const SystemPaths& paths) {
   const DeviceNumber device = number_of(status.st_rdev);
-  DeviceFacts facts = read_device_facts(device, paths);
-  // Examine only what could be allowed: the first reason is enough for a refusal.
-  if (auto reason = interlock_refusal(facts, consent)) throw Refusal(path + ": refused: " + *reason);
-  facts.signature = probe_signature(path);
-  if (auto reason = interlock_refusal(facts, consent)) throw Refusal(path + ": refused: " + *reason);
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const auto require_allowed = [&](const DeviceFacts& facts) {
+    if (auto reason = interlock_refusal(facts, consent)) throw Refusal(path + ": refused: " + *reason);
+  };
+  // A device that is refused for what the kernel says of it is not even opened.
+  require_allowed(read_device_facts(device, paths));
+  const Claim claim = claim_device(path, device);
+  DeviceFacts facts = read_device_facts(device, paths);  // true from now on
+  facts.signature = probe_signature(*claim, path);
+  require_allowed(facts);
   std::uint64_t bytes = 0;
   int sector = 0;
-  const bool good = fd >= 0 && ioctl(fd, BLKGETSIZE64, &bytes) == 0 && ioctl(fd, BLKSSZGET, &sector) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (!good) throw Refusal(path + ": cannot read its size: " + errno_text(error));
+  if (ioctl(*claim, BLKGETSIZE64, &bytes) != 0 || ioctl(*claim, BLKSSZGET, &sector) != 0)
+    throw Refusal(path + ": cannot read its size: " + errno_text(errno));
   return {TargetKind::raw_device,
           path,
           "",
           bytes,
           std::max<std::uint32_t>(kBlockAlignment, static_cast<unsigned>(sector)),
           device,
-          device_numa_node(device, paths)};
+          device_numa_node(device, paths),
+          claim};
 }
 
 // The kernel's own word on what direct I/O to this file needs (Linux 6.1). Without it an ext4 that journals
@@ -140,46 +160,13 @@ TargetPlan plan_file(const std::string& path, const Consent& consent, const Syst
                   free_bytes,
                   std::max<std::uint32_t>(kBlockAlignment, logical),
                   device,
-                  device_numa_node(device, paths)};
+                  device_numa_node(device, paths),
+                  nullptr};
   probe_direct_io(parent, plan);
   return plan;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 }  // namespace
-
-std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Consent& consent) {
-  if (facts.partition)
-    return facts.name + " is a partition; only a whole drive can be identified and allowed";
-  if (facts.system_drive) return facts.name + " holds the running system; no option allows writing to it";
-  if (!facts.serial && !facts.wwn)
-    return facts.name + " has neither serial nor WWN, so it cannot be told from another drive";
-  const std::string identity =
-      "serial " + facts.serial.value_or("(none)") + ", WWN " + facts.wwn.value_or("(none)");
-  if (consent.allow_serial.empty()) {
-    return "raw blocks of " + facts.name + " (" + identity +
-           ") are written only with --allow-serial naming it";
-  }
-  const auto names_it = [&](const std::string& given) { return given == facts.serial || given == facts.wwn; };
-  if (!names_it(consent.allow_serial)) {
-    return "--allow-serial " + consent.allow_serial + " is another drive than " + facts.name + " (" +
-           identity + ")";
-  }
-  if (!facts.mounts.empty()) return "mounted: " + joined(facts.mounts) + "; unmount it";
-  if (!facts.swaps.empty()) return "used as swap: " + joined(facts.swaps) + "; swapoff it";
-  if (!facts.holders.empty())
-    return "in use by " + joined(facts.holders) + " (RAID, LVM or encryption); stop that first";
-  if (facts.signature && !names_it(consent.destroy_serial)) {
-    return "carries a signature (" + *facts.signature +
-           ") and so perhaps somebody's data; --destroy with the same serial " + "allows its destruction";
-  }
-  return std::nullopt;
-}
 
 std::optional<std::string> memory_backed_refusal(long filesystem_magic, const std::string& device_name) {
   if (filesystem_magic == TMPFS_MAGIC || filesystem_magic == RAMFS_MAGIC) {
@@ -239,7 +226,7 @@ Target::~Target() {
 }
 
 void Target::close_and_clean() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0 && !plan_.claim) close(fd_);
   if (created_ && !keep_) unlink(plan_.path.c_str());
 }
 
@@ -265,15 +252,10 @@ void Target::open_scratch_file(std::uint64_t record_bytes, bool preallocate) {
 }
 
 void Target::open_device() {
-  // O_EXCL claims the device in the kernel: a mount or RAID assembly between the look and now makes this
-  // fail.
-  fd_ = open(plan_.path.c_str(), O_RDWR | O_EXCL | O_DIRECT | O_CLOEXEC);
-  if (fd_ < 0) throw Refusal(plan_.path + ": cannot be claimed for exclusive use: " + errno_text(errno));
-  struct stat status {};
-  if (fstat(fd_, &status) != 0 || !S_ISBLK(status.st_mode) ||
-      number_of(status.st_rdev).text() != plan_.device.text()) {
-    throw Refusal(plan_.path + ": became another device while it was being examined");
-  }
+  fd_ = *plan_.claim;
+  // Not before: the look for signatures reads what is not aligned.
+  if (fcntl(fd_, F_SETFL, O_DIRECT) != 0)
+    throw Refusal(plan_.path + ": does not support direct I/O (O_DIRECT): " + errno_text(errno));
 }
 
 void Target::write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset) {

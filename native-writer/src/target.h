@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,10 @@ std::optional<std::string> memory_backed_refusal(long filesystem_magic, const st
 enum class TargetKind { scratch_file, raw_device, null_sink };
 std::string target_kind_name(TargetKind kind);
 
+// The exclusive claim on a block device, a file descriptor that its last owner closes: from the look until
+// the end nobody else can mount, assemble or claim the device, and no other one can take its place.
+using Claim = std::shared_ptr<const int>;
+
 // What is known before anything is written.
 struct TargetPlan {
   TargetKind kind = TargetKind::null_sink;
@@ -35,9 +40,10 @@ struct TargetPlan {
   std::uint32_t alignment = 4096;
   DeviceNumber device;  // the device itself, or the one below the file system
   std::optional<int> numa_node;
+  Claim claim;  // of a device
 };
 
-// Looks, decides, writes nothing. Throws Refusal.
+// Looks, claims, decides, writes nothing. Throws Refusal.
 TargetPlan plan_target(const std::string& path, const Consent& consent, const SystemPaths& paths = {});
 
 // The opened target of a record. Until keep() was called, destroying it removes the file that it created.

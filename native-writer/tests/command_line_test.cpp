@@ -65,8 +65,8 @@ TEST_F(CommandLineTest, ASignalEndsTheRecordInGoodOrder) {
     EXPECT_EQ(document["status"], "interrupted");
     EXPECT_GT(document["superchunks"]["stored"], 0);
     // A busy disk may lose some; what was accepted is drained.
-  const auto& counts = document["superchunks"];
-  EXPECT_EQ(counts["stored"].get<std::uint64_t>() + counts["lost"].get<std::uint64_t>(), counts["offered"]);
+    const auto& counts = document["superchunks"];
+    EXPECT_EQ(counts["stored"].get<std::uint64_t>() + counts["lost"].get<std::uint64_t>(), counts["offered"]);
     EXPECT_LT(document["time"]["record_s"], 10);
     EXPECT_EQ(run_daqwriter({"verify", "--target", target, "--json", json}).exit_code, 0);
     EXPECT_EQ(testing::read_json(json)["trailer_status"], "interrupted");
@@ -114,7 +114,7 @@ TEST_F(CommandLineTest, RefusesBadOptionsByName) {
       {{"--duration", "1", "--ring-size", "1TiB"}, "MemAvailable"},
       {{"--duration", "1", "--max-buffer", "1MiB"}, "--max-buffer"},
       {{"--duration", "1", "--checksum", "md5"}, "--checksum"},
-      {{"--duration", "1", "--engine", "io_uring"}, "--engine"},
+      {{"--duration", "1", "--engine", "posix"}, "--engine"},
       {{"--duration", "1", "--record-id", "xyz"}, "--record-id"},
       {{"--duration", "1", "--tag", "oops"}, "--tag"},
       {{"--duration", "1", "--writer-cpu", "9999"}, "--writer-cpu"},

@@ -112,6 +112,24 @@ TEST_F(InterlockTest, RefusesSwapAndHolders) {
   expect_refusal(facts(), "md0");
 }
 
+TEST_F(InterlockTest, RefusesAReadOnlyDrive) {
+  write_text(at("nvme0n1/ro"), "1\n");
+  expect_refusal(facts(), "read-only");
+}
+
+TEST_F(InterlockTest, ASerialDoesNotTellTheNamespacesOfOneControllerApart) {
+  write_text(at("nvme0n1/device/nvme0n1/size"), "8\n");
+  EXPECT_EQ(refusal(facts()), "(allowed)");
+  write_text(at("nvme0n1/device/nvme0n2/size"), "8\n");
+  expect_refusal(facts(), "give nvme0n1's WWN");
+  consent.allow_serial = "eui.0011";
+  EXPECT_EQ(refusal(facts()), "(allowed)");
+  DeviceFacts f = facts();
+  f.signature = "xfs filesystem";
+  consent.destroy_serial = "S123";
+  expect_refusal(f, "xfs");
+}
+
 TEST_F(InterlockTest, RefusesASignatureUnlessTheSameSerialIsToBeDestroyed) {
   DeviceFacts f = facts();
   f.signature = "linux_raid_member raid";

@@ -1,15 +1,21 @@
-// The same against the real kernel, with a loop device over a scratch file. Needs root and a free loop
-// device.
+// The interlock against the real kernel, with loop devices as drives. A loop device has no serial: one is
+// given to it in a udev database of the test's own; all else is the machine's real state. Holders made by md
+// or device mapper are tested over a replaced sysfs (interlock_test.cpp), since not every kernel has those
+// drivers.
 #include <fcntl.h>
-#include <linux/loop.h>
+#include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/swap.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
+#include <sys/wait.h>
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 
+#include "memory.h"
 #include "status.h"
 #include "support.h"
 #include "target.h"
@@ -17,123 +23,231 @@
 namespace daqwriter {
 namespace {
 
+namespace fs = std::filesystem;
+using testing::LoopDevice;
+using testing::run_daqwriter;
+using testing::run_tool;
 using testing::TempDir;
 
 class LoopDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root to set up a loop device";
-    const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    if (control < 0) GTEST_SKIP() << "this machine has no /dev/loop-control";
-    const int number = ioctl(control, LOOP_CTL_GET_FREE);
-    close(control);
-    backing = open(directory.path("backing").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ASSERT_EQ(ftruncate(backing, kBytes), 0);
-    device = "/dev/loop" + std::to_string(number);
-    loop = open(device.c_str(), O_RDWR | O_CLOEXEC);
-    if (loop < 0 || ioctl(loop, LOOP_SET_FD, backing) != 0)
-      GTEST_SKIP() << device << " cannot be set up in this environment";
-    attached = true;
+    SKIP_WITHOUT_LOOP_DEVICES();
+    loop = std::make_unique<LoopDevice>(directory.path("backing"), kBytes);
+    give_serial(*loop, "L1");
   }
-  void TearDown() override {
-    if (attached) ioctl(loop, LOOP_CLR_FD, 0);
-    if (loop >= 0) close(loop);
-    if (backing >= 0) close(backing);
+  void give_serial(const LoopDevice& device, const std::string& serial) const {
+    testing::write_text(paths.udev + "/b" + device.number().text(), "E:ID_SERIAL_SHORT=" + serial + "\n");
   }
-  void make_ext4() {
-    const std::string command = "mkfs.ext4 -q -F " + device + " >/dev/null 2>&1";
-    ASSERT_EQ(std::system(command.c_str()), 0);
+  TargetPlan plan(const Consent& consent = {"L1", "", false}) const {
+    return plan_target(loop->path(), consent, paths);
   }
-  DeviceNumber number() const {
-    struct stat status {};
-    stat(device.c_str(), &status);
-    return {major(status.st_rdev), minor(status.st_rdev)};
+  void expect_refused(const std::string& part, const Consent& consent = {"L1", "L1", false}) const {
+    try {
+      plan(consent);
+      FAIL() << "was allowed";
+    } catch (const Refusal& refusal) {
+      EXPECT_NE(std::string(refusal.what()).find(part), std::string::npos) << refusal.what();
+    }
   }
-  // As plan_target() would give it if the loop device had an allowed serial.
-  TargetPlan allowed_plan() const {
-    return {TargetKind::raw_device, device, "", kBytes, 4096, number(), std::nullopt};
+  void mount_at(const std::string& device, const std::string& point) const {
+    fs::create_directory(point);
+    ASSERT_EQ(mount(device.c_str(), point.c_str(), "ext4", 0, nullptr), 0) << errno_text(errno);
+  }
+  // One Linux partition over all but the first MiB, as fdisk would write it.
+  void make_partition_table() const {
+    std::vector<std::byte> sector(512);
+    const std::array<std::uint8_t, 12> entry = {0x83, 0, 0, 0,    0, 8,
+                                                0,    0, 0, 0xf8, 1, 0};  // type ... sectors
+    std::memcpy(sector.data() + 450, entry.data(), entry.size());
+    sector[510] = std::byte{0x55};
+    sector[511] = std::byte{0xaa};
+    testing::write_bytes(loop->path(), 0, sector);
+    run_tool("partx -u " + loop->path());  // a kernel need not know this kind of table
   }
 
-  static constexpr off_t kBytes = 64 << 20;
+  static constexpr std::uint64_t kBytes = 64 << 20;
   TempDir directory;
-  std::string device;
-  int backing = -1;
-  int loop = -1;
-  bool attached = false;
+  SystemPaths paths{"/sys", "/proc", directory.path("udev")};
+  std::unique_ptr<LoopDevice> loop;
 };
 
-TEST_F(LoopDeviceTest, IsRefusedForItsMissingSerial) {
+TEST_F(LoopDeviceTest, IsRefusedWithoutSerialByTheBinaryToo) {
+  const auto result = run_daqwriter({"write", "--target", loop->path(), "--bytes", "1MiB", "--block-size",
+                                     "64KiB", "--allow-serial", "L1", "--destroy", "L1"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.error_text.find("neither serial nor WWN"), std::string::npos) << result.error_text;
+}
+
+TEST_F(LoopDeviceTest, IsAllowedByItsSerialOnly) {
+  EXPECT_EQ(plan().free_bytes, kBytes);
+  expect_refused("another drive", {"L2", "", false});
+  expect_refused("--allow-serial", {"", "", false});
+}
+
+TEST_F(LoopDeviceTest, IsFoundByASymbolicLink) {
+  const std::string link = directory.path("by-id");
+  fs::create_symlink(loop->path(), link);
+  EXPECT_EQ(plan_target(link, {"L1", "", false}, paths).device.text(), loop->number().text());
+  EXPECT_THROW(plan_target(link, {"L2", "", false}, paths), Refusal);
+}
+
+TEST_F(LoopDeviceTest, IsRefusedWhileItIsMounted) {
+  testing::make_mounts_private();
+  run_tool("mkfs.ext4 -q -F " + loop->path());
+  expect_refused("ext4 filesystem", {"L1", "", false});
+  EXPECT_NO_THROW(plan({"L1", "L1", false}));
+  mount_at(loop->path(), directory.path("mnt"));
+  expect_refused("mounted: " + loop->path() + " on ");
+  umount(directory.path("mnt").c_str());
+}
+
+// Another mount namespace, a container's for instance, is not in our mountinfo; the kernel knows
+// nevertheless.
+TEST_F(LoopDeviceTest, IsRefusedWhileItIsMountedWhereWeCannotSeeIt) {
+  run_tool("mkfs.ext4 -q -F " + loop->path());
+  fs::create_directory(directory.path("mnt"));
+  int told[2];
+  int go[2];
+  ASSERT_EQ(pipe(told), 0);
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    close(go[1]);
+    testing::make_mounts_private();
+    const bool good = mount(loop->path().c_str(), directory.path("mnt").c_str(), "ext4", 0, nullptr) == 0;
+    char byte = good ? 'y' : 'n';
+    const bool said = write(told[1], &byte, 1) == 1 && read(go[0], &byte, 1) == 0;
+    _exit(said ? 0 : 1);
+  }
+  char mounted = 'n';
+  EXPECT_EQ(read(told[0], &mounted, 1), 1);
+  EXPECT_EQ(mounted, 'y');
+  EXPECT_TRUE(read_device_facts(loop->number(), paths).mounts.empty());
+  expect_refused("cannot be claimed for exclusive use");
+  close(go[1]);
+  waitpid(other, nullptr, 0);
+}
+
+TEST_F(LoopDeviceTest, IsRefusedWhileAPartitionIsMountedAndForItsTable) {
+  testing::make_mounts_private();
+  make_partition_table();
+  expect_refused("dos partition table", {"L1", "", false});
+  const std::string part = loop->path() + "p1";
+  run_tool("mkfs.ext4 -q -F " + part);
+  mount_at(part, directory.path("mnt"));
+  expect_refused("mounted: " + part + " on ");
+  umount(directory.path("mnt").c_str());
+  EXPECT_NO_THROW(plan({"L1", "L1", false}));
   try {
-    plan_target(device, {"anything", "anything", false});
-    FAIL() << "was allowed";
+    plan_target(part, {"L1", "L1", false}, paths);
+    FAIL() << "a partition was allowed";
   } catch (const Refusal& refusal) {
-    EXPECT_NE(std::string(refusal.what()).find("neither serial nor WWN"), std::string::npos)
-        << refusal.what();
+    EXPECT_NE(std::string(refusal.what()).find("is a partition"), std::string::npos) << refusal.what();
   }
 }
 
-TEST_F(LoopDeviceTest, SignatureIsFoundByLibblkid) {
-  EXPECT_EQ(probe_signature(device), std::nullopt);
-  make_ext4();
-  EXPECT_EQ(probe_signature(device), "ext4 filesystem");
-  DeviceFacts facts = read_device_facts(number(), {});
-  facts.serial = "L1";
-  facts.signature = probe_signature(device);
-  EXPECT_NE(interlock_refusal(facts, {"L1", "", false}).value_or("").find("ext4"), std::string::npos);
+TEST_F(LoopDeviceTest, IsRefusedWhileItIsSwap) {
+  run_tool("mkswap " + loop->path());
+  expect_refused("swap other", {"L1", "", false});
+  ASSERT_EQ(swapon(loop->path().c_str(), 0), 0) << errno_text(errno);
+  expect_refused("used as swap: " + loop->path());
+  swapoff(loop->path().c_str());
 }
 
-TEST_F(LoopDeviceTest, MountedIsSeenAndCannotBeClaimedEither) {
-  make_ext4();
-  const std::string point = directory.path("mnt");
-  std::filesystem::create_directory(point);
-  if (mount(device.c_str(), point.c_str(), "ext4", 0, nullptr) != 0)
-    GTEST_SKIP() << "mount is not permitted here";
-  const DeviceFacts facts = read_device_facts(number(), {});
-  EXPECT_THROW(Target(allowed_plan(), 0, false), Refusal);  // O_EXCL, should the look ever fail
-  umount(point.c_str());
-  ASSERT_EQ(facts.mounts.size(), 1u);
-  EXPECT_NE(facts.mounts[0].find(device + " on "), std::string::npos);
+TEST_F(LoopDeviceTest, IsRefusedWhileALoopDeviceLiesOverIt) {
+  const LoopDevice above(loop->path(), kBytes);
+  expect_refused("in use by " + above.name());
 }
 
-TEST_F(LoopDeviceTest, IsHeldExclusivelyWhileARecordRuns) {
+TEST_F(LoopDeviceTest, IsRefusedWhileAnotherProcessHoldsIt) {
+  const int holder = open(loop->path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
+  ASSERT_GE(holder, 0);
+  expect_refused("cannot be claimed for exclusive use: " + errno_text(EBUSY));
+  close(holder);
+  EXPECT_NO_THROW(plan());
+}
+
+TEST_F(LoopDeviceTest, IsRefusedWhenItIsReadOnly) {
+  const int on = 1;
+  ASSERT_EQ(ioctl(loop->fd(), BLKROSET, &on), 0);
+  expect_refused("read-only");
+  const int off = 0;  // the kernel keeps it for whoever gets this loop device next
+  ASSERT_EQ(ioctl(loop->fd(), BLKROSET, &off), 0);
+}
+
+// What is found under the claim stays true: nobody can mount it between the look and the first write.
+TEST_F(LoopDeviceTest, IsClaimedFromTheLookToTheEndOfTheRecord) {
+  testing::make_mounts_private();
+  run_tool("mkfs.ext4 -q -F " + loop->path());
   {
-    const Target target(allowed_plan(), 0, false);
-    EXPECT_LT(open(device.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC), 0);
+    const TargetPlan held = plan({"L1", "L1", false});
+    fs::create_directory(directory.path("mnt"));
+    EXPECT_NE(mount(loop->path().c_str(), directory.path("mnt").c_str(), "ext4", 0, nullptr), 0);
     EXPECT_EQ(errno, EBUSY);
-    EXPECT_THROW(Target(allowed_plan(), 0, false), Refusal);
+    const Target target(held, 0, false);
+    EXPECT_LT(open(loop->path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC), 0);
+    EXPECT_EQ(errno, EBUSY);
   }
-  EXPECT_NO_THROW(Target(allowed_plan(), 0, false));
+  EXPECT_NO_THROW(plan({"L1", "L1", false}));
 }
 
-TEST_F(LoopDeviceTest, IsNotWrittenWhenItBecameAnotherDevice) {
-  TargetPlan plan = allowed_plan();
-  plan.device.minor += 1;
-  EXPECT_THROW(Target(plan, 0, false), Refusal);
+// The path leads elsewhere after the look: what was examined is written, not what the path now names.
+TEST_F(LoopDeviceTest, IsWrittenEvenWhenItsNodeWasReplaced) {
+  const LoopDevice other(directory.path("other"), kBytes);
+  const std::string node = directory.path("node");
+  const auto make_node = [&](DeviceNumber number) {
+    return mknod(node.c_str(), S_IFBLK | 0600, makedev(number.major, number.minor));
+  };
+  ASSERT_EQ(make_node(loop->number()), 0);
+  const TargetPlan held = plan_target(node, {"L1", "", false}, paths);
+  fs::remove(node);
+  ASSERT_EQ(make_node(other.number()), 0);
+  Memory page(4096, std::nullopt);
+  std::memset(page.data(), 0x77, page.size());
+  Target(held, 0, false).write_block(page.data(), page.size(), 0);
+  EXPECT_EQ(testing::read_bytes(loop->path(), 0, 1)[0], std::byte{0x77});
+  EXPECT_EQ(testing::read_bytes(other.path(), 0, 1)[0], std::byte{0});
+}
+
+// Only looked at: the facts alone refuse it, before it is opened.
+TEST(RunningSystem, IsNeverAllowedWhateverIsSaid) {
+  struct stat root {};
+  ASSERT_EQ(stat("/", &root), 0);
+  const DeviceNumber number{major(root.st_dev), minor(root.st_dev)};
+  const std::string name = device_name(number, {});
+  if (name.empty()) GTEST_SKIP() << "/ lies on no block device here";
+  DeviceFacts facts = read_device_facts(number, {});
+  facts.serial = "S1";
+  facts.partition = false;
+  EXPECT_TRUE(facts.system_drive || fs::exists("/sys/class/block/" + name + "/partition"));
+  const std::string known = facts.wwn.value_or(*facts.serial);
+  EXPECT_THROW(plan_target("/dev/" + name, {known, known, false}), Refusal);
 }
 
 TEST_F(LoopDeviceTest, ARawRecordIsWrittenFoundAndVerified) {
   MiniDaqOptions options = testing::small_record("unused");
   MiniDaqOptions for_plan = options;
   for_plan.null_sink = true;
-  MiniDaqPlan plan = plan_minidaq(for_plan);
-  plan.applications.front().target = allowed_plan();
+  MiniDaqPlan record = plan_minidaq(for_plan);
+  record.applications.front().target = plan();
   const std::atomic<int> never{0};
-  const MiniDaqResult result = run_minidaq(options, plan, testing::aio_engine(), never);
+  const MiniDaqResult result = run_minidaq(options, record, testing::aio_engine(), never);
   ASSERT_EQ(result.status, RunStatus::complete) << result.error;
-  const testing::Verified intact = testing::verify(directory, device);
+  const testing::Verified intact = testing::verify(directory, loop->path());
   EXPECT_EQ(intact.exit_code, 0);
   EXPECT_EQ(intact.count("present"), 3000u);
 
   // A shorter record over it, with losses: its trailer stands where only a walk finds it, and what remains of
   // the older record behind it does not count.
   options.ring_bytes = 5 * 5568;
-  plan.slots_per_link = 5;
+  record.slots_per_link = 5;
   const EngineFactory slow = [](unsigned depth) {
     return std::make_unique<testing::MeddlingEngine>(testing::aio_engine()(depth), 20'000'000);
   };
-  const MiniDaqResult lossy = run_minidaq(options, plan, slow, never);
+  const MiniDaqResult lossy = run_minidaq(options, record, slow, never);
   ASSERT_LT(lossy.stored, 3000u);
-  const testing::Verified again = testing::verify(directory, device);
+  const testing::Verified again = testing::verify(directory, loop->path());
   EXPECT_EQ(again.exit_code, 0) << again.json.dump();
   EXPECT_EQ(again.count("present"), lossy.stored);
   EXPECT_EQ(again.json["lost_at_source"], 3000 - lossy.stored);
@@ -144,16 +258,17 @@ TEST_F(LoopDeviceTest, TwoApplicationsShareADeviceInPartsOfTheirOwn) {
   options.applications = 2;
   MiniDaqOptions for_plan = options;
   for_plan.null_sink = true;
-  MiniDaqPlan plan = plan_minidaq(for_plan);
+  MiniDaqPlan record = plan_minidaq(for_plan);
+  const TargetPlan claimed = plan();
   for (std::size_t i = 0; i < 2; ++i) {
-    plan.applications[i].target = allowed_plan();
-    plan.applications[i].base = i * (32 << 20);
+    record.applications[i].target = claimed;
+    record.applications[i].base = i * (32 << 20);
   }
   const std::atomic<int> never{0};
-  const MiniDaqResult result = run_minidaq(options, plan, testing::aio_engine(), never);
+  const MiniDaqResult result = run_minidaq(options, record, testing::aio_engine(), never);
   ASSERT_EQ(result.status, RunStatus::complete) << result.error;
-  EXPECT_EQ(testing::verify(directory, device).count("present"), 3000u);
-  EXPECT_EQ(testing::verify(directory, device, 32 << 20).count("present"), 3000u);
+  EXPECT_EQ(testing::verify(directory, loop->path()).count("present"), 3000u);
+  EXPECT_EQ(testing::verify(directory, loop->path(), 32 << 20).count("present"), 3000u);
 }
 
 }  // namespace

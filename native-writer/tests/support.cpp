@@ -1,17 +1,26 @@
 #include "support.h"
 
 #include <fcntl.h>
+#include <linux/loop.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <random>
 
 #include "aio_engine.h"
 #include "clock.h"
+#include "status.h"
 #include "verify_command.h"
 
 namespace daqwriter::testing {
@@ -26,6 +35,47 @@ TempDir::TempDir() {
 
 TempDir::~TempDir() {
   fs::remove_all(directory_);
+}
+
+LoopDevice::LoopDevice(const std::string& backing, std::uint64_t bytes) {
+  const int file = open(backing.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+  const bool sized = fs::is_block_file(backing) || ftruncate(file, static_cast<off_t>(bytes)) == 0;
+  if (file < 0 || control < 0 || !sized) throw std::runtime_error("cannot back a loop device by " + backing);
+  loop_config config{};
+  config.fd = static_cast<unsigned>(file);
+  config.info.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_PARTSCAN;
+  // Another test may take the free number first: ask again.
+  for (int attempt = 0; attempt < 1000 && fd_ < 0; ++attempt) {
+    path_ = "/dev/loop" + std::to_string(ioctl(control, LOOP_CTL_GET_FREE));
+    fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd_ < 0 || ioctl(fd_, LOOP_CONFIGURE, &config) == 0) continue;
+    close(fd_);
+    fd_ = -1;
+  }
+  close(file);
+  close(control);
+  if (fd_ < 0) throw std::runtime_error(path_ + ": " + errno_text(errno));
+}
+
+LoopDevice::~LoopDevice() {
+  close(fd_);
+}
+
+DeviceNumber LoopDevice::number() const {
+  struct stat status {};
+  fstat(fd_, &status);
+  return {major(status.st_rdev), minor(status.st_rdev)};
+}
+
+void make_mounts_private() {
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    throw std::runtime_error("cannot have mounts of its own: " + errno_text(errno));
+}
+
+void run_tool(const std::string& command) {
+  if (std::system((command + " >/dev/null 2>&1").c_str()) != 0)
+    throw std::runtime_error("failed: " + command);
 }
 
 int FakeEngine::submit(std::span<const IoRequest> requests) {
@@ -115,6 +165,15 @@ Verified verify(const TempDir& directory, const std::string& target, std::uint64
 }
 
 ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number, int delay_ms) {
+  return run_daqwriter(arguments, [&](pid_t child) {
+    if (signal_number == 0) return;
+    usleep(static_cast<useconds_t>(delay_ms) * 1000);
+    kill(child, signal_number);
+  });
+}
+
+ProcessResult run_daqwriter(const std::vector<std::string>& arguments,
+                            const std::function<void(pid_t)>& meanwhile) {
   std::string error_file = (fs::current_path() / "stderr-XXXXXX").string();
   const int error_fd = mkstemp(error_file.data());
   std::vector<char*> argv = {const_cast<char*>(DAQWRITER_BINARY)};
@@ -126,10 +185,7 @@ ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signa
     execv(DAQWRITER_BINARY, argv.data());
     _exit(127);
   }
-  if (signal_number != 0) {
-    usleep(static_cast<useconds_t>(delay_ms) * 1000);
-    kill(child, signal_number);
-  }
+  meanwhile(child);
   int status = 0;
   waitpid(child, &status, 0);
   close(error_fd);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <deque>
 #include <filesystem>
@@ -29,6 +30,34 @@ class TempDir {
  private:
   std::filesystem::path directory_;
 };
+
+// A loop device over a new file (or another block device): a block device of the real kernel. It is detached
+// when the test ends, however it ends. Only for tests that start with SKIP_WITHOUT_LOOP_DEVICES.
+class LoopDevice {
+ public:
+  LoopDevice(const std::string& backing, std::uint64_t bytes);
+  ~LoopDevice();
+  LoopDevice(const LoopDevice&) = delete;
+  LoopDevice& operator=(const LoopDevice&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string name() const { return path_.substr(5); }
+  DeviceNumber number() const;
+  int fd() const { return fd_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+#define SKIP_WITHOUT_LOOP_DEVICES()                             \
+  if (geteuid() != 0 || access("/dev/loop-control", R_OK) != 0) \
+  GTEST_SKIP() << "needs root and loop "                        \
+                  "devices"
+
+// Mounts made from now on are seen by this process and its children only, and end with them.
+void make_mounts_private();
+void run_tool(const std::string& command);  // throws when it fails
 
 // Memory as the target; every request is answered by a rule that the test sets. Default: all is written.
 class FakeEngine : public IoEngine {
@@ -99,9 +128,12 @@ struct ProcessResult {
   int exit_code = 0;
   std::string error_text;
 };
-// Runs the daqwriter binary; signal_number is sent after the delay.
+// Runs the daqwriter binary; signal_number is sent after the delay. A killed process has the exit code -1.
 ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number = 0,
                             int delay_ms = 0);
+// The same, doing something meanwhile.
+ProcessResult run_daqwriter(const std::vector<std::string>& arguments,
+                            const std::function<void(pid_t)>& meanwhile);
 
 nlohmann::json read_json(const std::string& path);
 std::vector<std::byte> random_bytes(std::size_t bytes);  // the same ones at every call

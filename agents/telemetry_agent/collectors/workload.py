@@ -22,6 +22,7 @@ KNOWN_FIELDS: Mapping[str, Mapping[str, type]] = {
         "offered_bytes": int,
         "stored_bytes": int,
         "backlog_bytes": int,
+        "written_bytes": int,
         "busy_count": int,
         "lost_superchunks": int,
         "read_bytes": int,
