@@ -1,5 +1,7 @@
 #include "busy.h"
 
+#include <algorithm>
+
 namespace daqwriter {
 
 void BusyTracker::observe(std::int64_t t_ns, double occupancy) {
@@ -20,6 +22,7 @@ void BusyTracker::add(const BusyTracker& other) {
   count_ += other.count_;
   total_ns_ += other.total_ns_;
   episodes_.insert(episodes_.end(), other.episodes_.begin(), other.episodes_.end());
+  episodes_.resize(std::min(episodes_.size(), kMaxEpisodes));
 }
 
 void BusyTracker::release(std::int64_t t_ns) {

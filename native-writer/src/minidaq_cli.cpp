@@ -132,11 +132,14 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
                     std::cerr << search_trial_text(trials.back());
                     return trials.back().stood;
                   });
-  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, error));
+  const bool stopped = stop_signal.load(std::memory_order_relaxed) != 0;
+  const RunStatus status = !error.empty() ? RunStatus::failed
+                           : stopped      ? RunStatus::interrupted
+                                          : RunStatus::complete;
+  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, status, error));
   std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
   if (!error.empty()) std::cerr << "error: " << error << "\n";
-  if (stop_signal.load(std::memory_order_relaxed) != 0) return ExitCode::interrupted;
-  return error.empty() ? ExitCode::complete : ExitCode::failed;
+  return exit_code_of(status);
 }
 
 ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {

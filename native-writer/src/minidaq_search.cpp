@@ -47,7 +47,8 @@ std::string search_summary(double asked_bytes_per_s, const RateSearch& found) {
 }
 
 Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_bytes_per_s,
-                 const std::vector<SearchTrial>& trials, const RateSearch& found, const std::string& error) {
+                 const std::vector<SearchTrial>& trials, const RateSearch& found, RunStatus status,
+                 const std::string& error) {
   const double asked = asked_bytes_per_s(o, plan);
   const auto rate = [&](std::optional<double> factor) {
     return factor ? Json(asked * *factor) : Json(nullptr);
@@ -70,7 +71,7 @@ Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_
           {"tool", "daqwriter"},
           {"command", "minidaq-search"},
           {"version", DAQWRITER_VERSION},
-          {"status", error.empty() ? "complete" : "failed"},
+          {"status", run_status_name(status)},
           {"error", error.empty() ? Json(nullptr) : Json(error)},
           {"mode", o.triggered() ? "triggered" : "continuous"},
           {"data_path", o.zero_copy ? "zero-copy" : "copy"},

@@ -1,0 +1,59 @@
+"""`daqwriter minidaq` itself: its JSON keeps to its schemas in every mode, and the properties that came later are there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model.yaml_source import check_document
+from rig.settings import Layout
+from rig.shell import LocalShell
+
+LAYOUT = Layout()
+SMALL = ["--duration=0.3", "--links=2", "--superchunk-rate=2000", "--ring-size=4MiB", "--block-size=256KiB"]
+TRIGGERED = ["--mode=triggered", "--request-size=100KiB"]
+MODES: dict[str, list[str]] = {
+    "continuous": [],
+    "zero-copy": ["--data-path=zero-copy"],
+    "triggered": [*TRIGGERED, "--trigger-rate=20"],
+    "unpaced": ["--unpaced", "--bytes=20MB"],
+    "unpaced requests": [*TRIGGERED, "--unpaced", "--bytes=20MB", "--data-path=zero-copy"],
+    "two applications": ["--applications=2", "--engine=io_uring"],
+}
+
+
+def minidaq(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    result = folder / "minidaq.json"
+    argv = [str(LAYOUT.daqwriter), "minidaq", f"--json={result}", f"--target={folder / 'record'}", *SMALL, *options]
+    completed = LocalShell().run(argv, timeout_s=60)
+    return completed.returncode, json.loads(result.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_is_described(disk: Path, mode: str) -> None:
+    status, document = minidaq(disk, *MODES[mode])
+    check_document(document, "daqwriter-minidaq", mode)
+    assert (status, document["status"]) == (0, "complete")
+    counts = document["superchunks"]
+    assert counts["offered"] == counts["stored"] + counts["lost"] + counts["abandoned"] > 0
+    assert {"trigger", "applications", "engine_note"} <= set(document)
+    assert {"mode", "paced", "data_path", "applications"} <= set(document["parameters"])
+    assert (document["trigger"] is None) == ("triggered" not in mode and "requests" not in mode)
+    assert sum(one["stored"] for one in document["applications"]) == counts["stored"]
+    loads = [(load["bytes_per_s"], load["duration_s"]) for load in document["transient_buffer"]["extrapolated"]]
+    assert (10e9, 100) in loads and (10e9, 120) in loads
+    for load in document["transient_buffer"]["extrapolated"]:
+        assert 0 < load["estimate_bytes"] <= load["upper_bound_bytes"]
+
+
+@pytest.mark.parametrize("mode", [[], [*TRIGGERED, "--trigger-rate=30"]])
+def test_a_search_is_described_and_leaves_no_record(disk: Path, mode: list[str]) -> None:
+    status, document = minidaq(disk, "--search", "--search-resolution=0.3", *mode)
+    check_document(document, "daqwriter-minidaq-search", "search")
+    assert (status, document["status"]) == (0, "complete")
+    assert document["highest_bytes_per_s"] <= document["asked_bytes_per_s"]
+    assert [trial["stood"] for trial in document["trials"]].count(True) >= 2
+    assert not list(disk.glob("record*"))
