@@ -1,5 +1,6 @@
 #include "checksum.h"
 
+#include <isa-l/crc.h>
 #include <libdeflate.h>
 
 #include <algorithm>
@@ -32,16 +33,32 @@ std::string checksum_name(ChecksumKind kind) {
   throw Refusal("checksum kind " + std::to_string(static_cast<std::uint32_t>(kind)) + " is unknown");
 }
 
-std::uint32_t checksum(ChecksumKind kind, std::span<const std::byte> data) {
+std::uint32_t checksum_update(ChecksumKind kind, std::uint32_t running, std::span<const std::byte> data) {
   switch (kind) {
     case ChecksumKind::crc32:
-      return libdeflate_crc32(0, data.data(), data.size());
+      return crc32_gzip_refl(running, reinterpret_cast<const unsigned char*>(data.data()), data.size());
     case ChecksumKind::adler32:
-      return libdeflate_adler32(1, data.data(), data.size());
+      return libdeflate_adler32(running, data.data(), data.size());
     case ChecksumKind::off:
       break;
   }
-  return 0;
+  return running;
+}
+
+std::uint32_t copy_checksum(ChecksumKind kind, std::uint32_t running, std::byte* destination,
+                            const std::byte* source, std::size_t bytes) {
+  // Small enough for the second pass to read it from L1, large enough to turn the memory bus around between
+  // reading and writing only rarely: that is why this is not slower than the plain copy.
+  constexpr std::size_t kStrip = 4096;
+  while (bytes > 0) {
+    const std::size_t part = std::min(bytes, kStrip);
+    running = checksum_update(kind, running, {source, part});
+    stream_copy(destination, source, part);
+    destination += part;
+    source += part;
+    bytes -= part;
+  }
+  return running;
 }
 
 #ifdef __SSE2__

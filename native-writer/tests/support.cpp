@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <random>
 
 #include "aio_engine.h"
 #include "clock.h"
@@ -140,6 +141,13 @@ ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signa
 nlohmann::json read_json(const std::string& path) {
   std::ifstream in(path);
   return nlohmann::json::parse(in);
+}
+
+std::vector<std::byte> random_bytes(std::size_t bytes) {
+  std::mt19937_64 random(1);
+  std::vector<std::byte> data(bytes);
+  for (std::byte& each : data) each = static_cast<std::byte>(random());
+  return data;
 }
 
 std::vector<std::byte> read_bytes(const std::string& path, std::uint64_t offset, std::size_t bytes) {

@@ -104,6 +104,7 @@ ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signa
                             int delay_ms = 0);
 
 nlohmann::json read_json(const std::string& path);
+std::vector<std::byte> random_bytes(std::size_t bytes);  // the same ones at every call
 std::vector<std::byte> read_bytes(const std::string& path, std::uint64_t offset, std::size_t bytes);
 void write_bytes(const std::string& path, std::uint64_t offset, const std::vector<std::byte>& bytes);
 void write_text(const std::string& path, const std::string& text);  // creates directories
