@@ -157,7 +157,7 @@ Manifest read_manifest(const std::string& directory) {
       manifest.bad_lines.push_back({begin, error.what()});
     }
   }
-  if (manifest.run.shares.empty()) throw Refusal(path + ": does not hold one whole line");
+  if (manifest.run.slots_per_stream == 0) throw Refusal(path + ": does not hold one whole line");
   return manifest;
 }
 

@@ -63,7 +63,11 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   o.preallocate = t.preallocate == "full";
   o.checksum = parse_adler_variant(t.checksum);
   o.random_run_id = t.run_id.empty();
-  if (!o.random_run_id) o.run.run_id = parse_record_id(t.run_id);
+  try {
+    if (!o.random_run_id) o.run.run_id = parse_record_id(t.run_id);
+  } catch (const Refusal&) {
+    throw Refusal("--run-id '" + t.run_id + "': give 32 lower-case hexadecimal digits");
+  }
   const StreamsPlan plan = plan_streams(o);
   const StreamsResult result =
       run_streams(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal);

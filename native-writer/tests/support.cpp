@@ -113,6 +113,12 @@ Verified verify(const TempDir& directory, const std::string& target) {
   return {static_cast<int>(code), read_json(options.json_path)};
 }
 
+nlohmann::json verify_directory(const TempDir& scratch, const std::string& target, int exit_code) {
+  const Verified result = verify(scratch, target);
+  EXPECT_EQ(result.exit_code, exit_code) << result.json.dump(1);
+  return result.json;
+}
+
 ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number, int delay_ms) {
   std::string error_file = (fs::current_path() / "stderr-XXXXXX").string();
   const int error_fd = mkstemp(error_file.data());
