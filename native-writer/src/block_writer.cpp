@@ -12,6 +12,7 @@ namespace daqwriter {
 namespace {
 
 constexpr unsigned kMaxStalls = 8;
+constexpr std::size_t kMostPieces = 1024;  // IOV_MAX of Linux
 constexpr std::int64_t kWaitNs = 10'000'000;
 
 // Takes `bytes` away from the front of what is still to be written.
@@ -41,6 +42,7 @@ BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedge
 }
 
 bool BlockWriter::append(const std::byte* data, std::size_t bytes) {
+  submit_in_place();  // what is copied begins a block of its own
   while (bytes > 0) {
     if (!make_room()) return false;
     const std::size_t part = std::min(bytes, config_.block_bytes - current_->filled);
@@ -54,6 +56,7 @@ bool BlockWriter::append(const std::byte* data, std::size_t bytes) {
 }
 
 bool BlockWriter::append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease) {
+  if (current_ && current_->pieces.size() == kMostPieces) submit_current(false, current_->filled);
   if (!make_room()) return false;
   current_->pieces.push_back({piece, bytes});
   current_->leases.push_back(lease);
@@ -64,6 +67,10 @@ bool BlockWriter::append_in_place(std::byte* piece, std::size_t bytes, std::uint
 void BlockWriter::submit_if_full() {
   unnoted_ = 0;
   if (current_ && current_->filled >= config_.block_bytes) submit_current(false, current_->filled);
+}
+
+void BlockWriter::submit_in_place() {
+  if (current_ && !current_->pieces.empty()) submit_current(false, current_->filled);
 }
 
 // A block with room: the one being filled, or a new one.
@@ -92,7 +99,7 @@ void BlockWriter::submit_current(bool ends_inside, std::uint64_t payload_bytes) 
   if (current_->pieces.empty()) current_->pieces.push_back({current_->data, current_->filled});
   current_->offset = next_offset_;
   next_offset_ += current_->filled;
-  current_->block = ledger_.seal_block(payload_bytes, ends_inside);
+  current_->block = ledger_.seal_block(payload_bytes, ends_inside, since);
   current_->submitted_ns = since;
   to_submit_.push_back(static_cast<std::size_t>(current_ - buffers_.data()));
   current_ = nullptr;

@@ -49,10 +49,12 @@ class BlockWriter {
   // Appends bytes, waiting for a free buffer where needed. False once the stream has failed.
   bool append(const std::byte* data, std::size_t bytes);
   // Appends an aligned piece of aligned length without copying it; it belongs to the engine until `lease` is
-  // released. Not to be used while a copied block is partly filled.
+  // released. Not to be used while a copied block is partly filled; the other way round is fine.
   bool append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease);
   // Submits the block being filled if it is full; call when what was appended has been noted in the ledger.
   void submit_if_full();
+  // Submits a block made of pieces in place, however full it is.
+  void submit_in_place();
   // Reaps what has completed; with a timeout, waits for one completion if any is in flight.
   bool poll(std::int64_t timeout_ns = 0);
   // Pads the last block to the alignment, submits it and waits for everything.

@@ -16,6 +16,12 @@ void BusyTracker::finish(std::int64_t t_ns) {
   if (busy_) release(t_ns);
 }
 
+void BusyTracker::add(const BusyTracker& other) {
+  count_ += other.count_;
+  total_ns_ += other.total_ns_;
+  episodes_.insert(episodes_.end(), other.episodes_.begin(), other.episodes_.end());
+}
+
 void BusyTracker::release(std::int64_t t_ns) {
   busy_ = false;
   total_ns_ += t_ns - since_ns_;

@@ -21,6 +21,8 @@ class BusyTracker {
   void observe(std::int64_t t_ns, double occupancy);
   void finish(std::int64_t t_ns);  // closes an open episode
 
+  void add(const BusyTracker& other);  // another application's episodes
+
   bool busy() const { return busy_; }
   std::uint64_t count() const { return count_; }
   std::int64_t total_ns() const { return total_ns_; }

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -62,6 +63,13 @@ CpuUse CpuUse::operator-(const CpuUse& earlier) const {
   return {user_s - earlier.user_s, system_s - earlier.system_s,
           voluntary_context_switches - earlier.voluntary_context_switches,
           involuntary_context_switches - earlier.involuntary_context_switches, max_rss_bytes};
+}
+
+CpuUse CpuUse::operator+(const CpuUse& other) const {
+  return {user_s + other.user_s, system_s + other.system_s,
+          voluntary_context_switches + other.voluntary_context_switches,
+          involuntary_context_switches + other.involuntary_context_switches,
+          std::max(max_rss_bytes, other.max_rss_bytes)};
 }
 
 CpuUse process_cpu_use() {

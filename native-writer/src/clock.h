@@ -30,6 +30,7 @@ struct CpuUse {
   std::int64_t max_rss_bytes = 0;  // a high-water mark of the process, not a difference
 
   CpuUse operator-(const CpuUse& earlier) const;
+  CpuUse operator+(const CpuUse& other) const;
 };
 CpuUse process_cpu_use();
 CpuUse thread_cpu_use();

@@ -1,16 +1,19 @@
-// Promise: the Data Writer (the paper's Algorithm 1 with rotating buffers): gathers fragments from the links
-// round robin, checksums and copies them into aligned blocks and hands those to the BlockWriter. Runs in one
-// thread.
+// Promise: the Fragment Receiver and the Data Writer (the paper's Algorithm 1 with rotating buffers) of one
+// application, in one thread. A continuous record takes what has arrived from the links in turn; triggered
+// requests are taken one after the other, each link's fragment behind that of the link before. Two data
+// paths: copy (checksum and copy into aligned blocks) and zero-copy (aligned chunks are written from the ring
+// itself; only what is left at the end of a continuous record, less than a chunk of each link, is copied).
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "block_writer.h"
 #include "clock.h"
 #include "link_ring.h"
-#include "link_source.h"
+#include "readout_emulator.h"
 
 namespace daqwriter {
 
@@ -20,31 +23,58 @@ class DataWriter {
   static constexpr std::int64_t kIdleNs = 200'000;
   static constexpr std::int64_t kInterruptedDrainNs = 5'000'000'000;
 
-  DataWriter(std::vector<std::unique_ptr<LinkRing>>& rings, const LinkSource& source, BlockWriter& blocks,
-             DurabilityLedger& ledger, const std::atomic<int>& stop_signal, ChecksumKind checksum);
+  struct Config {
+    ChecksumKind checksum = ChecksumKind::off;
+    std::uint64_t chunk = 0;   // zero-copy: superchunks of an aligned chunk; 0: copy
+    std::uint64_t window = 0;  // superchunks that a request takes from each link
+  };
 
-  // Until the source has finished and the rings are empty, the stream has failed, or an interrupted record
-  // has been drained for kInterruptedDrainNs. Everything submitted has completed on return.
+  DataWriter(std::vector<std::unique_ptr<LinkRing>>& rings, ReadoutEmulator& source,
+             const std::atomic<int>& stop_signal, const Config& config);
+  // `blocks` must tell released() of the leases that it gives back.
+  void attach(BlockWriter& blocks, DurabilityLedger& ledger);
+  void released(std::uint64_t lease);
+
+  // Until the source has finished and all that it has for us is written, the stream has failed, or an
+  // interrupted record has been drained for kInterruptedDrainNs. Everything submitted has completed on
+  // return.
   void run();
 
   // To be read after the thread has been joined.
   std::int64_t copy_ns() const { return copy_ns_; }  // copying and checksumming, I/O calls excluded
+  std::uint64_t copied_bytes() const { return copied_bytes_; }
   const CpuUse& cpu() const { return cpu_; }
 
  private:
+  struct Lease {
+    std::uint32_t link = 0;
+    std::uint64_t count = 0;  // superchunks
+    bool ends_request = false;
+    bool done = false;
+  };
+
   std::uint64_t gather();
-  bool store_fragment(LinkRing& ring, std::uint64_t count);
-  bool store_superchunk(const std::byte* slot, std::size_t bytes);
+  std::uint64_t gather_rest();
+  std::uint64_t serve();
+  bool store(std::uint32_t link, std::uint64_t first, std::uint64_t count, const DataRequest* request);
+  bool store_chunk(std::uint32_t link, std::uint64_t first, const DataRequest* request, bool ends_request);
+  bool copy_superchunk(LinkRing& ring, std::uint64_t position, const DataRequest* request);
+  void seal(SuperchunkHeader& header, const std::byte* payload, const DataRequest* request);
   bool drain_expired();
 
   std::vector<std::unique_ptr<LinkRing>>& rings_;
-  const LinkSource& source_;
-  BlockWriter& blocks_;
-  DurabilityLedger& ledger_;
+  ReadoutEmulator& source_;
+  RequestQueue* requests_;
   const std::atomic<int>& stop_signal_;
-  ChecksumKind checksum_;
+  Config config_;
+  BlockWriter* blocks_ = nullptr;
+  DurabilityLedger* ledger_ = nullptr;
+  std::vector<std::uint64_t> next_ordinal_;  // of each link
+  std::deque<Lease> leases_;                 // in the order in which they were given
+  std::uint64_t first_lease_ = 0;
   std::int64_t drain_until_ns_ = 0;
   std::int64_t copy_ns_ = 0;
+  std::uint64_t copied_bytes_ = 0;
   CpuUse cpu_;
 };
 

@@ -31,8 +31,9 @@ class DurabilityLedger {
     filling_.push_back({intended_ns, sequence, link});
   }
   // The block being filled is complete with `payload_bytes`; ends_inside: its last superchunk goes on in the
-  // next. Returns the block's number. Blocks are sealed in the order of their offsets.
-  std::uint64_t seal_block(std::uint64_t payload_bytes, bool ends_inside);
+  // next. Returns the block's number. Blocks are sealed in the order of their offsets; from now on the target
+  // has work.
+  std::uint64_t seal_block(std::uint64_t payload_bytes, bool ends_inside, std::int64_t now_ns);
   // The whole block is on the target. May come in any order.
   void complete_block(std::uint64_t block, std::int64_t now_ns, std::int64_t submitted_ns);
   // Looks at the backlog once more, when no completion did (end of the record, nothing written).
@@ -44,7 +45,8 @@ class DurabilityLedger {
   const Histogram& latency_ns() const { return latency_ns_; }
   const Histogram& write_latency_ns() const { return write_latency_ns_; }
   const ServiceCurve& service_curve() const { return service_curve_; }  // due against durable
-  const ServiceCurve& held() const { return held_; }                    // accepted against durable
+  const ServiceRecord& service_record() const { return service_record_; }
+  const ServiceCurve& held() const { return held_; }  // accepted against durable
   // Superchunks in the gapless durable beginning of the record; `lost` is left to the source.
   const std::vector<LinkAccount>& accounts() const { return accounts_; }
   std::uint64_t superchunks_stored() const { return latency_ns_.count(); }
@@ -64,6 +66,7 @@ class DurabilityLedger {
   };
 
   void retire(const Block& block);
+  std::int64_t busy_ns(std::int64_t now_ns) const;
 
   std::int64_t start_ns_;
   Arrivals arrivals_;
@@ -77,6 +80,10 @@ class DurabilityLedger {
   Histogram write_latency_ns_;
   ServiceCurve service_curve_;
   ServiceCurve held_;
+  ServiceRecord service_record_;
+  std::size_t incomplete_ = 0;      // blocks sealed and not complete
+  std::int64_t busy_ns_ = 0;        // time with such blocks, up to ...
+  std::int64_t busy_since_ns_ = 0;  // ... the beginning of the present such time
   std::vector<LinkAccount> accounts_;
 };
 

@@ -57,7 +57,7 @@ bool EventSource::emit(std::uint64_t event) {
   // Relaxed: this thread is the only writer.
   offered_bytes_[stream].value.fetch_add(bytes, std::memory_order_relaxed);
   queue.publish(++account.events);
-  account.queue_high_water = std::max(account.queue_high_water, account.events - queue.tail());
+  account.fullest_queue = std::max(account.fullest_queue, queue.occupancy());
   return true;
 }
 

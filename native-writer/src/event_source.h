@@ -25,7 +25,7 @@ class EventSource {
     std::uint64_t events = 0;
     std::uint64_t held_events = 0;  // found their queue full
     std::int64_t held_ns = 0;
-    std::uint64_t queue_high_water = 0;  // events
+    double fullest_queue = 0;  // high-water mark, share of its slots
   };
 
   EventSource(std::vector<std::unique_ptr<LinkRing>>& queues, const EventPlan& plan, const Limits& limits,

@@ -1,6 +1,8 @@
-// Promise: the transient buffer of one link: fixed slots of one superchunk, one producer thread, one consumer
-// thread, no locks. The producer owns the slots [head, tail + slots), the consumer [tail, head). Head and
-// tail count superchunks and never wrap (64 bits), so head - tail is the occupancy; slot of n = n % slots.
+// Promise: the transient buffer of one Data Link Handler: fixed slots of one superchunk, one producer thread,
+// one consumer thread, no locks. The producer owns the slots [head, tail + slots), the consumer [tail, head).
+// Head and tail count superchunks and never wrap (64 bits), so head - tail is the occupancy; slot of n = n %
+// slots. In a continuous record the consumer moves the tail; with triggered requests the producer does, which
+// overwrites all but what a request holds.
 #pragma once
 
 #include <algorithm>
@@ -37,22 +39,36 @@ class LinkRing {
     head_.store(head, std::memory_order_release);
   }
 
-  // -- consumer ---------------------------------------------------------------------------------------------
-
-  // Relaxed: only the consumer itself writes tail_.
-  std::uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
-
-  std::uint64_t available() {
-    const std::uint64_t tail = this->tail();
-    // Acquire pairs with publish(): the slots below the head read here hold what the producer stamped.
-    if (seen_head_ == tail) seen_head_ = head_.load(std::memory_order_acquire);
-    return seen_head_ - tail;
+  // With triggered requests, instead of the consumer's release(): everything from `position` on is kept. May
+  // go back as far as nothing was overwritten. What happened to the slots before must have been acquired by
+  // the caller.
+  void keep_from(std::uint64_t position) {
+    seen_tail_ = position;
+    tail_.store(position, std::memory_order_relaxed);
   }
 
-  // Gives the first `count` available slots back to the producer.
+  // Relaxed: only the producer itself writes head_.
+  std::uint64_t head() const { return head_.load(std::memory_order_relaxed); }
+
+  // -- consumer ---------------------------------------------------------------------------------------------
+
+  std::uint64_t taken() const { return taken_; }
+
+  // Superchunks that wait to be taken; looks for new ones when fewer than `wanted` are known.
+  std::uint64_t available(std::uint64_t wanted = 1) {
+    // Acquire pairs with publish(): the slots below the head read here hold what the producer stamped.
+    if (seen_head_ - taken_ < wanted) seen_head_ = head_.load(std::memory_order_acquire);
+    return seen_head_ - taken_;
+  }
+
+  // Moves on by `count`; the slots stay the consumer's until release().
+  void take(std::uint64_t count) { taken_ += count; }
+
+  // Gives the oldest `count` slots that were taken back to the producer.
   void release(std::uint64_t count) {
-    // Release: our reads of those slots are done before the producer can see them as free.
-    tail_.store(tail() + count, std::memory_order_release);
+    // Release: our reads of those slots are done before the producer can see them as free. Relaxed load: only
+    // the consumer itself writes tail_.
+    tail_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
 
   // -- anyone -----------------------------------------------------------------------------------------------
@@ -78,6 +94,7 @@ class LinkRing {
   std::uint64_t seen_tail_ = 0;  // producer only
   alignas(kCacheLine) std::atomic<std::uint64_t> tail_{0};
   std::uint64_t seen_head_ = 0;  // consumer only
+  std::uint64_t taken_ = 0;      // consumer only
 };
 
 }  // namespace daqwriter

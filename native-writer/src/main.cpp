@@ -13,8 +13,9 @@ constexpr const char* kFooter =
     "unit: bytes.\n"
     "Exit codes: 0 complete or intact (losses are counted in the JSON), 1 failed (I/O or system error), 2 "
     "refused or\n"
-    "bad usage (nothing was written), 3 verify found damage, 130 interrupted by SIGINT or SIGTERM (record "
-    "closed).";
+    "bad usage (nothing was written), 3 verify or checksum found damage, 130 interrupted by SIGINT or "
+    "SIGTERM\n"
+    "(record closed).";
 
 // Written by the signal handler: lock-free, so that it is safe there.
 std::atomic<int> stop_signal{0};
@@ -39,7 +40,7 @@ int run(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(1);
   const std::vector<ParsedCommand> commands = {add_write(app), add_minidaq(app), add_streams(app),
-                                               add_verify(app)};
+                                               add_verify(app), add_checksum(app)};
   for (const ParsedCommand& command : commands) command.app->footer(kFooter);
   try {
     app.parse(argc, argv);

@@ -30,4 +30,44 @@ std::uint64_t ArrivalSchedule::due_by(std::int64_t t_ns) const {
   return sum;
 }
 
+void ServiceRecord::sample(std::int64_t t_ns, std::int64_t busy_ns, std::uint64_t durable_bytes) {
+  if (!samples_.empty() && t_ns < samples_.back().t_ns + spacing_ns_) return;
+  if (samples_.size() == kMostSamples) {
+    for (std::size_t i = 0; i < kMostSamples / 2; ++i) samples_[i] = samples_[2 * i];
+    samples_.resize(kMostSamples / 2);
+    spacing_ns_ *= 2;
+  }
+  samples_.push_back({t_ns, busy_ns, durable_bytes});
+}
+
+void ServiceRecord::end(std::int64_t t_ns, std::int64_t busy_ns, std::uint64_t durable_bytes) {
+  end_ = {t_ns, busy_ns, durable_bytes};
+}
+
+ServiceRecord::Needed ServiceRecord::needed(double bytes_per_s, double duration_s) const {
+  const auto over = [&](std::int64_t Sample::*clock) {
+    double most = 0;
+    const auto look = [&](double t_s, double durable) {
+      most = std::max(most, bytes_per_s * std::min(t_s, duration_s) - durable);
+    };
+    for (const Sample& sample : samples_)
+      look(static_cast<double>(sample.*clock) * 1e-9, static_cast<double>(sample.durable_bytes));
+    const double end_s = static_cast<double>(end_.*clock) * 1e-9;
+    const auto durable = static_cast<double>(end_.durable_bytes);
+    look(end_s, durable);
+    if (duration_s > end_s && end_s > 0) look(duration_s, durable * duration_s / end_s);
+    return static_cast<std::uint64_t>(most + bytes_per_s * static_cast<double>(spacing_ns_) * 1e-9);
+  };
+  return {over(&Sample::busy_ns), over(&Sample::t_ns)};
+}
+
+double ServiceRecord::busy_fraction() const {
+  return end_.t_ns > 0 ? static_cast<double>(end_.busy_ns) / static_cast<double>(end_.t_ns) : 0;
+}
+
+double ServiceRecord::busy_bytes_per_s() const {
+  const double busy_s = static_cast<double>(end_.busy_ns) * 1e-9;
+  return busy_s > 0 ? static_cast<double>(end_.durable_bytes) / busy_s : 0;
+}
+
 }  // namespace daqwriter

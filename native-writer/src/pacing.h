@@ -3,7 +3,9 @@
 // record's start.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace daqwriter {
 
@@ -45,6 +47,12 @@ class ServiceCurve {
     needed_bytes_ = backlog;
     needed_at_ns_ = t_ns;
   }
+  // Another curve's buffer beside this one's.
+  void add(const ServiceCurve& other) {
+    durable_bytes_ += other.durable_bytes_;
+    if (other.needed_bytes_ > needed_bytes_) needed_at_ns_ = other.needed_at_ns_;
+    needed_bytes_ += other.needed_bytes_;
+  }
   std::uint64_t needed_bytes() const { return needed_bytes_; }
   std::int64_t needed_at_ns() const { return needed_at_ns_; }
 
@@ -52,6 +60,42 @@ class ServiceCurve {
   std::uint64_t durable_bytes_ = 0;
   std::uint64_t needed_bytes_ = 0;
   std::int64_t needed_at_ns_ = 0;
+};
+
+// What the device made durable over time and over the time in which it had work, to be replayed against a
+// load other than the one that was measured.
+class ServiceRecord {
+ public:
+  static constexpr std::size_t kMostSamples = 200'000;
+
+  // Immediately before a completion; kept once per spacing(), which doubles when there are too many.
+  void sample(std::int64_t t_ns, std::int64_t busy_ns, std::uint64_t durable_bytes);
+  void end(std::int64_t t_ns, std::int64_t busy_ns, std::uint64_t durable_bytes);
+
+  // Transient buffer that a load of this rate and length would need, bytes. `upper_bound`: if the device did
+  // at every moment no more than it was seen to do. `estimate`: if it worked without pause at the pace that
+  // it showed while it had work. Both go on at the mean rate where the measurement ends, and err by at most
+  // spacing() of the load, which is added.
+  struct Needed {
+    std::uint64_t estimate = 0;
+    std::uint64_t upper_bound = 0;
+  };
+  Needed needed(double bytes_per_s, double duration_s) const;
+
+  std::int64_t spacing_ns() const { return spacing_ns_; }
+  double busy_fraction() const;
+  double busy_bytes_per_s() const;  // durable over the time with work
+
+ private:
+  struct Sample {
+    std::int64_t t_ns = 0;
+    std::int64_t busy_ns = 0;
+    std::uint64_t durable_bytes = 0;
+  };
+
+  std::vector<Sample> samples_;
+  Sample end_;
+  std::int64_t spacing_ns_ = 1'000'000;
 };
 
 }  // namespace daqwriter

@@ -3,40 +3,21 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "adler_slave.h"
 #include "checksum.h"
 #include "status.h"
 
 namespace daqwriter {
 namespace {
 
-constexpr std::uint32_t kInitial = checksum_initial(ChecksumKind::adler32);
+using Cpus = std::vector<int>;
 
-struct Chunk {
-  std::byte* destination;  // null: no copy
-  std::span<const std::byte> source;
-};
-
-std::uint32_t by_zlib(std::uint32_t running, const Chunk& chunk) {
-  const auto* bytes = reinterpret_cast<const Bytef*>(chunk.source.data());
-  // zlib takes a null pointer, which an empty span may have, as the request for the initial value.
-  if (!chunk.source.empty())
-    running = static_cast<std::uint32_t>(adler32_z(running, bytes, chunk.source.size()));
-  if (chunk.destination) stream_copy(chunk.destination, chunk.source.data(), chunk.source.size());
-  return running;
-}
-
-// For a chunk in a thread of its own: that thread's streaming stores are published by nobody else.
-std::uint32_t by_slave(const Chunk& chunk) {
-  const std::uint32_t result = by_zlib(kInitial, chunk);
-  publish_streamed();
-  return result;
+std::optional<int> cpu_of(const Cpus& cpus, std::size_t slave) {
+  return cpus.empty() ? std::nullopt : std::optional(cpus[slave % cpus.size()]);
 }
 
 // Off, or vectorised and fused with the copy: the calling thread is enough.
@@ -61,13 +42,13 @@ class Parallel : public AdlerEngine {
       : threads_(threads), smallest_(threads == 1 ? SIZE_MAX : smallest), chunks_(threads) {}
 
  protected:
-  virtual void hand_out(std::size_t slave, const Chunk& chunk) = 0;
+  virtual void hand_out(std::size_t slave, const AdlerChunk& chunk) = 0;
   virtual std::uint32_t result(std::size_t slave) = 0;
 
  private:
   std::uint32_t run(std::uint32_t running, std::byte* destination,
                     std::span<const std::byte> source) override {
-    if (source.size() < smallest_ || source.empty()) return by_zlib(running, {destination, source});
+    if (source.size() < smallest_ || source.empty()) return adler_by_zlib(running, {destination, source});
     // Whole cache lines, so that no two threads write to the same one.
     constexpr std::size_t kLine = 64;
     const std::size_t share = (source.size() / threads_ / kLine + 1) * kLine;
@@ -78,7 +59,7 @@ class Parallel : public AdlerEngine {
       if (count > 0) hand_out(count - 1, chunks_[count]);
       ++count;
     }
-    running = by_zlib(running, chunks_[0]);
+    running = adler_by_zlib(running, chunks_[0]);
     for (std::size_t i = 1; i < count; ++i) {
       running = static_cast<std::uint32_t>(
           adler32_combine(running, result(i - 1), static_cast<z_off_t>(chunks_[i].source.size())));
@@ -88,20 +69,21 @@ class Parallel : public AdlerEngine {
 
   unsigned threads_;
   std::size_t smallest_;
-  std::vector<Chunk> chunks_;
+  std::vector<AdlerChunk> chunks_;
 };
 
 class ThreadPerChunk : public Parallel {
  public:
-  ThreadPerChunk(unsigned threads, std::size_t smallest)
-      : Parallel(threads, smallest), slaves_(threads - 1), results_(threads - 1) {}
+  ThreadPerChunk(unsigned threads, std::size_t smallest, Cpus cpus)
+      : Parallel(threads, smallest), cpus_(std::move(cpus)), slaves_(threads - 1), results_(threads - 1) {}
 
  private:
-  void hand_out(std::size_t slave, const Chunk& chunk) override {
+  void hand_out(std::size_t slave, const AdlerChunk& chunk) override {
     try {
-      slaves_[slave] = std::thread([this, slave, chunk] { results_[slave] = by_slave(chunk); });
+      slaves_[slave] = std::thread([this, slave, chunk] { results_[slave] = adler_in_slave(chunk); });
+      place_thread(slaves_[slave], cpu_of(cpus_, slave));  // if refused: slower, but right
     } catch (const std::exception&) {
-      results_[slave] = by_zlib(kInitial, chunk);  // no thread to be had: slower, but right
+      results_[slave] = adler_in_slave(chunk);  // no thread to be had: the same
     }
   }
   std::uint32_t result(std::size_t slave) override {
@@ -109,99 +91,24 @@ class ThreadPerChunk : public Parallel {
     return results_[slave];
   }
 
+  Cpus cpus_;
   std::vector<std::thread> slaves_;
   std::vector<std::uint32_t> results_;
 };
 
-// A standing thread with one place for work. On its own cache lines: the master polls `done_`.
-class alignas(64) Slave {
- public:
-  explicit Slave(bool busy_wait) : busy_wait_(busy_wait), thread_([this] { loop(); }) {}
-  ~Slave() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-  Slave(const Slave&) = delete;
-  Slave& operator=(const Slave&) = delete;
-
-  void hand_out(const Chunk& chunk) {
-    {
-      const std::lock_guard lock(mutex_);
-      chunk_ = chunk;
-      work_ = true;
-      // Relaxed: only the slave sets it again, after it has taken this lock.
-      done_.store(false, std::memory_order_relaxed);
-    }
-    wake_.notify_one();
-  }
-
-  std::uint32_t result() {
-    if (busy_wait_) {
-      constexpr unsigned kPatience = 4096;  // the slave may have to share this very CPU
-      // Acquire, with the slave's release: the result, and the bytes it copied, are seen with the flag.
-      for (unsigned turn = 1; !done_.load(std::memory_order_acquire); ++turn) {
-        if (turn % kPatience == 0) std::this_thread::yield();
-        cpu_relax();
-      }
-      return result_;
-    }
-    std::unique_lock lock(mutex_);
-    // Relaxed here and below: in this way of waiting the mutex orders everything.
-    ready_.wait(lock, [&] { return done_.load(std::memory_order_relaxed); });
-    return result_;
-  }
-
- private:
-  static void cpu_relax() {
-#ifdef __SSE2__
-    __builtin_ia32_pause();
-#endif
-  }
-
-  void loop() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [&] { return work_ || stop_; });
-      if (stop_) return;
-      work_ = false;
-      const Chunk chunk = chunk_;
-      lock.unlock();
-      result_ = by_slave(chunk);
-      if (busy_wait_) done_.store(true, std::memory_order_release);
-      lock.lock();
-      if (busy_wait_) continue;
-      done_.store(true, std::memory_order_relaxed);
-      ready_.notify_one();
-    }
-  }
-
-  const bool busy_wait_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable ready_;
-  Chunk chunk_{};
-  bool work_ = false;
-  bool stop_ = false;
-  std::uint32_t result_ = 0;
-  alignas(64) std::atomic<bool> done_{false};
-  std::thread thread_;  // last: it uses all the others
-};
-
 class Pool : public Parallel {
  public:
-  Pool(unsigned threads, std::size_t smallest, bool busy_wait) : Parallel(threads, smallest) {
-    while (slaves_.size() + 1 < threads) slaves_.push_back(std::make_unique<Slave>(busy_wait));
+  Pool(unsigned threads, std::size_t smallest, bool busy_wait, const Cpus& cpus)
+      : Parallel(threads, smallest) {
+    for (std::size_t slave = 0; slave + 1 < threads; ++slave)
+      slaves_.push_back(std::make_unique<AdlerSlave>(busy_wait, cpu_of(cpus, slave)));
   }
 
  private:
-  void hand_out(std::size_t slave, const Chunk& chunk) override { slaves_[slave]->hand_out(chunk); }
+  void hand_out(std::size_t slave, const AdlerChunk& chunk) override { slaves_[slave]->hand_out(chunk); }
   std::uint32_t result(std::size_t slave) override { return slaves_[slave]->result(); }
 
-  std::vector<std::unique_ptr<Slave>> slaves_;
+  std::vector<std::unique_ptr<AdlerSlave>> slaves_;
 };
 
 }  // namespace
@@ -223,9 +130,23 @@ bool uses_threads(AdlerVariant variant) {
          variant == AdlerVariant::pool_busy;
 }
 
+std::size_t default_smallest_parallel_bytes(AdlerVariant variant) {
+  constexpr std::size_t kMiB = 1 << 20;
+  switch (variant) {
+    case AdlerVariant::thread_per_chunk:
+      return 2 * kMiB;
+    case AdlerVariant::pool_busy:
+      return kMiB / 2;
+    default:
+      return kMiB;
+  }
+}
+
 std::unique_ptr<AdlerEngine> make_adler_engine(AdlerVariant variant, unsigned threads,
-                                               std::size_t smallest_parallel_bytes) {
+                                               std::optional<std::size_t> smallest_parallel_bytes,
+                                               const std::vector<int>& slave_cpus) {
   if (threads == 0) throw Refusal("0 checksum threads: the calling thread is one of them, give at least 1");
+  const std::size_t smallest = smallest_parallel_bytes.value_or(default_smallest_parallel_bytes(variant));
   try {
     switch (variant) {
       case AdlerVariant::off:
@@ -233,14 +154,14 @@ std::unique_ptr<AdlerEngine> make_adler_engine(AdlerVariant variant, unsigned th
       case AdlerVariant::fused:
         return std::make_unique<Alone>(ChecksumKind::adler32);
       case AdlerVariant::thread_per_chunk:
-        return std::make_unique<ThreadPerChunk>(threads, smallest_parallel_bytes);
+        return std::make_unique<ThreadPerChunk>(threads, smallest, slave_cpus);
       case AdlerVariant::pool_cv:
       case AdlerVariant::pool_busy:
-        return std::make_unique<Pool>(threads, smallest_parallel_bytes, variant == AdlerVariant::pool_busy);
+        return std::make_unique<Pool>(threads, smallest, variant == AdlerVariant::pool_busy, slave_cpus);
       case AdlerVariant::zlib:
         break;
     }
-    return std::make_unique<ThreadPerChunk>(1, 0);  // which with one thread is zlib in the master
+    return std::make_unique<ThreadPerChunk>(1, 0, slave_cpus);  // which with one thread is zlib in the master
   } catch (const std::system_error& error) {
     throw Failure(std::to_string(threads) + " checksum threads for " + adler_variant_name(variant) + ": " +
                   error.what() + "; ask for fewer");

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace daqwriter {
 
@@ -45,13 +47,15 @@ class AdlerEngine {
                             std::span<const std::byte> source) = 0;
 };
 
-// Below it two threads were slower than one in `daqwriter checksum` (README): waking the other costs more
-// than its half saves.
-inline constexpr std::size_t kSmallestParallelBytes = 65536;
+// Below it two threads were slower than one (README): waking the other costs more than its half saves.
+std::size_t default_smallest_parallel_bytes(AdlerVariant variant);
 
-// `threads` counts the master; with 1 it computes alone, as it does below `smallest_parallel_bytes`. Throws
-// Refusal for 0 threads, Failure when the system grants no more threads.
-std::unique_ptr<AdlerEngine> make_adler_engine(AdlerVariant variant, unsigned threads,
-                                               std::size_t smallest_parallel_bytes = kSmallestParallelBytes);
+// `threads` counts the master; with 1 it computes alone, as it does below `smallest_parallel_bytes` (not
+// given: the default above). Slaves are pinned to `slave_cpus` in turn, which should not name the master's;
+// empty: they inherit the caller's CPUs, which is wrong for a caller that is pinned. Throws Refusal for 0
+// threads, Failure when the system grants no more threads or not these CPUs.
+std::unique_ptr<AdlerEngine> make_adler_engine(
+    AdlerVariant variant, unsigned threads, std::optional<std::size_t> smallest_parallel_bytes = std::nullopt,
+    const std::vector<int>& slave_cpus = {});
 
 }  // namespace daqwriter

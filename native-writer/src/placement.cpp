@@ -31,7 +31,8 @@ std::vector<int> common(const std::vector<int>& allowed, const std::vector<int>&
 
 Placement choose_placement(const std::vector<int>& allowed, const std::vector<int>& near,
                            std::optional<int> numa_node, std::optional<int> asked_writer,
-                           std::optional<int> asked_source) {
+                           std::optional<int> asked_source, std::size_t application,
+                           std::size_t applications) {
   require_allowed(allowed, asked_writer, "--writer-cpu");
   require_allowed(allowed, asked_source, "--source-cpu");
   if (allowed.size() < 2 && !asked_writer && !asked_source) {
@@ -40,18 +41,22 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
   std::vector<int> candidates = common(allowed, near);
   const bool is_near = candidates.size() >= 2;
   if (!is_near) candidates = allowed;
-  // The writer takes the last CPU: the first ones see most of a machine's interrupts.
-  const auto pick = [&](std::optional<int> other) {
-    const auto free =
-        std::find_if(candidates.rbegin(), candidates.rend(), [&](int cpu) { return cpu != other; });
-    return free != candidates.rend() ? *free : candidates.back();
+  // The writers take the last CPUs: the first ones see most of a machine's interrupts.
+  std::reverse(candidates.begin(), candidates.end());
+  const auto pick = [&](std::size_t from, std::optional<int> other) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const int cpu = candidates[(from + i) % candidates.size()];
+      if (cpu != other) return cpu;
+    }
+    return candidates.front();
   };
-  const int writer = asked_writer ? *asked_writer : pick(asked_source);
-  const int source = asked_source ? *asked_source : pick(writer);
+  const int writer = asked_writer ? *asked_writer : pick(application, asked_source);
+  const int source = asked_source ? *asked_source : pick(applications + application, writer);
   std::string note =
       is_near ? "pinned to the drive's NUMA node" : "pinned; the drive's NUMA node gives no choice";
   if (asked_writer || asked_source) note = "pinned as asked";
   if (writer == source) note += "; source and writer share one CPU";
+  if (applications > 1 && 2 * applications > candidates.size()) note += "; applications share CPUs";
   return {writer, source, numa_node, note};
 }
 

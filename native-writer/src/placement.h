@@ -16,11 +16,13 @@ struct Placement {
   std::string note;  // why, in one sentence
 };
 
-// Pure: `allowed` are this process's CPUs, `near` those of the drive's node (empty: unknown). Throws Refusal
-// for an asked CPU that is not allowed.
+// Pure. Of several applications each gets CPUs of its own as far as they last, the writers first. `allowed`
+// are this process's CPUs, `near` those of the drive's node (empty: unknown). Throws Refusal for an asked CPU
+// that is not allowed.
 Placement choose_placement(const std::vector<int>& allowed, const std::vector<int>& near,
                            std::optional<int> numa_node, std::optional<int> asked_writer,
-                           std::optional<int> asked_source);
+                           std::optional<int> asked_source, std::size_t application = 0,
+                           std::size_t applications = 1);
 
 // Where each of `threads` may run: on one of the asked CPUs in turn, else anywhere on the drive's node, else
 // anywhere. One CPU is not chosen for them: which one serves the drive's interrupts best only the scheduler

@@ -12,7 +12,9 @@
 namespace daqwriter {
 namespace {
 
+// Readers of version 1 know continuous records only, and may go on reading those.
 constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersionWithMode = 2;
 constexpr std::uint64_t kEndianMark = 0x0102030405060708;
 constexpr std::array<char, 8> kHeaderMagic = {'D', 'A', 'Q', 'R', 'E', 'C', '0', '1'};
 constexpr std::array<char, 8> kTrailerMagic = {'D', 'A', 'Q', 'E', 'N', 'D', '0', '1'};
@@ -33,8 +35,10 @@ struct HeaderOnDisk {
   std::uint32_t checksum_kind;
   std::uint32_t alignment;
   std::uint64_t intended_superchunks;
+  std::uint32_t mode;
+  std::uint32_t reserved;
 };
-static_assert(sizeof(HeaderOnDisk) == 104);
+static_assert(sizeof(HeaderOnDisk) == 112);
 
 struct TrailerOnDisk {
   std::array<char, 8> magic;
@@ -66,7 +70,8 @@ BlockCheck unseal(std::span<const std::byte> block, const std::array<char, 8>& m
   std::memcpy(&disk, copy.data(), sizeof disk);
   if (disk.magic != magic) return BlockCheck::foreign;
   std::memset(copy.data() + offsetof(Block, crc), 0, sizeof disk.crc);
-  return libdeflate_crc32(0, copy.data(), copy.size()) == disk.crc && disk.version == kVersion
+  return libdeflate_crc32(0, copy.data(), copy.size()) == disk.crc && disk.version >= 1 &&
+                 disk.version <= kVersion
              ? BlockCheck::valid
              : BlockCheck::damaged;
 }
@@ -111,9 +116,11 @@ std::string record_id_text(const RecordId& id) {
 }
 
 void encode_record_header(const RecordHeader& h, std::span<std::byte> block) {
-  seal(HeaderOnDisk{kHeaderMagic, kEndianMark, kVersion, 0, h.record_id, h.seed, h.started_utc_ns, h.links,
-                    h.superchunk_bytes, h.slots_per_link, h.rate_hz, h.duration_s,
-                    static_cast<std::uint32_t>(h.checksum), h.alignment, h.intended_superchunks},
+  const bool continuous = h.mode == RecordMode::continuous;
+  seal(HeaderOnDisk{kHeaderMagic, kEndianMark, continuous ? kVersion : kVersionWithMode, 0, h.record_id,
+                    h.seed, h.started_utc_ns, h.links, h.superchunk_bytes, h.slots_per_link, h.rate_hz,
+                    h.duration_s, static_cast<std::uint32_t>(h.checksum), h.alignment, h.intended_superchunks,
+                    static_cast<std::uint32_t>(h.mode), 0},
        block);
 }
 
@@ -124,7 +131,8 @@ BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& 
   const bool sane = disk.endian_mark == kEndianMark && disk.links >= 1 && disk.links <= kMaxLinks &&
                     disk.superchunk_bytes >= kMinSuperchunkBytes && disk.slots_per_link >= 1 &&
                     disk.alignment >= kBlockAlignment && disk.alignment % kBlockAlignment == 0 &&
-                    disk.checksum_kind <= static_cast<std::uint32_t>(ChecksumKind::adler32);
+                    disk.checksum_kind <= static_cast<std::uint32_t>(ChecksumKind::adler32) &&
+                    disk.mode <= static_cast<std::uint32_t>(RecordMode::triggered);
   if (!sane) return BlockCheck::damaged;
   h = {disk.record_id,
        disk.seed,
@@ -136,7 +144,8 @@ BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& 
        disk.duration_s,
        static_cast<ChecksumKind>(disk.checksum_kind),
        disk.alignment,
-       disk.intended_superchunks};
+       disk.intended_superchunks,
+       static_cast<RecordMode>(disk.mode)};
   return BlockCheck::valid;
 }
 

@@ -33,7 +33,7 @@ struct SuperchunkHeader {
   std::uint32_t header_crc;  // CRC-32 of these 64 bytes with this field zero
   RecordId record_id;
   std::uint64_t sequence;  // counts what the link emitted; skips what was lost
-  std::uint64_t ordinal;  // counts what the link's ring accepted; never skips. Payload slot = ordinal % slots
+  std::uint64_t ordinal;   // counts what the link's ring accepted; never skips. Payload slot: see RecordMode
   std::int64_t intended_ns;  // intended arrival after the record's start
   std::uint32_t link;
   std::uint32_t payload_bytes;
@@ -45,6 +45,10 @@ constexpr std::uint32_t kSuperchunkMagic = 0x43534e44;  // "DNSC"
 constexpr std::uint32_t kMinSuperchunkBytes = sizeof(SuperchunkHeader) + 1;
 
 std::uint32_t header_crc(const SuperchunkHeader& header);
+
+// continuous: all that the links emitted; a gap in the sequence was lost. triggered: what was asked for; a
+// gap was lost or not asked for, and the payload's slot is sequence % slots.
+enum class RecordMode : std::uint32_t { continuous = 0, triggered = 1 };
 
 // First block of the record.
 struct RecordHeader {
@@ -58,7 +62,8 @@ struct RecordHeader {
   double duration_s = 0;
   ChecksumKind checksum = ChecksumKind::off;
   std::uint32_t alignment = kBlockAlignment;  // unit of every transfer; size of header and trailer block
-  std::uint64_t intended_superchunks = 0;
+  std::uint64_t intended_superchunks = 0;     // most that the record can hold
+  RecordMode mode = RecordMode::continuous;
 };
 
 struct LinkAccount {

@@ -72,7 +72,8 @@ bool StreamWriter::take_events() {
   const std::uint64_t count = queue_.available();
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < count && bytes < kPollBytes; ++i) {
-    bytes += store(queue_.slot(queue_.tail()));
+    bytes += store(queue_.slot(queue_.taken()));
+    queue_.take(1);
     queue_.release(1);
   }
   if (blocks_) blocks_->poll();

@@ -32,8 +32,8 @@ struct StreamsOptions : Reporting {
   std::uint64_t rate_bytes_per_s = 0;  // 0: as fast as possible
   bool preallocate = true;
   AdlerVariant checksum = AdlerVariant::fused;
-  unsigned checksum_threads = 0;  // 0: one per CPU
-  std::uint64_t smallest_parallel_bytes = kSmallestParallelBytes;
+  unsigned checksum_threads = 0;              // 0: one per CPU
+  std::uint64_t smallest_parallel_bytes = 0;  // 0: as measured for the variant
   std::string engine = "libaio";
   Consent consent;
 };

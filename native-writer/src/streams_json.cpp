@@ -86,7 +86,7 @@ Json streams_array(const StreamsOptions& o, const StreamsResult& r) {
                        {"fallback_events", written.fallback_events},
                        {"held_events", offered.held_events},
                        {"held_s", seconds(offered.held_ns)},
-                       {"queue_high_water_events", offered.queue_high_water},
+                       {"queue_high_water", offered.fullest_queue},
                        {"backlog_high_water_bytes", written.backlog_high_water_bytes},
                        {"checksum_and_copy_s", seconds(written.copy_ns)},
                        {"file_closing_s", seconds(written.close_ns)},

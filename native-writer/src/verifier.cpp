@@ -27,7 +27,9 @@ std::string fault_kind_name(FaultKind kind) {
 ExpectedPayload::ExpectedPayload(const RecordHeader& record)
     : payload_bytes_(record.superchunk_bytes - kHeaderBytes),
       slots_(record.slots_per_link),
-      used_slots_(std::min(record.slots_per_link, most_per_link(record))),
+      used_slots_(record.mode == RecordMode::triggered
+                      ? record.slots_per_link
+                      : std::min(record.slots_per_link, most_per_link(record))),
       memory_(record.links * used_slots_ * payload_bytes_, std::nullopt),
       checksums_(record.links * used_slots_) {
   const std::uint64_t key = payload_key(record.seed, record.record_id);
@@ -41,17 +43,17 @@ ExpectedPayload::ExpectedPayload(const RecordHeader& record)
   }
 }
 
-std::size_t ExpectedPayload::index(std::uint32_t link, std::uint64_t ordinal) const {
-  // An ordinal beyond what the record can hold is wrong anyway; the last slot serves to say so.
-  return link * used_slots_ + std::min(ordinal % slots_, used_slots_ - 1);
+std::size_t ExpectedPayload::index(std::uint32_t link, std::uint64_t position) const {
+  // A position beyond what the record can hold is wrong anyway; the last slot serves to say so.
+  return link * used_slots_ + std::min(position % slots_, used_slots_ - 1);
 }
 
-std::span<const std::byte> ExpectedPayload::payload(std::uint32_t link, std::uint64_t ordinal) const {
-  return {memory_.data() + index(link, ordinal) * payload_bytes_, payload_bytes_};
+std::span<const std::byte> ExpectedPayload::payload(std::uint32_t link, std::uint64_t position) const {
+  return {memory_.data() + index(link, position) * payload_bytes_, payload_bytes_};
 }
 
-std::uint32_t ExpectedPayload::checksum(std::uint32_t link, std::uint64_t ordinal) const {
-  return checksums_[index(link, ordinal)];
+std::uint32_t ExpectedPayload::checksum(std::uint32_t link, std::uint64_t position) const {
+  return checksums_[index(link, position)];
 }
 
 Verifier::Verifier(const RecordHeader& record, std::optional<RecordTrailer> trailer,
@@ -105,8 +107,9 @@ bool Verifier::check_intact(std::span<const std::byte> superchunk, const Superch
       header.sequence < header.ordinal) {
     return false;
   }
-  const auto expected = expected_.payload(header.link, header.ordinal);
-  if (header.payload_checksum != expected_.checksum(header.link, header.ordinal)) return false;
+  const std::uint64_t at = position(header.ordinal, header.sequence);
+  const auto expected = expected_.payload(header.link, at);
+  if (header.payload_checksum != expected_.checksum(header.link, at)) return false;
   if (std::memcmp(payload.data(), expected.data(), expected.size()) != 0) return false;
   if (!place(header.link, {header.ordinal, header.sequence, offset_})) ++counts_.present;
   return true;
@@ -115,8 +118,9 @@ bool Verifier::check_intact(std::span<const std::byte> superchunk, const Superch
 void Verifier::check_damaged(std::span<const std::byte> superchunk, const SuperchunkHeader& header,
                              bool header_valid) {
   const bool ours = header_valid && header.record_id == record_.record_id && header.link < record_.links;
-  const auto identity = ours ? std::optional<Identity>({header.link, header.ordinal})
-                             : identify(superchunk.subspan(kHeaderBytes));
+  const auto identity =
+      ours ? std::optional<Identity>({header.link, header.ordinal, position(header.ordinal, header.sequence)})
+           : identify(superchunk.subspan(kHeaderBytes));
   if (!identity && header_valid && header.record_id != record_.record_id) {
     return unidentified(FaultKind::stale, "a superchunk of record " + record_id_text(header.record_id));
   }
@@ -141,7 +145,9 @@ std::optional<Verifier::Identity> Verifier::identify(std::span<const std::byte> 
   std::optional<Identity> best;
   std::size_t most = 0;
   const auto attempt = [&](std::uint32_t link, std::uint64_t ordinal) {
-    const auto expected = expected_.payload(link, ordinal);
+    // Within a window sequence numbers go on one by one.
+    const std::uint64_t at = position(ordinal, orders_[link].sequences_seen());
+    const auto expected = expected_.payload(link, at);
     std::size_t agreeing = 0;
     for (std::size_t i = 0; i < payload.size(); i += kPiece) {
       const std::size_t size = std::min(kPiece, payload.size() - i);
@@ -150,7 +156,7 @@ std::optional<Verifier::Identity> Verifier::identify(std::span<const std::byte> 
     }
     if (agreeing <= most) return;
     most = agreeing;
-    best = Identity{link, ordinal};
+    best = Identity{link, ordinal, at};
   };
   for (std::uint32_t link = 0; link < orders_.size(); ++link) {
     attempt(link, orders_[link].expected());
@@ -168,11 +174,11 @@ std::vector<std::byte> Verifier::expected_superchunk(const SuperchunkHeader& act
   header.link = identity.link;
   header.ordinal = identity.ordinal;
   header.payload_bytes = static_cast<std::uint32_t>(record_.superchunk_bytes - kHeaderBytes);
-  header.payload_checksum = expected_.checksum(identity.link, identity.ordinal);
+  header.payload_checksum = expected_.checksum(identity.link, identity.position);
   header.checksum_kind = static_cast<std::uint32_t>(record_.checksum);
   std::vector<std::byte> whole(record_.superchunk_bytes);
   std::memcpy(whole.data(), &header, kHeaderBytes);
-  const auto payload = expected_.payload(identity.link, identity.ordinal);
+  const auto payload = expected_.payload(identity.link, identity.position);
   std::copy(payload.begin(), payload.end(), whole.begin() + kHeaderBytes);
   return whole;
 }
@@ -226,7 +232,7 @@ void Verifier::add_missing() {
   for (std::uint32_t link = 0; link < orders_.size(); ++link) {
     const auto stored = trailer_ ? std::optional(trailer_->links[link].stored) : std::nullopt;
     for (const Hole& hole : orders_[link].finish(stored, offset_)) gaps.push_back({link, hole, 0});
-    if (!trailer_) continue;
+    if (!trailer_ || record_.mode == RecordMode::triggered) continue;
     // Sequence numbers that were skipped must have been lost at the source, and counted there.
     const LinkOrder& order = orders_[link];
     const std::uint64_t skipped = std::max(order.sequences_seen(), order.expected()) - order.expected();

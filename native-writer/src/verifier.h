@@ -44,11 +44,12 @@ struct VerifyCounts {
 class ExpectedPayload {
  public:
   explicit ExpectedPayload(const RecordHeader& record);
-  std::span<const std::byte> payload(std::uint32_t link, std::uint64_t ordinal) const;
-  std::uint32_t checksum(std::uint32_t link, std::uint64_t ordinal) const;
+  // `position`: of the superchunk in its ring, see Verifier::position().
+  std::span<const std::byte> payload(std::uint32_t link, std::uint64_t position) const;
+  std::uint32_t checksum(std::uint32_t link, std::uint64_t position) const;
 
  private:
-  std::size_t index(std::uint32_t link, std::uint64_t ordinal) const;
+  std::size_t index(std::uint32_t link, std::uint64_t position) const;
 
   std::size_t payload_bytes_;
   std::uint64_t slots_;       // of the ring
@@ -78,7 +79,13 @@ class Verifier {
   struct Identity {
     std::uint32_t link;
     std::uint64_t ordinal;
+    std::uint64_t position;
   };
+
+  // Where the superchunk lay in its ring, which its payload depends on.
+  std::uint64_t position(std::uint64_t ordinal, std::uint64_t sequence) const {
+    return record_.mode == RecordMode::triggered ? sequence : ordinal;
+  }
 
   void check(std::span<const std::byte> superchunk);
   bool check_intact(std::span<const std::byte> superchunk, const SuperchunkHeader& header);

@@ -40,7 +40,10 @@ struct Outcome {
 // The record's file or device, opened for direct reading.
 class Source {
  public:
-  explicit Source(const std::string& path) : path_(path), block_(kBlockAlignment, std::nullopt) {
+  Source(const std::string& path, std::uint64_t base)
+      : path_(path), base_(base), block_(kBlockAlignment, std::nullopt) {
+    if (base % kBlockAlignment != 0)
+      throw Refusal("--offset " + std::to_string(base) + ": give a multiple of 4096 bytes");
     fd_ = open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
     if (fd_ < 0)
       throw Refusal("--target " + path + ": cannot be opened for direct reading: " + errno_text(errno));
@@ -53,19 +56,21 @@ class Source {
       close(fd_);
       throw Refusal("--target " + path + ": neither a file nor a block device");
     }
+    bytes_ -= std::min(bytes_, base);
   }
   ~Source() { close(fd_); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
   int fd() const { return fd_; }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t base() const { return base_; }
+  std::uint64_t bytes() const { return bytes_; }  // from the base on
   bool regular() const { return regular_; }
 
   // One aligned block; empty when it lies beyond the end.
   std::span<const std::byte> block(std::uint64_t offset) {
     if (offset + kBlockAlignment > bytes_) return {};
-    const ssize_t got = pread(fd_, block_.data(), kBlockAlignment, static_cast<off_t>(offset));
+    const ssize_t got = pread(fd_, block_.data(), kBlockAlignment, static_cast<off_t>(base_ + offset));
     if (got == static_cast<ssize_t>(kBlockAlignment)) return {block_.data(), kBlockAlignment};
     throw Failure(path_ + ": read at offset " + std::to_string(offset) +
                   " failed: " + (got < 0 ? errno_text(errno) : "short"));
@@ -73,6 +78,7 @@ class Source {
 
  private:
   std::string path_;
+  std::uint64_t base_;
   Memory block_;
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
@@ -111,9 +117,9 @@ std::uint64_t data_end(const Source& source, const RecordHeader& record,
 
 void read_through(Source& source, const VerifyOptions& options, const std::atomic<int>& stop,
                   LineProtocol& lines, Verifier& verifier, Outcome& outcome) {
-  BlockReader::Config config{source.fd(), options.target, outcome.record.alignment,
-                             data_end(source, outcome.record, outcome.trailer)};
-  config.end = std::max(config.end, config.begin);
+  const std::uint64_t begin = outcome.record.alignment;
+  const std::uint64_t end = std::max(begin, data_end(source, outcome.record, outcome.trailer));
+  const BlockReader::Config config{source.fd(), options.target, source.base() + begin, source.base() + end};
   const Memory memory(config.depth * config.block_bytes, std::nullopt);
   AioEngine engine(config.depth);  // destroyed first: it waits for reads into `memory`
   BlockReader reader(config, engine, memory.data());
@@ -226,7 +232,7 @@ void print_summary(const Outcome& o, const std::string& target) {
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
   check_reporting(options);
   if (std::filesystem::is_directory(options.target)) return verify_streams(options, stop_signal);
-  Source source(options.target);
+  Source source(options.target, options.offset);
   Outcome outcome;
   const auto first = source.block(0);
   const BlockCheck header = first.empty() ? BlockCheck::foreign : decode_record_header(first, outcome.record);
@@ -263,6 +269,8 @@ ParsedCommand add_verify(CLI::App& parent) {
   app->add_option("--target", options->target,
                   "File or block device that holds the record, or directory of a streams run")
       ->required();
+  add_size(*app, "--offset", options->offset,
+           "Where the record begins, if not at the start (several applications on one device)");
   add_reporting(*app, *options);
   return {app, [options](const std::atomic<int>& stop_signal) { return run_verify(*options, stop_signal); }};
 }

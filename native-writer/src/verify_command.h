@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "reporting.h"
@@ -12,6 +13,7 @@ namespace daqwriter {
 
 struct VerifyOptions : Reporting {
   std::string target;
+  std::uint64_t offset = 0;  // where the record begins
 };
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal);

@@ -116,7 +116,7 @@ TEST_F(LoopDeviceTest, ARawRecordIsWrittenFoundAndVerified) {
   MiniDaqOptions for_plan = options;
   for_plan.null_sink = true;
   MiniDaqPlan plan = plan_minidaq(for_plan);
-  plan.target = allowed_plan();
+  plan.applications.front().target = allowed_plan();
   const std::atomic<int> never{0};
   const MiniDaqResult result = run_minidaq(options, plan, testing::aio_engine(), never);
   ASSERT_EQ(result.status, RunStatus::complete) << result.error;

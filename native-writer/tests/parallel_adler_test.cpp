@@ -130,5 +130,9 @@ TEST(AdlerEngine, IsNamedOrRefused) {
   EXPECT_THROW(make_adler_engine(AdlerVariant::pool_cv, 0), Refusal);
 }
 
+TEST(AdlerEngine, ACpuThatDoesNotExistFails) {
+  EXPECT_THROW(make_adler_engine(AdlerVariant::pool_cv, 3, 0, {1023}), Failure);
+}
+
 }  // namespace
 }  // namespace daqwriter

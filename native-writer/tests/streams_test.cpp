@@ -160,7 +160,7 @@ TEST_F(StreamsTest, AHeldBackSourceLosesNothing) {
   EXPECT_EQ(result.status, RunStatus::complete);
   EXPECT_GT(json["source"]["held_s"], 0);
   EXPECT_GT(json["streams"][0]["held_events"], 0);
-  EXPECT_EQ(json["streams"][0]["queue_high_water_events"], json["parameters"]["queue_slots_per_stream"]);
+  EXPECT_EQ(json["streams"][0]["queue_high_water"], 1);
   EXPECT_EQ(json["latency_us"]["count"], json["totals"]["offered_events"]);
   EXPECT_EQ(verified(0)["events"]["present"], json["totals"]["offered_events"]);
 }

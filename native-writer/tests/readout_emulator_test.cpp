@@ -1,4 +1,4 @@
-#include "link_source.h"
+#include "readout_emulator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace daqwriter {
 namespace {
 
-class LinkSourceTest : public ::testing::Test {
+class ReadoutEmulatorTest : public ::testing::Test {
  protected:
   static constexpr std::size_t kSlotBytes = 128;
 
@@ -33,10 +33,10 @@ class LinkSourceTest : public ::testing::Test {
   std::atomic<bool> writer_done{true};
 };
 
-TEST_F(LinkSourceTest, OffersTheWholeScheduleInOrderWithIntendedTimes) {
+TEST_F(ReadoutEmulatorTest, OffersTheWholeScheduleInOrderWithIntendedTimes) {
   make(2, 1000);
   const ArrivalSchedule schedule(2, 10'000, 0.05);
-  LinkSource source(rings, schedule, stop, abort);
+  ReadoutEmulator source(rings, schedule, {}, stop, abort);
   source.run(monotonic_ns(), writer_done);
   EXPECT_TRUE(source.finished());
   EXPECT_EQ(source.offered(), 1000u);
@@ -53,10 +53,10 @@ TEST_F(LinkSourceTest, OffersTheWholeScheduleInOrderWithIntendedTimes) {
   }
 }
 
-TEST_F(LinkSourceTest, NeverEmitsBeforeTheIntendedArrival) {
+TEST_F(ReadoutEmulatorTest, NeverEmitsBeforeTheIntendedArrival) {
   make(1, 1000);
   const ArrivalSchedule schedule(1, 1000, 0.1);
-  LinkSource source(rings, schedule, stop, abort);
+  ReadoutEmulator source(rings, schedule, {}, stop, abort);
   const std::int64_t start = monotonic_ns() + 20'000'000;
   std::thread thread([&] { source.run(start, writer_done); });
   for (std::uint64_t seen = 0; seen < 100;) {
@@ -69,10 +69,10 @@ TEST_F(LinkSourceTest, NeverEmitsBeforeTheIntendedArrival) {
   thread.join();
 }
 
-TEST_F(LinkSourceTest, LosesWhatFindsTheRingFullAndSkipsItsSequence) {
+TEST_F(ReadoutEmulatorTest, LosesWhatFindsTheRingFullAndSkipsItsSequence) {
   make(1, 10);
   const ArrivalSchedule schedule(1, 10'000, 0.5);
-  LinkSource source(rings, schedule, stop, abort);
+  ReadoutEmulator source(rings, schedule, {}, stop, abort);
   std::thread thread([&] { source.run(monotonic_ns(), writer_done); });
   while (source.offered() < 200) std::this_thread::yield();
   EXPECT_EQ(rings[0]->available(), 10u);
@@ -87,37 +87,37 @@ TEST_F(LinkSourceTest, LosesWhatFindsTheRingFullAndSkipsItsSequence) {
   EXPECT_EQ(source.busy().count(), 2u);  // full, emptied, full again
 }
 
-TEST_F(LinkSourceTest, ShowsThatItCouldNotOfferTheLoad) {
+TEST_F(ReadoutEmulatorTest, ShowsThatItCouldNotOfferTheLoad) {
   make(1, 10);
   const ArrivalSchedule schedule(1, 1e10, 0.1);  // ten superchunks per nanosecond: nobody can
-  LinkSource source(rings, schedule, stop, abort);
+  ReadoutEmulator source(rings, schedule, {}, stop, abort);
   source.run(monotonic_ns(), writer_done);
   EXPECT_LT(source.offered(), schedule.total());
   EXPECT_EQ(source.offered(), source.accepted() + source.lost());
-  EXPECT_LE(source.emission_ns(), schedule.duration_ns() + LinkSource::kOverrunNs);
+  EXPECT_LE(source.emission_ns(), schedule.duration_ns() + ReadoutEmulator::kOverrunNs);
 }
 
-TEST_F(LinkSourceTest, CountsALateStart) {
+TEST_F(ReadoutEmulatorTest, CountsALateStart) {
   make(1, 1000);
   const ArrivalSchedule schedule(1, 1000, 0.1);
-  LinkSource source(rings, schedule, stop, abort);
+  ReadoutEmulator source(rings, schedule, {}, stop, abort);
   source.run(monotonic_ns() - 50'000'000, writer_done);
   EXPECT_GE(source.worst_lateness_ns(), 50'000'000);
   EXPECT_GE(source.late_superchunks(), 48u);
   EXPECT_EQ(source.offered(), 100u);
 }
 
-TEST_F(LinkSourceTest, StopsOnASignalAndOnAnAbort) {
+TEST_F(ReadoutEmulatorTest, StopsOnASignalAndOnAnAbort) {
   make(1, 100'000);
   const ArrivalSchedule schedule(1, 1000, 60);
-  LinkSource source(rings, schedule, stop, abort);
+  ReadoutEmulator source(rings, schedule, {}, stop, abort);
   std::thread thread([&] { source.run(monotonic_ns(), writer_done); });
   while (source.offered() < 5) std::this_thread::yield();
   stop = 2;
   thread.join();
   EXPECT_LT(source.offered(), 10'000u);
   abort = true;
-  LinkSource other(rings, schedule, stop, abort);
+  ReadoutEmulator other(rings, schedule, {}, stop, abort);
   other.run(monotonic_ns(), writer_done);
   EXPECT_EQ(other.offered(), 0u);
 }

@@ -1,0 +1,163 @@
+// The microbenchmark: its arithmetic, that a wrong checksum cannot pass, and the real command.
+#include "checksum_bench.h"
+
+#include <signal.h>
+
+#include <thread>
+
+#include "placement.h"
+#include "status.h"
+#include "support.h"
+
+namespace daqwriter {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ProcessResult;
+using testing::run_daqwriter;
+using testing::TempDir;
+
+// Right until one call, wrong from then on.
+class LyingEngine : public AdlerEngine {
+ public:
+  explicit LyingEngine(int right_calls) : right_calls_(right_calls) {}
+
+ private:
+  std::uint32_t run(std::uint32_t running, std::byte* destination,
+                    std::span<const std::byte> source) override {
+    const std::uint32_t value = honest_->update_and_copy(running, destination, source);
+    return right_calls_-- > 0 ? value : value ^ 1;
+  }
+
+  int right_calls_;
+  std::unique_ptr<AdlerEngine> honest_ = make_adler_engine(AdlerVariant::zlib, 1);
+};
+
+ChecksumOptions quick() {
+  ChecksumOptions options;
+  options.sizes = {1000, 300'000};
+  options.threads = {1, 2};
+  options.variants = {AdlerVariant::zlib, AdlerVariant::pool_cv, AdlerVariant::fused};
+  options.cpus = allowed_cpus();
+  options.repetitions = 2;
+  options.time_s = 0.001;
+  options.working_set_bytes = 1 << 20;
+  return options;
+}
+
+// In a thread of its own, because the measurement pins the one that calls it.
+ChecksumResult bench(const ChecksumOptions& options, const AdlerFactory& factory, int signal_number = 0) {
+  const std::atomic<int> stop = signal_number;
+  const ChecksumObserver silent = {[](const VariantRow&) {}, [](const MemoryRow&) {}};
+  ChecksumResult result;
+  std::thread([&] { result = run_checksum_bench(options, factory, silent, stop); }).join();
+  return result;
+}
+
+TEST(ChecksumBench, SpreadIsTheMedianBetweenTheExtremes) {
+  const Spread odd = spread_of({5, 1, 2});
+  EXPECT_EQ(odd.median, 2);
+  EXPECT_EQ(odd.min, 1);
+  EXPECT_EQ(odd.max, 5);
+  EXPECT_EQ(spread_of({4, 1, 2, 8}).median, 3);
+}
+
+TEST(ChecksumBench, MeasuresEveryCombinationOnceAndAgreesWithItself) {
+  const ChecksumResult result = bench(quick(), make_adler_engine);
+  EXPECT_FALSE(result.mismatch || result.interrupted) << result.error;
+  ASSERT_EQ(result.variants.size(), 2u * (1 + 2 + 1));
+  for (const VariantRow& row : result.variants) {
+    EXPECT_EQ(row.repetitions, 2u);
+    EXPECT_LE(row.bytes_per_s.min, row.bytes_per_s.median);
+    EXPECT_LE(row.bytes_per_s.median, row.bytes_per_s.max);
+    EXPECT_EQ(row.overhead_ns.has_value(), uses_threads(row.variant));
+    ASSERT_EQ(row.serial_share.has_value(), row.threads > 1);
+    if (row.serial_share) {
+      const double s = *row.serial_share;
+      EXPECT_NEAR(1 / (s + (1 - s) / row.threads), row.speed_up, 1e-9 * row.speed_up);
+    }
+  }
+  ASSERT_EQ(result.memory.size(), 7u);
+  EXPECT_EQ(result.memory.back().threads, allowed_cpus().size());
+  EXPECT_TRUE(result.combine_ns);
+}
+
+TEST(ChecksumBench, AWrongChecksumEndsTheMeasurementWithItsPlace) {
+  const AdlerFactory factory = [](AdlerVariant variant, unsigned threads, std::size_t smallest,
+                                  const std::vector<int>& cpus) -> std::unique_ptr<AdlerEngine> {
+    if (variant == AdlerVariant::pool_cv && threads == 2) return std::make_unique<LyingEngine>(3);
+    return make_adler_engine(variant, threads, smallest, cpus);
+  };
+  const ChecksumResult result = bench(quick(), factory);
+  ASSERT_TRUE(result.mismatch);
+  EXPECT_EQ(result.mismatch->where, "pool-cv");
+  EXPECT_EQ(result.mismatch->bytes, 1000u);
+  EXPECT_EQ(result.mismatch->threads, 2u);
+  EXPECT_EQ(result.mismatch->actual, result.mismatch->expected ^ 1);
+  EXPECT_TRUE(result.memory.empty());
+}
+
+TEST(ChecksumBench, AStopRequestBeforeTheStartMeasuresNothing) {
+  const ChecksumResult result = bench(quick(), make_adler_engine, SIGINT);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_TRUE(result.variants.empty());
+  EXPECT_FALSE(result.combine_ns);
+}
+
+class ChecksumCommandTest : public ::testing::Test {
+ protected:
+  TempDir directory;
+  std::string json = directory.path("result.json");
+};
+
+TEST_F(ChecksumCommandTest, ReportsEveryVariant) {
+  const ProcessResult result =
+      run_daqwriter({"checksum", "--sizes", "4KiB,100KiB", "--threads", "2", "--time", "0.001",
+                     "--repetitions", "3", "--working-set", "1MiB", "--json", json});
+  EXPECT_EQ(result.exit_code, 0) << result.error_text;
+  EXPECT_NE(result.error_text.find("pool-busy"), std::string::npos) << result.error_text;
+  const auto document = testing::read_json(json);
+  EXPECT_EQ(document["status"], "complete");
+  EXPECT_EQ(document["variants"].size(), 10u);
+  EXPECT_EQ(document["variants"][1]["variant"], "thread-per-chunk");
+  EXPECT_EQ(document["variants"][1]["bytes"], 4096);
+  EXPECT_EQ(document["memory"].size(), 7u);
+}
+
+TEST_F(ChecksumCommandTest, ASignalEndsItInGoodOrder) {
+  const ProcessResult result = run_daqwriter(
+      {"checksum", "--sizes", "4KiB", "--time", "0.1", "--repetitions", "500", "--json", json}, SIGINT, 1500);
+  EXPECT_EQ(result.exit_code, 130) << result.error_text;
+  const auto document = testing::read_json(json);
+  EXPECT_EQ(document["status"], "interrupted");
+  ASSERT_FALSE(document["variants"].empty());
+  EXPECT_LT(document["variants"][0]["repetitions"], 500);
+}
+
+TEST_F(ChecksumCommandTest, RefusesBadOptionsByName) {
+  const std::vector<std::vector<std::string>> cases = {{"--sizes", "4k"},
+                                                       {"--sizes", "0"},
+                                                       {"--threads", "0"},
+                                                       {"--threads", "5000"},
+                                                       {"--variants", "pool"},
+                                                       {"--variants", "off"},
+                                                       {"--repetitions", "0"},
+                                                       {"--time", "0"},
+                                                       {"--time", "nan"},
+                                                       {"--time", "11"},
+                                                       {"--working-set", "4KiB"},
+                                                       {"--working-set", "900TiB"},
+                                                       {"--json", directory.path("no/where")}};
+  for (const auto& options : cases) {
+    std::vector<std::string> arguments = {"checksum", "--json", json};
+    if (options[0] == "--json") arguments.resize(1);
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProcessResult result = run_daqwriter(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.error_text;
+    EXPECT_NE(result.error_text.find(options[0]), std::string::npos) << result.error_text;
+    EXPECT_FALSE(fs::exists(json));
+  }
+}
+
+}  // namespace
+}  // namespace daqwriter
