@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <numeric>
 #include <thread>
 
 #include "line_protocol.h"
