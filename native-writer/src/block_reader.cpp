@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "clock.h"
+#include "record_format.h"
 #include "status.h"
 
 namespace daqwriter {
@@ -44,7 +45,8 @@ void BlockReader::submit(std::size_t index) {
   constexpr int kMostTries = 5000;  // of one millisecond each
   const Buffer& buffer = buffers_[index];
   for (int i = 0; i < kMostTries; ++i) {
-    const iovec piece{buffer.data + buffer.have, buffer.wanted - buffer.have};
+    // Direct reads have an aligned length; at the end of a file they return what there is.
+    const iovec piece{buffer.data + buffer.have, round_up(buffer.wanted, kBlockAlignment) - buffer.have};
     const IoRequest request{config_.fd, IoDirection::read, {&piece, 1}, buffer.offset + buffer.have, index};
     const int result = engine_.submit({&request, 1});
     if (result == 1) return;

@@ -18,7 +18,7 @@ class BlockReader {
     int fd = -1;
     std::string target;
     std::uint64_t begin = 0;  // aligned
-    std::uint64_t end = 0;    // aligned
+    std::uint64_t end = 0;    // aligned, or the end of the file
     std::size_t block_bytes = 4u << 20;
     unsigned depth = 4;
   };

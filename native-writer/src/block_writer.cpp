@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "aio_engine.h"
-#include "checksum.h"
 #include "clock.h"
 #include "status.h"
 
@@ -47,7 +46,7 @@ bool BlockWriter::append(const std::byte* data, std::size_t bytes) {
   while (bytes > 0) {
     if (!make_room()) return false;
     const std::size_t part = std::min(bytes, config_.block_bytes - current_->filled);
-    stream_copy(current_->data + current_->filled, data, part);
+    config_.copy(current_->data + current_->filled, data, part);
     current_->filled += part;
     unnoted_ += part;
     data += part;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "checksum.h"
 #include "durability.h"
 #include "io_engine.h"
 
@@ -33,6 +34,9 @@ class BlockWriter {
     std::size_t alignment = 0;
     unsigned depth = 1;                     // most requests in flight
     std::int64_t retry_ns = 5'000'000'000;  // how long EAGAIN is borne
+    // Brings appended bytes into a buffer; may look at them on the way.
+    std::function<void(std::byte* destination, const std::byte* source, std::size_t bytes)> copy =
+        stream_copy;
     // Told the lease of every piece appended in place once its block is on the target.
     std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
   };

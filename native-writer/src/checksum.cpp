@@ -51,7 +51,9 @@ std::uint32_t copy_checksum(ChecksumKind kind, std::uint32_t running, std::byte*
   // reading and writing only rarely: that is why this is not slower than the plain copy.
   constexpr std::size_t kStrip = 4096;
   while (bytes > 0) {
-    const std::size_t part = std::min(bytes, kStrip);
+    // Strips end on whole lines of the destination: a line that is stored half past the cache and half into
+    // it costs more than the checksum.
+    const std::size_t part = std::min(bytes, kStrip - reinterpret_cast<std::uintptr_t>(destination) % kStrip);
     running = checksum_update(kind, running, {source, part});
     stream_copy(destination, source, part);
     destination += part;

@@ -39,8 +39,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("daqwriter ") + DAQWRITER_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::vector<ParsedCommand> commands = {add_write(app), add_minidaq(app), add_verify(app),
-                                               add_checksum(app)};
+  const std::vector<ParsedCommand> commands = {add_write(app), add_minidaq(app), add_streams(app),
+                                               add_verify(app), add_checksum(app)};
   for (const ParsedCommand& command : commands) command.app->footer(kFooter);
   try {
     app.parse(argc, argv);

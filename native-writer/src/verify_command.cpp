@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -230,6 +231,7 @@ void print_summary(const Outcome& o, const std::string& target) {
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
   check_reporting(options);
+  if (std::filesystem::is_directory(options.target)) return verify_streams(options, stop_signal);
   Source source(options.target, options.offset);
   Outcome outcome;
   const auto first = source.block(0);
@@ -263,8 +265,10 @@ ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_s
 ParsedCommand add_verify(CLI::App& parent) {
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* app = parent.add_subcommand(
-      "verify", "Read a record back and prove every superchunk present once, in order, intact");
-  app->add_option("--target", options->target, "File or block device that holds the record")->required();
+      "verify", "Read a record or a streams run back and prove it present once, in order, intact");
+  app->add_option("--target", options->target,
+                  "File or block device that holds the record, or directory of a streams run")
+      ->required();
   add_size(*app, "--offset", options->offset,
            "Where the record begins, if not at the start (several applications on one device)");
   add_reporting(*app, *options);

@@ -17,5 +17,7 @@ struct VerifyOptions : Reporting {
 };
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal);
+// The directory of a streams run (verify_streams.cpp).
+ExitCode verify_streams(const VerifyOptions& options, const std::atomic<int>& stop_signal);
 
 }  // namespace daqwriter

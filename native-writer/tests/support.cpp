@@ -164,6 +164,12 @@ Verified verify(const TempDir& directory, const std::string& target, std::uint64
   return {static_cast<int>(code), read_json(options.json_path)};
 }
 
+nlohmann::json verify_directory(const TempDir& scratch, const std::string& target, int exit_code) {
+  const Verified result = verify(scratch, target);
+  EXPECT_EQ(result.exit_code, exit_code) << result.json.dump(1);
+  return result.json;
+}
+
 ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number, int delay_ms) {
   return run_daqwriter(arguments, [&](pid_t child) {
     if (signal_number == 0) return;

@@ -124,6 +124,9 @@ struct Verified {
 };
 Verified verify(const TempDir& directory, const std::string& target, std::uint64_t offset = 0);
 
+// The JSON of a read-back of a streams run, which must end with this exit code.
+nlohmann::json verify_directory(const TempDir& scratch, const std::string& target, int exit_code);
+
 struct ProcessResult {
   int exit_code = 0;
   std::string error_text;

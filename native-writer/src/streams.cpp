@@ -1,0 +1,191 @@
+#include "streams.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <thread>
+
+#include "line_protocol.h"
+#include "memory.h"
+#include "ticker.h"
+
+namespace daqwriter {
+namespace {
+
+// One running application. Members are destroyed in reverse order: the engines (which wait for the kernel) go
+// before the memory that the kernel may still be reading.
+class Application {
+ public:
+  Application(const StreamsOptions& options, const StreamsPlan& plan, const std::atomic<int>& stop_signal)
+      : options_(options),
+        stop_signal_(stop_signal),
+        plan_(plan),
+        events_(options.run),
+        memory_(plan.buffer_bytes, plan.target.numa_node),
+        lines_(options.line_protocol_path, options.tags, "streams") {
+    const std::size_t slot_bytes = plan.slot_bytes;
+    const std::uint64_t queue_bytes = round_up(events_.slots() * slot_bytes, kBlockAlignment);
+    for (std::uint32_t stream = 0; stream < events_.streams(); ++stream) {
+      queues_.push_back(
+          std::make_unique<LinkRing>(memory_.data() + stream * queue_bytes, events_.slots(), slot_bytes));
+    }
+    block_memory_ = memory_.data() + events_.streams() * queue_bytes;
+    prepare_queues(queues_, events_);
+    result_.memory_locked = memory_.locked();
+  }
+
+  StreamsResult run(const EngineFactory& make_engine, std::int64_t since_ns) {
+    source_ = std::make_unique<EventSource>(queues_, events_, plan_.limits, stop_signal_, abort_);
+    for (std::uint32_t stream = 0; stream < events_.streams(); ++stream) {
+      engines_.push_back(make_engine(options_.io_depth));
+      adlers_.push_back(
+          make_adler_engine(options_.checksum, options_.checksum_threads, options_.smallest_parallel_bytes));
+    }
+    if (!options_.null_sink) begin_manifest();
+    result_.started_utc_ns = utc_ns();
+    const CpuUse before = process_cpu_use();
+    start_ns_ = monotonic_ns() + 2'000'000;  // all threads are up before it
+    for (std::uint32_t stream = 0; stream < events_.streams(); ++stream) make_writer(stream);
+    result_.prepare_ns = start_ns_ - since_ns;
+    run_threads();
+    collect();
+    if (manifest_ && result_.status != RunStatus::failed) end_manifest();
+    result_.flush_ns = monotonic_ns() - start_ns_ - result_.write_ns;
+    result_.cpu = process_cpu_use() - before;
+    return std::move(result_);
+  }
+
+ private:
+  void begin_manifest() {
+    constexpr mode_t kMode = 0755;
+    if (plan_.create_directory && mkdir(options_.target.c_str(), kMode) != 0)
+      throw Refusal("--target " + options_.target + ": cannot be created: " + errno_text(errno));
+    manifest_ = std::make_unique<ManifestWriter>(options_.target, options_.run, options_.prefix);
+  }
+
+  void make_writer(std::uint32_t stream) {
+    StreamWriter::Config config;
+    config.stream = stream;
+    config.run_id = options_.run.run_id;
+    config.directory = plan_.target;
+    config.prefix = options_.prefix;
+    config.file_bytes = options_.file_bytes;
+    config.preallocate = options_.preallocate;
+    config.block_bytes = options_.block_bytes;
+    config.io_depth = options_.io_depth;
+    config.checksum = options_.checksum != AdlerVariant::off;
+    const bool parallel = uses_threads(options_.checksum) && options_.checksum_threads > 1;
+    config.smallest_parallel_bytes = parallel ? options_.smallest_parallel_bytes : 0;
+    const std::size_t blocks_bytes = BlockWriter::buffer_count(options_.io_depth) * options_.block_bytes;
+    writers_.push_back(std::make_unique<StreamWriter>(
+        config, *queues_[stream], *source_, *engines_[stream], *adlers_[stream], manifest_.get(),
+        block_memory_ + stream * blocks_bytes, start_ns_, stop_signal_, abort_));
+  }
+
+  void run_threads() {
+    std::atomic<std::size_t> running{writers_.size()};
+    Ticker ticker;
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < writers_.size(); ++i) {
+      threads.emplace_back([&, i] {
+        pin_this_thread(plan_.placement.cpus[i]);
+        writers_[i]->run();
+        if (running.fetch_sub(1) == 1) ticker.finish();
+      });
+    }
+    threads.emplace_back([&] {
+      pin_this_thread(plan_.placement.cpus.back());
+      sleep_until_monotonic_ns(start_ns_);
+      source_->run(start_ns_);
+    });
+    ticker.run(start_ns_, options_.interval_s, [this] { sample(); });
+    for (std::thread& thread : threads) thread.join();
+    sample();
+  }
+
+  void sample() {
+    std::uint64_t written = 0;
+    for (const auto& writer : writers_) written += writer->durable_bytes();
+    const std::uint64_t offered = std::max(source_->offered_bytes(), written);
+    const double t = seconds(monotonic_ns() - start_ns_);
+    result_.series.t_s.push_back(t);
+    result_.series.offered_bytes.push_back(offered - seen_offered_);
+    result_.series.written_bytes.push_back(written - seen_written_);
+    result_.series.backlog_bytes.push_back(offered - written);
+    seen_offered_ = offered;
+    seen_written_ = written;
+    const double by_bytes = static_cast<double>(written) / static_cast<double>(plan_.limits.bytes);
+    const double share = std::max(options_.duration_s > 0 ? t / options_.duration_s : 0, by_bytes);
+    lines_.write(source_->finished() ? "drain" : "record",
+                 {{"offered_bytes", offered},
+                  {"stored_bytes", written},
+                  {"backlog_bytes", offered - written},
+                  {"elapsed_s", t},
+                  {"total_s", share > 0 ? t / std::min(share, 1.0) : t}});
+  }
+
+  void collect() {
+    for (std::uint32_t stream = 0; stream < writers_.size(); ++stream) {
+      result_.written.push_back(writers_[stream]->account());
+      result_.offered_bytes.push_back(source_->offered_bytes(stream));
+      const StreamWriter::Account& account = result_.written.back();
+      result_.latency_ns.add(writers_[stream]->latency_ns());
+      result_.write_ns = std::max(result_.write_ns, account.last_block_ns - start_ns_);
+      if (result_.error.empty()) result_.error = account.error;
+    }
+    result_.offered = source_->accounts();
+    result_.due_bytes = source_->due_bytes();
+    result_.emission_ns = source_->emission_ns();
+    result_.source_cpu = source_->cpu();
+    result_.failed_line_records = lines_.failed_records();
+    result_.ended_by = !result_.error.empty()                                     ? "error"
+                       : source_->ended_by().empty()                              ? "signal"
+                       : source_->ended_by() == "bytes" && plan_.limited_by_space ? "space"
+                                                                                  : source_->ended_by();
+    if (result_.ended_by == "signal") result_.status = RunStatus::interrupted;
+    if (result_.ended_by == "error") result_.status = RunStatus::failed;
+  }
+
+  void end_manifest() {
+    RunEnd end{run_status_name(result_.status), {}};
+    for (const StreamWriter::Account& account : result_.written) end.events.push_back(account.closed_events);
+    try {
+      manifest_->close(end);
+    } catch (const Failure& failure) {
+      result_.error = failure.what();
+      result_.ended_by = "error";
+      result_.status = RunStatus::failed;
+    }
+  }
+
+  const StreamsOptions& options_;
+  const std::atomic<int>& stop_signal_;
+  const StreamsPlan& plan_;
+  EventPlan events_;
+  Memory memory_;  // the queues, then the blocks
+  std::byte* block_memory_ = nullptr;
+  LineProtocol lines_;
+  std::vector<std::unique_ptr<LinkRing>> queues_;
+  std::vector<std::unique_ptr<IoEngine>> engines_;
+  std::vector<std::unique_ptr<AdlerEngine>> adlers_;
+  std::unique_ptr<ManifestWriter> manifest_;
+  std::atomic<bool> abort_{false};
+  std::unique_ptr<EventSource> source_;
+  std::vector<std::unique_ptr<StreamWriter>> writers_;
+  std::int64_t start_ns_ = 0;
+  std::uint64_t seen_offered_ = 0;
+  std::uint64_t seen_written_ = 0;
+  StreamsResult result_;
+};
+
+}  // namespace
+
+StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan,
+                          const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
+  const std::int64_t since = monotonic_ns();
+  return Application(options, plan, stop_signal).run(make_engine, since);
+}
+
+}  // namespace daqwriter

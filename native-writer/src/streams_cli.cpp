@@ -1,0 +1,89 @@
+// Promise: the options of `daqwriter streams`, their units and defaults.
+#include <iostream>
+#include <memory>
+
+#include "cli.h"
+#include "report_json.h"
+#include "streams.h"
+
+namespace daqwriter {
+namespace {
+
+struct Asked {
+  StreamsOptions options;
+  std::uint64_t event_bytes = RunParameters{}.event_bytes;
+  std::string sink = "target";
+  std::string checksum = "fused";
+  std::string preallocate = "full";
+  std::string run_id;
+};
+
+void add_options(CLI::App& app, Asked& t) {
+  StreamsOptions& o = t.options;
+  app.add_option("--target", o.target, "New or empty directory for the files and their manifest");
+  add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
+  add_size(app, "--bytes", o.bytes, "How much to write at most, all streams");
+  app.add_option("--duration", o.duration_s, "How long to emit events at most, seconds");
+  add_size(app, "--rate", o.rate_bytes_per_s,
+           "Pace of the source, bytes per second of all streams; default: as fast as possible");
+  app.add_option("--shares", o.run.shares, "Share of the events of each stream; sum 1")
+      ->delimiter(',')
+      ->capture_default_str();
+  add_size(app, "--event-size", t.event_bytes, "Mean size of an event, 64 B header included");
+  app.add_option("--event-spread", o.run.event_spread,
+                 "0 ... 1: sizes are uniform between mean x (1 - spread) and mean x (1 + spread)")
+      ->capture_default_str();
+  add_size(app, "--file-size", o.file_bytes,
+           "Largest size of a file; a stream's next event begins a new one");
+  app.add_option("--prefix", o.prefix, "Files are named <prefix>.<stream>.<number>.events")
+      ->capture_default_str();
+  add_size(app, "--queue-size", o.queue_bytes, "Queue in front of each stream");
+  add_size(app, "--block-size", o.block_bytes, "Bytes per write; a multiple of 4KiB");
+  app.add_option("--io-depth", o.io_depth, "Most writes in flight of each stream")->capture_default_str();
+  add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
+  add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of each file: fallocate it before");
+  add_choice(app, "--checksum-variant", t.checksum, {kAdlerVariantNames.begin(), kAdlerVariantNames.end()},
+             "How the adler32 of each file is computed; zlib: the original, single-threaded");
+  app.add_option("--checksum-threads", o.checksum_threads,
+                 "Threads per stream for thread-per-chunk and the pools, its own included; default: CPUs");
+  add_size(app, "--smallest-parallel", o.smallest_parallel_bytes,
+           "Smaller events are checksummed by one thread; default: as measured for the variant");
+  app.add_option("--seed", o.run.seed, "Seed of streams, sizes and payloads")->capture_default_str();
+  app.add_option("--run-id", t.run_id, "32 hexadecimal digits; random when not given");
+  app.add_flag("--allow-memory-target", o.consent.memory_target,
+               "Tests only: accept tmpfs, ramfs, overlay, zram");
+  add_reporting(app, o);
+}
+
+ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
+  StreamsOptions& o = t.options;
+  o.null_sink = t.sink == "null";
+  if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+  o.run.event_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(t.event_bytes, UINT32_MAX));
+  o.preallocate = t.preallocate == "full";
+  o.checksum = parse_adler_variant(t.checksum);
+  o.random_run_id = t.run_id.empty();
+  try {
+    if (!o.random_run_id) o.run.run_id = parse_record_id(t.run_id);
+  } catch (const Refusal&) {
+    throw Refusal("--run-id '" + t.run_id + "': give 32 lower-case hexadecimal digits");
+  }
+  const StreamsPlan plan = plan_streams(o);
+  const StreamsResult result =
+      run_streams(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal);
+  write_json(o.json_path, streams_json(o, plan, result));
+  std::cerr << streams_summary(o, result);
+  return exit_code_of(result.status);
+}
+
+}  // namespace
+
+ParsedCommand add_streams(CLI::App& parent) {
+  const auto asked = std::make_shared<Asked>();
+  CLI::App* app = parent.add_subcommand(
+      "streams", "Write events to the file sequences of their streams, with checksums, as a storage server");
+  add_options(*app, *asked);
+  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+}
+
+}  // namespace daqwriter
