@@ -23,6 +23,13 @@ using testing::run_daqwriter;
 using testing::run_tool;
 using testing::TempDir;
 
+// Until so much of a sparse file has been written; not by the clock, for a sanitizer starts slowly.
+void wait_for_bytes(const std::string& file, std::int64_t bytes) {
+  struct stat status {};
+  for (int i = 0; i < 2000 && (stat(file.c_str(), &status) != 0 || status.st_blocks * 512 < bytes); ++i)
+    usleep(10'000);
+}
+
 class FaultTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -101,7 +108,7 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
 TEST_P(FaultTest, AFileSystemThatBecomesFull) {
   make_small_ext4(64 << 20);
   const ProcessResult result = record("2.5", {"--preallocate", "none", "--io-depth", "1"}, [&](pid_t) {
-    usleep(700'000);
+    wait_for_bytes(target, 4 << 20);
     // Another file takes all the space that the record had counted on.
     std::ofstream other(mnt + "/other");
     const std::string megabyte(1 << 20, 'x');
@@ -123,18 +130,19 @@ TEST_P(FaultTest, ADriveThatRefusesItsUpperHalf) {
 TEST_P(FaultTest, ADriveThatVanishesInTheMiddle) {
   make_drive(directory.path("backing"), 64 << 20);
   const ProcessResult result = record("3.5", {"--io-depth", "1"}, [&](pid_t) {
-    usleep(700'000);
-    ASSERT_EQ(truncate(directory.path("backing").c_str(), 4 << 20), 0);
+    wait_for_bytes(directory.path("backing"), 8 << 20);
+    ASSERT_EQ(truncate(directory.path("backing").c_str(), 1 << 20), 0);
     ASSERT_EQ(ioctl(drive->fd(), LOOP_SET_CAPACITY, 0), 0) << errno_text(errno);
   });
   ASSERT_EQ(result.exit_code, 1) << result.error_text;
   const auto document = testing::read_json(json);
   EXPECT_EQ(document["status"], "failed");
-  EXPECT_GT(document["superchunks"]["stored"], 0);
-  // Only what lies below the new end is there still, and verify neither trusts more nor fails on less.
+  // What had been acknowledged is gone but for what lies below the new end, and for writes that came between
+  // the two steps of taking it away; verify neither trusts more nor fails on less.
   const auto verified = read_back(3);
   EXPECT_EQ(verified["complete_trailer"], false);
-  EXPECT_EQ(verified["superchunks"]["present"], ((4 << 20) - 4096) / 5568);
+  EXPECT_GE(verified["superchunks"]["present"], ((1 << 20) - 4096) / 5568);
+  EXPECT_LT(verified["superchunks"]["present"], document["superchunks"]["stored"]);
 }
 
 TEST_P(FaultTest, AnInterruptionClosesTheRecord) {

@@ -103,7 +103,8 @@ int FakeEngine::reap(std::span<IoCompletion> out, unsigned, std::int64_t) {
     disk.resize(std::max<std::size_t>(disk.size(), offset + left));
     for (const iovec& piece : done.pieces) {
       const std::size_t part = std::min(left, piece.iov_len);
-      std::memcpy(disk.data() + offset, piece.iov_base, part);
+      std::copy_n(static_cast<const std::byte*>(piece.iov_base), part,
+                  disk.begin() + static_cast<std::ptrdiff_t>(offset));
       offset += part;
       left -= part;
     }

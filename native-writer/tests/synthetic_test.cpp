@@ -221,6 +221,10 @@ struct Fault {
   std::vector<std::string> said;
 };
 
+void PrintTo(const Fault& fault, std::ostream* out) {
+  *out << fault.name;
+}
+
 class SyntheticFaultTest : public SyntheticTest, public ::testing::WithParamInterface<Fault> {};
 
 TEST_P(SyntheticFaultTest, EndsTheLoadWithPlaceAndCause) {
