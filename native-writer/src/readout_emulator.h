@@ -24,7 +24,6 @@ namespace daqwriter {
 class ReadoutEmulator {
  public:
   static constexpr std::int64_t kTickNs = 250'000;
-  static constexpr std::int64_t kUnpacedTickNs = 50'000;
   static constexpr std::int64_t kLateNs = 2'000'000;      // later than this counts as late
   static constexpr std::int64_t kOverrunNs = 10'000'000;  // how long after the end it may still catch up
 
