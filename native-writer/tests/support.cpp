@@ -163,12 +163,13 @@ Verified verify(const TempDir& directory, const std::string& target) {
   return {static_cast<int>(code), read_json(options.json_path)};
 }
 
-ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number, int delay_ms) {
-  return run_daqwriter(arguments, [&](pid_t child) {
-    if (signal_number == 0) return;
-    usleep(static_cast<useconds_t>(delay_ms) * 1000);
-    kill(child, signal_number);
-  });
+void wait_for_lines(const std::string& file, std::size_t count) {
+  for (int i = 0; i < 3000; ++i) {
+    std::ifstream in(file);
+    if (std::count(std::istreambuf_iterator<char>(in), {}, '\n') >= static_cast<std::ptrdiff_t>(count))
+      return;
+    usleep(10'000);
+  }
 }
 
 ProcessResult run_daqwriter(const std::vector<std::string>& arguments,
