@@ -156,9 +156,10 @@ void Application::write_trailer() {
   target_->write_block(control_block().data(), control_block().size(), blocks_->end_offset());
 }
 
+// What fails after the cause may take back what was thought to be stored: it is said too.
 void Application::fail(const std::string& text) {
   result_.status = RunStatus::failed;
-  if (result_.error.empty()) result_.error = text;
+  result_.error += (result_.error.empty() ? "" : "; then ") + text;
 }
 
 ApplicationResult Application::result() {

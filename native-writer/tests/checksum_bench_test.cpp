@@ -125,8 +125,9 @@ TEST_F(ChecksumCommandTest, ReportsEveryVariant) {
 }
 
 TEST_F(ChecksumCommandTest, ASignalEndsItInGoodOrder) {
-  const ProcessResult result = run_daqwriter(
-      {"checksum", "--sizes", "4KiB", "--time", "0.1", "--repetitions", "500", "--json", json}, SIGINT, 1500);
+  const ProcessResult result =
+      run_daqwriter({"checksum", "--sizes", "4KiB", "--time", "0.1", "--repetitions", "500", "--json", json},
+                    testing::signal_after(1500, SIGINT));
   EXPECT_EQ(result.exit_code, 130) << result.error_text;
   const auto document = testing::read_json(json);
   EXPECT_EQ(document["status"], "interrupted");

@@ -15,9 +15,9 @@ using testing::TempDir;
 
 class CommandLineTest : public ::testing::Test {
  protected:
-  // A small good record, with `more` options.
+  // A small good record, with `more` options; its rings bear a disk that is busy for most of a second.
   std::vector<std::string> minidaq(std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {"minidaq", "--links", "2", "--ring-size", "1MiB", "--json", json};
+    std::vector<std::string> arguments = {"minidaq", "--links", "2", "--ring-size", "8MiB", "--json", json};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -58,8 +58,13 @@ TEST_F(CommandLineTest, RecordsAndVerifies) {
 TEST_F(CommandLineTest, ASignalEndsTheRecordInGoodOrder) {
   for (const int signal_number : {SIGINT, SIGTERM}) {
     fs::remove(target);
+    const std::string lines = directory.path("lines" + std::to_string(signal_number));
     const ProcessResult result = run_daqwriter(
-        minidaq({"--target", target, "--duration", "40", "--scale", "0.01"}), signal_number, 1000);
+        minidaq({"--target", target, "--duration", "40", "--scale", "0.01", "--line-protocol", lines}),
+        [&](pid_t child) {
+          testing::wait_for_lines(lines, 3);
+          kill(child, signal_number);
+        });
     EXPECT_EQ(result.exit_code, 130) << result.error_text;
     const auto document = testing::read_json(json);
     EXPECT_EQ(document["status"], "interrupted");

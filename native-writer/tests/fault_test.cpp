@@ -61,7 +61,9 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
                                           json,      "--ring-size",  "4MiB",     "--superchunk-rate",
                                           "1000",    "--block-size", block_size, "--allow-serial",
                                           "L1",      "--engine",     GetParam()};
+    arguments.insert(arguments.end(), {"--line-protocol", lines});
     arguments.insert(arguments.end(), more.begin(), more.end());
+    fs::remove(lines);
     return run_daqwriter(arguments, meanwhile);
   }
   nlohmann::json read_back(int expected_exit) {
@@ -99,6 +101,7 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
   TempDir directory;
   std::string mnt = directory.path("mnt");
   std::string json = directory.path("result.json");
+  std::string lines = directory.path("lines");
   std::string block_size = "64KiB";
   std::string target = mnt + "/record";
   std::unique_ptr<LoopDevice> small;
@@ -147,8 +150,8 @@ TEST_P(FaultTest, ADriveThatVanishesInTheMiddle) {
 
 TEST_P(FaultTest, AnInterruptionClosesTheRecord) {
   make_drive(directory.path("backing"), 256 << 20);
-  const ProcessResult result = record("10", {}, [](pid_t child) {
-    usleep(700'000);
+  const ProcessResult result = record("10", {}, [this](pid_t child) {
+    testing::wait_for_lines(lines, 5);
     kill(child, SIGINT);
   });
   EXPECT_EQ(result.exit_code, 130) << result.error_text;
@@ -165,8 +168,8 @@ TEST_P(FaultTest, AKilledWriterLeavesWhatItHadWrittenAndNoResult) {
   ASSERT_EQ(record("2", {}).exit_code, 0);
   EXPECT_EQ(read_back(0)["superchunks"]["present"], 6000);
   fs::remove(json);
-  const ProcessResult result = record("2", {}, [](pid_t child) {
-    usleep(900'000);
+  const ProcessResult result = record("2", {}, [this](pid_t child) {
+    testing::wait_for_lines(lines, 5);
     kill(child, SIGKILL);
   });
   EXPECT_EQ(result.exit_code, -1);
@@ -181,8 +184,8 @@ TEST_P(FaultTest, AKilledWriterLeavesWhatItHadWrittenAndNoResult) {
 
 TEST_P(FaultTest, AKilledWriterOfAFile) {
   make_small_ext4(64 << 20);
-  const ProcessResult result = record("2", {}, [](pid_t child) {
-    usleep(900'000);
+  const ProcessResult result = record("2", {}, [this](pid_t child) {
+    testing::wait_for_lines(lines, 5);
     kill(child, SIGKILL);
   });
   EXPECT_EQ(result.exit_code, -1);

@@ -144,8 +144,9 @@ TEST_F(RecordTest, WhatTheSourceNoLongerOfferedIsNotBacklog) {
   options.ring_bytes = 8 << 20;
   options.block_bytes = 4 << 20;
   std::atomic<int> stop{0};
+  options.line_protocol_path = directory.path("lines");
   std::thread interrupter([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    testing::wait_for_lines(options.line_protocol_path, 3);
     stop = 15;
   });
   const MiniDaqResult result = run_minidaq(

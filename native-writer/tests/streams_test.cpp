@@ -234,8 +234,8 @@ TEST_F(StreamsTest, WithoutRoomForAFileTheRunFails) {
 
 TEST_F(StreamsTest, ASignalClosesTheFiles) {
   for (const int signal_number : {SIGINT, SIGTERM}) {
-    const ProcessResult result =
-        run_daqwriter(command({"--duration", "40", "--rate", "20MB"}), signal_number, 1000);
+    const ProcessResult result = run_daqwriter(command({"--duration", "40", "--rate", "20MB"}),
+                                               testing::signal_after(1000, signal_number));
     EXPECT_EQ(result.exit_code, 130) << result.error_text;
     json = testing::read_json(directory.path("result.json"));
     EXPECT_EQ(json["status"], "interrupted");
@@ -255,8 +255,8 @@ TEST_F(StreamsTest, AKillLeavesClosedFilesIntactAndTheRestIncomplete) {
   for (int delay_ms = 1000; delay_ms <= 8000 && (verify.is_null() || verify["files"]["listed"] == 0);
        delay_ms *= 2) {
     fs::remove_all(directory.path("run"));
-    const ProcessResult result =
-        run_daqwriter(command({"--duration", "40", "--rate", "20MB"}), SIGKILL, delay_ms);
+    const ProcessResult result = run_daqwriter(command({"--duration", "40", "--rate", "20MB"}),
+                                               testing::signal_after(delay_ms, SIGKILL));
     EXPECT_EQ(result.exit_code, -1);
     EXPECT_FALSE(fs::exists(directory.path("result.json")));
     verify = verified(3);

@@ -171,12 +171,20 @@ nlohmann::json verify_directory(const TempDir& scratch, const std::string& targe
   return result.json;
 }
 
-ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number, int delay_ms) {
-  return run_daqwriter(arguments, [&](pid_t child) {
-    if (signal_number == 0) return;
+std::function<void(pid_t)> signal_after(int delay_ms, int signal_number) {
+  return [=](pid_t child) {
     usleep(static_cast<useconds_t>(delay_ms) * 1000);
     kill(child, signal_number);
-  });
+  };
+}
+
+void wait_for_lines(const std::string& file, std::size_t count) {
+  for (int i = 0; i < 3000; ++i) {
+    std::ifstream in(file);
+    if (std::count(std::istreambuf_iterator<char>(in), {}, '\n') >= static_cast<std::ptrdiff_t>(count))
+      return;
+    usleep(10'000);
+  }
 }
 
 ProcessResult run_daqwriter(const std::vector<std::string>& arguments,

@@ -131,12 +131,14 @@ struct ProcessResult {
   int exit_code = 0;
   std::string error_text;
 };
-// Runs the daqwriter binary; signal_number is sent after the delay. A killed process has the exit code -1.
-ProcessResult run_daqwriter(const std::vector<std::string>& arguments, int signal_number = 0,
-                            int delay_ms = 0);
-// The same, doing something meanwhile.
-ProcessResult run_daqwriter(const std::vector<std::string>& arguments,
-                            const std::function<void(pid_t)>& meanwhile);
+// Runs the daqwriter binary, doing something meanwhile. A killed process has the exit code -1.
+ProcessResult run_daqwriter(
+    const std::vector<std::string>& arguments, const std::function<void(pid_t)>& meanwhile = [](pid_t) {});
+// For commands that write no line protocol.
+std::function<void(pid_t)> signal_after(int delay_ms, int signal_number);
+// Until a running command has written so many lines of line protocol: by what it does and not by the clock,
+// for a sanitizer starts slowly.
+void wait_for_lines(const std::string& file, std::size_t count);
 
 nlohmann::json read_json(const std::string& path);
 std::vector<std::byte> random_bytes(std::size_t bytes);  // the same ones at every call

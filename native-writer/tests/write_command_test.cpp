@@ -73,11 +73,15 @@ TEST_F(WriteCommandTest, NeverOverwritesAFile) {
 }
 
 TEST_F(WriteCommandTest, ASignalEndsItWithItsResultAndWithoutItsFile) {
-  for (const char* engine : {"libaio", "io_uring"}) {
+  for (const std::string engine : {"libaio", "io_uring"}) {
+    const std::string lines = directory.path(engine);
     const auto result =
         run_daqwriter(write({"--target", target, "--duration", "40", "--condition", "overwrite", "--span",
-                             "16MiB", "--block-size", "64KiB", "--engine", engine}),
-                      SIGINT, 1000);
+                             "16MiB", "--block-size", "64KiB", "--engine", engine, "--line-protocol", lines}),
+                      [&](pid_t child) {
+                        testing::wait_for_lines(lines, 3);
+                        kill(child, SIGINT);
+                      });
     EXPECT_EQ(result.exit_code, 130) << result.error_text;
     const auto document = testing::read_json(json);
     EXPECT_EQ(document["status"], "interrupted");
