@@ -100,14 +100,14 @@ void BlockWriter::submit_current(bool ends_inside, std::uint64_t payload_bytes) 
   current_->offset = next_offset_;
   next_offset_ += current_->filled;
   current_->block = ledger_.seal_block(payload_bytes, ends_inside, since);
-  current_->submitted_ns = since;
+  current_->submitted_ns = 0;
   to_submit_.push_back(static_cast<std::size_t>(current_ - buffers_.data()));
   current_ = nullptr;
   pump();
   io_ns_ += monotonic_ns() - since;
 }
 
-// Offers what waits to the engine, in order. All depth + 1 buffers can be full at once: the last one waits
+// Offers what waits to the engine, in order. All buffers can be full at once: those beyond the depth wait
 // here.
 void BlockWriter::pump() {
   while (!to_submit_.empty() && in_flight_ < config_.depth && !failed()) {
@@ -124,6 +124,7 @@ void BlockWriter::pump() {
     }
     refused_since_ns_ = 0;
     if (result < 0) return fail(-result, buffer, "submit");
+    if (buffer.submitted_ns == 0) buffer.submitted_ns = monotonic_ns();
     to_submit_.pop_front();
     ++in_flight_;
   }

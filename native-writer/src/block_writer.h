@@ -44,7 +44,9 @@ class BlockWriter {
   // `memory` holds buffer_count(depth) * block_bytes, aligned, and outlives the writer and the engine's
   // requests.
   BlockWriter(const Config& config, IoEngine& engine, DurabilityLedger& ledger, std::byte* memory);
-  static constexpr std::size_t buffer_count(unsigned depth) { return std::size_t{depth} + 1; }
+  // Half of them in flight, half filled or being filled: while a block is filled, completions must not leave
+  // the target with less than `depth` requests.
+  static constexpr std::size_t buffer_count(unsigned depth) { return std::size_t{2} * depth; }
 
   // Appends bytes, waiting for a free buffer where needed. False once the stream has failed.
   bool append(const std::byte* data, std::size_t bytes);

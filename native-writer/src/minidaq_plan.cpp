@@ -108,8 +108,9 @@ void require_buffer(const MiniDaqOptions& o, std::uint64_t bytes) {
   if (o.max_buffer_bytes && bytes > *o.max_buffer_bytes) {
     throw Refusal("rings and block buffers take " + std::to_string(bytes) + " B (" +
                   std::to_string(o.applications * o.links) + " x " + format_size(o.ring_bytes) + " + " +
-                  std::to_string(o.applications * (o.io_depth + 1)) + " x " + format_size(o.block_bytes) +
-                  "); --max-buffer allows " + std::to_string(*o.max_buffer_bytes) + " B");
+                  std::to_string(o.applications * BlockWriter::buffer_count(o.io_depth)) + " x " +
+                  format_size(o.block_bytes) + "); --max-buffer allows " +
+                  std::to_string(*o.max_buffer_bytes) + " B");
   }
   require_memory(bytes, "rings and block buffers");
 }

@@ -41,6 +41,8 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
   std::vector<int> candidates = common(allowed, near);
   const bool is_near = candidates.size() >= 2;
   if (!is_near) candidates = allowed;
+  if (applications > 1 && 2 * applications > candidates.size() && !asked_writer && !asked_source)
+    return {{}, {}, numa_node, "not pinned: fewer CPUs than two for each application"};
   // The writers take the last CPUs: the first ones see most of a machine's interrupts.
   std::reverse(candidates.begin(), candidates.end());
   const auto pick = [&](std::size_t from, std::optional<int> other) {
@@ -56,7 +58,6 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
       is_near ? "pinned to the drive's NUMA node" : "pinned; the drive's NUMA node gives no choice";
   if (asked_writer || asked_source) note = "pinned as asked";
   if (writer == source) note += "; source and writer share one CPU";
-  if (applications > 1 && 2 * applications > candidates.size()) note += "; applications share CPUs";
   return {writer, source, numa_node, note};
 }
 

@@ -42,7 +42,7 @@ void ReadoutEmulator::run(std::int64_t start_ns, const std::atomic<bool>& writer
     config_.unpaced ? fill_room() : emit_due();
     if (over(now - start_ns)) break;
     // The schedule's end is a tick too, so that nothing waits for a tick beyond it.
-    tick = std::max(tick + kTickNs, now);
+    tick = std::max(tick + (config_.unpaced ? kUnpacedTickNs : kTickNs), now);
     sleep_until_monotonic_ns(std::min(tick, start_ns + schedule_.duration_ns()));
   }
   emission_ns_ = std::clamp<std::int64_t>(monotonic_ns() - start_ns, 0, schedule_.duration_ns() + kOverrunNs);

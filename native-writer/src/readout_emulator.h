@@ -24,6 +24,8 @@ namespace daqwriter {
 class ReadoutEmulator {
  public:
   static constexpr std::int64_t kTickNs = 250'000;
+  // An unpaced source need only be back before the writer has emptied the rings.
+  static constexpr std::int64_t kUnpacedTickNs = 1'000'000;
   static constexpr std::int64_t kLateNs = 2'000'000;      // later than this counts as late
   static constexpr std::int64_t kOverrunNs = 10'000'000;  // how long after the end it may still catch up
 

@@ -24,7 +24,7 @@ OPEN = ", until the last block"
 
 
 def seconds(settings: Settings) -> float:
-    return settings.seconds(2.0, 0.6)
+    return settings.seconds(1.5, 0.6)
 
 
 def make_point(settings: Settings, tools: Tools, request: int) -> Point:
@@ -115,5 +115,5 @@ PART = Part(
     ],
     limit=limit,
     space_bytes=lambda settings: FILE_BYTES,
-    extra_s=60.0,
+    extra_s=20.0,
 )

@@ -33,7 +33,7 @@ def copy_sample(document: dict[str, Any], argv: tuple[str, ...]) -> Sample:
 
 
 def points(settings: Settings, tools: Tools) -> list[Point]:
-    long_s, short_s = settings.seconds(100.0, 5.0), settings.seconds(10.0, 1.0)
+    long_s, short_s = settings.seconds(100.0, 5.0), settings.seconds(4.0, 1.0)
 
     def minidaq(checksum: str, duration: float, *options: str) -> Sample:
         return tools.run_daqwriter(
@@ -107,5 +107,5 @@ PART = Part(
         columns.value("crc32, CPU s/GB", "crc32", "cpu_s_per_gb", "{:.4f}"),
     ],
     limit=limit,
-    extra_s=30.0,
+    extra_s=15.0,
 )

@@ -17,7 +17,7 @@ LARGE, SMALL = "default events", "events of 4 KiB"
 
 
 def points(settings: Settings, tools: Tools) -> list[Point]:
-    duration = settings.seconds(2.0, 0.7)
+    duration = settings.seconds(1.0, 0.7)
 
     def contender(variant: str, *options: str) -> Contender:
         def measure() -> Sample:
@@ -68,5 +68,5 @@ PART = Part(
         ],
     ],
     limit=limit,
-    extra_s=30.0,
+    extra_s=15.0,
 )

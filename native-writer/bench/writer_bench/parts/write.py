@@ -22,7 +22,7 @@ LARGE_BYTES = MIB  # from here on fio also runs with huge pages
 BLOCKS = [4 * KIB << step for step in range(14)]  # 4 KiB ... 32 MiB
 QUICK_BLOCKS = [4 * KIB, 64 * KIB, MIB, 8 * MIB]
 THREADS, QUICK_THREADS = [1, 2, 4, 10], [1, 4]
-MEASUREMENT_START_S = 0.6  # start of the process and, for daqwriter, writing the span before
+MEASUREMENT_START_S = 0.5  # start of the process and, for daqwriter, writing the span before
 HUGE = "fio, huge pages"
 
 
@@ -37,7 +37,7 @@ def span_bytes(block: int, threads: int) -> int:
 
 
 def seconds(settings: Settings) -> float:
-    return settings.seconds(0.8, 0.4)
+    return settings.seconds(0.5, 0.4)
 
 
 def make_point(settings: Settings, tools: Tools, block: int, threads: int) -> Point:
@@ -147,5 +147,5 @@ PART = Part(
     ],
     limit=limit,
     space_bytes=space_bytes,
-    extra_s=360.0,
+    extra_s=45.0,
 )
