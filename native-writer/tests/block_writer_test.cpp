@@ -46,7 +46,7 @@ class BlockWriterTest : public ::testing::Test {
 
   FakeEngine engine;
   DurabilityLedger ledger{1, 0, {[](std::int64_t) { return 0ull; }, [] { return 0ull; }}};
-  Memory memory{5 * kBlock, std::nullopt};
+  Memory memory{BlockWriter::buffer_count(3) * kBlock, std::nullopt};
   std::mt19937 random{5};
   std::vector<std::byte> expected;
   std::uint64_t appended = 0;
