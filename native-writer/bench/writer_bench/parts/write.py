@@ -16,13 +16,13 @@ from writer_bench.sample import Sample
 from writer_bench.tools import START_S, Tools
 
 DEPTH = 4
-SMALLEST_SPAN_BYTES = GIB
+SMALLEST_SPAN_BYTES = GIB // 2
 SMALL_BYTES = 64 * KIB
 LARGE_BYTES = MIB  # from here on fio also runs with huge pages
 BLOCKS = [4 * KIB << step for step in range(14)]  # 4 KiB ... 32 MiB
 QUICK_BLOCKS = [4 * KIB, 64 * KIB, MIB, 8 * MIB]
 THREADS, QUICK_THREADS = [1, 2, 4, 10], [1, 4]
-MEASUREMENT_START_S = 0.45  # start of the process and, for daqwriter, writing the span before
+MEASUREMENT_START_S = 0.35  # start of the process and, for daqwriter, writing the span before
 HUGE = "fio, huge pages"
 HUGE_ROUNDS = 3  # a column beside the criterion
 
@@ -38,7 +38,7 @@ def span_bytes(block: int, threads: int) -> int:
 
 
 def seconds(settings: Settings) -> float:
-    return settings.seconds(0.4, 0.4)
+    return settings.seconds(0.3, 0.3)
 
 
 def make_point(settings: Settings, tools: Tools, block: int, threads: int) -> Point:
@@ -148,5 +148,5 @@ PART = Part(
     ],
     limit=limit,
     space_bytes=space_bytes,
-    extra_s=45.0,
+    extra_s=30.0,
 )
