@@ -145,7 +145,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
 ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   resolve(t);
   const MiniDaqOptions& o = t.options;
-  if (t.search) return search(t, stop_signal);
+  if (t.search && !t.dry_run) return search(t, stop_signal);
   const MiniDaqPlan plan = plan_minidaq(o);
   if (t.dry_run) {
     std::cerr << minidaq_plan_text(o, plan);
@@ -162,8 +162,8 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
 
 ParsedCommand add_minidaq(CLI::App& parent) {
   const auto asked = std::make_shared<Asked>();
-  CLI::App* app =
-      parent.add_subcommand("minidaq", "Record paced links continuously, as in a supernova burst");
+  CLI::App* app = parent.add_subcommand(
+      "minidaq", "The MiniDAQ: all that paced links emit, as in a supernova burst, or triggered requests");
   add_options(*app, *asked);
   return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
 }

@@ -256,6 +256,7 @@ TEST_F(LoopDeviceTest, ARawRecordIsWrittenFoundAndVerified) {
 TEST_F(LoopDeviceTest, TwoApplicationsShareADeviceInPartsOfTheirOwn) {
   MiniDaqOptions options = testing::small_record("unused");
   options.applications = 2;
+  options.ring_bytes = 8 << 20;
   MiniDaqOptions for_plan = options;
   for_plan.null_sink = true;
   MiniDaqPlan record = plan_minidaq(for_plan);

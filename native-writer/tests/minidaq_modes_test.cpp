@@ -39,6 +39,7 @@ class MiniDaqModes : public ::testing::Test {
   MiniDaqOptions zero_copy() const {
     MiniDaqOptions options = testing::small_record(target);
     options.zero_copy = true;
+    options.ring_bytes = 8 << 20;  // holds the whole record: a busy disk loses nothing
     return options;
   }
   // 20 Hz x 16 superchunks of each link: a sixth of what the links emit.
@@ -46,6 +47,7 @@ class MiniDaqModes : public ::testing::Test {
     MiniDaqOptions options = testing::small_record(target);
     options.request_bytes = 3 * 16 * 5568;
     options.trigger_rate_hz = 20;
+    options.ring_bytes = 8 << 20;  // holds everything: a busy disk vetoes nothing
     return options;
   }
   void expect_intact(const std::string& path, std::uint64_t present) {
@@ -176,6 +178,7 @@ TEST_F(MiniDaqModes, DamageInATriggeredRecordIsFound) {
 TEST_F(MiniDaqModes, SeveralApplicationsHaveRecordsOfTheirOwnThatAddUp) {
   MiniDaqOptions options = testing::small_record(target);
   options.applications = 2;
+  options.ring_bytes = 8 << 20;
   const MiniDaqResult result = record(options);
   ASSERT_EQ(result.status, RunStatus::complete) << result.error;
   ASSERT_EQ(result.applications.size(), 2u);
