@@ -165,8 +165,9 @@ MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
       options.applications * (options.links * options.ring_bytes +
                               BlockWriter::buffer_count(options.io_depth) * options.block_bytes);
   require(plan.intended_superchunks > 0, "--duration: no superchunk is due within it at this rate");
-  require(!options.unpaced || plan.intended_superchunks >= ReadoutEmulator::turn(options.links, plan.window),
-          "--bytes or the free space: too little for one turn over the links");
+  require(
+      !options.unpaced || plan.intended_superchunks >= options.links * ReadoutEmulator::per_turn(plan.window),
+      "--bytes or the free space: too little for one turn over the links");
   require_space(options, plan, options.applications > 1 ? room : target.free_bytes);
   require_buffer(options, plan.buffer_bytes);
   for (std::uint32_t i = 0; i < options.applications; ++i) {

@@ -63,9 +63,15 @@ bool ReadoutEmulator::stopped() const {
 }
 
 bool ReadoutEmulator::over(std::int64_t t_ns) const {
-  return t_ns >= schedule_.duration_ns() ||
-         (config_.unpaced &&
-          emitted() + turn(rings_.size(), config_.trigger.window) > config_.most_superchunks);
+  if (t_ns >= schedule_.duration_ns()) return true;
+  if (!config_.unpaced) return false;
+  return std::none_of(next_ordinal_.begin(), next_ordinal_.end(),
+                      [this](std::uint64_t ordinal) { return may_emit(ordinal); });
+}
+
+// Each link has its share of the limit: the record's header promises that no link has more.
+bool ReadoutEmulator::may_emit(std::uint64_t ordinal) const {
+  return ordinal + per_turn(config_.trigger.window) <= config_.most_superchunks / rings_.size();
 }
 
 void ReadoutEmulator::emit_due() {
@@ -115,7 +121,7 @@ void ReadoutEmulator::emit_paced(std::uint32_t link, std::int64_t t_ns) {
 
 // Goes on as long as the writer keeps making room, and looks at the clock and the stop flags in between.
 void ReadoutEmulator::fill_room() {
-  const std::uint64_t most = trigger_ ? config_.trigger.window : kTurn;
+  const std::uint64_t most = per_turn(config_.trigger.window);
   for (bool any = true; any;) {
     const std::int64_t t = monotonic_ns() - start_ns_;
     if (t < 0 || over(t) || stopped()) return;
@@ -123,7 +129,7 @@ void ReadoutEmulator::fill_room() {
     any = false;
     if (trigger_ && !trigger_->wants_more()) return;
     for (std::uint32_t link = 0; link < rings_.size(); ++link) {
-      if (!rings_[link]->has_room(next_ordinal_[link] + most - 1)) continue;
+      if (!may_emit(next_ordinal_[link]) || !rings_[link]->has_room(next_ordinal_[link] + most - 1)) continue;
       emit_unpaced(link, most, t);
       any = true;
     }

@@ -5,7 +5,6 @@
 // could not offer in time is counted apart, so that a slow source is never mistaken for a slow drive.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -36,10 +35,8 @@ class ReadoutEmulator {
   };
 
   static constexpr std::uint64_t kTurn = 64;  // superchunks of a link that a source hands over at once
-  // Most that an unpaced source emits without looking at its limit.
-  static constexpr std::uint64_t turn(std::uint64_t links, std::uint64_t window) {
-    return links * std::max(window, kTurn);
-  }
+  // What an unpaced source emits on a link at once.
+  static constexpr std::uint64_t per_turn(std::uint64_t window) { return window > 0 ? window : kTurn; }
 
   // The rings' slots must already hold payload and the constant part of the headers (prepare_rings).
   ReadoutEmulator(std::vector<std::unique_ptr<LinkRing>>& rings, const ArrivalSchedule& schedule,
@@ -78,6 +75,7 @@ class ReadoutEmulator {
  private:
   bool stopped() const;
   bool over(std::int64_t t_ns) const;
+  bool may_emit(std::uint64_t ordinal) const;
   void emit_due();
   void emit_paced(std::uint32_t link, std::int64_t t_ns);
   void fill_room();
