@@ -141,7 +141,8 @@ class Ipmi:
         self._interface = tuple(interface)
         self._timeout_s = timeout_s
         # The sensor data records, read once: per sensor they cost several requests more than its value does.
-        self._records: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: tempfile.TemporaryDirectory[str] | None = None  # removed when the agent ends
+        self._dumped = False
         self._power_answered = False
         self._power_absent = False
 
@@ -182,7 +183,7 @@ class Ipmi:
         done = _run(command, ("-v", "-c", "-S", records, "sdr", "elist", "full"), self._timeout_s)
         readings, faults = parse_sensors(done.stdout)
         if not readings:
-            self._forget_records()  # a BMC that comes back from a restart may have others
+            self._dumped = False  # a BMC that comes back from a restart may have others
             reason = _reason(done) if done.returncode else "none has a value"
             raise OSError(f"ipmitool sdr: no sensor can be read: {'; '.join([reason, *faults])}")
         if done.returncode:
@@ -190,18 +191,15 @@ class Ipmi:
         return done.stdout, faults
 
     def _dumped_records(self, command: list[str]) -> str:
-        if self._records is None:
-            directory = tempfile.TemporaryDirectory(prefix="telemetry_agent-ipmi-")
-            done = _run(command, ("sdr", "dump", f"{directory.name}/sdr"), max(DUMP_TIMEOUT_S, self._timeout_s))
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="telemetry_agent-ipmi-")
+        path = f"{self._directory.name}/records"
+        if not self._dumped:
+            done = _run(command, ("sdr", "dump", path), max(DUMP_TIMEOUT_S, self._timeout_s))
             if done.returncode:
                 raise OSError(f"ipmitool sdr dump: {_reason(done)}")
-            self._records = directory
-        return f"{self._records.name}/sdr"
-
-    def _forget_records(self) -> None:
-        if self._records is not None:
-            self._records.cleanup()
-            self._records = None
+            self._dumped = True
+        return path
 
     def _read_power(self, command: list[str]) -> str:
         """DCMI's answer, "" from a BMC that has no DCMI."""
