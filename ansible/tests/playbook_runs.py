@@ -73,6 +73,7 @@ class Bench:
             "bench_sysfs_root": str(self.sysfs),
             "bench_sysctl_root": str(self.sysctl),
         }
+        self.environment: dict[str, str] = {}
 
     def _make_programs(self, version: str) -> None:
         daqwriter = self.sources / "daqwriter"
@@ -102,12 +103,16 @@ class Bench:
         (self.sysctl / "fs/aio-max-nr").unlink()
         (self.sysctl / "fs/aio-max-nr").symlink_to(limit)
 
+    def candidate(self) -> dict[str, Any]:
+        """Return what the inventory says of the candidate."""
+        return {"target": {"kind": "scratch-file"}, "tuning": self.tuning}
+
     def inventory(self) -> Path:
         """Write the inventory for the present tuning."""
         host = {
             "ansible_connection": "local",
             "ansible_python_interpreter": "{{ ansible_playbook_python }}",
-            "bench_candidate": {"target": {"kind": "scratch-file"}, "tuning": self.tuning},
+            "bench_candidate": self.candidate(),
         }
         path = self.root / "inventory.yml"
         path.write_text(json.dumps({"all": {"children": {"candidates": {"hosts": {"this-machine": host}}}}}))
@@ -121,6 +126,7 @@ class Bench:
         command = [sys.executable, "-m", "ansible", "playbook", "--inventory", str(self.inventory())]
         command += ["--extra-vars", f"@{extra}", str(ANSIBLE / "playbooks" / playbook), *arguments]
         environment = {**os.environ, "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
+        environment |= self.environment
         done = subprocess.run(
             command, cwd="/", env=environment, text=True, capture_output=True, timeout=120, check=False
         )
