@@ -102,13 +102,27 @@ def mkfs_command(layout: Layout, path: str, fs_uuid: str) -> list[str]:
     blocks = chunk // FILESYSTEM_BLOCK_BYTES
     extended = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
     extended += f",stride={blocks},stripe_width={blocks * width}" if striped else ""
-    return ["mkfs.ext4", "-q", "-b", str(FILESYSTEM_BLOCK_BYTES), "-L", layout.label, "-U", fs_uuid, "-E", extended, path]
+    return [
+        "mkfs.ext4",
+        "-q",
+        "-b",
+        str(FILESYSTEM_BLOCK_BYTES),
+        "-L",
+        layout.label,
+        "-U",
+        fs_uuid,
+        "-E",
+        extended,
+        path,
+    ]
 
 
 class Construction:
     """One building, step by step; `seconds_max` bounds each long wait (format, sanitize, resync)."""
 
-    def __init__(self, machine: Machine, layout: Layout, state_file: str, state: dict[str, Any], seconds_max: int) -> None:
+    def __init__(
+        self, machine: Machine, layout: Layout, state_file: str, state: dict[str, Any], seconds_max: int
+    ) -> None:
         self.machine, self.layout = machine, layout
         self.state_file, self.state = state_file, state
         self.seconds_max = float(seconds_max)
@@ -144,10 +158,9 @@ class Construction:
         self.state["phase"] = memory.COMPLETE
         self.note("complete")
 
-    def confirm(self, drive: Drive) -> None:
+    def confirm(self, index: int, drive: Drive) -> None:
         """Refuse to write to a drive that is no longer what the guard saw."""
-        wanted = next(wanted for wanted in self.layout.drives if wanted.serial == drive.device.serial)
-        now = find(wanted, self.machine.devices())
+        now = find(self.layout.drives[index], self.machine.devices())
         said = [] if (now.path, now.number) == (drive.device.path, drive.device.number) else ["has another name now"]
         facts = usage_of(self.machine, now)
         said += identity_objections(now, facts) + usage_objections(now, facts)
@@ -156,7 +169,7 @@ class Construction:
 
     def begin(self, index: int, drive: Drive) -> None:
         """Take one drive: remove its signatures, set its LBA format, purge it (a sanitize is only started)."""
-        self.confirm(drive)
+        self.confirm(index, drive)
         self.state["drives"][index]["touched"] = True
         self.note(f"erasing {drive.device.serial}")
         for device in reversed(drive.device.tree()):  # what lies on the drive before the table that it is found by
@@ -221,7 +234,9 @@ class Construction:
             )
         degraded = self.machine.array_value(name, "degraded")
         if degraded not in ("", "0"):
-            raise StorageError(f"array {path} lacks {degraded} member(s) after it was made; the system's log has the reason")
+            raise StorageError(
+                f"array {path} lacks {degraded} member(s) after it was made; the system's log has the reason"
+            )
         return path
 
     def make_filesystem(self, path: str) -> None:

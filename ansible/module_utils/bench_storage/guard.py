@@ -53,7 +53,9 @@ def find(wanted: Wanted, roots: list[Device]) -> Device:
     same = [device for device in roots if device.serial == wanted.serial]
     if not same:
         there = ", ".join(str(device) for device in roots if device.serial) or "none with a serial"
-        raise StorageError(f"no drive has the serial {wanted.serial}; this machine has: {there}. Correct storage.drives")
+        raise StorageError(
+            f"no drive has the serial {wanted.serial}; this machine has: {there}. Correct storage.drives"
+        )
     if wanted.wwn:
         exact = [device for device in same if device.wwn.lower() == wanted.wwn.lower()]
         if len(exact) != 1:
@@ -168,4 +170,3 @@ def contents(drive: Device, facts: Facts) -> str:
         elif device is not drive:
             parts.append(f"{device.type} {device.name}")
     return ", ".join(parts) or "no known signature (which does not mean no data)"
-

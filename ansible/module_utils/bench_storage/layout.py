@@ -117,7 +117,9 @@ def wanted_drives(items: list[Any]) -> tuple[Wanted, ...]:
         unknown = sorted(set(fields) - {"serial", "wwn"})
         serial, wwn = fields.get("serial"), fields.get("wwn") or ""
         if unknown or not isinstance(serial, str) or not serial.strip() or not isinstance(wwn, str):
-            raise StorageError(f"storage.drives has {item!r}; give the drive's exact serial in quotes, or serial and wwn")
+            raise StorageError(
+                f"storage.drives has {item!r}; give the drive's exact serial in quotes, or serial and wwn"
+            )
         drives.append(Wanted(serial.strip(), wwn.strip()))
     if not drives:
         raise StorageError("storage.drives is empty; name the serial of every drive under test")

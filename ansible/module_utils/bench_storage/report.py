@@ -26,7 +26,8 @@ def records_of(layout: Layout, stack: Stack, state: dict[str, Any] | None, just_
     def record(what: str, asked: str, found: str, detail: str = "", before: str = "") -> dict[str, str]:
         missing = stack.device is None
         bad = wrong.get(what, "") or (wrong.get("mount", "") if missing else "")
-        status = "mismatch" if bad else "applied" if just_built else "unchanged"
+        made = just_built and asked not in ("keep", "no array")
+        status = "mismatch" if bad else "applied" if made else "unchanged"
         return {
             "id": f"storage-{what}", "role": "storage", "subject": f"{layout.target} ({serials})", "asked": asked,
             "before": before, "applied": asked if status == "applied" else "",

@@ -85,7 +85,9 @@ def directory_objection(machine: Machine, directory: str) -> str:
     if any(mount.directory == directory for mount in machine.mounts()):
         return f"something is mounted at {directory} already: unmount it, or choose another directory for the target"
     if os.path.realpath(directory) != directory:
-        return f"{directory} leads through a symbolic link to {os.path.realpath(directory)}: write that into the inventory"
+        return (
+            f"{directory} leads through a symbolic link to {os.path.realpath(directory)}: write that into the inventory"
+        )
     if os.path.lexists(directory) and not os.path.isdir(directory):
         return f"{directory} is not a folder: choose another directory for the target"
     if os.path.isdir(directory) and os.listdir(directory):

@@ -102,12 +102,22 @@ class Undoing:
         """Whether a device is the array that the bench made."""
         return uuid_digits(self.machine.array_uuid(device.path)) == uuid_digits(self.state["array"]["uuid"])
 
+    def is_own(self, device: Device) -> bool:
+        """Whether what a drive carries is the bench's: its array's superblock, or its file system."""
+        if self.state["array"] is None:
+            return self.is_own_filesystem(device)
+        return uuid_digits(self.machine.member_uuid(device.path)) == uuid_digits(self.state["array"]["uuid"])
+
     def unmount(self) -> None:
         """Unmount the bench's file system wherever it is mounted."""
         devices = everything(self.machine.devices())
         for mount in reversed(self.machine.mounts()):
             device = devices.get(mount.number)
-            if device is None or mount.filesystem != self.state["filesystem"]["type"] or not self.is_own_filesystem(device):
+            if (
+                device is None
+                or mount.filesystem != self.state["filesystem"]["type"]
+                or not self.is_own_filesystem(device)
+            ):
                 continue
             if not self.pretend:
                 try:
@@ -157,19 +167,16 @@ class Undoing:
     def refuse_foreign(self, drive: dict[str, Any], device: Device) -> list[str]:
         """Return the signatures to erase; StorageError where the drive is in use or carries what is not the bench's."""
         facts = usage_of(self.machine, device)
-        held = {self.state["array"]["uuid"]} if self.state["array"] else set()
         said = [] if self.pretend else usage_objections(device, facts)
         if device.size_bytes != drive["size_bytes"]:
             said.append(f"has {device.size_bytes} B, had {drive['size_bytes']} B")
         found = [f"{kind} on {name}" for name, kinds in facts.signatures.items() for kind in kinds]
-        if found and drive["purged"]:  # before the purge was done, what it was to erase may still be there
-            array = uuid_digits(self.machine.member_uuid(device.path))
-            own = (array in {uuid_digits(text) for text in held}) if array else self.is_own_filesystem(device)
-            if not own or len(device.tree()) > 1 and not self.pretend:
-                said.append(
-                    f"carries {', '.join(found)}, which the bench did not put there: nothing was erased. If it may go,"
-                    f" wipefs --all {device.path}; then run restore again"
-                )
+        # Before the purge was done, what it was to erase may still be there, and the consent to erase it stands.
+        if found and drive["purged"] and not self.is_own(device):
+            said.append(
+                f"carries {', '.join(found)}, which the bench did not put there: nothing was erased. If it may go,"
+                f" wipefs --all {device.path}; then run restore again"
+            )
         if said:
             raise StorageError(f"drive {device} {'. '.join(said)}")
         return found
