@@ -23,9 +23,9 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd build native agent qualify bench test lint lint-python lint-types lint-imports \
+.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify bench test lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
-        report judge check-bundle replay influx-start influx-stop lock clean
+        report judge check-bundle replay observability influx-start influx-stop lock clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -55,7 +55,10 @@ build: native agent ## build daqwriter and the telemetry agent
 native: build/native-writer/build.ninja
 	@cmake --build build/native-writer --target daqwriter | tail -n 1 >&2
 
-build/native-writer/build.ninja: native-writer/CMakeLists.txt
+native-portable: build/native-writer/build.ninja ## build daqwriter for candidates that lack its libraries
+	@cmake --build build/native-writer --target daqwriter_portable | tail -n 1 >&2
+
+build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake
 	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null
 
 agent: $(AGENT)
@@ -96,6 +99,10 @@ verify: setup ## read CANDIDATE's tuning back
 
 restore: setup ## put CANDIDATE back to how it was before provisioning
 	@$(RIG) restore $(PROFILES)
+
+observability: python influxd ## set up the inventory's InfluxDB and Grafana servers (ACTION=verify, ACTION=restore; LIMIT=host)
+	@$(BIN)/ansible-playbook ansible/playbooks/observability.yml --extra-vars observability_action=$(or $(ACTION),apply) \
+	    $(if $(INVENTORY),--inventory '$(INVENTORY)') $(if $(LIMIT),--limit '$(LIMIT)') $(ANSIBLE_ARGUMENTS)
 
 influx-start: influxd python ## start the bench's own InfluxDB on 127.0.0.1
 	@$(RIG) influx start

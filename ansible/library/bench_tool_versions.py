@@ -42,6 +42,10 @@ missing:
   returned: always
   type: list
   elements: str
+paths:
+  description: Absolute path by name, of the tools that are there.
+  returned: always
+  type: dict
 failed_tools:
   description: By name, what a tool said that is there but whose version command failed.
   returned: always
@@ -57,12 +61,15 @@ def version_in(output: str) -> str:
     return found.group(0) if found else "unstated"
 
 
-def probe(module: AnsibleModule, command: list[str]) -> tuple[str | None, str]:
-    """Return a tool's version (None when it is not there) and its complaint, if any."""
+def find(module: AnsibleModule, command: list[str]) -> str | None:
+    """Return the path of a command's program; None when that, or a file that the command names, is not there."""
     absent_files = [word for word in command if word.startswith("/") and not os.path.exists(word)]
     program = module.get_bin_path(command[0], opt_dirs=ADMIN_DIRECTORIES)
-    if program is None or absent_files:
-        return None, ""
+    return None if absent_files else program
+
+
+def probe(module: AnsibleModule, program: str, command: list[str]) -> tuple[str, str]:
+    """Return a tool's version and its complaint, if any."""
     if len(command) == 1:
         return "unstated", ""  # a tool without a version command
     status, output, error = module.run_command([program, *command[1:]])
@@ -79,18 +86,21 @@ def main() -> None:
         supports_check_mode=True,
     )
     versions: dict[str, str] = {}
+    paths: dict[str, str] = {}
     complaints: dict[str, str] = {}
     missing: list[str] = []
     tools: dict[str, Any] = module.params["tools"]
     for name, command in tools.items():
-        version, complaint = probe(module, [str(word) for word in command])
-        if version is None:
+        words = [str(word) for word in command]
+        program = find(module, words)
+        if program is None:
             missing.append(name)
-        else:
-            versions[name] = version
+            continue
+        paths[name] = program
+        versions[name], complaint = probe(module, program, words)
         if complaint:
             complaints[name] = complaint
-    module.exit_json(changed=False, versions=versions, missing=missing, failed_tools=complaints)
+    module.exit_json(changed=False, versions=versions, paths=paths, missing=missing, failed_tools=complaints)
 
 
 if __name__ == "__main__":

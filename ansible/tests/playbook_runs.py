@@ -40,6 +40,24 @@ class PlaybookRun:
         return " ".join(self.output.split())
 
 
+def run_playbook(
+    playbook: str,
+    inventory: Path,
+    variables: dict[str, Any],
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+) -> PlaybookRun:
+    """Run one playbook over an inventory; an extra variable given as None is left out."""
+    extra = inventory.with_name("extra-vars.json")
+    extra.write_text(json.dumps({name: value for name, value in variables.items() if value is not None}))
+    command = [sys.executable, "-m", "ansible", "playbook", "--inventory", str(inventory)]
+    command += ["--extra-vars", f"@{extra}", str(ANSIBLE / "playbooks" / playbook), *arguments]
+    merged = {**os.environ, "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
+    merged |= environment or {}
+    done = subprocess.run(command, cwd="/", env=merged, text=True, capture_output=True, timeout=120, check=False)
+    return PlaybookRun(done.returncode, done.stdout + done.stderr)
+
+
 def fake_cpus(root: Path, governors: dict[str, str], offered: str = "performance powersave") -> None:
     """Lay out cpufreq for the CPUs named, each with its current governor."""
     for cpu, governor in governors.items():
@@ -121,16 +139,7 @@ class Bench:
     def run(self, playbook: str, *arguments: str, **variables: Any) -> PlaybookRun:
         """Run one playbook; an extra variable given as None is left out."""
         merged = {**self.variables, **variables}
-        extra = self.root / "extra-vars.json"
-        extra.write_text(json.dumps({name: value for name, value in merged.items() if value is not None}))
-        command = [sys.executable, "-m", "ansible", "playbook", "--inventory", str(self.inventory())]
-        command += ["--extra-vars", f"@{extra}", str(ANSIBLE / "playbooks" / playbook), *arguments]
-        environment = {**os.environ, "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
-        environment |= self.environment
-        done = subprocess.run(
-            command, cwd="/", env=environment, text=True, capture_output=True, timeout=120, check=False
-        )
-        return PlaybookRun(done.returncode, done.stdout + done.stderr)
+        return run_playbook(playbook, self.inventory(), merged, *arguments, environment=self.environment)
 
     def document(self, name: str) -> Any:
         """Read one facts file."""

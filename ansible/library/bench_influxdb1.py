@@ -1,0 +1,328 @@
+#!/usr/bin/python
+"""Bring the database, retention policies, continuous queries and users of an InfluxDB 1.x server to a wanted state."""
+
+from __future__ import annotations
+
+from typing import Any, List, Tuple
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_influx import (
+    InfluxError,
+    basic,
+    call,
+    duration_s,
+    duration_text,
+    influxql,
+    wait_until_up,
+)
+
+DOCUMENTATION = r"""
+module: bench_influxdb1
+short_description: Bring the database, retention and users of an InfluxDB 1.x server to a wanted state
+description:
+  - Creates the first administrator, the database with its retention policies and continuous queries, and users with
+    exactly the given privilege on that database and none elsewhere. Reads back what it wrote.
+  - Removes no database, no retention policy and no user. Other databases and users are left alone.
+  - With O(mode=verify), changes nothing and names the differences.
+options:
+  mode:
+    description: What to do.
+    type: str
+    choices: [apply, verify]
+    default: apply
+  url:
+    description: Where the server listens, such as http://127.0.0.1:8086.
+    type: str
+    required: true
+  wait_s:
+    description: How long to wait for the server to answer.
+    type: float
+    default: 30
+  admin_user:
+    description: The administrator's name.
+    type: str
+    required: true
+  admin_password:
+    description: The administrator's password.
+    type: str
+    required: true
+  database:
+    description: The database's name.
+    type: str
+    required: true
+  retention_policies:
+    description: Each with C(name), C(duration) (30d, INF) and C(default).
+    type: list
+    elements: dict
+    required: true
+  continuous_queries:
+    description: Each with C(name), C(source) and C(target) policies, C(interval), C(every), C(for) and C(functions).
+    type: list
+    elements: dict
+    default: []
+  users:
+    description: Users with rights on this database alone.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The user's name.
+        type: str
+        required: true
+      password:
+        description: The user's password.
+        type: str
+        required: true
+      privilege:
+        description: What the user may do.
+        type: str
+        choices: [READ, WRITE]
+        required: true
+author:
+  - The daq-storage-bench authors
+"""
+
+EXAMPLES = r"""
+- name: Administer the database
+  bench_influxdb1:
+    url: http://127.0.0.1:8086
+    admin_user: admin
+    admin_password: "{{ vault_admin_password }}"
+    database: bench
+    retention_policies:
+      - {name: raw, duration: 30d, default: true}
+    users:
+      - {name: agent, password: "{{ vault_agent_password }}", privilege: WRITE}
+"""
+
+RETURN = r"""
+differences:
+  description: What differed from the wanted state, one line each; with O(mode=apply) it does no longer.
+  returned: always
+  type: list
+  elements: str
+version:
+  description: The server's version as it states it; empty when it does not run yet.
+  returned: always
+  type: str
+"""
+
+NO_ADMIN_YET = "create admin user first"
+USER_OPTIONS = {
+    "name": {"type": "str", "required": True},
+    "password": {"type": "str", "required": True, "no_log": True},
+    "privilege": {"type": "str", "choices": ["READ", "WRITE"], "required": True},
+}
+# A difference: what is wrong in words, and the statements that put it right.
+Difference = Tuple[str, List[str]]
+
+
+def name_in(text: str) -> str:
+    """Quote an identifier."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def string_in(text: str) -> str:
+    """Quote a string."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def continuous_query(database: str, wanted: dict[str, Any]) -> str:
+    """Return the statement that creates a continuous query, worded as the server itself words it."""
+    every, reach, interval = (duration_text(duration_s(str(wanted[key]))) for key in ("every", "for", "interval"))
+    functions = ", ".join(f"{function}(*)" for function in wanted["functions"])
+    base = name_in(database)
+    return (
+        f"CREATE CONTINUOUS QUERY {name_in(wanted['name'])} ON {base} RESAMPLE EVERY {every} FOR {reach} BEGIN "
+        f"SELECT {functions} INTO {base}.{name_in(wanted['target'])}.:MEASUREMENT "
+        f"FROM {base}.{name_in(wanted['source'])}./.*/ GROUP BY time({interval}), * END"
+    )
+
+
+def same_statement(one: str, other: str) -> bool:
+    """Say whether two statements differ in quotes and blanks at most."""
+    return one.replace('"', "").split() == other.replace('"', "").split()
+
+
+class Server:
+    """The server as its administrator sees it, and what it lacks."""
+
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        """Keep the wanted state."""
+        self.wanted = parameters
+        self.url: str = parameters["url"]
+        self.database: str = parameters["database"]
+        self.admin = basic(parameters["admin_user"], parameters["admin_password"])
+
+    def ask(self, statement: str) -> list[dict[str, Any]]:
+        """Run a statement as the administrator."""
+        try:
+            return influxql(self.url, self.admin, statement, self.database)
+        except InfluxError as error:
+            if error.status == 401:
+                raise InfluxError(
+                    f"the server refuses the password of the administrator {self.wanted['admin_user']}: give the one that it"
+                    " was first set up with (environment or Vault), or change it on the server with SET PASSWORD"
+                ) from None
+            raise
+
+    def has_admin(self) -> bool:
+        """Say whether there is an administrator, who must then be ours."""
+        try:
+            self.ask("SHOW DATABASES")
+        except InfluxError as error:
+            if NO_ADMIN_YET in str(error):
+                return False
+            raise
+        return True
+
+    def first_admin(self) -> list[Difference]:
+        """Return the one difference of a server without users."""
+        name, password = self.wanted["admin_user"], self.wanted["admin_password"]
+        create = f"CREATE USER {name_in(name)} WITH PASSWORD {string_in(password)} WITH ALL PRIVILEGES"
+        return [(f"administrator {name} is missing", [create])]
+
+    def differences(self) -> list[Difference]:
+        """Compare; the statements of each difference put it right."""
+        return [*self.storage_differences(), *self.query_differences(), *self.user_differences()]
+
+    def storage_differences(self) -> list[Difference]:
+        """Database and retention policies."""
+        base, found = name_in(self.database), []
+        present = self.database in [row["name"] for row in self.ask("SHOW DATABASES")]
+        policies = {}
+        if present:
+            policies = {row["name"]: row for row in self.ask(f"SHOW RETENTION POLICIES ON {base}")}
+        for wanted in self.wanted["retention_policies"]:
+            name, seconds = wanted["name"], duration_s(str(wanted["duration"]))
+            default = bool(wanted.get("default", False))
+            terms = f"DURATION {duration_text(seconds)} REPLICATION 1"
+            if not present and default:
+                found.append((f"database {self.database} is missing", [f"CREATE DATABASE {base} WITH {terms} NAME {name_in(name)}"]))
+                continue
+            policy, suffix = policies.get(name), " DEFAULT" if default else ""
+            target = f"RETENTION POLICY {name_in(name)} ON {base} {terms}{suffix}"
+            if policy is None:
+                found.append((f"retention policy {name} is missing", [f"CREATE {target}"]))
+            elif duration_s(policy["duration"]) != seconds or (default and not policy["default"]):
+                before = f"{policy['duration']}{', default' if policy['default'] else ''}"
+                found.append((f"retention policy {name} is {before}, not {wanted['duration']}{suffix.lower()}", [f"ALTER {target}"]))
+        return found
+
+    def query_differences(self) -> list[Difference]:
+        """Continuous queries of our names."""
+        rows = self.ask("SHOW CONTINUOUS QUERIES")
+        present = {row["name"]: row["query"] for row in rows if row["_series"] == self.database}
+        found = []
+        for wanted in self.wanted["continuous_queries"]:
+            name, create = wanted["name"], continuous_query(self.database, wanted)
+            drop = f"DROP CONTINUOUS QUERY {name_in(name)} ON {name_in(self.database)}"
+            if name not in present:
+                found.append((f"continuous query {name} is missing", [create]))
+            elif not same_statement(present[name], create):
+                found.append((f"continuous query {name} differs", [drop, create]))
+        return found
+
+    def user_differences(self) -> list[Difference]:
+        """Users: existence, password, and exactly one privilege."""
+        admins = {row["user"]: bool(row["admin"]) for row in self.ask("SHOW USERS")}
+        found = []
+        for user in self.wanted["users"]:
+            name, who = user["name"], name_in(user["name"])
+            grant = f"GRANT {user['privilege']} ON {name_in(self.database)} TO {who}"
+            if name not in admins:
+                create = f"CREATE USER {who} WITH PASSWORD {string_in(user['password'])}"
+                found.append((f"user {name} is missing", [create, grant]))
+                continue
+            if not self.accepts(name, user["password"]):
+                found.append((f"user {name} has another password", [f"SET PASSWORD FOR {who} = {string_in(user['password'])}"]))
+            if admins[name]:
+                found.append((f"user {name} is an administrator", [f"REVOKE ALL PRIVILEGES FROM {who}"]))
+            rows = self.ask(f"SHOW GRANTS FOR {who}")
+            grants = {row["database"]: row["privilege"] for row in rows if row["privilege"] != "NO PRIVILEGES"}
+            if grants != {self.database: user["privilege"]}:
+                has = ", ".join(f"{privilege} on {base}" for base, privilege in sorted(grants.items())) or "nothing"
+                revoke = [f"REVOKE ALL ON {name_in(base)} FROM {who}" for base in sorted(grants)]
+                found.append((f"user {name} may {has}, not {user['privilege']} on {self.database} alone", [*revoke, grant]))
+        return found
+
+    def accepts(self, name: str, password: str) -> bool:
+        """Say whether the server takes a user's password."""
+        try:
+            influxql(self.url, basic(name, password), "SHOW DATABASES")
+        except InfluxError as error:
+            if error.status == 401:
+                return False
+            raise
+        return True
+
+    def version(self) -> str:
+        """Return the version that the server states."""
+        return str((call(self.url, "GET", "/health") or {}).get("version", "unstated"))
+
+
+def converge(server: Server, change: bool) -> list[str]:
+    """Return the differences found; with `change`, also put them right and compare again."""
+    lines = []
+    if not server.has_admin():
+        found = server.first_admin()
+        lines += [text for text, _statements in found]
+        if not change:
+            return [*lines, f"database {server.database}, its policies and users are missing"]
+        execute(server, found)
+    found = server.differences()
+    lines += [text for text, _statements in found]
+    if change:
+        execute(server, found)
+        left = [text for text, _statements in server.differences()]
+        if left:
+            raise InfluxError(f"the server took every statement, but still: {'; '.join(left)}")
+    return lines
+
+
+def execute(server: Server, differences: list[Difference]) -> None:
+    """Run the statements; an error names the difference, not the statement, which may hold a password."""
+    for text, statements in differences:
+        for statement in statements:
+            try:
+                server.ask(statement)
+            except InfluxError as error:
+                raise InfluxError(f"{text}, and the server refuses to change it: {error}") from None
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["apply", "verify"], "default": "apply"},
+            "url": {"type": "str", "required": True},
+            "wait_s": {"type": "float", "default": 30},
+            "admin_user": {"type": "str", "required": True},
+            "admin_password": {"type": "str", "required": True, "no_log": True},
+            "database": {"type": "str", "required": True},
+            "retention_policies": {"type": "list", "elements": "dict", "required": True},
+            "continuous_queries": {"type": "list", "elements": "dict", "default": []},
+            "users": {"type": "list", "elements": "dict", "default": [], "options": USER_OPTIONS},
+        },
+        supports_check_mode=True,
+    )
+    url = module.params["url"]
+    if not wait_until_up(url, 0 if module.check_mode else module.params["wait_s"]):
+        if module.check_mode:
+            module.exit_json(changed=True, differences=["the server does not run yet"], version="")
+        module.fail_json(
+            msg=f"InfluxDB does not answer at {url} within {module.params['wait_s']:g} s: see `journalctl -u"
+            " daq-bench-influxdb` on the server; a port that is taken is named there"
+        )
+    server = Server(module.params)
+    change = module.params["mode"] == "apply" and not module.check_mode
+    try:
+        lines, version = converge(server, change), server.version()
+    except (InfluxError, ValueError, KeyError) as error:
+        module.fail_json(msg=f"InfluxDB at {url}: {error}")
+    module.exit_json(changed=bool(lines) and module.params["mode"] == "apply", differences=lines, version=version)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Talks HTTP to an InfluxDB server, for the modules that administer one.
+
+Promises: secrets travel in headers and bodies only, never in a URL, and appear in no message; an InfluxQL error, which
+comes with HTTP 200, is an error here too. Runs on the server's host under its own Python: standard library only.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+REQUEST_S_MAX = 30.0
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+class InfluxError(Exception):
+    """The server did not do what it was asked; the text is its reason. `status` is 0 when it did not answer."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        """Keep the HTTP status beside the text."""
+        super().__init__(text)
+        self.status = status
+
+
+def duration_s(text: str) -> int:
+    """Return an InfluxQL duration (30d, 720h0m0s, INF) in seconds; 0 is for ever. ValueError if it is none."""
+    if text.upper() in ("INF", "0", "0S"):
+        return 0
+    parts = re.findall(r"(\d+)([smhdw])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"{text!r} is not a duration: write a whole number with s, m, h, d or w, such as 30d, or INF")
+    return sum(int(number) * UNITS_S[unit] for number, unit in parts)
+
+
+def duration_text(seconds: int) -> str:
+    """Return seconds as InfluxDB itself prints them in a query: in the largest unit that divides them."""
+    for unit, size in sorted(UNITS_S.items(), key=lambda pair: -pair[1]):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return "INF"
+
+
+def basic(user: str, password: str) -> str:
+    """Return the Authorization header of a user of InfluxDB 1.x."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+
+
+def call(
+    url: str, method: str, path: str, authorization: str = "", query: dict[str, str] | None = None, body: Any = None
+) -> Any:
+    """Make one request and return the decoded answer (None when it is empty).
+
+    `body` goes as JSON when it is a dict or a list, as a form when it is text that is already encoded.
+    """
+    headers = {"Authorization": authorization} if authorization else {}
+    data = None
+    if isinstance(body, str):
+        data, headers["Content-Type"] = body.encode(), "application/x-www-form-urlencoded"
+    elif body is not None:
+        data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+    address = url.rstrip("/") + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
+    request = urllib.request.Request(address, data=data, headers=headers, method=method)
+    # A proxy of the environment is for the world outside, not for this server.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=REQUEST_S_MAX) as answer:
+            text = answer.read().decode("utf-8")
+    except urllib.error.HTTPError as error:
+        raise InfluxError(reason(error), error.code) from None
+    except (urllib.error.URLError, OSError) as error:
+        raise InfluxError(f"{url} does not answer: {getattr(error, 'reason', error)}") from None
+    return json.loads(text) if text.strip() else None
+
+
+def reason(error: urllib.error.HTTPError) -> str:
+    """Return what the server says of a failed request."""
+    text = error.read().decode("utf-8", "replace").strip()
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return f"HTTP {error.code}: {text[:300]}"
+    said = document.get("error") or document.get("message") or text if isinstance(document, dict) else text
+    return f"HTTP {error.code}: {said}"
+
+
+def influxql(url: str, authorization: str, statement: str, database: str = "") -> list[dict[str, Any]]:
+    """Run one statement; return its rows, each with its series' name as `_series`."""
+    form = urllib.parse.urlencode({"q": statement, "db": database})
+    document = call(url, "POST", "/query", authorization, body=form) or {}
+    result = (document.get("results") or [{}])[0]
+    error = document.get("error") or result.get("error")
+    if error:
+        raise InfluxError(str(error), 200)
+    return [
+        {"_series": series.get("name", ""), **dict(zip(series["columns"], row))}
+        for series in result.get("series", [])
+        for row in series.get("values", [])
+    ]
+
+
+def wait_until_up(url: str, seconds: float) -> bool:
+    """Wait for the server to answer /ping; return whether it did."""
+    until_s = time.monotonic() + seconds
+    while True:
+        try:
+            call(url, "GET", "/ping")
+            return True
+        except InfluxError:
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(0.2)
