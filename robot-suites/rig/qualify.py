@@ -19,6 +19,7 @@ from rig import drive_temperature, preflight
 from rig.agent import Agent
 from rig.bundle import Bundle, now_utc, write_text_atomically
 from rig.candidate_session import CandidateSession, connected
+from rig.fan_lease import FanLease, fan_lease
 from rig.history import publish_verdict, server_version
 from rig.host import Survey, require_target_directory
 from rig.influx_server import DATABASE, DEFAULT_PORT, LocalInflux
@@ -48,6 +49,7 @@ class Qualification:
         suite_files(layout.repository, self._profiles.scenario)
         self._runs = request.runs or layout.runs
         self._agent: Agent | RemoteAgent | None = None
+        self._lease: FanLease | None = None
         self._provisioning = False
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
@@ -136,6 +138,9 @@ class Qualification:
         self._provisioning = True
         ansible.run("provision", bench_agent_arguments=arguments)
         session.reconnect()
+        self._lease = fan_lease(self._layout, self._profiles.candidate, session.machine, bundle)
+        if self._lease:
+            self._lease.start()
         ansible.run("verify", "tuning-verified.json")
         bundle.save_run(
             versions={**versions(server_version(influx_url)), **(bundle.read("facts/versions.json") or {})},
@@ -224,6 +229,8 @@ class Qualification:
         bundle.write("results/drive_temperature.json", drive_temperature.document(points, names))
 
     def _restore(self, session: CandidateSession, bundle: Bundle) -> None:
+        if self._lease:
+            self._lease.stop(keep=self._request.keep_tuning)
         if self._request.keep_tuning or not self._provisioning:
             return
         self._phase(bundle, "restore", "putting the machine back as it was")
