@@ -7,8 +7,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 CANDIDATE ?= this-machine
-SCENARIO ?= dune-snb
-REQUIREMENT ?= dune-snb
+SCENARIO ?=
+REQUIREMENT ?=
 RUN ?= runs/latest
 
 BOOTSTRAP := ansible/bootstrap
@@ -18,7 +18,7 @@ RIG := $(PYTHON) -m rig
 DAQWRITER := build/native-writer/daqwriter
 AGENT := build/telemetry_agent.pyz
 AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
-PROFILES := --candidate '$(CANDIDATE)' --scenario '$(SCENARIO)' --requirement '$(REQUIREMENT)' $(if $(INVENTORY),--inventory '$(INVENTORY)')
+PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg

@@ -101,9 +101,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_profiles(command: argparse.ArgumentParser) -> None:
     command.add_argument("--candidate", default="this-machine", help="host of the inventory (this-machine)")
-    command.add_argument("--scenario", default="dune-snb", help="id in inventory/scenarios, or a YAML file (dune-snb)")
+    command.add_argument("--scenario", help="id in inventory/scenarios, or a YAML file (the candidate's, else dune-snb)")
     command.add_argument(
-        "--requirement", default="dune-snb", help="id in inventory/requirements, or a YAML file (dune-snb)"
+        "--requirement", help="id in inventory/requirements, or a YAML file (the candidate's, else dune-snb)"
     )
     command.add_argument("--inventory", type=Path, metavar="FILE", help="inventory (inventory/lab.yml)")
 
@@ -298,6 +298,9 @@ def influx(options: argparse.Namespace) -> int:
 
 COMMANDS = {
     "qualify": qualify,
+    "provision": ansible,
+    "verify": ansible,
+    "restore": ansible,
     "validate": validate,
     "judge": judge,
     "check-bundle": check,

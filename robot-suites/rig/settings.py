@@ -18,6 +18,7 @@ from bench_model.profiles import (
     load_scenario,
 )
 
+DEFAULT_PROFILE = "dune-snb"
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -66,8 +67,8 @@ class Request:
 
     candidate: str = "this-machine"
     target: str | None = None
-    scenario: str = "dune-snb"
-    requirement: str = "dune-snb"
+    scenario: str | None = None  # None: the candidate's own choice
+    requirement: str | None = None
     scale: float | None = None
     duration_s: float | None = None
     inventory: Path | None = None
@@ -101,10 +102,12 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     candidate = load_candidate(inventory_file, request.candidate)
     if request.target is not None:
         candidate = candidate.aimed_at(request.target)
-    scenario = load_scenario(profile_file(layout.inventory / "scenarios", request.scenario))
+    chosen = request.scenario or candidate.document.get("scenario", DEFAULT_PROFILE)
+    scenario = load_scenario(profile_file(layout.inventory / "scenarios", chosen))
     metrics = load_metrics(metrics_file)
     check_scenario_metrics(scenario, metrics)
-    requirement = load_requirements(profile_file(layout.inventory / "requirements", request.requirement), metrics)
+    judged_by = request.requirement or candidate.document.get("requirement", DEFAULT_PROFILE)
+    requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
     check_yields(requirement, scenario)
     return Profiles(
         candidate,

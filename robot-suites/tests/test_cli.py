@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from rig.bundle import Bundle
-from rig.cli import closing_words, exit_status, main
+from rig.cli import COMMANDS, closing_words, exit_status, main, parser
 
 
 def verdict(outcome: str, rehearsal: bool = False) -> dict[str, Any]:
     return {"outcome": outcome, "declared_rehearsal": rehearsal, "reasons": ["because"]}
+
+
+def test_every_command_that_is_offered_can_be_run() -> None:
+    choices = next(action.choices for action in parser()._actions if action.dest == "command")
+    assert choices is not None
+    assert set(choices) == set(COMMANDS)
 
 
 @pytest.mark.parametrize(
