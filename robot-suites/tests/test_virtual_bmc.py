@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -16,52 +13,10 @@ import pytest
 from bench_model.errors import BenchError
 from virtual_candidate import processes
 from virtual_candidate.bmc import Bmc
+from virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans
 from virtual_candidate.vendors import VENDORS, Vendor
 
 StartBmc = Callable[..., Bmc]
-
-
-def ask(bmc: Bmc, path: str, method: str = "GET", body: Any = None, **headers: str) -> tuple[int, Any]:
-    """Status and document of a Redfish request with the BMC's own credentials."""
-    secret = base64.b64encode(f"{bmc.user}:{bmc.password}".encode()).decode()
-    request = urllib.request.Request(
-        bmc.redfish_url + path,
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Authorization": f"Basic {secret}", **headers},
-    )
-    context = ssl.create_default_context(cafile=str(bmc.ca_file))
-    try:
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
-            return answer.status, json.loads(answer.read() or b"null")
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
-
-
-def bios_path(vendor: Vendor) -> str:
-    return f"/redfish/v1/Systems/{vendor.system}/Bios"
-
-
-def settings_path(bmc: Bmc, vendor: Vendor) -> str:
-    """As a client finds it: by the link in the BIOS resource."""
-    document = ask(bmc, bios_path(vendor))[1]
-    return str(document["@Redfish.Settings"]["SettingsObject"]["@odata.id"])
-
-
-def fan_readings(bmc: Bmc) -> list[int]:
-    """RPM of the four fans, over IPMI."""
-    lines = bmc.ipmitool("sdr", "type", "fan").splitlines()
-    return [int(line.split("|")[4].split()[0]) for line in lines]
-
-
-def wait_for_fans(bmc: Bmc, wanted: list[int]) -> None:
-    """ipmi_sim reads the sensor files four times a second."""
-    readings: list[int] = []
-    for _ in range(20):
-        readings = fan_readings(bmc)
-        if readings == wanted:
-            return
-    assert readings == wanted
 
 
 def test_supermicro_fan_mode_and_duty_move_the_fans_and_are_logged(start_bmc: StartBmc) -> None:
@@ -117,7 +72,7 @@ def test_a_stopped_fan_stays_stopped_until_it_is_released(start_bmc: StartBmc) -
     bmc.sensors.stop_fan("Fan2")
     bmc.ipmitool("raw", "0x30", "0x45", "0x01", "0x01")
     wait_for_fans(bmc, [10000, 0, 10000, 10000])
-    thermal = ask(bmc, "/redfish/v1/Chassis/1/Thermal")[1]
+    thermal = bmc.redfish("/redfish/v1/Chassis/1/Thermal")[1]
     assert [(fan["Reading"], fan["Status"]["Health"]) for fan in thermal["Fans"]][1] == (0, "Critical")
     bmc.sensors.start_fan("Fan2")
     wait_for_fans(bmc, [10000] * 4)
@@ -126,10 +81,10 @@ def test_a_stopped_fan_stays_stopped_until_it_is_released(start_bmc: StartBmc) -
 def test_ipmi_and_redfish_show_the_same_power_and_temperatures(start_bmc: StartBmc) -> None:
     bmc = start_bmc()
     bmc.sensors.write("Inlet Temp", 41)
-    power = ask(bmc, "/redfish/v1/Chassis/1/Power")[1]
+    power = bmc.redfish("/redfish/v1/Chassis/1/Power")[1]
     assert power["PowerControl"][0]["PowerConsumedWatts"] == 420
     assert "420 Watts" in bmc.ipmitool("dcmi", "power", "reading")
-    thermal = ask(bmc, "/redfish/v1/Chassis/1/Thermal")[1]
+    thermal = bmc.redfish("/redfish/v1/Chassis/1/Thermal")[1]
     inlet = next(entry for entry in thermal["Temperatures"] if entry["Name"] == "Inlet Temp")
     assert (inlet["ReadingCelsius"], inlet["Status"]["Health"]) == (41, "Warning")
 
@@ -137,9 +92,9 @@ def test_ipmi_and_redfish_show_the_same_power_and_temperatures(start_bmc: StartB
 def test_chassis_control_and_redfish_turn_the_same_switch(start_bmc: StartBmc) -> None:
     bmc = start_bmc()
     bmc.ipmitool("chassis", "power", "off")
-    assert ask(bmc, "/redfish/v1/Systems/1")[1]["PowerState"] == "Off"
+    assert bmc.redfish("/redfish/v1/Systems/1")[1]["PowerState"] == "Off"
     reset = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset"
-    assert ask(bmc, reset, "POST", {"ResetType": "On"})[0] == 204
+    assert bmc.redfish(reset, "POST", {"ResetType": "On"})[0] == 204
     assert "is on" in bmc.ipmitool("chassis", "power", "status")
     bmc.ipmitool("chassis", "power", "reset")
     assert bmc.power.actions() == ["off", "on", "reset"]
@@ -148,11 +103,11 @@ def test_chassis_control_and_redfish_turn_the_same_switch(start_bmc: StartBmc) -
 def test_a_wrong_password_is_refused_by_both(start_bmc: StartBmc) -> None:
     bmc = start_bmc()
     right, bmc.password = bmc.password, "wrong"
-    assert ask(bmc, "/redfish/v1/Systems/1")[0] == 401
+    assert bmc.redfish("/redfish/v1/Systems/1")[0] == 401
     with pytest.raises(BenchError, match="session"):
         bmc.ipmitool("mc", "info")
     bmc.password = right
-    assert ask(bmc, "/redfish/v1/Systems/1")[0] == 200
+    assert bmc.redfish("/redfish/v1/Systems/1")[0] == 200
 
 
 def test_the_certificate_is_only_trusted_with_the_instances_own_authority(start_bmc: StartBmc) -> None:
@@ -168,11 +123,11 @@ def test_bios_attributes_are_pending_until_the_reset(start_bmc: StartBmc, vendor
     value = next(value for value in attribute.values if value != attribute.default)
     body = {"Attributes": {attribute.name: value}, "@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}}
     settings = settings_path(bmc, vendor)
-    assert ask(bmc, settings, "PATCH", body)[0] == 200
-    assert ask(bmc, settings)[1]["Attributes"][attribute.name] == value
-    assert ask(bmc, bios_path(vendor))[1]["Attributes"][attribute.name] == attribute.default
+    assert bmc.redfish(settings, "PATCH", body)[0] == 200
+    assert bmc.redfish(settings)[1]["Attributes"][attribute.name] == value
+    assert bmc.redfish(bios_path(vendor))[1]["Attributes"][attribute.name] == attribute.default
     bmc.ipmitool("chassis", "power", "reset")
-    assert ask(bmc, bios_path(vendor))[1]["Attributes"][attribute.name] == value
+    assert bmc.redfish(bios_path(vendor))[1]["Attributes"][attribute.name] == value
     assert bmc.commands()[-1]["body"] == body
 
 
@@ -190,7 +145,7 @@ def test_a_wrong_bios_attribute_is_refused_and_nothing_becomes_pending(
 ) -> None:
     bmc = start_bmc()
     settings = settings_path(bmc, VENDORS["supermicro"])
-    status, document = ask(bmc, settings, "PATCH", {"Attributes": {"CPUC6Report": "Disable", **attributes}})
+    status, document = bmc.redfish(settings, "PATCH", {"Attributes": {"CPUC6Report": "Disable", **attributes}})
     assert status == 400
     (entry,) = document["error"]["@Message.ExtendedInfo"]
     assert entry["MessageId"].endswith(message)
@@ -201,23 +156,23 @@ def test_a_wrong_bios_attribute_is_refused_and_nothing_becomes_pending(
 def test_dell_applies_settings_only_with_a_job(start_bmc: StartBmc) -> None:
     bmc = start_bmc(vendor="dell")
     settings = settings_path(bmc, VENDORS["dell"])
-    ask(bmc, settings, "PATCH", {"Attributes": {"SysProfile": "PerfOptimized"}})
+    bmc.redfish(settings, "PATCH", {"Attributes": {"SysProfile": "PerfOptimized"}})
     bmc.power.reset()
     assert bmc.bios.current()["SysProfile"] == "PerfPerWattOptimizedDapc"
     jobs = "/redfish/v1/Managers/iDRAC.Embedded.1/Jobs"
-    status, document = ask(bmc, jobs, "POST", {"TargetSettingsURI": settings})
+    status, document = bmc.redfish(jobs, "POST", {"TargetSettingsURI": settings})
     assert status == 202
-    assert ask(bmc, document["@odata.id"])[1]["JobState"] == "Scheduled"
+    assert bmc.redfish(document["@odata.id"])[1]["JobState"] == "Scheduled"
     bmc.power.reset()
     assert bmc.bios.current()["SysProfile"] == "PerfOptimized"
     assert bmc.bios.current()["ProcCStates"] == "Disabled"  # what the profile brings with it
-    assert ask(bmc, document["@odata.id"])[1]["JobState"] == "Completed"
+    assert bmc.redfish(document["@odata.id"])[1]["JobState"] == "Completed"
 
 
 def test_hpe_cooling_attribute_turns_the_fans_up_after_the_reset(start_bmc: StartBmc) -> None:
     bmc = start_bmc(vendor="hpe")
     settings = settings_path(bmc, VENDORS["hpe"])
-    ask(bmc, settings, "PATCH", {"Attributes": {"ThermalConfig": "MaximumCooling"}})
+    bmc.redfish(settings, "PATCH", {"Attributes": {"ThermalConfig": "MaximumCooling"}})
     assert bmc.sensors.read("Fan1") == 5000
     bmc.power.reset()
     assert bmc.sensors.read("Fan1") == 10000
@@ -227,14 +182,14 @@ def test_a_change_on_top_of_an_outdated_reading_is_refused(start_bmc: StartBmc) 
     bmc = start_bmc()
     settings = settings_path(bmc, VENDORS["supermicro"])
     body = {"Attributes": {"TurboMode": "Disable"}}
-    assert ask(bmc, settings, "PATCH", body, **{"If-Match": '"outdated"'})[0] == 412
+    assert bmc.redfish(settings, "PATCH", body, **{"If-Match": '"outdated"'})[0] == 412
     assert bmc.bios.waiting() == {}
 
 
 def test_the_registry_names_every_attribute_with_its_values(start_bmc: StartBmc) -> None:
     bmc = start_bmc(vendor="lenovo")
-    location = ask(bmc, "/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0")[1]["Location"][0]["Uri"]
-    entries = ask(bmc, location)[1]["RegistryEntries"]["Attributes"]
+    location = bmc.redfish("/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0")[1]["Location"][0]["Uri"]
+    entries = bmc.redfish(location)[1]["RegistryEntries"]["Attributes"]
     assert {entry["AttributeName"] for entry in entries} == set(bmc.bios.current())
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from test_virtual_bmc import ask, bios_path, fan_readings, settings_path, wait_for_fans
 
 from bench_model.errors import BenchError
 from virtual_candidate import processes
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.instance import Ports
+from virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans
 from virtual_candidate.vendors import VENDORS
 
 pytestmark = pytest.mark.virtual
@@ -191,13 +191,13 @@ def test_every_listening_socket_is_on_loopback(virtual_machine: VirtualCandidate
 
 def test_bios_attributes_come_into_force_when_the_guest_restarts(virtual_machine: VirtualCandidate) -> None:
     bmc = virtual_machine.bmc
-    assert ask(bmc, settings_path(bmc, VENDOR), "PATCH", {"Attributes": {"TurboMode": "Disable"}})[0] == 200
-    assert ask(bmc, bios_path(VENDOR))[1]["Attributes"]["TurboMode"] == "Enable"
+    assert bmc.redfish(settings_path(bmc, VENDOR), "PATCH", {"Attributes": {"TurboMode": "Disable"}})[0] == 200
+    assert bmc.redfish(bios_path(VENDOR))[1]["Attributes"]["TurboMode"] == "Enable"
     virtual_machine.run("echo kept > /var/lib/over-a-restart; sync")
     boot = virtual_machine.boot_id()
     virtual_machine.run("systemctl reboot")
     virtual_machine.wait(after_boot=boot)
-    assert ask(bmc, bios_path(VENDOR))[1]["Attributes"]["TurboMode"] == "Disable"
+    assert bmc.redfish(bios_path(VENDOR))[1]["Attributes"]["TurboMode"] == "Disable"
     assert virtual_machine.run("cat /var/lib/over-a-restart") == "kept\n"
     assert bmc.power.actions()[-1] == "guest-reset"
 

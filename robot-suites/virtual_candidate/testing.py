@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,7 @@ from virtual_candidate import processes
 from virtual_candidate.bmc import Bmc
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.instance import DEFAULT_BASE, Instance, Ports
-from virtual_candidate.vendors import DEFAULT_VENDOR
+from virtual_candidate.vendors import DEFAULT_VENDOR, Vendor
 
 PREFIX = "test-"  # then the test process's pid
 
@@ -36,6 +37,30 @@ def clear_left_overs(base: Path = DEFAULT_BASE) -> None:
         pid = folder.name.removeprefix(PREFIX)
         if pid.isdecimal() and processes.identity_of(int(pid)) is None:
             VirtualCandidate(Instance(base, folder.name)).down()
+
+
+def bios_path(vendor: Vendor) -> str:
+    return f"/redfish/v1/Systems/{vendor.system}/Bios"
+
+
+def settings_path(bmc: Bmc, vendor: Vendor) -> str:
+    """As a client finds it: by the link in the BIOS resource."""
+    document = bmc.redfish(bios_path(vendor))[1]
+    return str(document["@Redfish.Settings"]["SettingsObject"]["@odata.id"])
+
+
+def fan_readings(bmc: Bmc) -> list[int]:
+    """RPM of the four fans, over IPMI."""
+    lines = bmc.ipmitool("sdr", "type", "fan").splitlines()
+    return [int(line.split("|")[4].split()[0]) for line in lines]
+
+
+def wait_for_fans(bmc: Bmc, wanted: list[int]) -> None:
+    """Waits until the fans read as wanted, at most 10 s: ipmi_sim looks at the sensor files four times a second."""
+    deadline = time.monotonic() + 10
+    while (readings := fan_readings(bmc)) != wanted and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert readings == wanted
 
 
 @pytest.fixture(scope="session")
