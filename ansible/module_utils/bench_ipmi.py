@@ -21,7 +21,7 @@ DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")  # the places that ipm
 EXECUTABLE_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
 
 
-class CommandRefused(Exception):
+class CommandRefusedError(Exception):
     """The BMC answered, and said no to one command; the text is its completion code."""
 
 
@@ -129,14 +129,14 @@ class Ipmi:
             ) from None
 
     def _run(self, *arguments: str) -> str:
-        """Return what ipmitool prints. CommandRefused: the BMC said no. BmcError: it cannot be talked to."""
+        """Return what ipmitool prints. CommandRefusedError: the BMC said no. BmcError: it cannot be talked to."""
         done = self._call(*arguments)
         if done.returncode == 0:
             return done.stdout
         said = " ".join(done.stderr.split())
         refused = re.search(r"rsp=(0x[0-9a-f]+)\): (.+)", said)
         if refused:
-            raise CommandRefused(f"{refused.group(2)} (completion code {refused.group(1)})")
+            raise CommandRefusedError(f"{refused.group(2)} (completion code {refused.group(1)})")
         if "Unable to establish" in said or "Could not open" in said:
             raise BmcError(self._session_fault(said))
         raise BmcError(f"BMC {self.bmc.where}: ipmitool {arguments[0]} failed: {said or 'no reason given'}")

@@ -268,7 +268,9 @@ def renew(lease: Lease, seconds: float) -> dict[str, Any]:
         if left_s > 0:
             lease.write(seconds)
     if left_s <= 0:
-        raise GuardError(f"{lease.path}: no lease is in force: the fans were given back; provision again for full speed")
+        raise GuardError(
+            f"{lease.path}: no lease is in force: the fans were given back; provision again for full speed"
+        )
     if lease.guard() is None:
         raise GuardError(
             f"{lease.path}: no guard is at work (killed?): nothing would give the fans back; provision again,"
