@@ -71,7 +71,7 @@ class Power:
         return self.directory / "power.log"
 
     def actions(self) -> list[str]:
-        """What was done to the switch so far, oldest first: on, off, reset, shutdown."""
+        """What was done to the switch so far, oldest first: on, off, reset, shutdown, guest-reset."""
         return [line["action"] for line in read_json_lines(self.log)]
 
     def is_on(self) -> bool:
@@ -111,6 +111,12 @@ class Power:
                 self._note("shutdown")
                 machine.shutdown()
 
+    def guest_reset(self) -> None:
+        """The guest has restarted by itself: to the BIOS that is a reset like any other."""
+        with locked(self.directory / "power.lock"):
+            self._note("guest-reset")
+            Bios(self.directory).power_on_self_test()
+
     def cycle(self) -> None:
         self.off()
         self.on()
@@ -127,6 +133,11 @@ class Power:
         append_json_line(self.log, {"action": action})
 
     def _machine(self) -> Machine:
+        # Here, since machine.py is not needed for a BMC on its own, and every chassis command would wait for its import.
+        if (self.directory / "instance.json").exists():
+            from virtual_candidate.machine import VirtualMachine
+
+            return VirtualMachine.load(self.directory)
         return NoMachine(self.directory)
 
 

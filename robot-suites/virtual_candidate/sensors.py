@@ -74,6 +74,9 @@ class Sensors:
         (self._stopped / name).unlink(missing_ok=True)
         self._turn_fans()
 
+    def stopped_fans(self) -> list[str]:
+        return sorted(path.name for path in self._stopped.iterdir())
+
     def _turn_fans(self) -> None:
         _, *duties = self._read_control()
         for fan in FANS:
