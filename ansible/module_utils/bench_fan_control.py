@@ -90,7 +90,7 @@ class Fans:
         """Whether full speed is in force, by the mode where it can be read, else by the speeds reached last time."""
         if mode:
             return vendor.is_full(mode)
-        reached = self.state.values.get("full_rpm")
+        reached: Rpm = self.state.values.get("full_rpm") or {}
         return bool(reached) and not fallen(reached, fans)
 
     @property

@@ -191,9 +191,13 @@ def test_a_value_that_the_bios_does_not_offer_is_unsupported_by_name(server: Ser
     assert detail == "no value of SysProfile is known that means power-saving"
     other = {"attribute": "SysProfile", "values": {"maximum-performance": ["Fastest", "Faster"]}}
     monkeypatch.setitem(VENDORS["dell"]["settings"], "power_profile", [other])
-    record = by_id(server.control().apply({**KEEP, "power_profile": "maximum-performance"}, NEVER))["bios-power-profile"]
+    record = by_id(server.control().apply({**KEEP, "power_profile": "maximum-performance"}, NEVER))[
+        "bios-power-profile"
+    ]
     assert record["status"] == "unsupported"
-    assert record["detail"].startswith("SysProfile does not offer Fastest or Faster for maximum-performance (it offers Perf")
+    assert record["detail"].startswith(
+        "SysProfile does not offer Fastest or Faster for maximum-performance (it offers Perf"
+    )
     assert server.patches() == []
 
 
@@ -246,7 +250,7 @@ def test_another_ca_is_not_trusted_unless_that_is_written_down(server: Server, t
 def test_a_service_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
     """Nothing listens there."""
     server.service = dataclasses.replace(server.service, port=free_port())
-    with pytest.raises(BmcError, match="it does not answer. Remedy: check bmc.address and bmc.redfish_port.*refused"):
+    with pytest.raises(BmcError, match=r"it does not answer. Remedy: check bmc.address and bmc.redfish_port.*refused"):
         server.control()
 
 
@@ -254,9 +258,11 @@ def test_an_unknown_vendor_is_refused_by_name() -> None:
     """Whether the inventory names it or the system's Manufacturer is in no entry."""
     assert vendor_key(VENDORS, "", "Super Micro Computer, Inc.", "BMC") == "supermicro"
     assert vendor_key(VENDORS, "", "Hewlett Packard Enterprise", "BMC") == "hpe"
-    with pytest.raises(BmcError, match="bmc.vendor is acme; known to the role bios: dell, hpe, lenovo, redfish"):
+    with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role bios: dell, hpe, lenovo, redfish"):
         vendor_key(VENDORS, "acme", "", "BMC")
-    with pytest.raises(BmcError, match="its Manufacturer 'Acme Corp' is no known vendor; set bmc.vendor to one of dell"):
+    with pytest.raises(
+        BmcError, match=r"its Manufacturer 'Acme Corp' is no known vendor; set bmc.vendor to one of dell"
+    ):
         vendor_key(VENDORS, "", "Acme Corp", "BMC")
 
 
@@ -291,4 +297,6 @@ def test_every_vendor_s_entry_is_complete() -> None:
             for entry in entries:
                 for part in entry.get("all", [entry]):
                     asked = set(part["values"])
-                    assert "maximum-performance" in asked if setting == "power_profile" else asked == words[setting], key
+                    assert "maximum-performance" in asked if setting == "power_profile" else asked == words[setting], (
+                        key
+                    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,11 @@ def test_full_speed_and_back(server: Server, vendor: str) -> None:
 
     first = server.fans().apply(FULL, pretend=False)
     records = by_id(first)
-    assert (first.changed, records["fan-mode"]["status"], records["fan-speed"]["status"]) == (True, "applied", "applied")
+    assert (first.changed, records["fan-mode"]["status"], records["fan-speed"]["status"]) == (
+        True,
+        "applied",
+        "applied",
+    )
     assert records["fan-mode"]["read_back"] == "full"
     assert records["fan-speed"]["before"] == "Fan1 5000 RPM, Fan2 5000 RPM, FanA 5000 RPM, FanB 5000 RPM"
     assert records["fan-speed"]["read_back"] == "Fan1 10000 RPM, Fan2 10000 RPM, FanA 10000 RPM, FanB 10000 RPM"
@@ -111,6 +117,24 @@ def test_the_mode_from_before_comes_back_not_just_any_automatic_one(server: Serv
     back = server.fans().restore(pretend=False)
     assert by_id(back)["fan-mode"]["asked"] == "optimal"
     assert server.bmc.sensors.fan_mode().name == "optimal"
+
+
+def test_the_machine_s_own_ipmi_device_works_the_same(server: Server, tmp_path: Path, monkeypatch: Any) -> None:
+    """No address: ipmitool without a connection or a password. Its way to the BMC is played by the LAN here."""
+    lan = " ".join(["ipmitool -I lanplus -C 3 -E -H 127.0.0.1 -U admin -p", str(server.bmc.ipmi_port)])
+    (tmp_path / "bin").mkdir()
+    in_band = tmp_path / "bin/ipmitool"
+    in_band.write_text(f'#!/bin/sh\nIPMI_PASSWORD={server.bmc.password} exec /usr/bin/env PATH=/usr/bin {lan} "$@"\n')
+    in_band.chmod(0o755)
+    monkeypatch.setattr("ansible.module_utils.bench_ipmi.find_ipmitool", lambda: str(in_band))
+    server.connection = Connection()
+    assert by_id(server.fans().apply(FULL, pretend=False))["fan-mode"]["status"] == "applied"
+    assert json.loads(Path(server.guard.plan).read_text())["command"] == [str(in_band)]
+    server.guard.arm(server.fans().ipmi, server.fans().guard_steps(server.fans().vendor), 0.5)
+    deadline = time.monotonic() + 15
+    while server.bmc.sensors.fan_mode().name != "standard" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert server.bmc.sensors.fan_mode().name == "standard"
 
 
 def test_full_speed_that_somebody_else_has_set_is_left_to_him(server: Server) -> None:
@@ -224,10 +248,10 @@ def test_a_bmc_that_does_not_answer_is_refused_with_what_to_check(server: Server
 
 def test_an_unknown_vendor_is_refused_by_name(server: Server) -> None:
     """Whether the inventory names it, or the BMC's enterprise number is in no entry."""
-    with pytest.raises(BmcError, match="bmc.vendor is acme; known to the role fans: dell, hpe, lenovo"):
+    with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role fans: dell, hpe, lenovo"):
         server.fans("acme")
     ipmi = Ipmi(server.connection)
-    with pytest.raises(BmcError, match="manufacturer ID 10876 is of no known vendor; set bmc.vendor to one of dell"):
+    with pytest.raises(BmcError, match=r"manufacturer ID 10876 is of no known vendor; set bmc.vendor to one of dell"):
         vendor_of(ipmi, "", {"dell": VENDORS["dell"]})
 
 
@@ -247,7 +271,9 @@ def test_a_state_file_of_another_bmc_or_a_damaged_one_is_refused(tmp_path: Path)
     state = FirstValues(str(path), "BMC 10.0.0.1")
     state.values["mode"] = "standard"
     state.save()
-    with pytest.raises(FirstValuesError, match=r"holds the values of BMC 10.0.0.1, the inventory now names BMC 10.0.0.2"):
+    with pytest.raises(
+        FirstValuesError, match=r"holds the values of BMC 10.0.0.1, the inventory now names BMC 10.0.0.2"
+    ):
         FirstValues(str(path), "BMC 10.0.0.2")
     path.write_text("{")
     with pytest.raises(FirstValuesError, match="not a readable state file"):
