@@ -10,7 +10,7 @@ from ansible.module_utils.bench_bmc import BmcError, password_of
 from ansible.module_utils.bench_fan_control import Asked, Fans, Run, unsupported, vendor_of
 from ansible.module_utils.bench_fan_guard import GuardControl
 from ansible.module_utils.bench_first_values import FirstValues, FirstValuesError
-from ansible.module_utils.bench_ipmi import Bmc, CommandRefused, Ipmi, find_device, find_ipmitool
+from ansible.module_utils.bench_ipmi import Bmc, CommandRefusedError, Ipmi, find_device, find_ipmitool
 
 DOCUMENTATION = r"""
 module: bench_bmc_fans
@@ -195,7 +195,7 @@ def main() -> None:
     guard = GuardControl(options["guard_program"], options["state_dir"], options["guard_unit"])
     try:
         run = run_mode(module, guard)
-    except (BmcError, CommandRefused, FirstValuesError, OSError) as error:
+    except (BmcError, CommandRefusedError, FirstValuesError, OSError) as error:
         module.fail_json(msg=str(error))
     before = {record["id"]: record["before"] for record in run.records}
     after = {record["id"]: record["read_back"] for record in run.records}

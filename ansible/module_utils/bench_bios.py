@@ -87,14 +87,30 @@ def found_names(name: str, suffix: str, present: Mapping[str, Any]) -> list[str]
     return sorted(each for each in present if form.fullmatch(each))
 
 
-def known_attributes(vendors: dict[str, Any], key: str, present: Mapping[str, Any]) -> list[str]:
-    """Return every attribute of this BIOS that the vendor's data names: what a profile may move."""
-    names: dict[str, None] = {}
+def holders(vendors: dict[str, Any], key: str, present: Mapping[str, Any]) -> dict[str, str]:
+    """Return every attribute of this BIOS that the vendor's data names, with the attribute=value that sets it free.
+
+    Empty where it is always free. What a profile moves besides is held by the profile."""
+    found: dict[str, str] = {}
     for setting in SETTINGS:
         for entry, suffix in entries_of(vendors, key, setting):
             for part in parts_of(entry):
-                names.update(dict.fromkeys(found_names(part["attribute"], suffix, present)))
-    return list(names)
+                bond = part.get("only_with", {})
+                text = f"{bond['attribute']}={bond['value']}" if bond.get("attribute") in present else ""
+                for name in found_names(part["attribute"], suffix, present):
+                    found.setdefault(name, text)
+    for each in [key, *vendors[key].get("same_names_as", [])]:
+        moves = vendors[each].get("profile_moves", {})
+        if moves and moves["only_with"]["attribute"] in present:
+            text = f"{moves['only_with']['attribute']}={moves['only_with']['value']}"
+            found |= {name: text for name in moves["attributes"] if name in present and name not in found}
+    return found
+
+
+def is_held(holder: str, values: Mapping[str, Any]) -> bool:
+    """Whether an attribute cannot be set while the others have these values; `holder` as `holders` gives it."""
+    name, _equals, value = holder.partition("=")
+    return bool(name) and text_of(values.get(name)) != value
 
 
 def plan(vendors: dict[str, Any], key: str, setting: str, asked: str, firmware: Firmware) -> Plan:
@@ -147,8 +163,8 @@ def resolve_bonds(plans: list[Plan], firmware: Firmware) -> None:
     wanted = {wish.attribute: wish.value for each in plans if not each.unsupported for wish in each.wishes}
     for each in plans:
         for wish in each.wishes:
-            name, _equals, value = wish.bound_to.partition("=")
-            if name and wanted.get(name, firmware.after_reboot(name)) == value:
+            name = wish.bound_to.partition("=")[0]
+            if not is_held(wish.bound_to, {name: wanted.get(name, firmware.after_reboot(name))}):
                 wish.bound_to = ""
 
 
@@ -211,7 +227,10 @@ def _judge(
     if len(bound) + len(waiting) == len(missing):
         name = bound[0].bound_to.partition("=")[0]
         if text_of(now.current.get(name)) != now.after_reboot(name):
-            return "mismatch", f"{WAITING}: {bound[0].attribute} follows {name}={now.after_reboot(name)}, which is pending"
+            return (
+                "mismatch",
+                f"{WAITING}: {bound[0].attribute} follows {name}={now.after_reboot(name)}, which is pending",
+            )
         return "unsupported", (
             f"{bound[0].attribute} can be set only with {bound[0].bound_to}; it follows {name}={now.after_reboot(name)}"
         )

@@ -18,17 +18,18 @@ from ansible.module_utils.bench_bios import (
     WAITING,
     Firmware,
     Plan,
+    holders,
+    is_held,
     joined,
-    known_attributes,
     plan,
     record_of,
     resolve_bonds,
     text_of,
     to_write,
 )
-from ansible.module_utils.bench_bmc import BmcError
+from ansible.module_utils.bench_bmc import BmcError, BmcSilentError
 from ansible.module_utils.bench_first_values import FirstValues
-from ansible.module_utils.bench_redfish import System
+from ansible.module_utils.bench_redfish import GRACEFUL_S_MAX, System
 
 POLL_S = 3.0
 
@@ -143,6 +144,7 @@ class Control:
     def restore(self, terms: Terms) -> Run:
         """Put the remembered values back; forget them once all are in force."""
         firmware, first = self._read(), self._first()
+        before = dict(firmware.current)
         run, refusals = Run(), dict[str, str]()
         differing = {n: v for n, v in first.items() if n in firmware.current and firmware.after_reboot(n) != v}
         if differing and terms.pretend:
@@ -152,10 +154,11 @@ class Control:
             run.changed = len(refusals) < len(differing)
         if not terms.pretend:
             firmware = self._read()
-        self._describe_restore(run, first, firmware, refusals, terms)
+        self._describe_restore(run, first, before, firmware, refusals, terms)
         if run.waiting and terms.restart and not terms.pretend:
-            firmware = self._restart(run, [], terms, first)
-            self._describe_restore(run, first, firmware, refusals, terms)
+            held = self._held(first)
+            firmware = self._restart(run, [], terms, {n: v for n, v in first.items() if n not in held})
+            self._describe_restore(run, first, before, firmware, refusals, terms)
         in_force = all(text_of(firmware.current.get(n)) == v for n, v in first.items() if n in firmware.current)
         if in_force and not terms.pretend:
             self.state.values = {}
@@ -167,7 +170,9 @@ class Control:
     def _read(self) -> Firmware:
         firmware = self.system.firmware()
         if firmware is None:
-            raise BmcError(f"{self.system.service.where}: the Bios resource is gone; run this again once the BMC is up")
+            raise BmcSilentError(
+                f"{self.system.service.where}: the Bios resource is gone; run this again once the BMC is up"
+            )
         return firmware
 
     def _first(self) -> dict[str, str]:
@@ -176,44 +181,37 @@ class Control:
     def _remember(self, firmware: Firmware) -> None:
         """Keep the first value of all that the vendor's data names: a profile moves more than itself."""
         attributes = self.state.values.setdefault("attributes", {})
-        for name in known_attributes(self.vendors, self.key, firmware.current):
+        for name in holders(self.vendors, self.key, firmware.current):
             attributes.setdefault(name, text_of(firmware.current[name]))
         self.state.values.setdefault("vendor", self.key)
         self.state.save()
 
     def _put_back(self, differing: dict[str, str], first: dict[str, str]) -> dict[str, str]:
         """Write first values. What a profile holds is tried on its own: where it is refused, it follows the profile."""
-        bound = {name for name in differing if self._bound(name, first)}
-        free = {name: value for name, value in differing.items() if name not in bound}
+        held = self._held(first)
+        free = {name: value for name, value in differing.items() if name not in held}
         refusals = self.system.set_attributes(free) if free else {}
-        for name in sorted(bound):
+        for name in sorted(set(differing) & held):
             self.system.set_attributes({name: differing[name]})  # read back afterwards, whatever it says
         return refusals
 
-    def _bound(self, attribute: str, first: dict[str, str]) -> bool:
-        """Whether an attribute follows from another one's first value."""
-        firmware = Firmware(first, {})
-        for setting in SETTINGS:
-            for choice in ("on", "off", "maximum"):
-                each = plan(self.vendors, self.key, setting, choice, firmware)
-                resolve_bonds([each], firmware)
-                if any(wish.attribute == attribute and wish.bound_to for wish in each.wishes):
-                    return True
-        return False
+    def _held(self, first: dict[str, str]) -> set[str]:
+        """Return the attributes that follow from another one's first value."""
+        return {name for name, holder in holders(self.vendors, self.key, first).items() if is_held(holder, first)}
 
-    def _restart(
-        self, run: Run, plans: list[Plan], terms: Terms, first: dict[str, str] | None = None
-    ) -> Firmware:
+    def _restart(self, run: Run, plans: list[Plan], terms: Terms, first: dict[str, str] | None = None) -> Firmware:
         """Restart the machine and wait until the attributes read back, at most as long as the terms allow."""
         began = time.monotonic()
-        run.restarted, run.changed = self.system.restart(min(180.0, terms.wait_s / 2)), True
+        deadline = began + terms.wait_s
+        run.restarted, run.changed = self.system.restart(min(GRACEFUL_S_MAX, terms.wait_s / 2)), True
         while True:
-            firmware = self.system.firmware()
-            if firmware is not None and not self._missing(plans, first or {}, firmware):
-                break
-            if time.monotonic() - began > terms.wait_s:
-                firmware = firmware or self._read()
-                break
+            try:
+                firmware = self._read()
+                if time.monotonic() > deadline or not self._missing(plans, first or {}, firmware):
+                    break
+            except BmcSilentError:  # some restart with the machine
+                if time.monotonic() > deadline:
+                    raise
             time.sleep(POLL_S)
         run.waited_s = time.monotonic() - began
         return firmware
@@ -263,7 +261,13 @@ class Control:
         return run
 
     def _describe_restore(
-        self, run: Run, first: dict[str, str], now: Firmware, refusals: Mapping[str, str], terms: Terms
+        self,
+        run: Run,
+        first: dict[str, str],
+        before: Mapping[str, Any],
+        now: Firmware,
+        refusals: Mapping[str, str],
+        terms: Terms,
     ) -> None:
         run.records = []
         for name, value in first.items():
@@ -274,7 +278,8 @@ class Control:
             elif name in refusals:
                 status, detail = "refused", refusals[name]
             elif current == value:
-                status, detail = ("applied", run.restarted) if run.restarted else ("unchanged", "")
+                moved = text_of(before.get(name)) != current
+                status, detail = ("applied", run.restarted) if moved else ("unchanged", "")
             elif terms.pretend:
                 status, detail = "applied", f"check mode: {value} would be made pending"
             elif later == value:
@@ -284,7 +289,7 @@ class Control:
             run.records.append(
                 dict.fromkeys(FIELDS, "")
                 | {"id": f"bios-{name}", "role": "bios", "subject": "BIOS attribute", "asked": value}
-                | {"read_back": current, "status": status, "detail": detail}
+                | {"before": text_of(before.get(name)), "read_back": current, "status": status, "detail": detail}
             )
         self._note_waiting(run)
 

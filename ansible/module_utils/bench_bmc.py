@@ -13,6 +13,10 @@ class BmcError(Exception):
     """The BMC cannot be used as asked: the text names address, port, user, cause and remedy, never the password."""
 
 
+class BmcSilentError(BmcError):
+    """The BMC does not answer just now, which may pass."""
+
+
 def password_of(given: str | None, variable: str | None, environment: Mapping[str, str]) -> str:
     """Return the password: `given` (Ansible Vault) or that of the environment variable; BmcError where neither is."""
     if given:

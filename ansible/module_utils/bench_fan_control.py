@@ -15,7 +15,7 @@ from ansible.module_utils.bench_bmc import BmcError
 from ansible.module_utils.bench_fan_guard import GuardControl
 from ansible.module_utils.bench_fans import Rpm, Vendor, as_bytes, fallen, settled, speeds, stopped
 from ansible.module_utils.bench_first_values import FirstValues
-from ansible.module_utils.bench_ipmi import CommandRefused, Ipmi
+from ansible.module_utils.bench_ipmi import CommandRefusedError, Ipmi
 
 PAUSE_S = 1.0
 FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
@@ -82,7 +82,7 @@ class Fans:
             return "", -1
         try:
             answer = self.ipmi.raw(as_bytes(self.vendor.data["modes"]["read"]))
-        except CommandRefused:
+        except CommandRefusedError:
             return "", -1
         return (self.vendor.mode_name(answer[0]), answer[0]) if answer else ("", -1)
 
@@ -90,7 +90,7 @@ class Fans:
         """Whether full speed is in force, by the mode where it can be read, else by the speeds reached last time."""
         if mode:
             return vendor.is_full(mode)
-        reached = self.state.values.get("full_rpm")
+        reached: Rpm = self.state.values.get("full_rpm") or {}
         return bool(reached) and not fallen(reached, fans)
 
     @property
@@ -105,7 +105,7 @@ class Fans:
         for step in steps:
             try:
                 self.ipmi.raw(step["send"])
-            except CommandRefused as error:
+            except CommandRefusedError as error:
                 if not step["optional"]:
                     return f"the BMC refused raw {' '.join(step['send'])}: {error}"
         return ""
@@ -216,9 +216,7 @@ class Fans:
         self._describe_guard(run, armed, restarted=in_force and bool(armed["started"]))
         return run
 
-    def _refused(
-        self, vendor: Vendor, run: Run, first: dict[str, Any], mode: str, before: Rpm, refusal: str
-    ) -> Run:
+    def _refused(self, vendor: Vendor, run: Run, first: dict[str, Any], mode: str, before: Rpm, refusal: str) -> Run:
         """Undo what part of the sequence the BMC may have taken; end the guard only if that worked."""
         undone = self.send(self.guard_steps(vendor))
         if not undone:
@@ -232,9 +230,7 @@ class Fans:
             "fan-mode", "all fans", "refused", asked="full", before=mode, read_back=self.mode()[0],
             detail=f"{detail}. {hint}" if hint else detail,
         )  # fmt: skip
-        run.add(
-            "fan-speed", "each fan", "unchanged", before=speeds(before), read_back=speeds(now), detail=still(now)
-        )
+        run.add("fan-speed", "each fan", "unchanged", before=speeds(before), read_back=speeds(now), detail=still(now))
         return run
 
     def _automatic(self, vendor: Vendor, mode: str, number: int, before: Rpm, pretend: bool) -> Run:

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from ansible.module_utils.bench_bmc import BmcError
 
 CALL_S_MAX = 60.0
-LAN_TRIES = ["-N", "1", "-R", "3"]  # seconds per try, and tries
+LAN_TRIES, DIAGNOSIS_TRIES = 3, 1  # of one second each, of every message that opens a session
 DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")  # the places that ipmitool's `open` interface looks at
 EXECUTABLE_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
 
 
-class CommandRefused(Exception):
+class CommandRefusedError(Exception):
     """The BMC answered, and said no to one command; the text is its completion code."""
 
 
@@ -56,12 +56,12 @@ def find_device() -> str:
     return next((path for path in DEVICES if os.path.exists(path)), "")
 
 
-def command_of(bmc: Bmc, ipmitool: str) -> list[str]:
+def command_of(bmc: Bmc, ipmitool: str, tries: int = LAN_TRIES) -> list[str]:
     """Return ipmitool with its connection; no secret is in it."""
     if not bmc.address:
         return [ipmitool]
     lan = ["-I", "lanplus", "-H", bmc.address, "-p", str(bmc.port), "-U", bmc.user, "-C", str(bmc.cipher_suite)]
-    return [ipmitool, *lan, *LAN_TRIES, "-E"]
+    return [ipmitool, *lan, "-N", "1", "-R", str(tries), "-E"]
 
 
 # What ipmitool -v says when no session comes about: pattern, cause, remedy.
@@ -101,6 +101,7 @@ class Ipmi:
             side = "control node" if bmc.address else "candidate"
             raise BmcError(f"ipmitool is not installed on the {side}: install the package ipmitool there")
         self.command = command_of(bmc, ipmitool)
+        self.diagnosis = [*command_of(bmc, ipmitool, DIAGNOSIS_TRIES), "-v", "mc", "info"]
 
     def environment(self) -> dict[str, str]:
         """Return the environment of ipmitool, the password in it."""
@@ -110,8 +111,7 @@ class Ipmi:
         environment["IPMI_PASSWORD"] = self.bmc.password
         return environment
 
-    def _call(self, *arguments: str, verbose: bool = False) -> subprocess.CompletedProcess[str]:
-        argv = [*self.command, *(["-v"] if verbose else []), *arguments]
+    def _call(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
         try:
             return subprocess.run(
                 argv,
@@ -129,14 +129,14 @@ class Ipmi:
             ) from None
 
     def _run(self, *arguments: str) -> str:
-        """Return what ipmitool prints. CommandRefused: the BMC said no. BmcError: it cannot be talked to."""
-        done = self._call(*arguments)
+        """Return what ipmitool prints. CommandRefusedError: the BMC said no. BmcError: it cannot be talked to."""
+        done = self._call([*self.command, *arguments])
         if done.returncode == 0:
             return done.stdout
         said = " ".join(done.stderr.split())
         refused = re.search(r"rsp=(0x[0-9a-f]+)\): (.+)", said)
         if refused:
-            raise CommandRefused(f"{refused.group(2)} (completion code {refused.group(1)})")
+            raise CommandRefusedError(f"{refused.group(2)} (completion code {refused.group(1)})")
         if "Unable to establish" in said or "Could not open" in said:
             raise BmcError(self._session_fault(said))
         raise BmcError(f"BMC {self.bmc.where}: ipmitool {arguments[0]} failed: {said or 'no reason given'}")
@@ -148,7 +148,7 @@ class Ipmi:
                 f"the machine's IPMI device cannot be used: {said}; load the kernel modules ipmi_si and ipmi_devintf, or"
                 " give bench_candidate.bmc an address"
             )
-        text = self._call("mc", "info", verbose=True).stderr
+        text = self._call(self.diagnosis).stderr
         for pattern, cause, remedy in SESSION_FAULTS:
             if re.search(pattern, text):
                 filled = {"password_from": self.bmc.password_from, "cipher_suite": self.bmc.cipher_suite}

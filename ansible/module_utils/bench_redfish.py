@@ -15,10 +15,11 @@ from typing import Any
 
 import sushy
 from ansible.module_utils.bench_bios import Firmware, text_of
-from ansible.module_utils.bench_bmc import BmcError
+from ansible.module_utils.bench_bmc import BmcError, BmcSilentError
 from sushy import auth, connector, exceptions
 
 CONNECT_S_MAX, READ_S_MAX = 10, 60
+TRIES, TRY_PAUSE_S = 2, 1  # of one request; what waits for a BMC tries on anyway
 POLL_S = 2.0
 POWER_OFF_S_MAX = 60.0
 GRACEFUL_S_MAX = 180.0  # an operating system with services to stop; then the power is cut
@@ -75,10 +76,12 @@ def fault_of(service: Service, error: Exception) -> BmcError:
                 f"{service.where}: its certificate is for another name. Remedy: use the certificate's name as"
                 " bmc.address, or give the BMC a certificate for this one"
             )
-        return BmcError(
+        return BmcSilentError(
             f"{service.where}: it does not answer. Remedy: check bmc.address and bmc.redfish_port, that the BMC is on"
             f" this network and that Redfish is enabled in it. Reason: {reason_of(text)}"
         )
+    if isinstance(error, exceptions.ServerSideError):
+        return BmcSilentError(f"{service.where}: it failed by itself: {said_by(error)}. Remedy: reset the BMC")
     return BmcError(f"{service.where}: {text}")
 
 
@@ -94,11 +97,11 @@ def connect(service: Service) -> System:
             f"bmc.redfish_ca_file: {service.ca_file} does not exist; correct the path (relative to the repository)"
         )
     verify: bool | str = not service.insecure and (service.ca_file or True)
-    # One try per request: waiting for a BMC that restarts is this module's business.
     link = connector.Connector(
         service.url,
         verify=verify,
-        server_side_retries=1,
+        server_side_retries=TRIES,
+        server_side_retries_delay=TRY_PAUSE_S,
         default_request_timeout=READ_S_MAX,
         connect_timeout=CONNECT_S_MAX,
     )
@@ -106,7 +109,7 @@ def connect(service: Service) -> System:
     link._session.trust_env = False
     try:
         root = sushy.Sushy(
-            service.url, auth=auth.BasicAuth(service.user, service.password), connector=link, server_side_retries=1
+            service.url, auth=auth.BasicAuth(service.user, service.password), connector=link, server_side_retries=TRIES
         )
         return System(service, root, root.get_system())
     except exceptions.UnknownDefaultError as error:
@@ -216,12 +219,18 @@ class System:
         return bool(self.system.power_state == sushy.PowerState.ON)
 
     def _awaited(self, on: bool, seconds: float) -> bool:
+        """Wait for a state of the power; a BMC that falls silent meanwhile is asked again."""
         deadline = time.monotonic() + seconds
-        while self._is_on() is not on:
+        while True:
+            try:
+                if self._is_on() is on:
+                    return True
+            except BmcSilentError:
+                if time.monotonic() > deadline:
+                    raise
             if time.monotonic() > deadline:
                 return False
             time.sleep(POLL_S)
-        return True
 
     def _await_power(self, on: bool, seconds: float, name: str) -> None:
         if not self._awaited(on, seconds):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from playbook_runs import ANSIBLE, Bench, PlaybookRun
+
 from virtual_candidate.bmc import Bmc
 
 PASSWORD_VARIABLE = "BENCH_TEST_BMC_PASSWORD"

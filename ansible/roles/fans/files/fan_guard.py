@@ -134,14 +134,19 @@ class Lease:
 
     def guard(self) -> dict[str, Any] | None:
         """Return the living guard's pid and start time; None where none holds the lock."""
-        try:
-            with open(self.guard_path, encoding="utf-8") as stream:
-                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return None
-        except BlockingIOError:
-            return read_json(self.guard_path) or {"pid": 0}
-        return None
+        for _ in range(20):
+            try:
+                with open(self.guard_path, encoding="utf-8") as stream:
+                    fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+            except FileNotFoundError:
+                return None
+            except BlockingIOError:
+                document = read_json(self.guard_path)
+                if document:
+                    return document
+            time.sleep(0.05)  # it holds the lock and is about to say who it is
+        raise GuardError(f"{self.guard_path} is locked by a process that does not say who it is")
 
 
 class Guard:
@@ -268,7 +273,9 @@ def renew(lease: Lease, seconds: float) -> dict[str, Any]:
         if left_s > 0:
             lease.write(seconds)
     if left_s <= 0:
-        raise GuardError(f"{lease.path}: no lease is in force: the fans were given back; provision again for full speed")
+        raise GuardError(
+            f"{lease.path}: no lease is in force: the fans were given back; provision again for full speed"
+        )
     if lease.guard() is None:
         raise GuardError(
             f"{lease.path}: no guard is at work (killed?): nothing would give the fans back; provision again,"

@@ -1,0 +1,302 @@
+"""The role bios' module against a virtual BMC: what each vendor's BIOS is told, what is recorded, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sushy
+import yaml
+from ansible.module_utils.bench_bios import Firmware, found_names, plan, resolve_bonds, to_write
+from ansible.module_utils.bench_bios_control import Control, Run, Terms, vendor_key
+from ansible.module_utils.bench_bmc import BmcError
+from ansible.module_utils.bench_first_values import FirstValues
+from ansible.module_utils.bench_redfish import Service, System, connect
+from bmc_runs import free_port
+from playbook_runs import ANSIBLE
+
+from virtual_candidate import tls
+from virtual_candidate.bmc import Bmc
+
+VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/bios/vars/main/vendors.yml").read_text())["__bios_vendors"]
+WHOLE = {"power_profile": "maximum-performance", "cstates": "off", "turbo": "on", "memory_speed": "maximum"}
+KEEP = dict.fromkeys(WHOLE, "keep")
+NEVER, ALLOWED = Terms(restart=False, wait_s=30), Terms(restart=True, wait_s=30)
+
+# What the BIOS must hold once everything of WHOLE is in force.
+IN_FORCE = {
+    "dell": {"SysProfile": "PerfOptimized", "ProcCStates": "Disabled", "ProcTurboMode": "Enabled", "MemFrequency": "MaxPerf"},
+    "hpe": {"WorkloadProfile": "HighPerformanceCompute(HPC)", "ProcTurbo": "Enabled", "MaxMemBusFreqMHz": "Auto"},
+    "supermicro": {
+        "PowerTechnology": "Custom",
+        "ENERGY_PERF_BIAS_CFGMode": "Maximum Performance",
+        "CPUC6Report": "Disable",
+        "PackageCState": "C0/C1 state",
+        "TurboMode": "Enable",
+        "MemoryFrequency": "Auto",
+    },
+    "lenovo": {
+        "OperatingModes_ChooseOperatingMode": "MaximumPerformance",
+        "Processors_CStates": "Disable",
+        "Processors_TurboMode": "Enable",
+        "Memory_MemorySpeed": "MaxPerformance",
+    },
+}  # fmt: skip
+
+
+class Server:
+    """A server whose BIOS is set; each control is made anew, as by a new run of the module."""
+
+    def __init__(self, bmc: Bmc, directory: Path) -> None:
+        self.bmc, self.state_file = bmc, directory / "state/bios-before.json"
+        self.service = Service(
+            "127.0.0.1", bmc.redfish_port, bmc.user, bmc.password, "BENCH_PASSWORD", str(bmc.ca_file)
+        )
+
+    def control(self, vendor: str = "") -> Control:
+        """Log in and find the vendor."""
+        system = connect(self.service)
+        key = vendor_key(VENDORS, vendor, system.manufacturer, self.service.where)
+        return Control(system, FirstValues(str(self.state_file), "this BMC"), VENDORS, key)
+
+    def patches(self) -> list[dict[str, Any]]:
+        """Return the changes that the BMC was asked for through Redfish."""
+        return [line["body"] for line in self.bmc.commands() if line["via"] == "redfish" and line["method"] == "PATCH"]
+
+
+def by_id(run: Run) -> dict[str, dict[str, str]]:
+    """Return a run's records keyed by setting."""
+    return {record["id"]: record for record in run.records}
+
+
+def statuses(run: Run) -> set[str]:
+    """Return the statuses of a run's records."""
+    return {record["status"] for record in run.records}
+
+
+@pytest.fixture
+def server(bmc: Bmc, tmp_path: Path) -> Server:
+    """Give a test a server."""
+    return Server(bmc, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["vendor itself", "redfish"])
+@pytest.mark.parametrize("bmc", IN_FORCE, indirect=True)
+def test_settings_wait_for_a_reboot_come_into_force_and_go_back(server: Server, bmc: Bmc, name: str) -> None:
+    """Check mode, provision, provision again, reboot by hand, verify, restore, reboot; also by the names of all vendors."""
+    vendor, factory = "redfish" if name == "redfish" else "", bmc.bios.current()
+
+    pretended = server.control(vendor).apply(WHOLE, dataclasses.replace(NEVER, pretend=True))
+    assert pretended.changed
+    assert server.patches() == []
+    assert not server.state_file.exists()
+
+    first = server.control(vendor).apply(WHOLE, NEVER)
+    assert first.changed and first.waiting and not first.restarted
+    profile = by_id(first)["bios-power-profile"]
+    assert profile["status"] == "mismatch"
+    assert profile["detail"].startswith("waiting for a reboot: ")
+    assert bmc.bios.current() == factory
+    memory = server.state_file.read_text()
+
+    second = server.control(vendor).apply(WHOLE, NEVER)
+    assert second.waiting and not second.changed
+    assert len(server.patches()) == 1
+    assert bmc.power.actions() == []
+
+    bmc.power.reset()
+    assert {**bmc.bios.current(), **IN_FORCE[bmc.vendor]} == bmc.bios.current()
+    verified = server.control(vendor).verify(WHOLE)
+    assert by_id(verified)["bios-power-profile"]["status"] == "unchanged"
+    assert by_id(verified)["bios-power-profile"]["before"] == profile["before"]
+    assert "mismatch" not in statuses(verified)
+    third = server.control(vendor).apply(WHOLE, NEVER)
+    assert not third.changed and not third.waiting
+    assert server.state_file.read_text() == memory
+
+    back = server.control(vendor).restore(NEVER)
+    assert back.changed and back.waiting
+    assert server.state_file.exists()
+    assert not server.control(vendor).restore(NEVER).changed
+    bmc.power.reset()
+    done = server.control(vendor).restore(NEVER)
+    assert (done.changed, done.waiting, statuses(done)) == (False, False, {"unchanged"})
+    assert bmc.bios.current() == factory
+    assert not server.state_file.exists()
+
+
+@pytest.mark.parametrize("bmc", ["dell", "supermicro"], indirect=True)
+def test_a_reboot_that_is_allowed_brings_settings_into_force_and_back(server: Server, bmc: Bmc) -> None:
+    """Shut down gracefully, then on; said in the record."""
+    factory = bmc.bios.current()
+    run = server.control().apply(WHOLE, ALLOWED)
+    assert (run.changed, run.waiting) == (True, False)
+    record = by_id(run)["bios-power-profile"]
+    assert (record["status"], record["detail"]) == ("applied", "restarted by Redfish: graceful shutdown, then on")
+    assert bmc.power.actions() == ["shutdown", "on"]
+    again = server.control().apply(WHOLE, ALLOWED)
+    assert not again.changed and not again.restarted
+    back = server.control().restore(ALLOWED)
+    assert back.restarted and not back.waiting
+    assert bmc.bios.current() == factory
+    assert bmc.power.actions() == ["shutdown", "on"] * 2
+
+
+class StubbornMachine:
+    """Ignores every shutdown; only a cut of the power helps."""
+
+    power_state = sushy.PowerState.ON
+
+    def __init__(self) -> None:
+        self.resets: list[Any] = []
+
+    def refresh(self, force: bool) -> None:
+        """Nothing is cached."""
+
+    def get_allowed_reset_system_values(self) -> set[Any]:
+        """Offer all."""
+        return set(sushy.ResetType)
+
+    def reset_system(self, kind: Any) -> None:
+        """Take an order."""
+        self.resets.append(kind)
+        if kind in (sushy.ResetType.FORCE_OFF, sushy.ResetType.ON):
+            off = kind == sushy.ResetType.FORCE_OFF
+            self.power_state = sushy.PowerState.OFF if off else sushy.PowerState.ON
+
+
+def test_a_machine_that_does_not_shut_down_is_forced_and_that_is_said() -> None:
+    """The wait is bounded; the record tells that file systems were not closed."""
+    machine = StubbornMachine()
+    said = System(Service("127.0.0.1", 1, "u", "p", "X"), None, machine).restart(graceful_s=0.1)
+    assert said == "restarted by Redfish: forced off (it had not shut down 0 s after it was asked to), then on"
+    assert machine.resets == [sushy.ResetType.GRACEFUL_SHUTDOWN, sushy.ResetType.FORCE_OFF, sushy.ResetType.ON]
+
+
+def test_an_attribute_that_the_bios_lacks_is_unsupported_by_name(server: Server) -> None:
+    """Here another vendor's names; the play goes on."""
+    run = server.control("dell").apply(WHOLE, NEVER)
+    assert statuses(run) == {"unsupported"}
+    assert by_id(run)["bios-cstates"]["detail"] == "the BIOS has no such attribute (looked for ProcCStates)"
+    assert server.patches() == []
+
+
+@pytest.mark.parametrize("bmc", ["dell"], indirect=True)
+def test_a_value_that_the_bios_does_not_offer_is_unsupported_by_name(server: Server, monkeypatch: Any) -> None:
+    """The attribute registry decides; where the data has no value for what is asked, that is said, too."""
+    asked = {**KEEP, "power_profile": "power-saving"}
+    detail = by_id(server.control().apply(asked, NEVER))["bios-power-profile"]["detail"]
+    assert detail == "no value of SysProfile is known that means power-saving"
+    other = {"attribute": "SysProfile", "values": {"maximum-performance": ["Fastest", "Faster"]}}
+    monkeypatch.setitem(VENDORS["dell"]["settings"], "power_profile", [other])
+    record = by_id(server.control().apply({**KEEP, "power_profile": "maximum-performance"}, NEVER))[
+        "bios-power-profile"
+    ]
+    assert record["status"] == "unsupported"
+    assert record["detail"].startswith(
+        "SysProfile does not offer Fastest or Faster for maximum-performance (it offers Perf"
+    )
+    assert server.patches() == []
+
+
+@pytest.mark.parametrize("bmc", ["supermicro"], indirect=True)
+def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeypatch: Any) -> None:
+    """One attribute that is refused does not keep the others from being set."""
+    read_only = {"attribute": "BMCFirmwareRevision", "values": {"on": ["1.0"], "off": ["2.0"]}}
+    monkeypatch.setitem(VENDORS["supermicro"]["settings"], "turbo", [read_only])
+    control = server.control()
+    monkeypatch.setattr("ansible.module_utils.bench_redfish.offered_by", lambda bios: {})
+    run = control.apply({**KEEP, "turbo": "off", "cstates": "off"}, NEVER)
+    record = by_id(run)["bios-turbo"]
+    assert record["status"] == "refused"
+    assert "The BIOS attribute BMCFirmwareRevision is read-only." in record["detail"]
+    assert by_id(run)["bios-cstates"]["detail"].startswith("waiting for a reboot")
+    assert server.bmc.bios.waiting() == {"CPUC6Report": "Disable", "PackageCState": "C0/C1 state"}
+
+
+REFUSALS = {
+    "wrong password": ({"password": "wrong-password"}, ["it refuses this user and password", "BENCH_PASSWORD"]),
+    "certificate not trusted": ({"ca_file": ""}, ["its certificate is not trusted", "bmc.redfish_ca_file"]),
+    "no such file": ({"ca_file": "/nowhere/ca.pem"}, ["/nowhere/ca.pem does not exist"]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_service_that_cannot_be_entered_is_refused_with_cause_and_remedy(server: Server, case: str) -> None:
+    """Address, port and user stand in the message; the password never does."""
+    change, parts = REFUSALS[case]
+    server.service = dataclasses.replace(server.service, **change)
+    with pytest.raises(BmcError) as caught:
+        server.control()
+    for part in parts:
+        assert part in str(caught.value)
+    if case != "no such file":
+        assert f"127.0.0.1 port {server.service.port}, user admin" in str(caught.value)
+    assert server.service.password not in str(caught.value) + repr(server.service)
+
+
+def test_another_ca_is_not_trusted_unless_that_is_written_down(server: Server, tmp_path: Path) -> None:
+    """`insecure: true` goes without verification."""
+    tls.create(tmp_path / "other-ca")
+    server.service = dataclasses.replace(server.service, ca_file=str(tmp_path / "other-ca/ca.pem"))
+    with pytest.raises(BmcError, match="its certificate is not trusted"):
+        server.control()
+    server.service = dataclasses.replace(server.service, insecure=True)
+    assert by_id(server.control().apply(WHOLE, NEVER))["bios-turbo"]["status"] == "unchanged"
+
+
+def test_a_service_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
+    """Nothing listens there."""
+    server.service = dataclasses.replace(server.service, port=free_port())
+    with pytest.raises(BmcError, match=r"it does not answer. Remedy: check bmc.address and bmc.redfish_port.*refused"):
+        server.control()
+
+
+def test_an_unknown_vendor_is_refused_by_name() -> None:
+    """Whether the inventory names it or the system's Manufacturer is in no entry."""
+    assert vendor_key(VENDORS, "", "Super Micro Computer, Inc.", "BMC") == "supermicro"
+    assert vendor_key(VENDORS, "", "Hewlett Packard Enterprise", "BMC") == "hpe"
+    with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role bios: dell, hpe, lenovo, redfish"):
+        vendor_key(VENDORS, "acme", "", "BMC")
+    with pytest.raises(
+        BmcError, match=r"its Manufacturer 'Acme Corp' is no known vendor; set bmc.vendor to one of dell"
+    ):
+        vendor_key(VENDORS, "", "Acme Corp", "BMC")
+
+
+def test_a_setting_that_a_profile_holds_is_not_written() -> None:
+    """Unless the profile is, or becomes, the one that sets it free."""
+    held = Firmware({"SysProfile": "PerfOptimized", "ProcCStates": "Enabled"}, {})
+    plans = [plan(VENDORS, "dell", "cstates", "off", held)]
+    resolve_bonds(plans, held)
+    assert to_write(plans, held) == {}
+    free = Firmware({"SysProfile": "PerfOptimized", "ProcCStates": "Enabled"}, {"SysProfile": "Custom"})
+    plans = [plan(VENDORS, "dell", "cstates", "off", free)]
+    resolve_bonds(plans, free)
+    assert to_write(plans, free) == {"ProcCStates": "Disabled"}
+
+
+def test_names_are_found_with_the_suffix_that_the_vendor_s_data_allows() -> None:
+    """Supermicro numbers its attributes on some boards."""
+    suffix = VENDORS["supermicro"]["suffix"]
+    present = {"TurboMode_00A7": "Enable", "TurboModeX": "", "QuietBoot_0027": "Enable"}
+    assert found_names("TurboMode", suffix, present) == ["TurboMode_00A7"]
+    assert found_names("TurboMode", "", present) == []
+    firmware = Firmware(present, {})
+    assert to_write([plan(VENDORS, "supermicro", "turbo", "off", firmware)], firmware) == {"TurboMode_00A7": "Disable"}
+
+
+def test_every_vendor_s_entry_is_complete() -> None:
+    """A source for each, and values for each of the words that may be asked."""
+    words = {"cstates": {"on", "off"}, "turbo": {"on", "off"}, "memory_speed": {"maximum", "auto"}}
+    for key, data in VENDORS.items():
+        assert data["source"], key
+        for setting, entries in data["settings"].items():
+            for entry in entries:
+                for part in entry.get("all", [entry]):
+                    asked = set(part["values"])
+                    assert "maximum-performance" in asked if setting == "power_profile" else asked == words[setting], (
+                        key
+                    )
