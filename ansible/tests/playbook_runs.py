@@ -63,6 +63,7 @@ class Bench:
         self._make_programs("1.2.3")
         self._make_queue()
         self.tuning: dict[str, Any] = dict(TUNING)
+        self.targets: dict[str, Any] = {}  # by name, in place of the single one
         self.variables: dict[str, Any] = {
             "bench_facts_dir": str(self.facts),
             "bench_target_directory": str(self.scratch),
@@ -103,11 +104,12 @@ class Bench:
         (self.sysctl / "fs/aio-max-nr").symlink_to(limit)
 
     def inventory(self) -> Path:
-        """Write the inventory for the present tuning."""
+        """Write the inventory for the present targets and tuning."""
+        target = {"targets": self.targets} if self.targets else {"target": {"kind": "scratch-file"}}
         host = {
             "ansible_connection": "local",
             "ansible_python_interpreter": "{{ ansible_playbook_python }}",
-            "bench_candidate": {"target": {"kind": "scratch-file"}, "tuning": self.tuning},
+            "bench_candidate": {**target, "tuning": self.tuning},
         }
         path = self.root / "inventory.yml"
         path.write_text(json.dumps({"all": {"children": {"candidates": {"hosts": {"this-machine": host}}}}}))

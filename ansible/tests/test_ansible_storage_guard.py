@@ -80,6 +80,7 @@ WITH_PARTITION = drive(children=(replace(PARTITION, children=(ARRAY,)),))
         (drive(children=(PARTITION,)), {"mounts": {"nvme0n1p1": ["/"]}}, "nvme0n1p1 is mounted at /"),
         (WITH_PARTITION, {"mounts": {"md0": ["/home"]}}, "md0 is mounted at /home"),
         (WITH_PARTITION, {}, "it is held by md0 (raid1): stop or remove that first"),
+        (drive(), {"holders": {"nvme0n1": ["dm-0"]}}, "nvme0n1 is held by dm-0"),
         (drive(children=(PARTITION,)), {"swaps": ["nvme0n1p1"]}, "nvme0n1p1 is swap space in use: swapoff it"),
         (drive(), {"named": {"nvme0n1": "/etc/fstab (/backup)"}}, "is named by /etc/fstab (/backup)"),
         (drive(), {"named": {"nvme0n1": "root= of the kernel's command line"}}, "it belongs to this system"),
@@ -203,6 +204,13 @@ def test_lsblk_of_old_and_new_versions_is_read() -> None:
     assert [device.name for device in root.tree()] == ["sda", "sda1", "md0"]
 
 
+def test_a_list_of_devices_that_is_no_tree_is_refused() -> None:
+    """In a flat list every drive looks unused."""
+    flat = {"blockdevices": [{"kname": "sda", "type": "disk"}, {"kname": "sda1", "type": "part"}]}
+    with pytest.raises(StorageError, match="lsblk lists sda1 outside of any drive"):
+        parse_lsblk(json.dumps(flat))
+
+
 def test_what_names_a_device_is_recognised() -> None:
     """By path, by UUID in any case, by label; an empty UUID matches nothing."""
     device = drive(uuid="ab-cd", label="data")
@@ -231,6 +239,7 @@ class RecordedMachine:
         answers: dict[str, Any] = {
             "mounts": parse_mountinfo("1 0 259:1 / /boot rw - vfat /dev/nvme0n1p1 rw\n"),
             "swap_files": ["/dev/nvme0n1p1"],
+            "holders": {"nvme0n1": []},
             "kernel_serial": "S1", "exclusive_refusal": "busy", "signatures": ["vfat"], "queue_number": 512,
         }  # fmt: skip
         if name == "names_of":

@@ -194,12 +194,32 @@ def test_without_consent_a_target_that_matches_is_accepted_and_one_that_does_not
 
 def test_a_partition_table_goes_only_with_consent_and_completely(candidate: Candidate) -> None:
     """A table is a signature like any other."""
-    entry = bytes([0, 0, 2, 0, 0x83, 0, 0, 0]) + (2048).to_bytes(4, "little") + (4096).to_bytes(4, "little")
-    with open(candidate.path, "r+b") as device:  # noqa: PTH123 - a device file
-        device.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
+    write_partition_table(candidate.path)
     assert signatures(candidate.path) == ["dos"]
     candidate.run(purge="none")
     assert signatures(candidate.path) == ["xfs"]
+
+
+def test_a_mounted_partition_is_refused_by_its_name(candidate: Candidate, tmp_path: Path) -> None:
+    """The whole drive has no mount of its own."""
+    write_partition_table(candidate.path)
+    subprocess.run(["partx", "--add", candidate.path], check=True)
+    partition, elsewhere = f"{candidate.path}p1", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    mkfs(partition)
+    subprocess.run(["mount", partition, str(elsewhere)], check=True)
+    try:
+        refused(candidate, f"{Path(partition).name} is mounted at {elsewhere}: unmount it")
+    finally:
+        subprocess.run(["umount", str(elsewhere)], check=True)
+        subprocess.run(["partx", "--delete", candidate.path], check=True)
+
+
+def write_partition_table(path: str) -> None:
+    """Write a table with one partition of 8 MiB at 1 MiB."""
+    entry = bytes([0, 0, 2, 0, 0x83, 0, 0, 0]) + (2048).to_bytes(4, "little") + (16384).to_bytes(4, "little")
+    with open(path, "r+b") as device:  # noqa: PTH123 - a device file
+        device.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
 
 
 def test_a_member_of_a_set_is_refused_also_with_consent(candidate: Candidate) -> None:

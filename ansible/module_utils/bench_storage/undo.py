@@ -183,7 +183,7 @@ class Undoing:
                 f" wipefs --all {device.path}; then run restore again"
             )
         if said:
-            raise StorageError(f"drive {device} {'. '.join(said)}")
+            raise StorageError(f"drive {device}: {'; '.join(said)}")
         return found
 
     def remove_directories(self) -> None:
