@@ -45,7 +45,14 @@ def affinity_setting(device: dict[str, Any], kind: str) -> dict[str, Any]:
 def nothing_there(kind: str) -> dict[str, Any]:
     """The setting that says that the request concerns no device."""
     what = {"nvme": "the target lies on no NVMe drive", "nic": "tuning.nic names no interface"}[kind]
-    return {"id": f"{kind}-irq-affinity", "subject": kind, "paths": [], "value": "0", "asked": "local-node", "absent": what}
+    return {
+        "id": f"{kind}-irq-affinity",
+        "subject": kind,
+        "paths": [],
+        "value": "0",
+        "asked": "local-node",
+        "absent": what,
+    }
 
 
 def link_text(link: dict[str, Any]) -> str:

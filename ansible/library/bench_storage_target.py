@@ -237,7 +237,9 @@ def describe_planned(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Describe a target that does not exist yet, and the drives that are going to be beneath it."""
     unknown = {"status": "unknown", "detail": "not built yet"}
-    missing = dict.fromkeys(("filesystem", "mount_point", "mount_options", "source", "size_bytes", "free_bytes", "device"))
+    missing = dict.fromkeys(
+        ("filesystem", "mount_point", "mount_options", "source", "size_bytes", "free_bytes", "device")
+    )
     names = [os.path.basename(device) for device in devices]
     drives = [device_tree(os.path.join(sysfs_root, "block", name), listed) for name in names]
     return {**missing, "path": path, "kind": "directory", "direct_io": unknown}, drives

@@ -163,6 +163,8 @@ def apply_one(setting: Setting, outcome: Outcome) -> None:
         write_value(outcome.path, setting.value)
     except OSError as error:
         outcome.status, outcome.detail = "refused", f"the kernel refused {setting.value}: {reason_of(error)}"
+        if setting.cpus_within:
+            outcome.detail += f" (managed: it stays with its queue's CPU; a writer on CPUs {setting.value} avoids it)"
         accept_effect(outcome, "the kernel manages it and does not let it be moved")
         return
     outcome.applied = setting.value

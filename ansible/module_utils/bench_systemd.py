@@ -18,6 +18,7 @@ from ansible.module_utils.bench_cpus import format_cpus, parse_cpus
 PREFIX = "systemd:"
 BOOTED_BY_SYSTEMD = "/run/systemd/system"  # sd_booted(3)
 CONTROLLERS = "/sys/fs/cgroup/cgroup.controllers"  # there with cgroup v2 alone
+ALL_CPUS = "all"  # systemd's own word for no limit is an empty text
 COMMAND_S_MAX = 60
 PROCESS_NAME_CHARACTERS = 15  # that the kernel keeps
 
@@ -33,7 +34,12 @@ def systemctl(*arguments: str) -> str:
     if command is None:
         raise OSError(errno.ENOENT, "systemctl is not there: this machine is not run by systemd")
     done = subprocess.run(
-        [command, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
+        [command, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S_MAX,
+        check=False,
     )
     if done.returncode != 0:
         said = " ".join((done.stderr or done.stdout).split())
@@ -70,7 +76,7 @@ def read(address: str) -> str:
         return "running" if runs(names[0]) else "stopped"
     unit, name = names
     value = systemctl("show", "--property", name, "--value", unit)
-    return format_cpus(parse_cpus(value)) if name.endswith("CPUs") else value
+    return (format_cpus(parse_cpus(value)) or ALL_CPUS) if name.endswith("CPUs") else value
 
 
 def write(address: str, value: str) -> None:
@@ -80,4 +86,4 @@ def write(address: str, value: str) -> None:
         systemctl("stop" if value == "stopped" else "start", f"{names[0]}.service")
         return
     unit, name = names
-    systemctl("set-property", "--runtime", unit, f"{name}={value}")
+    systemctl("set-property", "--runtime", unit, f"{name}={'' if value == ALL_CPUS else value}")

@@ -28,7 +28,7 @@ print(json.dumps(rows))
 def can_use_loop_devices() -> bool:
     """Whether this machine lets us make loop devices and file systems."""
     needed = ("losetup", "lsblk", "wipefs", "blkdiscard", "mkfs.xfs", "mkfs.ext4")
-    return os.geteuid() == 0 and os.path.exists("/dev/loop-control") and all(shutil.which(name) for name in needed)
+    return os.geteuid() == 0 and Path("/dev/loop-control").exists() and all(shutil.which(name) for name in needed)
 
 
 class LoopDrives:

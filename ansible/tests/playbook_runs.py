@@ -81,6 +81,7 @@ class Bench:
         self._make_programs("1.2.3")
         self._make_queue()
         self.tuning: dict[str, Any] = dict(TUNING)
+        self.targets: dict[str, Any] = {}  # by name, in place of the single one
         self.variables: dict[str, Any] = {
             "bench_facts_dir": str(self.facts),
             "bench_target_directory": str(self.scratch),
@@ -123,10 +124,11 @@ class Bench:
 
     def candidate(self) -> dict[str, Any]:
         """Return what the inventory says of the candidate."""
-        return {"target": {"kind": "scratch-file"}, "tuning": self.tuning}
+        target = {"targets": self.targets} if self.targets else {"target": {"kind": "scratch-file"}}
+        return {**target, "tuning": self.tuning}
 
     def inventory(self) -> Path:
-        """Write the inventory for the present tuning."""
+        """Write the inventory for the present targets and tuning."""
         host = {
             "ansible_connection": "local",
             "ansible_python_interpreter": "{{ ansible_playbook_python }}",

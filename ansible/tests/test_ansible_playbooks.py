@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from loop_drives import LoopDrives, can_use_loop_devices, mounts_of, signatures
 from playbook_runs import Bench, fake_cpus
 
 
@@ -192,3 +193,57 @@ def test_a_target_directory_that_is_not_there_is_refused_by_name(bench: Bench) -
     assert run.code != 0
     assert f"{missing} does not exist" in run.text
     assert governors(bench) == ["powersave"]
+
+
+@pytest.mark.skipif(not can_use_loop_devices(), reason="makes loop devices and file systems: needs root and xfsprogs")
+def test_a_target_is_built_on_its_drive_and_given_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told in check mode, built once, recorded, verified, and undone by restore; the chosen one of several targets."""
+    directory = bench.root / "mnt/reference"
+    bench.sysfs = Path("/sys")  # a real drive has its queue in the real tree; nothing of it is asked to change
+    bench.tuning = {}
+    with LoopDrives(bench.root) as drives:
+        monkeypatch.setenv("PATH", drives.environment()["PATH"])
+        path = drives.add("LOOP1")
+        storage = {"drives": ["LOOP1"], "destroy": True, "purge": "discard", "filesystem": "xfs"}
+        bench.targets = {"reference": {"kind": "filesystem", "directory": str(directory), "storage": storage}}
+        variables = {
+            "bench_target": "reference",
+            "bench_target_directory": str(directory),
+            "bench_sysfs_root": "/sys",
+            "bench_sysctl_root": "/proc/sys",
+        }
+        check = bench.run("provision.yml", "--check", **variables)
+        assert check.code == 0, check.output
+        assert "would destroy drive LOOP1 (Loop Drive" in check.text
+        assert signatures(path) == []
+
+        first = bench.run("provision.yml", **variables)
+        assert first.code == 0, first.output
+        records = bench.records()
+        assert records["storage-filesystem"]["status"] == "applied"
+        assert bench.document("host.json")["target"]["filesystem"] == "xfs"
+        second = bench.run("provision.yml", **variables)
+        assert (second.code, second.changed) == (0, 0), second.output
+
+        restore = bench.run("restore.yml", **variables)
+        assert restore.code == 0, restore.output
+        assert (mounts_of(path), signatures(path), directory.exists()) == ([], [], False)
+
+
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        ({"drives": ["S1"], "purge": "shred"}, "value of purge must be one of: none, discard, format, sanitize"),
+        ({"destroy": True}, "missing required arguments: drives"),
+        ({"drives": ["S1"], "destory": True}, "destory"),
+    ],
+)
+def test_a_wrong_storage_block_is_refused_before_the_candidate_is_touched(
+    bench: Bench, storage: dict[str, object], message: str
+) -> None:
+    """A misspelt consent must not read as none, and an unknown purge not as some."""
+    bench.targets = {"reference": {"kind": "filesystem", "storage": storage}}
+    run = bench.run("provision.yml", bench_target="reference")
+    assert run.code != 0
+    assert message in run.text
+    assert "Describe the candidate" not in run.text

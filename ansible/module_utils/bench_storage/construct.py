@@ -165,7 +165,7 @@ class Construction:
         facts = usage_of(self.machine, now)
         said += identity_objections(now, facts) + usage_objections(now, facts)
         if said:
-            raise StorageError(f"drive {now} changed after it was checked, and was left alone: {'. '.join(said)}")
+            raise StorageError(f"drive {now} changed after it was checked, and was left alone: {'; '.join(said)}")
 
     def begin(self, index: int, drive: Drive) -> None:
         """Take one drive: remove its signatures, set its LBA format, purge it (a sanitize is only started)."""

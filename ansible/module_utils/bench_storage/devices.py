@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-COLUMNS = "KNAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN,RO,FSTYPE,LABEL,UUID,PARTUUID,PARTLABEL"
+from ansible.module_utils.bench_storage.errors import StorageError
+
+# Without NAME lsblk prints a flat list, in which no drive has anything on it.
+COLUMNS = "NAME,KNAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN,RO,FSTYPE,LABEL,UUID,PARTUUID,PARTLABEL"
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,12 @@ def device_of(row: dict[str, Any]) -> Device:
 
 
 def parse_lsblk(output: str) -> list[Device]:
-    """Return the devices at the roots of lsblk's tree."""
-    return [device_of(row) for row in json.loads(output)["blockdevices"]]
+    """Return the devices at the roots of lsblk's tree; StorageError where it is no tree, and so hides what is in use."""
+    roots = [device_of(row) for row in json.loads(output)["blockdevices"]]
+    strays = [root.name for root in roots if root.type == "part"]
+    if strays:
+        raise StorageError(f"lsblk lists {', '.join(strays)} outside of any drive: install util-linux 2.34 or newer")
+    return roots
 
 
 def everything(roots: Iterable[Device]) -> dict[str, Device]:

@@ -38,6 +38,7 @@ class Facts:
     mounts: dict[str, list[str]] = field(default_factory=dict)  # name: mount points
     swaps: list[str] = field(default_factory=list)  # names
     named: dict[str, str] = field(default_factory=dict)  # name: who names it (fstab, kernel command line)
+    holders: dict[str, list[str]] = field(default_factory=dict)  # name: devices made of it, as sysfs tells
     busy: str = ""  # the kernel's reason to refuse an exclusive open
     signatures: dict[str, list[str]] = field(default_factory=dict)  # name: libblkid types found on it
     kernel_serial: str = ""  # sysfs's own; empty where the driver has none
@@ -83,6 +84,9 @@ def usage_objections(drive: Device, facts: Facts) -> list[str]:
             said.append(f"{name} is named by {facts.named[name]}: it belongs to this system")
         if device is not drive and device.type != "part":
             said.append(f"it is held by {name} ({device.type}): stop or remove that first")
+        unlisted = set(facts.holders.get(name, [])) - {below.name for below in device.tree()}
+        if unlisted:
+            said.append(f"{name} is held by {', '.join(sorted(unlisted))}: stop or remove that first")
     if facts.busy and not said:  # what the lists do not show: ZFS, another mount namespace, a process
         said.append(f"the kernel refuses to open it exclusively ({facts.busy}): something uses it")
     return said

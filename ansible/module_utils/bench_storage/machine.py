@@ -143,6 +143,15 @@ class Machine:
         """Return a path below a block device's sysfs directory."""
         return os.path.join(self.sysfs_root, "block", name, *parts)
 
+    def holders(self, name: str) -> dict[str, list[str]]:
+        """Return what is made of a drive and of its partitions, straight from sysfs."""
+        directory = self.block(name)
+        entries = os.listdir(directory) if os.path.isdir(directory) else []
+        partitions = [entry for entry in entries if os.path.exists(os.path.join(directory, entry, "partition"))]
+        found = {name: os.path.join(directory, "holders")}
+        found.update({entry: os.path.join(directory, entry, "holders") for entry in partitions})
+        return {part: sorted(os.listdir(path)) for part, path in found.items() if os.path.isdir(path)}
+
     def queue_number(self, name: str, file: str) -> int:
         """Return a number of the device's queue; 0 where the kernel has none."""
         text = text_of(self.block(name, "queue", file))

@@ -42,6 +42,7 @@ def usage_of(machine: Machine, device: Device) -> Facts:
         mounts={name: directories for name, directories in points.items() if directories},
         swaps=[part.name for part in tree if part.path in swaps],
         named={name: who for name, who in named.items() if who},
+        holders=machine.holders(device.name),
         busy=machine.exclusive_refusal(device.path),
         signatures={part.name: machine.signatures(part.path) for part in tree},
         kernel_serial=machine.kernel_serial(device.name),
@@ -108,7 +109,8 @@ def guarded(machine: Machine, layout: Layout, free_bytes_min: int) -> list[Drive
             continue
         drive = survey(machine, layout, device, roots)
         found.append(drive)
-        said += [f"drive {device} {objection}" for objection in objections(layout, device, drive.facts)]
+        against = objections(layout, device, drive.facts)
+        said += [f"drive {device}: {'; '.join(against)}"] if against else []
     if not said:
         said = [size_objection(layout, [drive.device for drive in found], free_bytes_min)]
         said = [text for text in (*said, directory_objection(machine, layout.directory)) if text]

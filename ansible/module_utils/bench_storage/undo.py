@@ -108,16 +108,20 @@ class Undoing:
             return self.is_own_filesystem(device)
         return uuid_digits(self.machine.member_uuid(device.path)) == uuid_digits(self.state["array"]["uuid"])
 
+    def on_drives(self) -> list[Device]:
+        """Return what is on the remembered drives that are there; nothing else is even looked at."""
+        serials = {drive["serial"] for drive in self.state["drives"] if drive["touched"]}
+        roots = [root for root in self.machine.devices() if root.serial in serials]
+        return list(everything(roots).values())
+
     def unmount(self) -> None:
-        """Unmount the bench's file system wherever it is mounted."""
-        devices = everything(self.machine.devices())
+        """Unmount the bench's file system wherever it is mounted, also where its drive was pulled."""
+        devices = {device.number: device for device in self.on_drives()}
+        there = {device.number for root in self.machine.devices() for device in root.tree()}
         for mount in reversed(self.machine.mounts()):
             device = devices.get(mount.number)
-            if (
-                device is None
-                or mount.filesystem != self.state["filesystem"]["type"]
-                or not self.is_own_filesystem(device)
-            ):
+            lost = mount.directory == self.state["mount"]["directory"] and mount.number not in there
+            if not lost and (device is None or not self.is_own_filesystem(device)):
                 continue
             if not self.pretend:
                 try:
@@ -125,14 +129,15 @@ class Undoing:
                 except StorageError as error:
                     users = users_of(mount.directory)
                     raise StorageError(f"{error}. In use: {users or 'by the kernel or another mount'}") from error
-            self.tell("mount", mount.directory, "applied", f"{mount.filesystem} on {device.path}", "unmounted")
+            what = f"{mount.filesystem} on {device.path if device else 'a drive that is gone'}"
+            self.tell("mount", mount.directory, "applied", what, "unmounted")
 
     def stop_array(self) -> None:
         """Stop the bench's array."""
         if self.state["array"] is None:
             return
-        for device in everything(self.machine.devices()).values():
-            if not device.name.startswith("md") or not device.type.startswith("raid") or not self.is_own_array(device):
+        for device in self.on_drives():
+            if not device.type.startswith("raid") or not self.is_own_array(device):
                 continue
             if not self.pretend:
                 self.machine.run(["mdadm", "--stop", device.path])
@@ -178,7 +183,7 @@ class Undoing:
                 f" wipefs --all {device.path}; then run restore again"
             )
         if said:
-            raise StorageError(f"drive {device} {'. '.join(said)}")
+            raise StorageError(f"drive {device}: {'; '.join(said)}")
         return found
 
     def remove_directories(self) -> None:
