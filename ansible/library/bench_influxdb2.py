@@ -114,12 +114,16 @@ version:
   type: str
 """
 
-# As the continuous query of InfluxDB 1.x names its fields: mean_X and max_X, numbers only.
-FLUX = """import "types"
+# As the continuous query of InfluxDB 1.x names its fields: mean_X and max_X, numbers only. The range begins with a whole
+# minute: the mean of half of one would overwrite the right one.
+FLUX = """import "date"
+import "types"
 
 option task = {{name: "{name}", every: 5m}}
 
-data = from(bucket: "{source}") |> range(start: -{late}) |> filter(fn: (r) => types.isNumeric(v: r._value))
+data = from(bucket: "{source}")
+    |> range(start: date.truncate(t: -{late}, unit: 1m))
+    |> filter(fn: (r) => types.isNumeric(v: r._value))
 
 data
     |> aggregateWindow(every: 1m, fn: mean, createEmpty: false, timeSrc: "_start")
