@@ -134,7 +134,7 @@ lint-ansible:
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --strict -q
 
 lint-shell:
-	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh .ci/run
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh .ci/run
 
 lint-native:
 	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp

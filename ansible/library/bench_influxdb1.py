@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_influx import (
@@ -109,7 +109,7 @@ version:
 
 NO_ADMIN_YET = "create admin user first"
 # A difference: what is wrong in words, and the statements that put it right.
-Difference = Tuple[str, List[str]]
+Difference = tuple[str, list[str]]
 
 
 def name_in(text: str) -> str:
@@ -193,7 +193,12 @@ class Server:
             default = bool(wanted.get("default", False))
             terms = f"DURATION {duration_text(seconds)} REPLICATION 1"
             if not present and default:
-                found.append((f"database {self.database} is missing", [f"CREATE DATABASE {base} WITH {terms} NAME {name_in(name)}"]))
+                found.append(
+                    (
+                        f"database {self.database} is missing",
+                        [f"CREATE DATABASE {base} WITH {terms} NAME {name_in(name)}"],
+                    )
+                )
                 continue
             policy, suffix = policies.get(name), " DEFAULT" if default else ""
             target = f"RETENTION POLICY {name_in(name)} ON {base} {terms}{suffix}"
@@ -201,7 +206,12 @@ class Server:
                 found.append((f"retention policy {name} is missing", [f"CREATE {target}"]))
             elif duration_s(policy["duration"]) != seconds or (default and not policy["default"]):
                 before = f"{policy['duration']}{', default' if policy['default'] else ''}"
-                found.append((f"retention policy {name} is {before}, not {wanted['duration']}{suffix.lower()}", [f"ALTER {target}"]))
+                found.append(
+                    (
+                        f"retention policy {name} is {before}, not {wanted['duration']}{suffix.lower()}",
+                        [f"ALTER {target}"],
+                    )
+                )
         return found
 
     def query_differences(self) -> list[Difference]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_influx import InfluxError, call, duration_s, duration_text, wait_until_up
@@ -135,7 +135,7 @@ data
     |> to(bucket: "{target}", org: "{organisation}")
 """
 # A difference: what is wrong in words, and the call that puts it right.
-Difference = Tuple[str, Callable[[], Any]]
+Difference = tuple[str, Callable[[], Any]]
 
 
 class Server:
@@ -222,7 +222,10 @@ class Server:
         listed = self.ask("GET", "dbrps", {"orgID": self.organisation_id, "db": database}).get("content") or []
         present = {one["retention_policy"]: one for one in listed if not one.get("virtual", False)}
         found: list[Difference] = []
-        for policy, name, default in (("raw", database, True), (self.wanted["downsampled"], self.wanted["downsampled"], False)):
+        for policy, name, default in (
+            ("raw", database, True),
+            (self.wanted["downsampled"], self.wanted["downsampled"], False),
+        ):
             bucket, mapping = self.bucket(name), present.get(policy)
             bucket_id = bucket["id"] if bucket else ""
             if mapping and mapping["bucketID"] == bucket_id and mapping["default"] == default:
@@ -234,7 +237,9 @@ class Server:
                 "retention_policy": policy,
                 "default": default,
             }
-            found.append((f"InfluxQL's {database}.{policy} is not bucket {name}", lambda m=mapping, b=body: self.map(m, b)))
+            found.append(
+                (f"InfluxQL's {database}.{policy} is not bucket {name}", lambda m=mapping, b=body: self.map(m, b))
+            )
         return found
 
     def map(self, old: dict[str, Any] | None, body: dict[str, Any]) -> None:
@@ -267,14 +272,19 @@ class Server:
         listed = self.ask("GET", "authorizations", {"orgID": self.organisation_id})["authorizations"]
         raw, minutes = self.wanted["database"], self.wanted["downsampled"]
         found: list[Difference] = []
-        for name, action, buckets in ((self.wanted["writer"], "write", [raw]), (self.wanted["reader"], "read", [raw, minutes])):
+        for name, action, buckets in (
+            (self.wanted["writer"], "write", [raw]),
+            (self.wanted["reader"], "read", [raw, minutes]),
+        ):
             rights = [(action, bucket["id"]) for bucket in map(self.bucket, buckets) if bucket]
             present = [one for one in listed if one["description"] == name and one["status"] == "active"]
             has = [sorted((p["action"], p["resource"].get("id", "")) for p in one["permissions"]) for one in present]
             if has == [sorted(rights)] and os.path.exists(self.token_file(name)):
                 continue
             reason = "has other rights" if present and has != [sorted(rights)] else "is missing"
-            found.append((f"token {name} {reason}", lambda n=name, a=action, b=buckets, p=present: self.make_token(n, a, b, p)))
+            found.append(
+                (f"token {name} {reason}", lambda n=name, a=action, b=buckets, p=present: self.make_token(n, a, b, p))
+            )
         return found
 
     def token_file(self, name: str) -> str:
@@ -300,7 +310,7 @@ class Server:
         for one in old:
             self.ask("DELETE", f"authorizations/{one['id']}")
 
-    def stages(self) -> List[Callable[[], List[Difference]]]:
+    def stages(self) -> list[Callable[[], list[Difference]]]:
         """Return the comparisons, each of which may build on what the ones before made."""
         return [self.bucket_differences, self.mapping_differences, self.task_differences, self.token_differences]
 
@@ -342,7 +352,7 @@ def main() -> None:
             "admin_password": secret,
             "admin_token": secret,
             "token_directory": {"type": "path", "required": True, "no_log": False},
-            **{name: required for name in (*names, "downsampled_late", "writer", "reader")},
+            **dict.fromkeys((*names, "downsampled_late", "writer", "reader"), required),
         },
         supports_check_mode=True,
     )

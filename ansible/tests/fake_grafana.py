@@ -26,7 +26,7 @@ CLI = """#!/bin/sh
 [ "$3 $4 $5" = "admin reset-admin-password --password-from-stdin" ] || exit 2
 cat > /var/lib/grafana/password
 """
-SERVER = '''#!/usr/bin/python3
+SERVER = """#!/usr/bin/python3
 import base64, http.server, json, os, pathlib, re
 
 STORED = pathlib.Path("/var/lib/grafana/password")
@@ -51,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 address = (os.environ["GF_SERVER_HTTP_ADDR"], int(os.environ["GF_SERVER_HTTP_PORT"]))
 http.server.HTTPServer(address, Handler).serve_forever()
-'''
+"""
 
 
 def build_package(directory: Path) -> Path:
@@ -71,5 +71,7 @@ def build_package(directory: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(mode)
-    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(tree), str(directory)], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "--build", str(tree), str(directory)], check=True, capture_output=True
+    )
     return directory / "grafana_11.0_all.deb"

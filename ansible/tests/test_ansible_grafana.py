@@ -14,7 +14,10 @@ from playbook_runs import PlaybookRun, run_playbook
 
 pytestmark = pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())
 
-SECRETS = {"BENCH_GRAFANA_ADMIN_PASSWORD": "admin-s3cret'\"$x", "BENCH_INFLUXDB_READER_PASSWORD": 'reader-s3cret: #"$HOME\\'}
+SECRETS = {
+    "BENCH_GRAFANA_ADMIN_PASSWORD": "admin-s3cret'\"$x",
+    "BENCH_INFLUXDB_READER_PASSWORD": 'reader-s3cret: #"$HOME\\',
+}
 
 
 def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: Path) -> None:
@@ -29,7 +32,9 @@ def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: 
     outputs: list[str] = []
     with container(tmp_path / "host") as host:
         inventory = tmp_path / "inventory.yml"
-        inventory.write_text(json.dumps({"all": {"children": {"observability": {"hosts": {"server": host.inventory()}}}}}))
+        inventory.write_text(
+            json.dumps({"all": {"children": {"observability": {"hosts": {"server": host.inventory()}}}}})
+        )
 
         def run(action: str, *arguments: str, secrets: dict[str, str] = SECRETS, **more: Any) -> PlaybookRun:
             merged = {**variables, "observability_action": action, **more}
@@ -39,7 +44,9 @@ def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: 
 
         refused = run("apply", secrets={})
         assert refused.code != 0
-        assert "grafana_admin_password is empty. Give it in Ansible Vault, or in the environment variable" in refused.text
+        assert (
+            "grafana_admin_password is empty. Give it in Ansible Vault, or in the environment variable" in refused.text
+        )
         check = run("apply", "--check")
         assert check.code == 0, check.output
         assert host.ssh("dpkg -s grafana").returncode != 0
@@ -53,7 +60,11 @@ def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: 
         assert modes == ["640 root:grafana"] * 2
         entry = yaml.safe_load(host.ssh(f"cat {source}").stdout)["datasources"][0]
         assert entry["secureJsonData"]["password"].replace("$$", "$") == SECRETS["BENCH_INFLUXDB_READER_PASSWORD"]
-        assert (entry["url"], entry["user"], entry["jsonData"]["dbName"]) == ("http://127.0.0.1:8086", "daq-bench-reader", "bench")
+        assert (entry["url"], entry["user"], entry["jsonData"]["dbName"]) == (
+            "http://127.0.0.1:8086",
+            "daq-bench-reader",
+            "bench",
+        )
 
         dashboards.mkdir()
         for name in ("drives", "host"):

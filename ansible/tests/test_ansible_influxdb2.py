@@ -57,7 +57,9 @@ def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: P
     }
     with container(tmp_path / "host") as host:
         inventory = tmp_path / "inventory.yml"
-        inventory.write_text(json.dumps({"all": {"children": {"observability": {"hosts": {"server": host.inventory()}}}}}))
+        inventory.write_text(
+            json.dumps({"all": {"children": {"observability": {"hosts": {"server": host.inventory()}}}}})
+        )
 
         def run(action: str, **more: Any) -> PlaybookRun:
             merged = {**variables, "observability_action": action, **more}
@@ -69,7 +71,9 @@ def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: P
         assert (second.code, second.changed) == (0, 0), second.output
         directory = "/etc/daq-bench-influxdb"
         assert host.ssh(f"stat -c '%a %U' {directory}/*.token").stdout.split() == ["600", "root", "600", "root"]
-        writer, reader = (host.ssh(f"cat {directory}/daq-bench-{role}.token").stdout.strip() for role in ("writer", "reader"))
+        writer, reader = (
+            host.ssh(f"cat {directory}/daq-bench-{role}.token").stdout.strip() for role in ("writer", "reader")
+        )
 
         write = "/api/v2/write?org=bench&bucket=bench&precision=ns"
         # Two minutes old: the task looks back from the second that it was asked in.

@@ -49,7 +49,9 @@ def library(directory: Path) -> Path:
     return made
 
 
-CALLS_LIBRARY = '#include <stdio.h>\nint nowhere(void);\nint main(void) { puts("daqwriter 1.2.3"); return nowhere(); }\n'
+CALLS_LIBRARY = (
+    '#include <stdio.h>\nint nowhere(void);\nint main(void) { puts("daqwriter 1.2.3"); return nowhere(); }\n'
+)
 
 
 def make_deb(directory: Path, name: str, depends: str, command: str = "") -> None:
@@ -63,7 +65,9 @@ def make_deb(directory: Path, name: str, depends: str, command: str = "") -> Non
         program.parent.mkdir(parents=True)
         program.write_text(f"#!/bin/sh\necho {command}-9.9\n")
         program.chmod(0o755)
-    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(tree), str(directory)], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "--build", str(tree), str(directory)], check=True, capture_output=True
+    )
 
 
 class Candidate:
@@ -83,10 +87,14 @@ class Candidate:
             "telemetry_install_dir": INSTALL,
         }
 
-    def run(self, *arguments: str, roles: tuple[str, ...] = ("bench_tools", "telemetry"), part: str = "main", **more: Any) -> PlaybookRun:
+    def run(
+        self, *arguments: str, roles: tuple[str, ...] = ("bench_tools", "telemetry"), part: str = "main", **more: Any
+    ) -> PlaybookRun:
         """Run the roles."""
         inventory, playbook = self.directory / "inventory.yml", self.directory / "roles.yml"
-        inventory.write_text(json.dumps({"all": {"children": {"candidates": {"hosts": {"virtual": self.host.inventory()}}}}}))
+        inventory.write_text(
+            json.dumps({"all": {"children": {"candidates": {"hosts": {"virtual": self.host.inventory()}}}}})
+        )
         playbook.write_text(PLAYBOOK)
         variables = {**self.variables, "roles_asked": list(roles), "part": part, **more}
         return run_playbook(str(playbook), inventory, variables, *arguments)
@@ -116,7 +124,9 @@ def test_a_program_that_cannot_run_there_is_refused_before_it_is_copied(candidat
     foreign.write_bytes(image)
     run = candidate.run(bench_tools_daqwriter_source=str(foreign))
     assert run.code != 0
-    assert "it is built for aarch64 and the candidate is x86_64. Build it on a machine of the candidate's kind" in run.text
+    assert (
+        "it is built for aarch64 and the candidate is x86_64. Build it on a machine of the candidate's kind" in run.text
+    )
 
     made = library(tmp_path / "lacking")
     lacking = compile_program(tmp_path / "lacking", str(made), source=CALLS_LIBRARY)
@@ -161,7 +171,11 @@ def test_an_air_gapped_candidate_gets_what_it_lacks_from_the_control_node(candid
 
 def test_the_agents_service_is_installed_runs_and_is_removed(candidate: Candidate) -> None:
     """Not started by the role; run by systemctl, it samples within its sandbox and ends in order; its token is seen by it alone."""
-    asked = {"bench_tools_required": ["python3"], "telemetry_agent_arguments": AGENT_ARGUMENTS, "telemetry_influx_token": 'tok3n"$x\\%'}
+    asked = {
+        "bench_tools_required": ["python3"],
+        "telemetry_agent_arguments": AGENT_ARGUMENTS,
+        "telemetry_influx_token": 'tok3n"$x\\%',
+    }
     check = candidate.run("--check", **asked)
     assert check.code == 0, check.output
     first = candidate.run(**asked)
@@ -186,7 +200,9 @@ def test_the_agents_service_is_installed_runs_and_is_removed(candidate: Candidat
     assert "note=100%n\\ $HOME\\ \"'\\x" in points
 
     assert candidate.host.ssh("stat -c '%a %U' /etc/daq-bench-agent/token.env").stdout == "600 root\n"
-    told = candidate.host.ssh("journalctl --no-pager; systemctl cat daq-bench-agent; systemctl show daq-bench-agent").stdout
+    told = candidate.host.ssh(
+        "journalctl --no-pager; systemctl cat daq-bench-agent; systemctl show daq-bench-agent"
+    ).stdout
     assert "tok3n" not in told + first.output + second.output
 
     without = candidate.run(bench_tools_required=["python3"])
