@@ -51,8 +51,13 @@ def by_tag(points: Iterable[Point], tag: str) -> dict[str, Fields]:
 
 def fake_smartctl(directory: Path, script: str) -> str:
     """A PATH whose smartctl is this shell script ($3 is the device)."""
-    directory.mkdir()
-    program = directory / "smartctl"
+    return fake_program(directory, "smartctl", script)
+
+
+def fake_program(directory: Path, name: str, script: str) -> str:
+    """A PATH on which this shell script goes by the name given; called again, it is another script."""
+    directory.mkdir(exist_ok=True)
+    program = directory / name
     program.write_text("#!/bin/sh\n" + script)
     program.chmod(0o755)
     return f"{directory}:{os.environ['PATH']}"

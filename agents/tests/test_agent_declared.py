@@ -8,8 +8,10 @@ import pytest
 import yaml
 from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_smartctl, machine, two_readings, undeclared
 
+from telemetry_agent.collector import reading_now
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
+from telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi
 from telemetry_agent.collectors.smart import health_fields
 from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
 from telemetry_agent.point import Point
@@ -29,13 +31,18 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of every collector over every recorded machine."""
     monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/$(basename $3).json\n"))
     points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT)]
-    for name, absent in (("server", ()), ("vm", ("temperature", "smart"))):
+    for name, absent in (("server", ("ipmi",)), ("vm", ("temperature", "smart", "ipmi"))):
         for index, collector in enumerate(system_collectors(1.0, machine(name, 0))):
             if collector.name == "smart" and name == "server":
                 monkeypatch.setattr(collector, "_drives", lambda: ["nvme0n1", "sda"])
                 points += collector.parse(collector.read(), None)
             elif collector.name not in absent:
                 points += two_readings(lambda root, i=index: system_collectors(1.0, root)[i], name)  # type: ignore[misc]
+    bmc = {
+        key: (FIXTURES / "ipmi" / name).read_text()
+        for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"))
+    }
+    points += Ipmi(1.0).parse(reading_now(bmc), None)
     scheduler = Scheduler(points.extend)
     for collector in system_collectors(1.0, machine("vm", 0))[3:]:
         scheduler.add(collector)
@@ -96,7 +103,8 @@ def test_declarations_are_complete() -> None:
             assert field["type"] in PYTHON_TYPES
             assert field["kind"] in ("counter", "gauge")
             endings = {"B": "_bytes", "B/s": "_bytes_per_s", "s": "_s", "ms": "_ms", "us": "_us", "Hz": "_hz",
-                       "degC": "_degc", "percent": "_percent", "min": "_min", "h": "_hours"}  # fmt: skip
+                       "degC": "_degc", "percent": "_percent", "min": "_min", "h": "_hours",
+                       "W": "_w", "V": "_v", "A": "_a", "rpm": "_rpm"}  # fmt: skip
             if field["unit"] in endings:
                 assert name.endswith(endings[field["unit"]]), name
             else:

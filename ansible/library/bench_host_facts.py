@@ -11,6 +11,7 @@ import socket
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_pci import placed
 
 DOCUMENTATION = r"""
 module: bench_host_facts
@@ -25,6 +26,11 @@ options:
     default: /sys
   processes:
     description: Names of processes whose presence is reported.
+    type: list
+    elements: str
+    default: []
+  nics:
+    description: Names of the network interfaces that are described. One that is not there fails the task.
     type: list
     elements: str
     default: []
@@ -119,7 +125,17 @@ def running(names: list[str]) -> dict[str, bool]:
     return {name: name[:15] in found for name in names}  # the kernel keeps 15 characters
 
 
-def describe_host(sysfs_root: str, processes: list[str]) -> dict[str, Any]:
+def describe_nics(sysfs_root: str, names: list[str]) -> list[dict[str, Any]]:
+    """Describe network interfaces; ValueError where one is not there."""
+    directory = os.path.join(sysfs_root, "class/net")
+    missing = [name for name in names if not os.path.exists(os.path.join(directory, name))]
+    if missing:
+        there = ", ".join(sorted(os.listdir(directory))) if os.path.isdir(directory) else "none"
+        raise ValueError(f"tuning.nic names {', '.join(missing)}, which this machine does not have (it has: {there})")
+    return [placed({"name": name}, os.path.join(directory, name, "device"), sysfs_root) for name in names]
+
+
+def describe_host(sysfs_root: str, processes: list[str], nics: list[str]) -> dict[str, Any]:
     """Put the parts together."""
     release = os_release(text_of("/etc/os-release") or "")
     nodes = numa(sysfs_root)
@@ -138,6 +154,7 @@ def describe_host(sysfs_root: str, processes: list[str]) -> dict[str, Any]:
         "numa": nodes,
         "dmi": {name: text_of(os.path.join(sysfs_root, "class/dmi/id", name)) for name in DMI_FIELDS},
         "processes": running(processes),
+        "nics": describe_nics(sysfs_root, nics),
         "ipmitool": any(os.access(os.path.join(d, "ipmitool"), os.X_OK) for d in EXECUTABLE_DIRECTORIES),
         "ipmi_device": next((path for path in IPMI_DEVICES if os.path.exists(path)), None),
     }
@@ -149,10 +166,14 @@ def main() -> None:
         argument_spec={
             "sysfs_root": {"type": "path", "default": "/sys"},
             "processes": {"type": "list", "elements": "str", "default": []},
+            "nics": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
-    host = describe_host(module.params["sysfs_root"], module.params["processes"])
+    try:
+        host = describe_host(module.params["sysfs_root"], module.params["processes"], module.params["nics"])
+    except ValueError as error:
+        module.fail_json(msg=str(error))
     module.exit_json(changed=False, host=host)
 
 

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_cpus import cpus_left, parse_cpus
 from ansible.module_utils.bench_kernel import (
     Outcome,
     Run,
@@ -18,10 +19,11 @@ from ansible.module_utils.bench_kernel import (
     summarise,
 )
 from ansible.module_utils.bench_state import State, StateError, locked
+from ansible.module_utils.bench_systemd import PREFIX
 
 DOCUMENTATION = r"""
 module: bench_kernel_settings
-short_description: Apply, verify or restore settings of the running kernel under /sys and /proc/sys
+short_description: Apply, verify or restore settings of the running kernel and of systemd's running units
 description:
   - Applies a list of settings, reads every one back and returns a record of each, in the form of
     C(facts/tuning.json).
@@ -51,6 +53,10 @@ options:
     description: Where the sysctl tree is.
     type: path
     default: /proc/sys
+  procfs_root:
+    description: Where procfs is mounted.
+    type: path
+    default: /proc
   settings:
     description: The settings, in the order in which they are applied. Not used by C(restore).
     type: list
@@ -68,10 +74,12 @@ options:
       root:
         description: The tree that O(settings[].paths) are relative to.
         type: str
-        choices: [sysfs, sysctl]
+        choices: [sysfs, sysctl, procfs, systemd]
         default: sysfs
       paths:
-        description: Glob patterns of the files, relative to the root. All files of one setting get one value.
+        description:
+          - Glob patterns of the files, relative to the root. All files of one setting get one value.
+          - Below V(systemd), C(property:UNIT:NAME) (until the next reboot) and C(service:NAME) (V(running), V(stopped)).
         type: list
         elements: str
         required: true
@@ -79,11 +87,32 @@ options:
         description: The value asked for. V(keep) asks for nothing and only records what is there.
         type: str
         default: keep
-      comparison:
-        description: V(at_least) accepts any larger integer as well, and then does not write.
+      asked:
+        description: How the request reads in the record; the value itself when empty.
         type: str
-        choices: [equal, at_least]
+        default: ""
+      other_cpus:
+        description: The value is a list of CPUs to keep free; what is written are all other CPUs that are online.
+        type: bool
+        default: false
+      comparison:
+        description:
+          - V(at_least) accepts any larger integer as well, and then does not write.
+          - V(cpus_within) accepts any list of CPUs that are among those of the value.
+        type: str
+        choices: [equal, at_least, cpus_within]
         default: equal
+      effective_file:
+        description: Name of a file beside each path that tells what the kernel made of the value.
+        type: str
+        default: ""
+      only_above:
+        description: Leaves out the paths whose file O(settings[].only_above_file) holds no larger integer.
+        type: int
+      only_above_file:
+        description: Name of that file, beside each path.
+        type: str
+        default: ""
       format:
         description: V(bracketed) for files that list all choices and bracket the chosen one.
         type: str
@@ -141,29 +170,54 @@ def suboptions() -> dict[str, Any]:
     return {
         "id": {"type": "str", "required": True},
         "subject": {"type": "str", "required": True},
-        "root": {"type": "str", "choices": ["sysfs", "sysctl"], "default": "sysfs"},
+        "root": {"type": "str", "choices": ["sysfs", "sysctl", "procfs", "systemd"], "default": "sysfs"},
         "paths": {"type": "list", "elements": "str", "required": True},
         "value": {"type": "str", "default": "keep"},
-        "comparison": {"type": "str", "choices": ["equal", "at_least"], "default": "equal"},
+        "asked": {"type": "str", "default": ""},
+        "other_cpus": {"type": "bool", "default": False},
+        "comparison": {"type": "str", "choices": ["equal", "at_least", "cpus_within"], "default": "equal"},
+        "effective_file": {"type": "str", "default": ""},
+        "only_above": {"type": "int"},
+        "only_above_file": {"type": "str", "default": ""},
         "format": {"type": "str", "choices": ["plain", "bracketed"], "default": "plain"},
         "choices_file": {"type": "str", "default": ""},
         "absent": {"type": "str", "required": True},
     }
 
 
+def asked_value(options: dict[str, Any], sysfs_root: str) -> str | None:
+    """Return the value to be written, None where nothing is asked; ValueError names the setting."""
+    value = None if options["value"] == "keep" else str(options["value"])
+    if value is None:
+        return None
+    try:
+        if options["comparison"] == "at_least" and not value.isdigit():
+            raise ValueError(f"is {value!r}; at_least needs a whole number")
+        if options["comparison"] == "cpus_within":
+            parse_cpus(value)
+        if options["other_cpus"]:
+            return cpus_left(value, read_text(os.path.join(sysfs_root, "devices/system/cpu/online")))
+    except ValueError as error:
+        raise ValueError(f"{options['id']} {error}") from error
+    return value
+
+
 def setting_from(options: dict[str, Any], roots: dict[str, str]) -> Setting:
     """Build one setting from its checked options."""
-    value = None if options["value"] == "keep" else options["value"]
-    at_least = options["comparison"] == "at_least"
-    if at_least and value is not None and not value.isdigit():
-        raise ValueError(f"settings: {options['id']}: value is {value!r}; at_least needs a whole number")
+    value = asked_value(options, roots["sysfs"])
+    at_least = options["comparison"] == "at_least" and value is not None
+    systemd = options["root"] == "systemd"
     return Setting(
         id=options["id"],
         subject=options["subject"],
-        paths=[os.path.join(roots[options["root"]], path) for path in options["paths"]],
+        paths=[PREFIX + path if systemd else os.path.join(roots[options["root"]], path) for path in options["paths"]],
         value=value,
-        asked=f">= {value}" if at_least and value is not None else options["value"],
+        asked=options["asked"] or (f">= {value}" if at_least else options["value"]),
         at_least=at_least,
+        cpus_within=options["comparison"] == "cpus_within",
+        effective_file=options["effective_file"],
+        only_above=options["only_above"],
+        only_above_file=options["only_above_file"],
         bracketed=options["format"] == "bracketed",
         choices_file=options["choices_file"],
         absent=options["absent"],
@@ -207,7 +261,7 @@ def restore_settings(role: str, state: State, pretend: bool) -> Run:
 def run_mode(module: AnsibleModule) -> Run:
     """Do what `mode` says, holding the state directory's lock."""
     options = module.params
-    roots = {"sysfs": options["sysfs_root"], "sysctl": options["sysctl_root"]}
+    roots = {name: options[f"{name}_root"] for name in ("sysfs", "sysctl", "procfs")}
     settings = [setting_from(item, roots) for item in options["settings"]]
     # Only what writes takes the lock; the file is replaced as a whole, so a reader always sees a whole one.
     writes = options["mode"] != "verify" and not module.check_mode
@@ -229,6 +283,7 @@ def main() -> None:
             "state_file": {"type": "path", "required": True},
             "sysfs_root": {"type": "path", "default": "/sys"},
             "sysctl_root": {"type": "path", "default": "/proc/sys"},
+            "procfs_root": {"type": "path", "default": "/proc"},
             "settings": {"type": "list", "elements": "dict", "default": [], "options": suboptions()},
         },
         supports_check_mode=True,

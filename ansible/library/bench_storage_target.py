@@ -10,6 +10,7 @@ import stat
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_pci import placed
 
 DOCUMENTATION = r"""
 module: bench_storage_target
@@ -24,6 +25,13 @@ options:
     description: The directory of the scratch file, or the raw drive's device file.
     type: path
     required: true
+  planned_devices:
+    description:
+      - Device files of the drives that are going to be beneath O(path), in check mode, where it does not exist yet.
+      - They are described in its place.
+    type: list
+    elements: str
+    default: []
   sysfs_root:
     description: Where sysfs is mounted.
     type: path
@@ -224,6 +232,17 @@ def describe_target(path: str, sysfs_root: str, listed: dict[str, dict[str, Any]
     return target
 
 
+def describe_planned(
+    path: str, devices: list[str], sysfs_root: str, listed: dict[str, dict[str, Any]]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Describe a target that does not exist yet, and the drives that are going to be beneath it."""
+    unknown = {"status": "unknown", "detail": "not built yet"}
+    missing = dict.fromkeys(("filesystem", "mount_point", "mount_options", "source", "size_bytes", "free_bytes", "device"))
+    names = [os.path.basename(device) for device in devices]
+    drives = [device_tree(os.path.join(sysfs_root, "block", name), listed) for name in names]
+    return {**missing, "path": path, "kind": "directory", "direct_io": unknown}, drives
+
+
 def flatten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return lsblk's tree as a list; a device below several others stands in it once."""
     found: dict[str, dict[str, Any]] = {}
@@ -239,6 +258,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "path": {"type": "path", "required": True},
+            "planned_devices": {"type": "list", "elements": "str", "default": []},
             "sysfs_root": {"type": "path", "default": "/sys"},
         },
         supports_check_mode=True,
@@ -249,10 +269,15 @@ def main() -> None:
     rows = flatten(json.loads(output)["blockdevices"])
     try:
         listed = {row["kname"]: row for row in rows}
-        target = describe_target(module.params["path"], module.params["sysfs_root"], listed)
+        path, sysfs_root = module.params["path"], module.params["sysfs_root"]
+        if module.params["planned_devices"] and module.check_mode:
+            target, drives = describe_planned(path, module.params["planned_devices"], sysfs_root, listed)
+        else:
+            target = describe_target(path, sysfs_root, listed)
+            drives = drives_of(target["device"])
     except (ValueError, OSError) as error:
         module.fail_json(msg=f"target: {error}")
-    drives = drives_of(target["device"])
+    drives = [placed(drive, os.path.join(sysfs_root, "block", drive["name"]), sysfs_root) for drive in drives]
     module.exit_json(changed=False, target=target, drives=drives, block_devices=rows)
 
 

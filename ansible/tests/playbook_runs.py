@@ -91,6 +91,7 @@ class Bench:
             "bench_sysfs_root": str(self.sysfs),
             "bench_sysctl_root": str(self.sysctl),
         }
+        self.environment: dict[str, str] = {}
 
     def _make_programs(self, version: str) -> None:
         daqwriter = self.sources / "daqwriter"
@@ -120,12 +121,16 @@ class Bench:
         (self.sysctl / "fs/aio-max-nr").unlink()
         (self.sysctl / "fs/aio-max-nr").symlink_to(limit)
 
+    def candidate(self) -> dict[str, Any]:
+        """Return what the inventory says of the candidate."""
+        return {"target": {"kind": "scratch-file"}, "tuning": self.tuning}
+
     def inventory(self) -> Path:
         """Write the inventory for the present tuning."""
         host = {
             "ansible_connection": "local",
             "ansible_python_interpreter": "{{ ansible_playbook_python }}",
-            "bench_candidate": {"target": {"kind": "scratch-file"}, "tuning": self.tuning},
+            "bench_candidate": self.candidate(),
         }
         path = self.root / "inventory.yml"
         path.write_text(json.dumps({"all": {"children": {"candidates": {"hosts": {"this-machine": host}}}}}))
@@ -133,7 +138,8 @@ class Bench:
 
     def run(self, playbook: str, *arguments: str, **variables: Any) -> PlaybookRun:
         """Run one playbook; an extra variable given as None is left out."""
-        return run_playbook(playbook, self.inventory(), {**self.variables, **variables}, *arguments)
+        merged = {**self.variables, **variables}
+        return run_playbook(playbook, self.inventory(), merged, *arguments, environment=self.environment)
 
     def document(self, name: str) -> Any:
         """Read one facts file."""

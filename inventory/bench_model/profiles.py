@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jmespath
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from bench_model.errors import ProfileError
+from bench_model.errors import BenchError, ProfileError
 from bench_model.load import Demand
 from bench_model.units import convert, parse_size
 from bench_model.yaml_source import YamlSource, check, read_yaml
@@ -22,18 +22,44 @@ CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B"
 
 
 @dataclass(frozen=True)
+class Target:
+    """Where records are written. `storage`: what provisioning builds there; None: the folder is there already."""
+
+    name: str  # empty for a candidate's only one
+    kind: str
+    directory: str
+    drive_serial: str | None
+    storage: dict[str, Any] | None
+
+    @property
+    def serials(self) -> list[str]:
+        """Serials of the drives that must carry the folder; empty when nothing is declared."""
+        if self.storage:
+            return list(self.storage["drives"])
+        return [self.drive_serial] if self.drive_serial else []
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """One server of inventory/lab.yml. Sizes in bytes."""
+    """One server of inventory/lab.yml, with the target chosen for this run. Sizes in bytes."""
 
     name: str
     description: str
     connection: str
+    virtual: bool
     identity: dict[str, Any]
-    target_kind: str
-    target_directory: str
-    drive_serial: str | None
+    targets: tuple[Target, ...]
+    target: Target
     transient_buffer_bytes: int
     document: dict[str, Any]
+
+    def aimed_at(self, target: str) -> Candidate:
+        """This candidate with another of its targets chosen. Raises BenchError when it has none of that name."""
+        for one in self.targets:
+            if one.name == target:
+                return replace(self, target=one)
+        known = ", ".join(one.name for one in self.targets) or "none by name"
+        raise BenchError(f"candidate {self.name!r} has no target {target!r}. Known: {known}")
 
 
 @dataclass(frozen=True)
@@ -149,17 +175,54 @@ def load_candidate(file: Path, name: str) -> Candidate:
         raise source.error(at, "has no key 'bench_candidate'", "Add it (docs/own-hardware.md)")
     check(source, "candidate", (*at, "bench_candidate"))
     document = plain(node[name]["bench_candidate"])
+    targets = _targets(source, at, document)
     return Candidate(
         name=name,
         description=document["description"],
         connection=str(node[name].get("ansible_connection", "ssh")),
+        virtual=document.get("virtual", False),
         identity=document["identity"],
-        target_kind=document["target"]["kind"],
-        target_directory=document["target"]["directory"],
-        drive_serial=document["target"].get("drive_serial"),
+        targets=targets,
+        target=targets[0],
         transient_buffer_bytes=parse_size(document["transient_buffer"]),
         document=document,
     )
+
+
+def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> tuple[Target, ...]:
+    field = (*at, "bench_candidate")
+    if ("target" in document) == ("targets" in document):
+        raise source.error(field, "needs either `target` or `targets`, not both", "Describe where records are written")
+    declared = document.get("targets") or {"": document["target"]}
+    targets = []
+    for name, one in declared.items():
+        if "storage" in one:
+            _check_storage(source, (*field, "targets", name) if name else (*field, "target"), one)
+        targets.append(Target(name, one["kind"], one["directory"], one.get("drive_serial"), one.get("storage")))
+    return tuple(targets)
+
+
+RAID_MEMBERS_MIN = {0: 2, 1: 2, 5: 3, 6: 4, 10: 2}  # mdadm(8)
+
+
+def _check_storage(source: YamlSource, at: tuple[str, ...], target: dict[str, Any]) -> None:
+    storage = target["storage"]
+    if target["kind"] != "filesystem" or not target["directory"].startswith("/"):
+        raise source.error(
+            at, "has `storage`, which makes a file system", "Write kind: filesystem and an absolute directory"
+        )
+    members, raid = len(storage["drives"]), storage.get("raid")
+    if raid is None and members != 1:
+        raise source.error(
+            (*at, "storage", "drives"), f"names {members} drives without `raid`", "Name one, or add raid"
+        )
+    if raid and members < RAID_MEMBERS_MIN[raid["level"]]:
+        least = RAID_MEMBERS_MIN[raid["level"]]
+        raise source.error(
+            (*at, "storage", "drives"), f"RAID {raid['level']} needs {least} drives or more", "Add drives"
+        )
+    if raid and "chunk" in raid and raid["level"] == 1:
+        raise source.error((*at, "storage", "raid", "chunk"), "RAID 1 has no chunks", "Remove it")
 
 
 def load_scenario(file: Path) -> Scenario:

@@ -43,7 +43,7 @@ def test_every_shipped_scenario_loads_and_satisfies_its_requirements(file: Path)
 
 def test_the_shipped_candidate_is_this_machine() -> None:
     candidate = load_candidate(INVENTORY / "lab.yml", "this-machine")
-    assert (candidate.connection, candidate.target_kind) == ("local", "scratch-file")
+    assert (candidate.connection, candidate.target.kind) == ("local", "scratch-file")
     assert candidate.transient_buffer_bytes == 2**30
 
 

@@ -39,7 +39,9 @@ void add_options(CLI::App& app, Asked& t) {
   app.add_option("--trigger-rate", o.trigger_rate_hz,
                  "Triggered: decisions per second of each application, Hz");
   app.add_flag("--unpaced", o.unpaced, "As fast as the writer takes it, instead of at the links' rate");
-  add_size(app, "--bytes", o.most_bytes, "Unpaced: end after this much, all applications");
+  add_size(
+      app, "--bytes", o.most_bytes,
+      "Unpaced: end after this much, all applications; a file ends at half of the free space without it");
   add_choice(app, "--data-path", t.data_path, {"copy", "zero-copy"},
              "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings");
   app.add_option("--applications", o.applications,
@@ -113,31 +115,32 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   };
   // The first guess: nine tenths of what the writer takes when it is never kept waiting.
   const MiniDaqResult limit = record(unpaced);
-  if (limit.status != RunStatus::complete) {
-    std::cerr << minidaq_summary(unpaced, limit);
-    return exit_code_of(limit.status);
+  RunStatus status = limit.status;
+  std::string error = limit.error;
+  double limit_bytes_per_s = 0;
+  RateSearch found;
+  if (status == RunStatus::complete) {
+    limit_bytes_per_s = static_cast<double>(limit.payload_bytes) / seconds(limit.total_ns);
+    found =
+        search_rate(0.9 * limit_bytes_per_s / asked_bytes_per_s(asked, full), t.search_resolution,
+                    [&](double factor) -> std::optional<bool> {
+                      MiniDaqOptions options = asked;
+                      options.keep = false;
+                      (options.triggered() ? options.trigger_rate_hz : options.scale) *= factor;
+                      const MiniDaqResult result = record(options);
+                      status = result.status;
+                      error = result.error;
+                      if (status != RunStatus::complete) return std::nullopt;
+                      trials.push_back(make_trial(factor, asked_bytes_per_s(asked, full) * factor, result));
+                      std::cerr << search_trial_text(trials.back());
+                      return trials.back().stood;
+                    });
+  } else {
+    std::cerr << "the unpaced record, which tells where to look first, did not complete:\n"
+              << minidaq_summary(unpaced, limit);
   }
-  const double limit_bytes_per_s = static_cast<double>(limit.payload_bytes) / seconds(limit.total_ns);
-  std::string error;
-  const RateSearch found =
-      search_rate(0.9 * limit_bytes_per_s / asked_bytes_per_s(asked, full), t.search_resolution,
-                  [&](double factor) -> std::optional<bool> {
-                    MiniDaqOptions options = asked;
-                    options.keep = false;
-                    (options.triggered() ? options.trigger_rate_hz : options.scale) *= factor;
-                    const MiniDaqResult result = record(options);
-                    error = result.error;
-                    if (result.status != RunStatus::complete) return std::nullopt;
-                    trials.push_back(make_trial(factor, asked_bytes_per_s(asked, full) * factor, result));
-                    std::cerr << search_trial_text(trials.back());
-                    return trials.back().stood;
-                  });
-  const bool stopped = stop_signal.load(std::memory_order_relaxed) != 0;
-  const RunStatus status = !error.empty() ? RunStatus::failed
-                           : stopped      ? RunStatus::interrupted
-                                          : RunStatus::complete;
   write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, status, error));
-  std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
+  if (limit_bytes_per_s > 0) std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
   if (!error.empty()) std::cerr << "error: " << error << "\n";
   return exit_code_of(status);
 }

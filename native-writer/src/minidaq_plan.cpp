@@ -96,11 +96,12 @@ std::uint64_t intended(const MiniDaqOptions& o, const MiniDaqPlan& plan, std::ui
   }
   if (o.most_bytes > 0) return (o.most_bytes / o.applications + o.superchunk_bytes - 1) / o.superchunk_bytes;
   if (o.null_sink) return 1ull << 48;
-  // Nobody knows how fast the target is: twice the nominal load, as far as there is room for it and for what
-  // the rings hold when the source stops.
+  // Nobody knows how fast the target is: twice the nominal load, as far as there is room for it. Others write
+  // to a file system too: a file leaves them half of what is free.
   const double nominal = 2 * o.links * plan.rate_hz * o.duration_s;
+  const std::uint64_t ours = plan.target().kind == TargetKind::raw_device ? room : room / 2;
   const std::uint64_t fits =
-      (room - std::min<std::uint64_t>(room, 4 * plan.target().alignment)) / o.superchunk_bytes;
+      (ours - std::min<std::uint64_t>(ours, 4 * plan.target().alignment)) / o.superchunk_bytes;
   return std::min(fits, static_cast<std::uint64_t>(nominal));
 }
 

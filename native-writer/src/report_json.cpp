@@ -11,6 +11,7 @@
 #include "hdr_encoding.h"
 #include "reporting.h"
 #include "status.h"
+#include "verifier.h"
 
 namespace daqwriter {
 
@@ -70,6 +71,17 @@ nlohmann::ordered_json latency_json(const Histogram& nanoseconds, const std::str
           {"max", static_cast<double>(nanoseconds.max()) / kNsPerUs},
           {"hdr_unit", "ns"},
           {"hdr", encode_hdr_v2(nanoseconds)}};
+}
+
+nlohmann::ordered_json counts_json(const VerifyCounts& counts) {
+  return {{"expected", counts.expected},
+          {"present", counts.present},
+          {"missing", counts.missing},
+          {"duplicated", counts.duplicated},
+          {"out_of_order", counts.out_of_order},
+          {"corrupt", counts.corrupt},
+          {"torn", counts.torn},
+          {"stale", counts.stale}};
 }
 
 }  // namespace daqwriter

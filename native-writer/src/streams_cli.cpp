@@ -23,7 +23,9 @@ void add_options(CLI::App& app, Asked& t) {
   app.add_option("--target", o.target, "New or empty directory for the files and their manifest");
   add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
   add_size(app, "--bytes", o.bytes, "How much to write at most, all streams");
-  app.add_option("--duration", o.duration_s, "How long to emit events at most, seconds");
+  app.add_option(
+      "--duration", o.duration_s,
+      "How long to emit events at most, seconds; without --bytes it also ends at half of the free space");
   add_size(app, "--rate", o.rate_bytes_per_s,
            "Pace of the source, bytes per second of all streams; default: as fast as possible");
   app.add_option("--shares", o.run.shares, "Share of the events of each stream; sum 1")

@@ -71,7 +71,7 @@ void plan_directory(const StreamsOptions& o, StreamsPlan& plan) {
   plan.target.path = o.target;
 }
 
-// What may be written: as much as was asked for, or as much as fits.
+// What may be written: as much as was asked for, or half of what is free.
 void limit_bytes(const StreamsOptions& o, StreamsPlan& plan) {
   EventSource::Limits& limits = plan.limits;
   limits.rate_bytes_per_s = o.rate_bytes_per_s;
@@ -84,8 +84,10 @@ void limit_bytes(const StreamsOptions& o, StreamsPlan& plan) {
   const std::uint64_t open_files =
       o.run.shares.size() * round_up(o.preallocate ? o.file_bytes : 1, plan.target.alignment);
   const std::uint64_t reserve = open_files + kManifestRoom;
-  const std::uint64_t room = plan.target.free_bytes > reserve ? plan.target.free_bytes - reserve : 0;
   plan.limited_by_space = limits.bytes == UINT64_MAX;
+  // Others write to the file system too: a run of unknown size leaves them half of what is free.
+  const std::uint64_t free = plan.limited_by_space ? plan.target.free_bytes / 2 : plan.target.free_bytes;
+  const std::uint64_t room = free > reserve ? free - reserve : 0;
   if (plan.limited_by_space) limits.bytes = room;
   if (limits.bytes <= room && room > 0) return;
   throw Refusal("streams need " + format_gb(static_cast<double>(limits.bytes)) + " and " +

@@ -187,7 +187,6 @@ Json outcome_json(const Outcome& o) {
   }
   const char* closed =
       o.trailer && o.trailer->status == TrailerStatus::interrupted ? "interrupted" : "complete";
-  const VerifyCounts& c = o.counts;
   return {{"schema_version", 1},
           {"tool", "daqwriter"},
           {"command", "verify"},
@@ -198,15 +197,7 @@ Json outcome_json(const Outcome& o) {
           {"complete_trailer", o.trailer.has_value()},
           {"trailer_status", o.trailer ? Json(closed) : Json(nullptr)},
           {"lost_at_source", o.trailer ? Json(lost) : Json(nullptr)},
-          {"superchunks",
-           {{"expected", c.expected},
-            {"present", c.present},
-            {"missing", c.missing},
-            {"duplicated", c.duplicated},
-            {"out_of_order", c.out_of_order},
-            {"corrupt", c.corrupt},
-            {"torn", c.torn},
-            {"stale", c.stale}}},
+          {"superchunks", counts_json(o.counts)},
           {"faults", faults},
           {"bytes_read", o.bytes_read},
           {"duration_s", seconds(o.duration_ns)},

@@ -205,7 +205,6 @@ Json ReadBack::json() const {
                       {"serial", fault.serial ? Json(*fault.serial) : Json(nullptr)},
                       {"detail", fault.detail}});
   }
-  const VerifyCounts& c = findings_.events;
   return {{"schema_version", 1},
           {"tool", "daqwriter"},
           {"command", "verify"},
@@ -220,15 +219,7 @@ Json ReadBack::json() const {
             {"intact", counts_.intact},
             {"missing", counts_.missing},
             {"unlisted", counts_.unlisted}}},
-          {"events",
-           {{"expected", c.expected},
-            {"present", c.present},
-            {"missing", c.missing},
-            {"duplicated", c.duplicated},
-            {"out_of_order", c.out_of_order},
-            {"corrupt", c.corrupt},
-            {"torn", c.torn},
-            {"stale", c.stale}}},
+          {"events", counts_json(findings_.events)},
           {"unvouched_events", findings_.unvouched_events},
           {"fault_count", findings_.total},
           {"faults", faults},

@@ -8,7 +8,7 @@ from robot.api.deco import keyword, library
 
 from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.workloads.fio_scan import run_scan
+from rig.workloads.fio_scan import Folders, run_scan
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -27,7 +27,8 @@ class BlockScanKeywords:
             context.phase("block_scan", text, step, steps, seconds)
 
         parameters = context.scenario.workloads["block_scan"]
-        scan = run_scan(context.shell, parameters, context.scratch, context.raw, context.device, report)
+        folders = Folders(context.places.raw, context.raw)
+        scan = run_scan(context.machine, parameters, context.scratch, folders, context.device, report)
         check_document(scan, "block-scan", "results/block_scan.json")
         context.bundle.write("results/block_scan.json", scan)
         return scan

@@ -7,7 +7,7 @@ from typing import Any
 from robot.api.deco import keyword, library
 
 from rig.context import RunContext
-from rig.host import block_devices, check_identity, device_of, differences, host_facts
+from rig.host import check_identity, differences, survey
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,9 +22,7 @@ class IdentityKeywords:
         """Checks everything that the inventory declares; writes results/identity.json and returns the checks."""
         context = self._context
         context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
-        devices = block_devices(context.shell)
-        target = device_of(context.scratch, devices)
-        checks = check_identity(context.candidate, host_facts(), devices, target)
+        checks = check_identity(context.candidate, survey(context.machine, context.scratch))
         context.bundle.write("results/identity.json", {"schema_version": 1, "checks": checks})
         return checks
 

@@ -28,15 +28,16 @@ class SnbRecordKeywords:
             demand=context.demand,
             seed=context.scenario.seed,
             scratch=context.scratch,
+            work=context.places.raw,
             raw=context.raw,
-            line_protocol=context.bundle.workload_file,
+            line_protocol=context.places.workload_file,
             tags={"host": run["candidate"]["name"], "run": context.bundle.id},
         )
 
         def report(text: str, step: int, steps: int, seconds: float) -> None:
             context.phase("snb_record", text, step, steps, seconds)
 
-        record = run_record(context.shell, plan, context.scenario.repetitions, report)
+        record = run_record(context.machine, plan, context.scenario.repetitions, report)
         context.bundle.write("results/snb_record.json", record)
         self._log_events(record)
         return record

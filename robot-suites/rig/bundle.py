@@ -46,10 +46,10 @@ class Bundle:
         self.run: dict[str, Any] = {}
 
     @staticmethod
-    def create(runs: Path, candidate: str, scenario: str) -> Bundle:
-        """A new, empty bundle, its id made of the time, the candidate and the scenario."""
+    def create(runs: Path, candidate: str, target: str, scenario: str) -> Bundle:
+        """A new, empty bundle, its id made of the time, the candidate, its target (empty: its only one) and the scenario."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        bundle = Bundle(runs / f"{stamp}-{candidate}-{scenario}")
+        bundle = Bundle(runs / "-".join(filter(None, (stamp, candidate, target, scenario))))
         bundle.path.mkdir(parents=True)
         for folder in FOLDERS:
             (bundle.path / folder).mkdir(parents=True)

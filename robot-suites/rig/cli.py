@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,20 @@ from rich.console import Console
 from bench_model import verdict as outcomes
 from bench_model.errors import BenchError
 from rig.bundle import Bundle, to_json
+from rig.candidate_session import CandidateSession, connected
 from rig.history import replay_earlier, replay_run
 from rig.host import require_target_directory
 from rig.influx_server import LocalInflux
 from rig.judging import check_bundle, judge_bundle
 from rig.lock import exclusive
-from rig.provision import provisioner
 from rig.qualify import Qualification, render_report
-from rig.settings import Layout, Request, load_profiles, target_directory
+from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.shell import LocalShell
 from rig.validation import validate_all
 
 EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
 INTERRUPTED = 130
+WORST_FIRST = (INTERRUPTED, EXIT[outcomes.ERROR], EXIT[outcomes.FAIL], EXIT[outcomes.INADMISSIBLE])
 REPORTS = ("report.pdf", "report.html")
 
 
@@ -64,7 +66,9 @@ def parser() -> argparse.ArgumentParser:
         "--duration", type=positive, metavar="SECONDS", help="length of the record in s, instead of the scenario's"
     )
     qualify.add_argument(
-        "--target", type=Path, metavar="DIRECTORY", help="folder on the drives under test, instead of the inventory's"
+        "--target",
+        metavar="NAME|DIRECTORY",
+        help="one of the candidate's targets, or a folder instead of the inventory's",
     )
     qualify.add_argument(
         "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles go (runs)"
@@ -117,9 +121,10 @@ def main(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _request(options: argparse.Namespace) -> Request:
+def _request(options: argparse.Namespace, target: str | None = None) -> Request:
     return Request(
         candidate=options.candidate,
+        target=target,
         scenario=options.scenario,
         requirement=options.requirement,
         inventory=options.inventory,
@@ -127,26 +132,45 @@ def _request(options: argparse.Namespace) -> Request:
 
 
 def qualify(options: argparse.Namespace) -> int:
-    request = Request(
-        candidate=options.candidate,
-        scenario=options.scenario,
-        requirement=options.requirement,
-        scale=options.scale,
-        duration_s=options.duration,
-        inventory=options.inventory,
-        runs=options.runs.resolve(),
-        target_directory=options.target.resolve() if options.target else None,
-        influx_url=options.influx_url,
-        keep_tuning=options.keep_tuning,
-    )
+    """One run for each target of the candidate, or for the one that was asked for."""
     console = Console(stderr=True)
-    bundle, verdict = Qualification(request, Layout(), console).execute()
-    print(closing_words(bundle, verdict))
-    url = (bundle.run.get("telemetry") or {}).get("influx_url")
-    if url:
-        for run in replay_earlier(Layout().agent, request.runs or Layout().runs, url):
-            print(f"InfluxDB now also holds the telemetry of {run}")
-    return exit_status(bundle, verdict)
+    names, directory = chosen_targets(options)
+    statuses = []
+    for number, name in enumerate(names, start=1):
+        if len(names) > 1:
+            console.print(f"target {name} ({number} of {len(names)})", highlight=False)
+        request = replace(
+            _request(options, name),
+            scale=options.scale,
+            duration_s=options.duration,
+            runs=options.runs.resolve(),
+            target_directory=directory,
+            influx_url=options.influx_url,
+            keep_tuning=options.keep_tuning,
+        )
+        bundle, verdict = Qualification(request, Layout(), console).execute()
+        print(closing_words(bundle, verdict))
+        url = (bundle.run.get("telemetry") or {}).get("influx_url")
+        if url:
+            for run in replay_earlier(Layout().agent, request.runs or Layout().runs, url):
+                print(f"InfluxDB now also holds the telemetry of {run}")
+        statuses.append(exit_status(bundle, verdict))
+        if statuses[-1] == INTERRUPTED:
+            break
+    return next((status for status in WORST_FIRST if status in statuses), 0)
+
+
+def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]:
+    """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
+    candidate = load_profiles(_request(options), Layout()).candidate
+    known = [target.name for target in candidate.targets]
+    if options.target is None:
+        return known, None
+    if options.target in known:
+        return [options.target], None
+    if len(known) > 1 or candidate.connection != "local":
+        raise BenchError(f"candidate {candidate.name!r} has no target {options.target!r}. Known: {', '.join(known)}")
+    return known, Path(options.target).resolve()
 
 
 def exit_status(bundle: Bundle, verdict: dict[str, Any]) -> int:
@@ -183,20 +207,30 @@ def validate(options: argparse.Namespace) -> int:
 
 
 def ansible(options: argparse.Namespace) -> int:
-    """provision, verify and restore without a run; the facts go to build/facts/<candidate>."""
-    layout, request = Layout(), _request(options)
-    profiles = load_profiles(request, layout)
-    name, facts = profiles.candidate.name, layout.build / "facts" / profiles.candidate.name
-    target = target_directory(layout, profiles.candidate)
-    require_target_directory(target)
-    facts.mkdir(parents=True, exist_ok=True)
-    with exclusive(name, f"make {options.command} in {layout.repository}"):
-        file = "tuning-verified.json" if options.command == "verify" else "tuning.json"
-        provisioner(LocalShell(), layout, profiles.inventory_file, name, facts, target, options.command).run(
-            options.command, file
-        )
-    print(f"{options.command} of {name} is done; facts and Ansible's output are in {_shown(facts)}")
+    """provision, verify and restore without a run, for each target; the facts go to build/facts/<candidate>."""
+    layout = Layout()
+    for name in [target.name for target in load_profiles(_request(options), layout).candidate.targets]:
+        _ansible(options.command, load_profiles(_request(options, name), layout), layout)
     return 0
+
+
+def _ansible(command: str, profiles: Profiles, layout: Layout) -> None:
+    candidate = profiles.candidate
+    facts = layout.build / "facts" / candidate.name / candidate.target.name
+    directory = target_directory(layout, candidate)
+    if candidate.connection == "local" and candidate.target.storage is None:
+        require_target_directory(directory)
+    facts.mkdir(parents=True, exist_ok=True)
+    with (
+        exclusive(candidate.name, f"make {command} in {layout.repository}"),
+        connected(profiles.inventory_file, candidate.name, layout) as machine,
+    ):
+        file = "tuning-verified.json" if command == "verify" else "tuning.json"
+        CandidateSession(layout, profiles, machine, directory).ansible(facts, command).run(
+            command, file, bench_agent_arguments=[]
+        )
+    of = f"{candidate.name}, target {candidate.target.name}" if candidate.target.name else candidate.name
+    print(f"{command} of {of} is done; facts and Ansible's output are in {_shown(facts)}")
 
 
 def judge(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from bench_model.load import Demand
 from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
 from rig.bundle import Bundle
-from rig.shell import LocalShell, Shell
+from rig.machine import Machine, Places, machine_from_environment
 
 
 @dataclass(frozen=True)
@@ -18,15 +18,17 @@ class RunContext:
     """One run as a workload sees it: candidate, scenario in force, scratch folder, tools."""
 
     bundle: Bundle
-    shell: Shell
+    machine: Machine
 
     @staticmethod
     def open(bundle: str) -> RunContext:
-        return RunContext(Bundle.open(Path(bundle)), LocalShell())
+        return RunContext(Bundle.open(Path(bundle)), machine_from_environment())
 
     @cached_property
     def candidate(self) -> Candidate:
-        return load_candidate(self.bundle.path / "profiles" / "lab.yml", self.bundle.run["candidate"]["name"])
+        run = self.bundle.run
+        candidate = load_candidate(self.bundle.path / "profiles" / "lab.yml", run["candidate"]["name"])
+        return candidate.aimed_at(run["target"]["name"])
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -45,7 +47,13 @@ class RunContext:
 
     @property
     def raw(self) -> Path:
+        """The bundle's folder for the tools' own output."""
         return self.bundle.path / "results" / "raw"
+
+    @cached_property
+    def places(self) -> Places:
+        """The run's folders on the candidate."""
+        return self.machine.places(self.bundle.run["candidate"]["name"], self.bundle.path)
 
     @property
     def device(self) -> str | None:
@@ -55,7 +63,7 @@ class RunContext:
 
     @property
     def daqwriter(self) -> Path:
-        return Path(self.bundle.run["tools"]["daqwriter"])
+        return self.places.daqwriter
 
     def phase(self, source: str, text: str, step: int, steps: int, expected_s: float) -> None:
         """Announces what runs now: the progress display, the report's shading and InfluxDB's annotations read it."""

@@ -14,20 +14,22 @@ MEASUREMENT = "temperature"
 METRIC = "snb_record.drive_temperature_headroom"
 
 
-def document(points_file: Path, device: str | None) -> dict[str, Any]:
-    """results/drive_temperature.json; `headroom_degC` is null, and `reasons` says why, when it cannot be known."""
+def document(points_file: Path, drives: list[str]) -> dict[str, Any]:
+    """results/drive_temperature.json over the target's drives, given by kernel name.
+
+    `headroom_degC` is null, and `reasons` says why, when it cannot be known."""
     points = points_of(points_file, {MEASUREMENT}) if points_file.exists() else []
-    return from_points(points, device)
+    return from_points(points, drives)
 
 
-def from_points(points: Iterable[Point], device: str | None) -> dict[str, Any]:
+def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
+    device = ", ".join(drives) or None
     samples = [
         (float(point.fields["degc"]), float(point.fields["warning_degc"]))
         for point in points
-        if device is not None and point.tags.get("device") == device and {"degc", "warning_degc"} <= point.fields.keys()
+        if point.tags.get("device") in drives and {"degc", "warning_degc"} <= point.fields.keys()
     ]
     if not samples:
-        where = f"drive {device}" if device else "target, which no single drive carries,"
         return {
             "schema_version": 1,
             "device": device,
@@ -35,7 +37,7 @@ def from_points(points: Iterable[Point], device: str | None) -> dict[str, Any]:
             "max_degC": None,
             "warning_degC": None,
             "headroom_degC": None,
-            "reasons": {METRIC: f"the {where} reports no temperature together with its warning limit"},
+            "reasons": {METRIC: _reason(drives)},
         }
     return {
         "schema_version": 1,
@@ -46,3 +48,11 @@ def from_points(points: Iterable[Point], device: str | None) -> dict[str, Any]:
         "headroom_degC": min(warning - degrees for degrees, warning in samples),
         "reasons": {},
     }
+
+
+def _reason(drives: list[str]) -> str:
+    if not drives:
+        return "the target, which no drive carries, reports no temperature together with its warning limit"
+    many = len(drives) > 1
+    which = f"drives {', '.join(drives)} report" if many else f"drive {drives[0]} reports"
+    return f"the {which} no temperature together with {'their' if many else 'its'} warning limit"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench_model.errors import RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import GB, decimal_label
-from rig.host import block_devices, check_identity, device_of, differences
-from rig.shell import Shell
+from rig.host import Survey, Target, check_identity, differences
+from rig.machine import Machine
 
 RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
@@ -45,9 +43,8 @@ def space_needs(scenario: Scenario) -> list[Need]:
     return needs
 
 
-def check_space(scenario: Scenario, directory: Path) -> None:
-    """Raises RefusedError, with the arithmetic, when the target cannot hold the largest workload."""
-    free = shutil.disk_usage(directory).free
+def check_space(scenario: Scenario, directory: Path, free: int) -> None:
+    """Raises RefusedError, with the arithmetic, when the `free` B of the target cannot hold the largest workload."""
     need = max(space_needs(scenario), key=lambda need: need.size_bytes)
     if need.size_bytes + RESERVE_BYTES <= free:
         return
@@ -60,7 +57,7 @@ def check_space(scenario: Scenario, directory: Path) -> None:
     )
 
 
-def check_direct_io(directory: Path, filesystem: str, shell: Shell, daqwriter: Path) -> None:
+def check_direct_io(directory: Path, filesystem: str, machine: Machine, daqwriter: Path) -> None:
     """Raises RefusedError when the target's file system keeps data in memory or does no direct I/O.
 
     daqwriter itself is asked, by a dry run: some file systems accept O_DIRECT and then write through the page cache."""
@@ -71,7 +68,7 @@ def check_direct_io(directory: Path, filesystem: str, shell: Shell, daqwriter: P
         )
     least = ["--duration=0.01", "--links=1", "--ring-size=1MiB", "--block-size=4KiB"]
     target = directory / f".dry-run-{os.getpid()}"
-    asked = shell.run([daqwriter, "minidaq", "--dry-run", f"--target={target}", *least], timeout_s=30)
+    asked = machine.run([daqwriter, "minidaq", "--dry-run", f"--target={target}", *least], timeout_s=30)
     if asked.returncode != 0:
         raise RefusedError(
             f"target {directory} on {filesystem} cannot hold a record: {asked.stderr.strip()}. "
@@ -79,15 +76,40 @@ def check_direct_io(directory: Path, filesystem: str, shell: Shell, daqwriter: P
         )
 
 
-def check_candidate(candidate: Candidate, host: dict[str, Any], shell: Shell, directory: Path, inventory: Path) -> None:
+def check_candidate(candidate: Candidate, found: Survey, inventory: Path) -> None:
     """Raises RefusedError when this is not the machine that the inventory declares: it is neither tuned nor written to."""
-    devices = block_devices(shell)
-    wrong = differences(check_identity(candidate, host, devices, device_of(directory, devices)))
+    # What provisioning builds is not there yet; the storage role's own guard looks at its drives.
+    wrong = differences(check_identity(candidate, found, directory_is_there=candidate.target.storage is None))
     if wrong:
         raise RefusedError(
             f"this machine is not the candidate {candidate.name!r} that {inventory} declares: {wrong}. Nothing was changed. "
             "Run on the right machine, or correct bench_candidate.identity"
         )
+
+
+def check_target(candidate: Candidate, found: Survey, directory: Path) -> Target:
+    """The target's facts. Raises RefusedError when its folder is not there."""
+    if found.target is None:
+        raise RefusedError(
+            f"target directory {directory} is not there on {candidate.name}. Mount the drives under test there, correct "
+            "target.directory in the inventory, or let provisioning build it (target.storage, docs/own-hardware.md)"
+        )
+    return found.target
+
+
+CLOCK_DIFFERENCE_S_MAX = 1.0  # more, and the candidate's samples no longer lie beside the bench's events
+
+
+def check_clock(found: Survey, before_s: float, after_s: float) -> float:
+    """The candidate's clock minus ours, s. Raises RefusedError when telemetry and events could not be brought together."""
+    difference = found.clock_s - (before_s + after_s) / 2
+    uncertainty = (after_s - before_s) / 2
+    if abs(difference) > CLOCK_DIFFERENCE_S_MAX + uncertainty:
+        raise RefusedError(
+            f"the candidate's clock is {difference:+.1f} s off ours: its telemetry would not lie beside the bench's events. "
+            "Let both machines follow the same time server (chrony, systemd-timesyncd)"
+        )
+    return difference
 
 
 def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:

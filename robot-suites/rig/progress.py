@@ -24,6 +24,7 @@ REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
 TAIL_BYTES = 8192
 STALE_NS = 1.5e9  # a record that is older belongs to what ran before
+REMOTE_STALE_NS = 5e9  # the agent's period, the mirror and the clocks' difference come on top
 
 
 @dataclass
@@ -120,8 +121,16 @@ def last_lines(path: Path) -> list[str]:
 class Observer:
     """Reads the tails of a bundle's files into snapshots."""
 
-    def __init__(self, bundle: Bundle, plan: Plan, device: str | None) -> None:
-        self._bundle, self._plan, self._device = bundle, plan, device
+    def __init__(self, bundle: Bundle, plan: Plan, live: bool = True) -> None:
+        """`live`: the tools write into the bundle itself. Otherwise their records come with the agent's, seconds later."""
+        self._bundle, self._plan = bundle, plan
+        self._records = bundle.workload_file if live else bundle.path / "telemetry" / "points.lp"
+        self._stale_ns = STALE_NS if live else REMOTE_STALE_NS
+
+    @property
+    def _device(self) -> str | None:
+        device = self._bundle.run["target"]["device"]
+        return device["name"] if device else None
 
     def snapshot(self) -> Snapshot:
         step = self._step()
@@ -144,8 +153,8 @@ class Observer:
         return ""
 
     def _add_record(self, shown: Snapshot) -> None:
-        points = [parse_line(line) for line in last_lines(self._bundle.workload_file) if line.startswith("daqwriter,")]
-        if len(points) < 2 or time.time_ns() - points[-1].time_ns > STALE_NS:
+        points = [parse_line(line) for line in last_lines(self._records) if line.startswith("daqwriter,")]
+        if len(points) < 2 or time.time_ns() - points[-1].time_ns > self._stale_ns:
             return
         first = next(point for point in points if points[-1].time_ns - point.time_ns <= 1e9)
         last = points[-1]

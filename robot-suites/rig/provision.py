@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
+from bench_model.profiles import Candidate
 from rig.bundle import to_json, write_text_atomically
-from rig.settings import Layout
-from rig.shell import Shell
+from rig.machine import Machine, Places
+from rig.settings import Layout, Profiles
+from rig.shell import LocalShell, Shell
 
-PLAYBOOK_S_MAX = 900.0
+PLAYBOOK_S_MAX = 4 * 3600.0  # sanitizing a drive and a reboot take their time; each step in it has a tighter limit
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,15 @@ class Provisioner:
     candidate: str
     log_directory: Path
     variables: dict[str, Any]
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
 
-    def run(self, playbook: str, tuning_file: str = "tuning.json") -> None:
-        """Runs `playbook` (without .yml), which writes `tuning_file` among its facts.
+    def run(self, playbook: str, tuning_file: str = "tuning.json", **more: Any) -> None:
+        """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts.
 
         Raises BenchError with the end of Ansible's output when it fails."""
         name = f"ansible-{playbook}-{Path(tuning_file).stem}"
         variables = self.log_directory / f"{name}-variables.json"
-        write_text_atomically(variables, to_json({**self.variables, "bench_facts_tuning_file": tuning_file}))
+        write_text_atomically(variables, to_json({**self.variables, "bench_facts_tuning_file": tuning_file, **more}))
         argv: list[str | Path] = [
             Path(sys.executable).parent / "ansible-playbook",
             f"--inventory={self.inventory}",
@@ -42,7 +45,11 @@ class Provisioner:
             f"--extra-vars=@{variables}",
             self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
         ]
-        environment = {"ANSIBLE_CONFIG": str(self.repository / "ansible" / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
+        environment = {
+            "ANSIBLE_CONFIG": str(self.repository / "ansible" / "ansible.cfg"),
+            "LC_ALL": "C.UTF-8",
+            **self.secrets,
+        }
         completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
         log = self.log_directory / f"{name}.log"
         write_text_atomically(log, completed.stdout + completed.stderr)
@@ -52,27 +59,51 @@ class Provisioner:
 
 
 def provisioner(
-    shell: Shell, layout: Layout, inventory: Path, candidate: str, facts: Path, target: Path, run_id: str
+    layout: Layout, profiles: Profiles, machine: Machine, places: Places, facts: Path, target: Path, run_id: str
 ) -> Provisioner:
-    """Ansible for `candidate`, with the variables that the playbooks ask for; `facts` gets the evidence and the logs."""
+    """Ansible for the candidate, with the variables that the playbooks ask for; `facts` gets the evidence and the logs."""
+    candidate = profiles.candidate
+    shell = LocalShell()
     return Provisioner(
         shell=shell,
         repository=layout.repository,
-        inventory=inventory,
-        candidate=candidate,
+        inventory=profiles.inventory_file,
+        candidate=candidate.name,
         log_directory=facts,
         variables={
             "bench_repo": str(layout.repository),
             "bench_facts_dir": str(facts),
+            "bench_target": candidate.target.name,
             "bench_target_directory": str(target),
             "bench_daqwriter_source": str(layout.daqwriter),
             "bench_agent_source": str(layout.agent),
-            "bench_install_dir": str(layout.install_directory(candidate)),
-            "bench_state_dir": str(layout.state_directory(candidate)),
+            "bench_install_dir": str(places.programs),
+            "bench_state_dir": str(places.state),
+            "bench_control_state_dir": str(layout.state_directory(candidate.name)),
             "bench_run_id": run_id,
-            **({"bench_become": True} if needs_sudo(shell) else {}),
+            **({"bench_become": True} if machine.is_local and needs_sudo(shell) else {}),
         },
+        secrets=bmc_secret(layout, candidate),
     )
+
+
+def bmc_secret(layout: Layout, candidate: Candidate) -> dict[str, str]:
+    """The BMC's password as the environment variable that the roles read, when the inventory names a file for it.
+
+    Raises BenchError when the file cannot be read or others may read it."""
+    bmc = candidate.document.get("bmc", {})
+    if "password_file" not in bmc or bmc["password_env"] in os.environ:
+        return {}
+    file = layout.repository / bmc["password_file"]
+    try:
+        if file.stat().st_mode & 0o077:
+            raise BenchError(f"{file}: others may read the BMC's password. chmod 600 it")
+        return {bmc["password_env"]: file.read_text(encoding="utf-8").strip()}
+    except OSError as error:
+        raise BenchError(
+            f"{candidate.name}: bmc.password_file {file}: {error.strerror}. Write the BMC's password into it, or set the environment "
+            f"variable {bmc['password_env']}"
+        ) from None
 
 
 def needs_sudo(shell: Shell) -> bool:

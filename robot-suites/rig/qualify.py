@@ -15,17 +15,21 @@ from typing import Any
 from rich.console import Console
 
 from bench_model.errors import BenchError, InterruptedRunError
-from rig import drive_temperature, preflight, scratch
+from rig import drive_temperature, preflight
 from rig.agent import Agent
 from rig.bundle import Bundle, now_utc, write_text_atomically
+from rig.candidate_session import CandidateSession, connected
+from rig.fan_lease import FanLease, fan_lease
 from rig.history import publish_verdict, server_version
-from rig.host import block_devices, device_of, filesystem_of, host_facts, require_target_directory
+from rig.host import Survey, require_target_directory
 from rig.influx_server import DATABASE, DEFAULT_PORT, LocalInflux
 from rig.judging import judge_bundle
 from rig.lock import exclusive
+from rig.machine import environment_of
+from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from rig.progress import Observer, Plan, ProgressDisplay
-from rig.provision import Provisioner, provisioner
-from rig.record import copy_profiles, git_state, run_document, versions
+from rig.record import copy_profiles, git_state, run_document, target_document, versions
+from rig.remote_agent import RemoteAgent
 from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.shell import LocalShell
 from rig.suites import run_suites, suite_files
@@ -36,64 +40,68 @@ PLAYBOOK_S = 12.0  # what a playbook takes on the machines seen so far; only for
 
 
 class Qualification:
-    """One run on one candidate. `execute` returns the verdict."""
+    """One run on one target of one candidate. `execute` returns the verdict."""
 
     def __init__(self, request: Request, layout: Layout, console: Console) -> None:
         self._request, self._layout, self._console = request, layout, console
         self._shell = LocalShell()
         self._profiles: Profiles = load_profiles(request, layout)
-        if self._profiles.candidate.connection != "local":
-            raise BenchError(
-                f"{self._profiles.inventory_file}: candidate {request.candidate!r} has ansible_connection "
-                f"{self._profiles.candidate.connection!r}, but this version drives only the machine it runs on. "
-                "Clone the bench onto the candidate and give its entry ansible_connection: local (docs/own-hardware.md)"
-            )
         suite_files(layout.repository, self._profiles.scenario)
         self._runs = request.runs or layout.runs
-        self._agent: Agent | None = None
-
-    @property
-    def _directory(self) -> Path:
-        return target_directory(self._layout, self._profiles.candidate, self._request.target_directory)
+        self._agent: Agent | RemoteAgent | None = None
+        self._lease: FanLease | None = None
+        self._provisioning = False
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
-        name = self._profiles.candidate.name
-        with exclusive(name, f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"):
-            for folder, size in scratch.remove_stale(self._directory):
+        candidate = self._profiles.candidate
+        directory = target_directory(self._layout, candidate, self._request.target_directory)
+        with (
+            exclusive(
+                candidate.name, f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"
+            ),
+            connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
+        ):
+            session = CandidateSession(self._layout, self._profiles, machine, directory)
+            for folder, size in machine.call("scratch", "remove-stale", directory):
                 self._say(f"removed {folder} ({size / 1e9:.1f} GB), left behind by a run that was killed")
-            self._preflight()
-            bundle = Bundle.create(self._runs, name, self._profiles.scenario.id)
+            found = self._preflight(session)
+            bundle = Bundle.create(self._runs, candidate.name, candidate.target.name, self._profiles.scenario.id)
             self._say(f"run {bundle.id}")
             with interrupts_as_exceptions():
-                return bundle, self._run(bundle)
+                return bundle, self._run(session, bundle, found)
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
-    def _preflight(self) -> None:
-        require_target_directory(self._directory)
-        filesystem = filesystem_of(self._directory, self._shell)
-        preflight.check_direct_io(self._directory, filesystem, self._shell, self._layout.daqwriter)
-        preflight.check_space(self._profiles.scenario, self._directory)
-        candidate, host = self._profiles.candidate, host_facts()
-        preflight.check_candidate(candidate, host, self._shell, self._directory, self._profiles.inventory_file)
-        preflight.check_memory(candidate, self._profiles.scenario, host["memory_bytes"])
+    def _preflight(self, session: CandidateSession) -> Survey:
+        """What can be refused before the machine is tuned. A target that provisioning builds is looked at after it."""
+        candidate, machine = self._profiles.candidate, session.machine
+        built = candidate.target.storage is not None
+        if machine.is_local and not built:
+            require_target_directory(session.directory)
+        found, before_s, after_s = session.survey()
+        if not machine.is_local:
+            preflight.check_clock(found, before_s, after_s)
+        if not built:
+            target = preflight.check_target(candidate, found, session.directory)
+            if machine.is_local:
+                preflight.check_direct_io(session.directory, target.filesystem, machine, self._layout.daqwriter)
+            preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes)
+        preflight.check_candidate(candidate, found, self._profiles.inventory_file)
+        preflight.check_memory(candidate, self._profiles.scenario, found.host["memory_bytes"])
+        return found
 
-    def _run(self, bundle: Bundle) -> dict[str, Any]:
+    def _run(self, session: CandidateSession, bundle: Bundle, found: Survey) -> dict[str, Any]:
         plan = self._plan()
-        devices = block_devices(self._shell)
-        device = device_of(self._directory, devices)
-        folder = scratch.create(self._directory, bundle.id)
-        filesystem = filesystem_of(self._directory, self._shell)
-        bundle.save_run(**run_document(bundle, self._profiles, host_facts(), device, folder, filesystem))
+        folder = session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
+        bundle.save_run(**run_document(bundle, self._profiles, found, folder, session.directory))
         copy_profiles(bundle, self._profiles)
         bundle.workload_file.touch()
         state, reason = "finished", None
-        observer = Observer(bundle, plan, device.name if device else None)
-        with ProgressDisplay(observer, self._console):
+        with ProgressDisplay(Observer(bundle, plan, live=session.machine.is_local), self._console):
             try:
-                self._measure(bundle)
+                self._measure(session, bundle, folder)
             except (KeyboardInterrupt, InterruptedRunError):
                 state, reason = "interrupted", f"The run was interrupted during {plan.current()}"
             except BenchError as error:
@@ -106,7 +114,7 @@ class Qualification:
             with signals_ignored():
                 if reason:
                     bundle.event("interruption" if state == "interrupted" else "error", "qualify", reason)
-                self._clean_up(bundle, folder)
+                self._clean_up(session, bundle, folder)
             bundle.save_run(state=state, state_reason=reason, finished_utc=now_utc())
             return self._conclude(bundle)
 
@@ -121,35 +129,46 @@ class Qualification:
             [*phases, ("verify", PLAYBOOK_S), ("restore", PLAYBOOK_S / 2), ("telemetry", 2.0), ("report", 10.0)]
         )
 
-    def _provisioner(self, bundle: Bundle) -> Provisioner:
-        name, inventory = self._profiles.candidate.name, self._profiles.inventory_file
-        return provisioner(
-            self._shell, self._layout, inventory, name, bundle.path / "facts", self._directory, bundle.id
-        )
-
-    def _measure(self, bundle: Bundle) -> None:
+    def _measure(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Provision, watch, load, verify. Every stage leaves its evidence in the bundle before the next begins."""
         influx_url = self._influx_url(bundle)
         self._phase(bundle, "provision", "applying the tuning")
-        ansible = self._provisioner(bundle)
-        ansible.run("provision")
+        agent, arguments = session.prepare_agent(bundle, influx_url)
+        ansible = session.ansible(bundle.path / "facts", bundle.id, bundle.path)
+        self._provisioning = True
+        ansible.run("provision", bench_agent_arguments=arguments)
+        session.reconnect()
+        self._lease = fan_lease(self._layout, self._profiles.candidate, session.machine, bundle)
+        if self._lease:
+            self._lease.start()
         ansible.run("verify", "tuning-verified.json")
-        installed = self._layout.install_directory(self._profiles.candidate.name)
-        daqwriter = installed / "daqwriter"
         bundle.save_run(
-            tools={"daqwriter": str(daqwriter)},
             versions={**versions(server_version(influx_url)), **(bundle.read("facts/versions.json") or {})},
             git=git_state(self._shell, self._layout.repository),
             telemetry={"influx_url": influx_url, "database": DATABASE},
         )
-        tags = {"host": self._profiles.candidate.name, "run": bundle.id}
-        self._agent = Agent(installed / "telemetry_agent.pyz", bundle, influx_url, tags)
-        self._agent.start()
-        run_suites(self._shell, self._layout.repository, bundle, self._profiles.scenario)
-        if not self._agent.alive():
+        self._open_target(session, bundle, folder)
+        agent.start()
+        self._agent = agent
+        run_suites(
+            self._shell, self._layout.repository, bundle, self._profiles.scenario, environment_of(session.machine)
+        )
+        if not agent.alive():
             raise BenchError("the telemetry agent ended during the run; see telemetry/agent.log in the bundle")
         self._phase(bundle, "verify", "reading the tuning back")
         ansible.run("verify", "tuning-after.json")
+
+    def _open_target(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
+        """Looks at the target once more where provisioning made it or brought daqwriter there, and makes the run's folder on it."""
+        candidate, machine = self._profiles.candidate, session.machine
+        found = session.survey()[0]
+        target = preflight.check_target(candidate, found, session.directory)
+        if not (machine.is_local and candidate.target.storage is None):
+            daqwriter = machine.places(candidate.name, bundle.path).daqwriter
+            preflight.check_direct_io(session.directory, target.filesystem, machine, daqwriter)
+            preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes)
+        machine.call("scratch", "create", session.directory, bundle.id)
+        bundle.save_run(target=target_document(self._profiles, found, folder, session.directory))
 
     def _phase(self, bundle: Bundle, name: str, text: str) -> None:
         bundle.event("phase", name, text, step=1, steps=1)
@@ -167,27 +186,32 @@ class Qualification:
             self._say(f"warning: {text}")
             return f"http://127.0.0.1:{DEFAULT_PORT}"
 
-    def _clean_up(self, bundle: Bundle, folder: Path) -> None:
+    def _clean_up(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Whatever happened: scratch files go, the tuning is put back, the agent closes its account.
 
         What fails here is recorded and does not hide how the run itself ended."""
-        steps = (
-            ("scratch files", lambda: scratch.remove(folder)),
-            ("tuning", lambda: self._restore(bundle)),
-            ("telemetry", lambda: self._stop_agent(bundle)),
-        )
-        for name, step in steps:
+        telemetry = ("telemetry", lambda: self._stop_agent(session, bundle))
+        tuning = ("tuning", lambda: self._restore(session, bundle))
+        # On a candidate behind SSH the agent is a part of what `restore` takes away.
+        last = (tuning, telemetry) if session.machine.is_local else (telemetry, tuning)
+        for name, step in (("scratch files", lambda: session.machine.call("scratch", "remove", folder)), *last):
             try:
                 step()
             except BenchError as error:
                 bundle.event("error", "clean-up", f"{name}: {error}")
                 self._say(f"warning: {name} could not be cleaned up: {error}")
 
-    def _stop_agent(self, bundle: Bundle) -> None:
+    def _stop_agent(self, session: CandidateSession, bundle: Bundle) -> None:
         if self._agent is None:
             return
         self._phase(bundle, "telemetry", "delivering the last points and closing the account")
-        status = self._agent.stop()
+        try:
+            status = self._agent.stop()
+        except BenchError:
+            self._agent.kill()
+            self._write_drive_temperature(bundle)
+            raise
+        session.forget_run(bundle)
         summary = bundle.read("telemetry/summary.json")
         if status != 0 or summary is None:
             text = f"the telemetry agent ended with status {status} and {'a' if summary else 'no'} summary; see telemetry/agent.log"
@@ -197,17 +221,21 @@ class Qualification:
             text = f"{undelivered} telemetry points are not in InfluxDB; the next run or `make replay RUN=runs/{bundle.id}` delivers them"
             bundle.event("telemetry", "agent", text)
             self._say(f"warning: {text}")
-        device = bundle.run["target"]["device"]
-        points = bundle.path / "telemetry" / "points.lp"
-        bundle.write(
-            "results/drive_temperature.json", drive_temperature.document(points, device["name"] if device else None)
-        )
+        self._write_drive_temperature(bundle)
 
-    def _restore(self, bundle: Bundle) -> None:
-        if self._request.keep_tuning or not self._layout.state_directory(self._profiles.candidate.name).exists():
+    def _write_drive_temperature(self, bundle: Bundle) -> None:
+        names = [drive["name"] for drive in bundle.run["target"]["drives"]]
+        points = bundle.path / "telemetry" / "points.lp"
+        bundle.write("results/drive_temperature.json", drive_temperature.document(points, names))
+
+    def _restore(self, session: CandidateSession, bundle: Bundle) -> None:
+        if self._lease:
+            self._lease.stop(keep=self._request.keep_tuning)
+        if self._request.keep_tuning or not self._provisioning:
             return
         self._phase(bundle, "restore", "putting the machine back as it was")
-        self._provisioner(bundle).run("restore")
+        session.reconnect()
+        session.ansible(bundle.path / "facts", bundle.id, bundle.path).run("restore")
 
     def _conclude(self, bundle: Bundle) -> dict[str, Any]:
         """Judges, renders and seals. A report that cannot be rendered does not take the verdict away."""

@@ -13,17 +13,15 @@ from ruamel.yaml import YAML
 
 from bench_model.admissibility import scaled_down
 from rig.bundle import Bundle, now_utc
-from rig.host import Device
+from rig.host import Survey
 from rig.settings import Profiles
 from rig.shell import Shell
 
 PACKAGES = ("robotframework", "ansible-core", "influxdb-client", "scipy", "matplotlib", "weasyprint")
 
 
-def run_document(
-    bundle: Bundle, profiles: Profiles, host: dict[str, Any], device: Device | None, scratch: Path, filesystem: str
-) -> dict[str, Any]:
-    """The first content of run.json; later stages add to it."""
+def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
+    """The first content of run.json; later stages add to it. `found` may know no target yet: `target_document` then follows."""
     candidate, scenario, requirement = profiles.candidate, profiles.scenario, profiles.requirement
     document: dict[str, Any] = {
         "schema_version": 1,
@@ -36,14 +34,10 @@ def run_document(
             "name": candidate.name,
             "description": candidate.description,
             "transient_buffer_bytes": candidate.transient_buffer_bytes,
-            **host,
+            "virtual": candidate.virtual,
+            **found.host,
         },
-        "target": {
-            "kind": candidate.target_kind,
-            "path": str(scratch),
-            "filesystem": filesystem,
-            "device": asdict(device) if device else None,
-        },
+        "target": target_document(profiles, found, scratch, directory),
         "scenario": {
             "id": scenario.id,
             "title": scenario.title,
@@ -58,6 +52,21 @@ def run_document(
     }
     document["scaled_down"] = scaled_down(document, asdict(requirement.conditions))
     return document
+
+
+def target_document(profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
+    """run.json's `target`; what is beneath it is null until provisioning has made it."""
+    chosen = profiles.candidate.target
+    device = found.target.device if found.target else None
+    return {
+        "name": chosen.name,
+        "kind": chosen.kind,
+        "directory": str(directory),
+        "path": str(scratch),
+        "filesystem": found.target.filesystem if found.target else None,
+        "device": asdict(device) if device else None,
+        "drives": [asdict(drive) for drive in found.drives_of(device)],
+    }
 
 
 def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:

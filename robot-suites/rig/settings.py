@@ -65,6 +65,7 @@ class Request:
     """What `make qualify` was asked: names or paths of profiles, and what overrides them."""
 
     candidate: str = "this-machine"
+    target: str | None = None
     scenario: str = "dune-snb"
     requirement: str = "dune-snb"
     scale: float | None = None
@@ -98,6 +99,8 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     inventory_file = request.inventory or layout.inventory / "lab.yml"
     metrics_file = layout.inventory / "metrics.yml"
     candidate = load_candidate(inventory_file, request.candidate)
+    if request.target is not None:
+        candidate = candidate.aimed_at(request.target)
     scenario = load_scenario(profile_file(layout.inventory / "scenarios", request.scenario))
     metrics = load_metrics(metrics_file)
     check_scenario_metrics(scenario, metrics)
@@ -115,5 +118,5 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
 
 def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:
     """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout."""
-    folder = asked or Path(candidate.target_directory)
+    folder = asked or Path(candidate.target.directory)
     return folder if folder.is_absolute() else layout.repository / folder

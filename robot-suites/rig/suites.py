@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench_model.errors import BenchError
@@ -28,8 +28,12 @@ def suite_files(repository: Path, scenario: Scenario) -> list[Path]:
     return files
 
 
-def run_suites(shell: Shell, repository: Path, bundle: Bundle, scenario: Scenario) -> None:
-    """Runs the suites. Raises BenchError that quotes the failed test; its own output stays in the bundle's robot/."""
+def run_suites(
+    shell: Shell, repository: Path, bundle: Bundle, scenario: Scenario, environment: Mapping[str, str]
+) -> None:
+    """Runs the suites with `environment` besides ours.
+
+    Raises BenchError that quotes the failed test; its own output stays in the bundle's robot/."""
     output = bundle.path / "robot"
     listener = repository / "robot-suites" / "libraries" / "RunListener.py"
     argv: list[str | Path] = [
@@ -40,7 +44,7 @@ def run_suites(shell: Shell, repository: Path, bundle: Bundle, scenario: Scenari
         *("--listener", f"{listener}:{bundle.path}", "--variable", f"BUNDLE:{bundle.path}"),
         *suite_files(repository, scenario),
     ]
-    completed = shell.run(argv, timeout_s=RUN_S_MAX, env={"PYTHONUNBUFFERED": "1", "HOME": os.environ.get("HOME", "/")})
+    completed = shell.run(argv, timeout_s=RUN_S_MAX, env={"PYTHONUNBUFFERED": "1", **environment})
     (output / "console.txt").write_text(completed.stdout + completed.stderr, encoding="utf-8")
     if completed.returncode != 0:
         raise BenchError(first_failure(output / "output.xml") or completed.check("robot").stdout)

@@ -12,7 +12,7 @@ from rig.bundle import Bundle
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
-    made = Bundle.create(tmp_path / "runs", "this-machine", "dune-snb")
+    made = Bundle.create(tmp_path / "runs", "this-machine", "", "dune-snb")
     made.save_run(state="running")
     return made
 

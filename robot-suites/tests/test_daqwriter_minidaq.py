@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -56,4 +59,23 @@ def test_a_search_is_described_and_leaves_no_record(disk: Path, mode: list[str])
     assert (status, document["status"]) == (0, "complete")
     assert document["highest_bytes_per_s"] <= document["asked_bytes_per_s"]
     assert [trial["stood"] for trial in document["trials"]].count(True) >= 2
+    assert not list(disk.glob("record*"))
+
+
+def test_a_search_that_is_interrupted_before_its_first_trial_says_so(disk: Path) -> None:
+    result = disk / "minidaq.json"
+    # Unpaced and without --bytes it would go on for a minute.
+    small = [option for option in SMALL if not option.startswith("--duration")]
+    command = [str(LAYOUT.daqwriter), "minidaq", f"--json={result}", f"--target={disk / 'record'}"]
+    search = subprocess.Popen([*command, *small, "--duration=60", "--search"], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not list(disk.glob("record*")) and search.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    search.send_signal(signal.SIGINT)
+    said = search.communicate(timeout=30)[1]
+    assert "did not complete" in said
+    document = json.loads(result.read_text(encoding="utf-8"))
+    check_document(document, "daqwriter-minidaq-search", "search")
+    assert search.returncode != 0
+    assert (document["status"], document["trials"], document["highest_bytes_per_s"]) == ("interrupted", [], None)
     assert not list(disk.glob("record*"))

@@ -1,24 +1,17 @@
 """The machine's own account of itself: drives behind partitions and md, PCIe link, identity."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench_model.profiles import Target as DeclaredTarget
 from bench_model.profiles import load_candidate
-from rig.host import (
-    Device,
-    block_devices,
-    check_identity,
-    cpu_model,
-    describe,
-    device_of,
-    filesystem_of,
-    host_facts,
-    os_name,
-)
+from rig.host import Device, Survey, Target, check_identity, device_from, survey
+from rig.machine import LocalMachine
+from rig.on_candidate.probe import cpu_model, describe, device_of, os_name
 from rig.settings import Layout
-from rig.shell import LocalShell
 
 CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
 HOST = {"architecture": "x86_64", "cpu_model": "AMD EPYC 7302", "cpus": 32, "memory_bytes": 512 * 2**30}
@@ -55,7 +48,7 @@ def sysfs(root: Path) -> Path:
 
 
 def test_a_drives_place_in_the_machine_is_read_from_sysfs(tmp_path: Path) -> None:
-    assert describe(NVME, sysfs(tmp_path)) == Device(
+    assert device_from(describe(NVME, sysfs(tmp_path))) == Device(
         name="nvme0n1",
         model="Micron X100",
         serial="2109ABCD",
@@ -71,32 +64,53 @@ def test_a_drives_place_in_the_machine_is_read_from_sysfs(tmp_path: Path) -> Non
 
 def test_what_a_virtual_disk_does_not_report_is_none(tmp_path: Path) -> None:
     bare = {**NVME, "model": None, "serial": "", "wwn": None, "tran": None}
-    device = describe(bare, tmp_path)
+    device = device_from(describe(bare, tmp_path))
     assert (device.model, device.serial, device.firmware, device.numa_node, device.pcie_link) == (None,) * 5
 
 
+def numbered(path: Path, **values: Any) -> dict[str, Any]:
+    """NVME as lsblk would list it if it carried `path`, with other values."""
+    number = path.stat().st_dev
+    return {**NVME, "maj:min": f"{number >> 8}:{number & 255}", **values}
+
+
 def test_the_drive_under_a_partition_is_found(tmp_path: Path) -> None:
-    number = tmp_path.stat().st_dev
-    partition = {
-        **NVME,
-        "kname": "nvme0n1p2",
-        "type": "part",
-        "pkname": "nvme0n1",
-        "maj:min": f"{number >> 8}:{number & 255}",
-    }
+    partition = numbered(tmp_path, kname="nvme0n1p2", type="part", pkname="nvme0n1")
     found = device_of(tmp_path, [NVME, partition])
     assert found is not None
-    assert found.name == "nvme0n1"
+    assert found["kname"] == "nvme0n1"
     assert device_of(tmp_path, [NVME]) is None
 
 
+def test_an_array_is_the_target_and_its_members_are_its_drives(tmp_path: Path) -> None:
+    block = sysfs(tmp_path)
+    slaves = block / "md127" / "slaves"
+    for member in ("nvme0n1", "nvme1n1p1"):
+        (slaves / member).mkdir(parents=True)
+    (block / "md127" / "md").mkdir()
+    (block / "md127" / "md" / "level").write_text("raid0\n", encoding="ascii")
+    # lsblk lists an array below its first member.
+    array = numbered(tmp_path, kname="md127", type="raid0", pkname="nvme0n1", serial=None, model=None)
+    second = {**NVME, "kname": "nvme1n1", "serial": "2109EF"}
+    part = {**NVME, "kname": "nvme1n1p1", "type": "part", "pkname": "nvme1n1", "serial": None}
+    devices = [{**one, "description": describe(one, block)} for one in (NVME, second, part, array)]
+    node = device_of(tmp_path, devices)
+    assert node is not None
+    device = device_from(node["description"])
+    assert (device.name, device.raid_level, device.members) == ("md127", "raid0", ("nvme0n1", "nvme1n1p1"))
+    found = Survey(HOST, devices, Target("xfs", 1, device), 0.0)
+    assert [drive.serial for drive in found.drives_of(device)] == ["2109ABCD", "2109EF"]
+
+
 def test_this_machine_describes_itself() -> None:
-    host = host_facts()
-    assert host["cpus"] >= 1
-    assert host["memory_bytes"] > 2**28
-    assert host["kernel"]
-    assert filesystem_of(Path(__file__), LocalShell())
-    assert block_devices(LocalShell())
+    found = survey(LocalMachine(), Path(__file__).parent)
+    assert found.host["cpus"] >= 1
+    assert found.host["memory_bytes"] > 2**28
+    assert found.host["kernel"]
+    assert found.devices
+    assert found.target is not None
+    assert found.target.filesystem
+    assert survey(LocalMachine(), Path("/nowhere/at/all")).target is None
 
 
 def test_texts_of_the_kernel_are_parsed() -> None:
@@ -107,11 +121,14 @@ def test_texts_of_the_kernel_are_parsed() -> None:
     assert (os_name(""), cpu_model("")) == ("unknown", "unknown")
 
 
-def identity(declared: dict[str, Any], devices: list[dict[str, Any]], target: Device | None = None) -> dict[str, bool]:
-    candidate = CANDIDATE.__class__(
-        **{**CANDIDATE.__dict__, "identity": declared, "drive_serial": target and "2109ABCD"}
-    )
-    return {check["subject"]: check["ok"] for check in check_identity(candidate, HOST, devices, target)}
+def identity(
+    declared: dict[str, Any], devices: list[dict[str, Any]], target: Device | None = None, **storage: Any
+) -> dict[str, bool]:
+    aim = DeclaredTarget("", "filesystem", "/mnt", "2109ABCD" if target else None, storage or None)
+    candidate = replace(CANDIDATE, identity=declared, targets=(aim,), target=aim)
+    described = [{**one, "description": describe(one, Path("/nowhere"))} for one in devices]
+    found = Survey(HOST, described, Target("xfs", 1, target), 0.0)
+    return {check["subject"]: check["ok"] for check in check_identity(candidate, found)}
 
 
 def test_only_what_is_declared_is_checked() -> None:
@@ -135,7 +152,9 @@ def test_each_difference_is_found(declared: dict[str, Any], subject: str) -> Non
 
 
 def test_the_target_folder_must_lie_on_the_declared_drive(tmp_path: Path) -> None:
-    drive = describe(NVME, tmp_path)
+    drive = device_from(describe(NVME, tmp_path))
     assert identity({"cpus_min": 1}, [NVME], drive)["drive under the target folder"] is True
-    other = describe({**NVME, "serial": "X"}, tmp_path)
+    other = device_from(describe({**NVME, "serial": "X"}, tmp_path))
     assert identity({"cpus_min": 1}, [NVME], other)["drive under the target folder"] is False
+    built = identity({"cpus_min": 1}, [NVME], drive, drives=["2109ABCD", "2109EF"], filesystem="xfs")
+    assert built["drives under the target folder"] is False

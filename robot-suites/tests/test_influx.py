@@ -35,7 +35,7 @@ def rows(url: str, query: str) -> list[list[Any]]:
 
 @pytest.fixture
 def finished(tmp_path: Path) -> Bundle:
-    bundle = Bundle.create(tmp_path, "this-machine", "dune-snb")
+    bundle = Bundle.create(tmp_path, "this-machine", "", "dune-snb")
     bundle.save_run(
         state="finished",
         finished_utc="2026-01-31T12:00:00.000Z",

@@ -1,7 +1,6 @@
 """Refusals before anything is written: space, O_DIRECT, memory."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,28 +9,20 @@ import pytest
 from bench_model.errors import RefusedError
 from bench_model.profiles import load_candidate, load_scenario
 from rig import preflight
-from rig.host import filesystem_of
+from rig.machine import LocalMachine
+from rig.on_candidate.probe import filesystem_of
 from rig.settings import Layout
-from rig.shell import LocalShell
 
 INVENTORY = Layout().inventory
 DAQWRITER = Layout().daqwriter
-SHELL = LocalShell()
+MACHINE = LocalMachine()
 SCENARIO = load_scenario(INVENTORY / "scenarios" / "dune-snb.yml")
 FULL = load_scenario(INVENTORY / "scenarios" / "snb-100s.yml")
 
 
-class Usage:
-    """What shutil.disk_usage returns."""
-
-    def __init__(self, free: int) -> None:
-        self.free = free
-
-
-def test_a_target_that_is_too_small_is_refused_with_the_arithmetic(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(80_100_000_000))
+def test_a_target_that_is_too_small_is_refused_with_the_arithmetic(disk: Path) -> None:
     with pytest.raises(RefusedError) as caught:
-        preflight.check_space(FULL, disk)
+        preflight.check_space(FULL, disk, 80_100_000_000)
     text = str(caught.value)
     assert "9.243 GB/s (10 links x 166000 Hz x 5568 B x scale 1) x 100 s = 924.3 GB (924288000000 B)" in text
     assert "against 80.1 GB (80100000000 B) free" in text
@@ -39,18 +30,17 @@ def test_a_target_that_is_too_small_is_refused_with_the_arithmetic(disk: Path, m
     assert list(disk.iterdir()) == []
 
 
-def test_what_the_refusal_proposes_is_then_accepted(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(80_100_000_000))
-    preflight.check_space(FULL.altered(None, 8.55), disk)
-    preflight.check_space(FULL.altered(0.0855, None), disk)
+def test_what_the_refusal_proposes_is_then_accepted(disk: Path) -> None:
+    preflight.check_space(FULL.altered(None, 8.55), disk, 80_100_000_000)
+    preflight.check_space(FULL.altered(0.0855, None), disk, 80_100_000_000)
 
 
 def test_a_file_system_in_memory_is_refused() -> None:
     memory = Path("/dev/shm")
-    filesystem = filesystem_of(memory, SHELL)
+    filesystem = filesystem_of(memory)
     assert filesystem == "tmpfs"
     with pytest.raises(RefusedError, match="is on tmpfs, which does not lead to a drive"):
-        preflight.check_direct_io(memory, filesystem, SHELL, DAQWRITER)
+        preflight.check_direct_io(memory, filesystem, MACHINE, DAQWRITER)
 
 
 @pytest.fixture
@@ -62,22 +52,22 @@ def journalled(disk: Path) -> Iterator[Path]:
     mount.mkdir()
     with image.open("wb") as file:
         file.truncate(64 * 2**20)
-    SHELL.run(["mkfs.ext4", "-q", image], timeout_s=60).check("mkfs.ext4")
-    mounted = SHELL.run(["mount", "-o", "loop,data=journal", image, mount], timeout_s=60)
+    MACHINE.run(["mkfs.ext4", "-q", image], timeout_s=60).check("mkfs.ext4")
+    mounted = MACHINE.run(["mount", "-o", "loop,data=journal", image, mount], timeout_s=60)
     if mounted.returncode != 0:
         pytest.skip(f"this machine lets the tests mount nothing: {mounted.stderr.strip()}")
     yield mount
-    SHELL.run(["umount", mount], timeout_s=60).check("umount")
+    MACHINE.run(["umount", mount], timeout_s=60).check("umount")
 
 
 def test_a_file_system_without_direct_io_is_refused_and_left_clean(journalled: Path) -> None:
     with pytest.raises(RefusedError, match=r"does not support direct I/O \(O_DIRECT\)"):
-        preflight.check_direct_io(journalled, filesystem_of(journalled, SHELL), SHELL, DAQWRITER)
+        preflight.check_direct_io(journalled, filesystem_of(journalled), MACHINE, DAQWRITER)
     assert [path.name for path in journalled.iterdir()] == ["lost+found"]
 
 
 def test_the_real_disk_takes_o_direct_and_is_left_clean(disk: Path) -> None:
-    preflight.check_direct_io(disk, filesystem_of(disk, SHELL), SHELL, DAQWRITER)
+    preflight.check_direct_io(disk, filesystem_of(disk), MACHINE, DAQWRITER)
     assert list(disk.iterdir()) == []
 
 

@@ -51,12 +51,13 @@ def record(offered: int, stored: int, moment_ns: int) -> str:
 
 
 def test_rates_come_from_the_last_second_of_the_workloads_records(tmp_path: Path, plan: Plan) -> None:
-    bundle = Bundle.create(tmp_path, "c", "s")
+    bundle = Bundle.create(tmp_path, "c", "", "s")
+    bundle.save_run(target={"device": {"name": "vda"}})
     bundle.event("phase", "snb_record", "record 1 of 1", step=1, steps=1, expected_s=20)
     now = time.time_ns()
     lines = [record(i * 10**8, i * 9 * 10**7, now - (20 - i) * 10**8) for i in range(1, 21)]
     bundle.workload_file.write_text("".join(lines) + "daqwriter,command=mini", encoding="utf-8")
-    shown = Observer(bundle, plan, "vda").snapshot()
+    shown = Observer(bundle, plan).snapshot()
     assert shown.phase == "snb_record"
     assert shown.rates == {"offered": pytest.approx(1e9), "stored": pytest.approx(0.9e9)}
     assert (shown.backlog_bytes, shown.busy, shown.lost) == (2 * 10**8, 1, 3)
@@ -66,13 +67,14 @@ def test_rates_come_from_the_last_second_of_the_workloads_records(tmp_path: Path
 
 
 def test_during_the_scan_the_drives_own_rate_is_shown(tmp_path: Path, plan: Plan) -> None:
-    bundle = Bundle.create(tmp_path, "c", "s")
+    bundle = Bundle.create(tmp_path, "c", "", "s")
+    bundle.save_run(target={"device": {"name": "vda"}})
     bundle.event("phase", "block_scan", "block size 8 MiB", step=12, steps=14, expected_s=3.5)
     (bundle.path / "telemetry" / "points.lp").write_text(
         "block_device,device=sdb,host=c written_bytes_per_s=1 1\nblock_device,device=vda,host=c written_bytes_per_s=2.5e9 2\n",
         encoding="utf-8",
     )
-    shown = Observer(bundle, plan, "vda").snapshot()
+    shown = Observer(bundle, plan).snapshot()
     assert shown.rates == {"vda writes": 2.5e9}
     assert shown.step == "block size 8 MiB (12/14)"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from bench_model.line_protocol import parse_line
 from bench_model.profiles import load_candidate
 from rig import drive_temperature
 from rig.bundle import Bundle
-from rig.host import host_facts
+from rig.host import Target, survey
+from rig.machine import LocalMachine
 from rig.provision import first_error
 from rig.record import copy_profiles, git_state, run_document
 from rig.settings import Layout, Request, load_profiles
@@ -25,7 +27,7 @@ def test_connection_details_stay_out_of_the_bundle(tmp_path: Path) -> None:
     secrets = "          ansible_connection: local\n          ansible_become_password: hunter2\n          bmc_password: calvin\n"
     inventory.write_text(text.replace("          ansible_connection: local\n", secrets), encoding="utf-8")
     profiles = load_profiles(Request(inventory=inventory), LAYOUT)
-    bundle = Bundle.create(tmp_path / "runs", "this-machine", "dune-snb")
+    bundle = Bundle.create(tmp_path / "runs", "this-machine", "", "dune-snb")
     copy_profiles(bundle, profiles)
     written = "".join(file.read_text(encoding="utf-8") for file in bundle.files())
     assert "hunter2" not in written
@@ -36,8 +38,9 @@ def test_connection_details_stay_out_of_the_bundle(tmp_path: Path) -> None:
 
 def test_run_json_says_what_was_scaled_down(tmp_path: Path) -> None:
     profiles = load_profiles(Request(scale=0.02, duration_s=3.0), LAYOUT)
-    bundle = Bundle.create(tmp_path, "this-machine", "dune-snb")
-    document = run_document(bundle, profiles, host_facts(), None, tmp_path, "ext4")
+    bundle = Bundle.create(tmp_path, "this-machine", "", "dune-snb")
+    found = replace(survey(LocalMachine()), target=Target("ext4", 10**12, None))
+    document = run_document(bundle, profiles, found, tmp_path / "scratch", tmp_path)
     assert document["demand"]["offered_bytes_per_s"] == pytest.approx(0.02 * 9.24288e9)
     assert document["scenario"]["parameters"]["duration_s"] == 3.0
     assert document["scaled_down"] == [
@@ -66,15 +69,17 @@ LINES = [
 
 
 def test_the_headroom_is_the_target_drives_own() -> None:
-    found = drive_temperature.from_points(map(parse_line, LINES), "nvme0n1")
+    found = drive_temperature.from_points(map(parse_line, LINES), ["nvme0n1"])
     assert (found["samples"], found["max_degC"], found["headroom_degC"], found["reasons"]) == (2, 66.5, 3.5, {})
 
 
-@pytest.mark.parametrize("device", ["vda", None])
-def test_a_drive_without_a_sensor_has_no_headroom_but_a_reason(device: str | None) -> None:
-    found = drive_temperature.from_points(map(parse_line, LINES), device)
+def test_the_headroom_of_an_array_is_its_hottest_drives() -> None:
+    found = drive_temperature.from_points(map(parse_line, LINES), ["nvme0n1", "nvme1n1"])
+    assert (found["device"], found["samples"], found["headroom_degC"]) == ("nvme0n1, nvme1n1", 3, pytest.approx(0.1))
+
+
+@pytest.mark.parametrize("drives", [["vda"], [], ["vda", "vdb"]])
+def test_a_drive_without_a_sensor_has_no_headroom_but_a_reason(drives: list[str]) -> None:
+    found = drive_temperature.from_points(map(parse_line, LINES), drives)
     assert found["headroom_degC"] is None
-    assert (
-        "reports no temperature together with its warning limit"
-        in found["reasons"]["snb_record.drive_temperature_headroom"]
-    )
+    assert "no temperature together with" in found["reasons"]["snb_record.drive_temperature_headroom"]

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.errors import BenchError
-from rig import scratch
+from rig.on_candidate import scratch
 
 
 def test_own_files_go_with_the_folder(tmp_path: Path) -> None:
@@ -19,7 +18,7 @@ def test_own_files_go_with_the_folder(tmp_path: Path) -> None:
 def test_a_foreign_file_is_never_removed(tmp_path: Path) -> None:
     folder = scratch.create(tmp_path, "run-1")
     (folder / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(BenchError, match=r"holds files that the bench did not make \(thesis\.tex\)"):
+    with pytest.raises(scratch.ForeignFilesError, match=r"holds files that the bench did not make \(thesis\.tex\)"):
         scratch.remove(folder)
     assert (folder / "thesis.tex").exists()
 

@@ -8,6 +8,7 @@ from telemetry_agent.collector import Collector
 from telemetry_agent.collectors.block_device import BlockDevice
 from telemetry_agent.collectors.cpu import Cpu
 from telemetry_agent.collectors.cpu_frequency import CpuFrequency
+from telemetry_agent.collectors.ipmi import Ipmi
 from telemetry_agent.collectors.memory import Memory
 from telemetry_agent.collectors.pressure import Pressure
 from telemetry_agent.collectors.smart import Smart
@@ -24,4 +25,5 @@ def system_collectors(period_s: float, root: Path = Path("/")) -> list[Collector
         Pressure(period_s, root),
         Temperature(period_s, root),
         Smart(period_s, root),
+        Ipmi(period_s, root),
     ]

@@ -58,7 +58,7 @@ def run(asked: argparse.Namespace) -> int:
     asked.output.mkdir(parents=True, exist_ok=True)
     with machine.scratch_folder(asked.scratch) as scratch:
         tools = Tools(LocalShell(), asked.daqwriter.resolve(), scratch)
-        facts = machine.facts(tools.shell, scratch)
+        facts = machine.facts(scratch)
         needs = {part.name: part.space_bytes(settings) for part in parts}
         machine.require_space(asked.scratch, needs, facts["free_bytes"])
         warning = machine.busy_warning(facts["load_average_before"][0], facts["cpus"])

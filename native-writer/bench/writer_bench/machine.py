@@ -13,8 +13,8 @@ from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
 from bench_model.units import MIB, decimal_label
-from rig.host import block_devices, device_of, filesystem_of, host_facts, require_target_directory
-from rig.shell import Shell
+from rig.host import require_target_directory, survey
+from rig.machine import LocalMachine
 
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 HUGE_PAGE_BYTES = 2 * MIB
@@ -23,14 +23,16 @@ SPARE_BYTES = 10**9
 LOAD_MAX = 0.25  # per CPU; more than this before the start is somebody else's work
 
 
-def facts(shell: Shell, directory: Path) -> dict[str, Any]:
+def facts(directory: Path) -> dict[str, Any]:
     """CPU, kernel, tuning, target file system and device, load and free space at this moment."""
-    device = device_of(directory, block_devices(shell))
+    found = survey(LocalMachine(), directory)
+    assert found.target is not None  # the caller has made the folder
+    device = found.target.device
     return {
-        **host_facts(),
+        **found.host,
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "transparent_huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "filesystem": filesystem_of(directory, shell),
+        "filesystem": found.target.filesystem,
         "device": asdict(device) if device else None,
         "io_scheduler": _read(f"/sys/block/{device.name}/queue/scheduler") if device else None,
         "largest_request_kib": _read(f"/sys/block/{device.name}/queue/max_sectors_kb") if device else None,

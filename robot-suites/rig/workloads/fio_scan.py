@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
 from bench_model.plateau import LARGE_BLOCK_BYTES, RULE, find_plateau, lowest_of_large_blocks
 from bench_model.units import binary_label
-from rig.shell import Shell
+from rig.machine import Machine
 
 SAMPLE_MS = 250  # averaging window of the throughput samples that the report's spread comes from
 RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
@@ -27,6 +28,14 @@ LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
 Report = Callable[[str, int, int, float], None]
 
 
+@dataclass(frozen=True)
+class Folders:
+    """Where fio's logs go: `work` on the candidate, from where they are fetched into `raw` of the bundle."""
+
+    work: Path
+    raw: Path
+
+
 def estimated_s(parameters: dict[str, Any]) -> float:
     """Expected duration of the scan in s, for the progress display: a point takes its time plus fio's start."""
     per_point = parameters["seconds_per_point"] + parameters["ramp_s"] + 0.6
@@ -34,20 +43,20 @@ def estimated_s(parameters: dict[str, Any]) -> float:
 
 
 def run_scan(
-    shell: Shell, parameters: dict[str, Any], scratch: Path, raw: Path, device: str | None, report: Report
+    machine: Machine, parameters: dict[str, Any], scratch: Path, folders: Folders, device: str | None, report: Report
 ) -> dict[str, Any]:
     """Runs all points on a file in `scratch`; returns results/block_scan.json. `report` gets (text, step, steps, seconds)."""
-    version = shell.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+    version = machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
     sizes = parameters["block_sizes"]
     file = scratch / "block-scan.bin"
-    with _removed_afterwards(file):
+    with _removed_afterwards(machine, file):
         report("laying out the scan's file", 0, len(sizes), parameters["file_size"] / 2e9)
-        _lay_out(shell, file, parameters["file_size"])
+        _lay_out(machine, file, parameters["file_size"])
         points = []
         for step, block_bytes in enumerate(sizes, start=1):
             seconds = parameters["seconds_per_point"] + parameters["ramp_s"]
             report(f"block size {binary_label(block_bytes)}", step, len(sizes), seconds)
-            points.append(_measure(shell, file, block_bytes, parameters, raw, device))
+            points.append(_measure(machine, file, block_bytes, parameters, folders, device))
     return document(version, parameters, points)
 
 
@@ -92,14 +101,14 @@ def document(version: str, parameters: dict[str, Any], points: list[dict[str, An
 
 
 @contextmanager
-def _removed_afterwards(file: Path) -> Iterator[None]:
+def _removed_afterwards(machine: Machine, file: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        file.unlink(missing_ok=True)
+        machine.remove(file)
 
 
-def _lay_out(shell: Shell, file: Path, size_bytes: int) -> None:
+def _lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
     block = 2**20
     size = -(-size_bytes // block) * block
     argv = [
@@ -111,7 +120,7 @@ def _lay_out(shell: Shell, file: Path, size_bytes: int) -> None:
         "--end_fsync=1",
         "--fallocate=none",
     ]
-    shell.run(argv, timeout_s=120 + size / 50e6).check("laying out the block scan's file with fio")
+    machine.run(argv, timeout_s=120 + size / 50e6).check("laying out the block scan's file with fio")
 
 
 def _common(file: Path) -> list[str]:
@@ -140,25 +149,27 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
 
 
 def _measure(
-    shell: Shell, file: Path, block_bytes: int, parameters: dict[str, Any], raw: Path, device: str | None
+    machine: Machine, file: Path, block_bytes: int, parameters: dict[str, Any], folders: Folders, device: str | None
 ) -> dict[str, Any]:
-    log = raw / f"fio-{block_bytes}"
+    log = folders.work / f"fio-{block_bytes}"
     argv = fio_arguments(file, block_bytes, parameters, log)
-    before = written_bytes(device)
+    before = written_bytes(machine, device)
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
-    completed = shell.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
-    after = written_bytes(device)
-    (raw / f"fio-{block_bytes}.json").write_text(completed.stdout, encoding="utf-8")
-    samples = parse_bandwidth_log(Path(f"{log}_bw.1.log").read_text(encoding="ascii"))
+    completed = machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
+    after = written_bytes(machine, device)
+    (folders.raw / f"fio-{block_bytes}.json").write_text(completed.stdout, encoding="utf-8")
+    bandwidth = folders.raw / f"fio-{block_bytes}_bw.1.log"
+    machine.fetch(Path(f"{log}_bw.1.log"), bandwidth)
+    samples = parse_bandwidth_log(bandwidth.read_text(encoding="ascii"))
     device_bytes = after - before if after is not None and before is not None else None
     return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], samples, device_bytes)
 
 
-def written_bytes(device: str | None) -> int | None:
+def written_bytes(machine: Machine, device: str | None) -> int | None:
     """Bytes that `device` has written since boot, by its own counter; None where no single device carries the target."""
     if device is None:
         return None
-    fields = Path(f"/sys/block/{device}/stat").read_text(encoding="ascii").split()
+    fields = machine.read_text(Path(f"/sys/block/{device}/stat")).split()
     return int(fields[6]) * SECTOR_BYTES
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.load import Demand
 from bench_model.yaml_source import check_document
-from rig.shell import Completed, Shell
+from rig.machine import Machine
+from rig.shell import Completed
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -23,13 +24,14 @@ Report = Callable[[str, int, int, float], None]
 
 @dataclass(frozen=True)
 class RecordPlan:
-    """Everything that one record needs besides its repetition number."""
+    """Everything that one record needs besides its repetition number. `work` is on the candidate, `raw` in the bundle."""
 
     daqwriter: Path
     parameters: dict[str, Any]
     demand: Demand
     seed: int
     scratch: Path
+    work: Path
     raw: Path
     line_protocol: Path
     tags: dict[str, str]
@@ -40,18 +42,18 @@ def estimated_s(demand: Demand, repetitions: int) -> float:
     return repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
 
 
-def run_record(shell: Shell, plan: RecordPlan, repetitions: int, report: Report) -> dict[str, Any]:
+def run_record(machine: Machine, plan: RecordPlan, repetitions: int, report: Report) -> dict[str, Any]:
     """Runs all repetitions; returns results/snb_record.json. Raises BenchError when daqwriter itself breaks."""
     done = []
     for number in range(1, repetitions + 1):
         target = plan.scratch / f"snb-record-{number}.daq"
         try:
             report(f"record {number} of {repetitions}", number, repetitions, plan.demand.duration_s)
-            minidaq = _minidaq(shell, plan, target, number)
+            minidaq = _minidaq(machine, plan, target, number)
             report(f"read-back {number} of {repetitions}", number, repetitions, plan.demand.record_bytes / 1e9)
-            verify = _verify(shell, plan, target, number)
+            verify = _verify(machine, plan, target, number)
         finally:
-            target.unlink(missing_ok=True)
+            machine.remove(target)
         done.append(repetition_document(minidaq, verify))
     return {"schema_version": 1, "repetitions": done}
 
@@ -79,32 +81,38 @@ def minidaq_arguments(plan: RecordPlan, target: Path, number: int) -> list[str]:
 
 def _common(plan: RecordPlan, name: str) -> list[str]:
     tags = [f"--tag={key}={value}" for key, value in plan.tags.items()]
-    return [f"--json={plan.raw / name}.json", f"--line-protocol={plan.line_protocol}", *tags]
+    return [f"--json={plan.work / name}.json", f"--line-protocol={plan.line_protocol}", *tags]
 
 
-def _minidaq(shell: Shell, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
+def _minidaq(machine: Machine, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
     # FAILED with a document is an I/O error of the drive: evidence about the candidate, not a broken bench.
-    completed = shell.run(minidaq_arguments(plan, target, number), timeout_s=plan.demand.duration_s + DRAIN_S_MAX)
+    completed = machine.run(minidaq_arguments(plan, target, number), timeout_s=plan.demand.duration_s + DRAIN_S_MAX)
     if completed.returncode == INTERRUPTED:
         raise InterruptedRunError("the record was interrupted")
-    return _document(completed, plan.raw / f"minidaq-{number}.json", "daqwriter-minidaq", {COMPLETE, FAILED})
+    return _document(machine, completed, plan, f"minidaq-{number}.json", "daqwriter-minidaq", {COMPLETE, FAILED})
 
 
-def _verify(shell: Shell, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
+def _verify(machine: Machine, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
     argv = [str(plan.daqwriter), "verify", f"--target={target}", *_common(plan, f"verify-{number}")]
-    completed = shell.run(argv, timeout_s=60 + plan.demand.record_bytes / READ_BYTES_PER_S_MIN)
+    completed = machine.run(argv, timeout_s=60 + plan.demand.record_bytes / READ_BYTES_PER_S_MIN)
     if completed.returncode == INTERRUPTED:
         raise InterruptedRunError("the read-back was interrupted")
-    return _document(completed, plan.raw / f"verify-{number}.json", "daqwriter-verify", {COMPLETE, DAMAGED})
+    return _document(machine, completed, plan, f"verify-{number}.json", "daqwriter-verify", {COMPLETE, DAMAGED})
 
 
-def _document(completed: Completed, file: Path, schema: str, accepted: set[int]) -> dict[str, Any]:
-    if completed.returncode not in accepted or (completed.returncode == FAILED and not file.exists()):
+def _document(
+    machine: Machine, completed: Completed, plan: RecordPlan, name: str, schema: str, accepted: set[int]
+) -> dict[str, Any]:
+    """The result that daqwriter left, brought into the bundle. Raises BenchError when there is none that can be used."""
+    if completed.returncode not in accepted:
         completed.check(f"daqwriter {completed.argv[1]}")
         raise BenchError(f"daqwriter {completed.argv[1]} ended with unexpected exit status {completed.returncode}")
+    file = plan.raw / name
     try:
+        machine.fetch(plan.work / name, file)
         document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (BenchError, OSError, ValueError) as error:
+        completed.check(f"daqwriter {completed.argv[1]}")
         raise BenchError(f"daqwriter {completed.argv[1]} left no readable result in {file}: {error}") from None
     check_document(document, schema, str(file))
     return document

@@ -1,14 +1,21 @@
-"""The run's own folder on the target. Only files that the bench itself names are ever removed from it."""
+"""The run's own folder on the target. Only files that the bench itself names are ever removed from it.
+
+`create DIRECTORY RUN`, `remove FOLDER`, `remove-stale DIRECTORY`; prints {result} or {error}."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
-
-from bench_model.errors import BenchError
+from typing import Any
 
 PREFIX = "daq-bench-"
 MARKER = ".daq-storage-bench-scratch"
 OWN_FILES = (MARKER, "block-scan.bin", "snb-record-*.daq")
+
+
+class ForeignFilesError(Exception):
+    """The folder holds what the bench did not put there."""
 
 
 def create(directory: Path, run_id: str) -> Path:
@@ -20,7 +27,7 @@ def create(directory: Path, run_id: str) -> Path:
 
 
 def remove(scratch: Path) -> int:
-    """Removes the folder and the bench's files in it; returns the bytes given back. Raises BenchError if foreign files are there."""
+    """Removes the folder and the bench's files in it; returns the bytes given back. Raises ForeignFilesError."""
     freed = 0
     for pattern in OWN_FILES:
         for file in scratch.glob(pattern):
@@ -32,7 +39,7 @@ def remove(scratch: Path) -> int:
         return freed
     except OSError:
         names = ", ".join(sorted(path.name for path in scratch.iterdir()))
-        raise BenchError(
+        raise ForeignFilesError(
             f"scratch folder {scratch} holds files that the bench did not make ({names}). Move them away"
         ) from None
     return freed
@@ -44,3 +51,21 @@ def remove_stale(directory: Path) -> list[tuple[str, int]]:
         return []
     stale = [folder for folder in directory.glob(f"{PREFIX}*") if (folder / MARKER).is_file()]
     return [(folder.name, remove(folder)) for folder in stale]
+
+
+def main(arguments: list[str]) -> dict[str, Any]:
+    """Runs one command; what the user can mend comes back as {error}."""
+    command, path = arguments[0], Path(arguments[1])
+    try:
+        if command == "create":
+            path.mkdir(parents=True, exist_ok=True)
+            return {"result": str(create(path, arguments[2]))}
+        return {"result": remove(path) if command == "remove" else remove_stale(path)}
+    except ForeignFilesError as error:
+        return {"error": str(error)}
+    except OSError as error:
+        return {"error": f"{path}: {error.strerror}. Correct target.directory in the inventory"}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1:])))

@@ -1,0 +1,405 @@
+"""The BMC's sensors: over recorded answers of ipmitool 1.8.19, over a scripted ipmitool, and over a real BMC simulator.
+
+tests/fixtures/ipmi was recorded from the real ipmitool against the real ipmi_sim, over LAN."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_helpers import FIXTURES, T0_NS, by_tag, fake_program, undeclared, wait_for
+
+from telemetry_agent.collector import Reading, Unsupported, reading_now
+from telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi, PowerReading, parse_power, parse_sensors
+from telemetry_agent.point import Encoder, Point
+from telemetry_agent.scheduler import Scheduler
+from virtual_candidate import processes
+from virtual_candidate.bmc import Bmc
+
+RECORDED = FIXTURES / "ipmi"
+SDR, DCMI = (RECORDED / "sdr_full.csv").read_text(), (RECORDED / "dcmi_power.txt").read_text()
+LAN = ("-I", "lanplus", "-H", "bmc", "-U", "admin", "-E")
+# Answers as recorded; every call is noted in the file `calls`.
+ANSWERING = f"""
+cd "$(dirname "$0")"; echo "$*" >>calls
+case "$*" in
+    *"sdr dump"*) ;;
+    *"sdr elist full"*) cat {RECORDED}/sdr_full.csv ;;
+    *"dcmi power reading"*) cat {RECORDED}/dcmi_power.txt ;;
+    *) echo "unexpected: $*" >&2; exit 2 ;;
+esac
+"""
+REFUSING_DCMI = f"""case "$*" in *dcmi*) cat {RECORDED}/dcmi_refused.txt >&2; exit 1 ;; esac\n"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is first on PATH, with an ipmitool that answers."""
+    monkeypatch.setenv("PATH", fake_program(tmp_path / "bin", "ipmitool", ANSWERING))
+    return tmp_path / "bin"
+
+
+def points_of(sensors: str = SDR, power: str = "") -> list[Point]:
+    """What the collector makes of these texts."""
+    return Ipmi(1.0).parse(reading_now({SENSORS: sensors, POWER: power}), None)
+
+
+def sensors_of(points: list[Point]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Fields by sensor and entity."""
+    keys = [dict(point.tags) for point in points if point.measurement == "ipmi_sensor"]
+    fields = [dict(point.fields) for point in points if point.measurement == "ipmi_sensor"]
+    return {(key["sensor"], key["entity"]): value for key, value in zip(keys, fields, strict=True)}
+
+
+def powers(points: list[Point]) -> list[float]:
+    """DCMI's readings."""
+    return [float(point.fields["power_w"]) for point in points if point.measurement == "ipmi_power"]
+
+
+def test_every_kind_of_sensor_has_its_unit_state_and_entity() -> None:
+    """Two sensors of one name differ by entity; a name may hold a comma; HPE's fans state percent."""
+    assert sensors_of(points_of()) == {
+        ("Inlet Temp", "55.1"): {"temperature_degc": 24.0, "state": "ok", "severity": 0},
+        ("Temp", "3.1"): {"temperature_degc": 90.0, "state": "upper non-critical", "severity": 1},
+        ("Temp", "3.2"): {"temperature_degc": 47.0, "state": "ok", "severity": 0},
+        ("NVMe1 Temp", "15.1"): {"temperature_degc": 81.0, "state": "upper critical", "severity": 2},
+        ("Fan1", "29.1"): {"speed_rpm": 6000.0, "state": "ok", "severity": 0},
+        ("Fan2", "29.2"): {"speed_rpm": 0.0, "state": "lower critical", "severity": 2},
+        ("Fan 3 DutyCycle", "29.3"): {"duty_percent": 19.6, "state": "ok", "severity": 0},
+        ("Pwr Consumption", "21.1"): {"power_w": 420.0, "state": "ok", "severity": 0},
+        ("12v Rail", "7.1"): {"voltage_v": 12.12, "state": "ok", "severity": 0},
+        ("Rail, 3.3v", "7.2"): {"voltage_v": 3.3, "state": "ok", "severity": 0},
+        ("Current 1", "10.1"): {"current_a": 1.0, "state": "ok", "severity": 0},
+        ("PSU 1 Input", "10.1"): {"power_w": 0.0, "state": "ok", "severity": 0},
+        ("Fan1 #2", "29.1"): {"speed_rpm": 6100.0, "state": "ok", "severity": 0},
+        ("Coolant Temp", "55.2"): {"temperature_degc": 0.0, "state": "ok", "severity": 0},
+    }
+    kinds = by_tag(points_of(), "kind")
+    assert sorted(kinds) == ["current", "fan", "power", "temperature", "voltage"]
+
+
+def test_what_has_no_reading_or_another_quantity_gives_no_point() -> None:
+    """A disabled drive sensor, a supply's discrete states, an airflow: understood, so no fault either."""
+    readings, faults = parse_sensors(SDR)
+    assert faults == []
+    assert {"NVMe2 Temp", "PSU 2 Status"}.isdisjoint(reading.sensor for reading in readings)
+    assert "Airflow" not in [dict(point.tags)["sensor"] for point in points_of()]
+
+
+def test_a_percentage_is_a_fan_only_where_the_bmc_says_so() -> None:
+    """Dell's CPU usage is a percentage too."""
+    assert points_of("CPU Usage,12,percent,ok,7.1,System Board,Other,,,,,,,,,,0.000,100.000\n") == []
+
+
+def test_a_twin_keeps_its_name_when_the_first_falls_silent() -> None:
+    """Otherwise its values would continue the other one's series."""
+    lines = SDR.replace("Fan1,6000,RPM,ok,29.1,", "Fan1,,,ns,29.1,", 1)
+    assert ("Fan1 #2", "29.1") in sensors_of(points_of(lines))
+    assert ("Fan1", "29.1") not in sensors_of(points_of(lines))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Fan9,6000,RPM",  # torn
+        "Fan9,nan,RPM,ok,29.9,Fan Device,Fan",
+        "Fan9,6000,RPM,perfect,29.9,Fan Device,Fan",
+        "Get SDR 0012 command failed: Timeout",
+        "Fan9            | 6000 RPM          | ok",
+        "\ufffd\ufffd,,",
+    ],
+)
+def test_a_malformed_line_is_a_fault_and_the_others_count(line: str) -> None:
+    """The fault shows the line; nothing is guessed from it."""
+    readings, faults = parse_sensors(f"{line}\n{SDR}")
+    assert faults == [f"ipmitool sdr: line not understood: {line!r}"]
+    assert readings == parse_sensors(SDR)[0]
+
+
+def test_dcmi_power_is_read_with_the_time_that_the_bmc_states() -> None:
+    """Debian's ipmitool prints no line break after the time, others do; a BMC may have no time."""
+    recorded = parse_power(DCMI)
+    assert recorded == PowerReading(420.0, "11/21/26 16:03:35 UTC")
+    assert parse_power(DCMI.replace("    Sampling", "\n    Sampling")) == recorded
+    assert parse_power(DCMI.replace("11/21/26 16:03:35 UTC", "Unspecified")) == PowerReading(420.0, "")
+
+
+def test_dcmi_without_measurement_gives_no_point() -> None:
+    """Its 0 W mean "not measured"."""
+    inactive = (RECORDED / "dcmi_inactive.txt").read_text()
+    assert parse_power(inactive) is None
+    assert powers(points_of(power=inactive)) == []
+    with pytest.raises(ValueError, match="not understood: 'Segmentation"):
+        parse_power("Segmentation fault\n")
+
+
+def test_a_power_reading_that_the_bmc_repeats_is_not_repeated() -> None:
+    """Same time and value: stale. Without a time it cannot be known, and it counts."""
+    collector = Ipmi(1.0)
+
+    def second(power: str, before: str = DCMI) -> list[float]:
+        older = Reading(T0_NS, 100.0, {SENSORS: SDR, POWER: before})
+        return powers(collector.parse(Reading(T0_NS + 5, 105.0, {SENSORS: SDR, POWER: power}), older))
+
+    assert second(DCMI) == []
+    assert second(DCMI.replace("16:03:35", "16:03:40")) == [420.0]
+    assert second(DCMI.replace("420 Watts", "424 Watts")) == [424.0]
+    timeless = DCMI.replace("11/21/26 16:03:35 UTC", "Unspecified")
+    assert second(timeless, timeless) == [420.0]
+
+
+def test_it_runs_at_five_seconds_at_most() -> None:
+    """ipmitool takes seconds."""
+    assert Ipmi(1.0).period_s == 5.0
+    assert Ipmi(60.0).period_s == 60.0
+
+
+def test_unsupported_says_what_is_missing(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No device, a device that is closed to the user, no program."""
+    with pytest.raises(Unsupported, match=r"no .*/dev/ipmi0: no BMC, or ipmi_si and ipmi_devintf are not loaded"):
+        Ipmi(1.0, tmp_path).read()
+    device = tmp_path / "dev/ipmi/0"
+    device.parent.mkdir(parents=True)
+    device.touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: path != device)
+    with pytest.raises(Unsupported, match=r"dev/ipmi/0 is not open to this user: run the agent as root"):
+        Ipmi(1.0, tmp_path).read()
+    monkeypatch.setattr(shutil, "which", lambda program, path: None)
+    with pytest.raises(Unsupported, match="package ipmitool"):
+        Ipmi(1.0, tmp_path).read()
+
+
+def test_in_band_and_over_lan_are_asked_alike(tools: Path, tmp_path: Path) -> None:
+    """The sensor data records are read once only; the arguments that name a BMC replace the device."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/ipmi0").touch()
+    for interface, words in (((), "-I open -d 0"), (LAN, "-I lanplus -H bmc -U admin -E")):
+        (tools / "calls").unlink(missing_ok=True)
+        collector = Ipmi(1.0, tmp_path, interface)
+        for _ in range(2):
+            reading = collector.read()
+            assert reading.faults == ()
+            assert reading.texts == {SENSORS: SDR, POWER: DCMI}
+        calls = (tools / "calls").read_text().splitlines()
+        assert [call.split()[-3:] for call in calls].count(["dcmi", "power", "reading"]) == 2
+        assert sum("sdr dump" in call for call in calls) == 1
+        assert all(call.startswith(words) for call in calls)
+
+
+def test_a_bmc_without_dcmi_is_said_once(tools: Path) -> None:
+    """And then no longer asked: that is how the machine is, and no fault of each sample."""
+    fake_program(tools, "ipmitool", REFUSING_DCMI + ANSWERING)
+    collector = Ipmi(1.0, interface=LAN)
+    assert collector.read().faults == (
+        "ipmitool dcmi power reading: DCMI request failed because: Invalid command (c1); not asked again",
+    )
+    later = collector.read()
+    assert later.faults == ()
+    assert powers(collector.parse(later, None)) == []
+
+
+def test_dcmi_that_is_lost_is_a_fault_and_the_sensors_count(tools: Path) -> None:
+    """What answered once is asked again; its last value is not repeated."""
+    collector = Ipmi(1.0, interface=LAN)
+    first = collector.read()
+    assert powers(collector.parse(first, None)) == [420.0]
+    fake_program(tools, "ipmitool", REFUSING_DCMI + ANSWERING)
+    for _ in range(2):
+        lost = collector.read()
+        assert lost.faults == ("ipmitool dcmi power reading: DCMI request failed because: Invalid command (c1)",)
+        assert powers(collector.parse(lost, first)) == []
+        assert len(sensors_of(collector.parse(lost, first))) == 14
+
+
+def test_an_exit_status_beside_good_readings_is_a_fault(tools: Path) -> None:
+    """One record of many could not be read."""
+    broken = (
+        f'case "$*" in *elist*) cat {RECORDED}/sdr_full.csv; echo "Get SDR 0012 command failed" >&2; exit 1;; esac\n'
+    )
+    fake_program(tools, "ipmitool", broken + ANSWERING)
+    reading = Ipmi(1.0, interface=LAN).read()
+    assert reading.faults == ("ipmitool sdr: Get SDR 0012 command failed",)
+    assert reading.texts[SENSORS] == SDR
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("echo 'Error: Unable to establish session' >&2; exit 1", "Error: Unable to establish session"),
+        ("exit 3", "exit status 3"),
+        ("echo 'Fan1,,,ns,29.1,Fan Device,Fan,'", "none has a value"),
+        ("echo garbage", "none has a value; ipmitool sdr: line not understood: 'garbage'"),
+        ("true", "none has a value"),
+    ],
+)
+def test_no_reading_at_all_is_a_failure(tools: Path, answer: str, reason: str) -> None:
+    """A BMC that died in band leaves every sensor at "ns" with exit status 0; the records are read anew after it."""
+    fake_program(tools, "ipmitool", f'case "$*" in *elist*) {answer}; exit 0;; esac\n' + ANSWERING)
+    collector = Ipmi(1.0, interface=LAN)
+    with pytest.raises(OSError, match="no sensor can be read") as raised:
+        collector.read()
+    assert str(raised.value) == f"ipmitool sdr: no sensor can be read: {reason}"
+    fake_program(tools, "ipmitool", ANSWERING)
+    assert collector.read().texts[SENSORS] == SDR
+    assert (tools / "calls").read_text().count("sdr dump") == 2
+
+
+def test_a_hanging_bmc_is_given_up(tools: Path) -> None:
+    """Bounded, and the message names neither host nor user."""
+    fake_program(tools, "ipmitool", 'case "$*" in *elist*) exec sleep 20;; esac\n' + ANSWERING)
+    started_s = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"^ipmitool sdr elist full: no answer within 0\.2 s$"):
+        Ipmi(1.0, interface=LAN, timeout_s=0.2).read()
+    assert time.monotonic() - started_s < 3.0
+
+
+def test_a_bmc_that_stops_answering_fails_alone_and_recovers(tools: Path) -> None:
+    """Nothing is sampled meanwhile, another collector misses nothing, and then it goes on."""
+    fake_program(tools, "ipmitool", 'test -e "$(dirname "$0")/dead" && exec sleep 20\n' + ANSWERING)
+    points: list[Point] = []
+    bmc, other = Ipmi(1.0, interface=LAN, timeout_s=0.3), Other()
+    bmc.period_s = 0.1
+    scheduler = Scheduler(points.extend)
+    scheduler.add(bmc)
+    scheduler.add(other)
+
+    def entry(number: int) -> dict[str, Any]:
+        return scheduler.summary()[number]
+
+    scheduler.start()
+    try:
+        wait_for(lambda: entry(0)["collected_samples"] > 0, "the first sample")
+        (tools / "dead").touch()
+        wait_for(lambda: entry(0)["status"] == "failing", "the failure")
+        assert entry(0)["detail"] == "TimeoutError: ipmitool sdr elist full: no answer within 0.3 s"
+        before = len(points)
+        time.sleep(0.5)
+        assert len(points) == before
+        (tools / "dead").unlink()
+        wait_for(lambda: entry(0)["status"] == "ok" and len(points) > before, "the recovery")
+    finally:
+        scheduler.stop(2.0)
+    assert entry(0)["missed_samples"] >= 4
+    assert entry(1)["missed_samples"] <= 1 + entry(1)["expected_samples"] // 10  # a busy machine may be late
+
+
+class Other:
+    """A collector that must not notice anything."""
+
+    name, period_s = "other", 0.1
+
+    def read(self) -> Reading:
+        """Nothing."""
+        return reading_now({})
+
+    def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
+        """No point."""
+        return []
+
+
+def free_ports() -> dict[str, int]:
+    """Ports that were free a moment ago."""
+    found = {}
+    for name, kind in (
+        ("ipmi_port", socket.SOCK_DGRAM),
+        ("system_port", socket.SOCK_STREAM),
+        ("redfish_port", socket.SOCK_STREAM),
+    ):
+        with socket.socket(socket.AF_INET, kind) as probe:
+            probe.bind(("127.0.0.1", 0))
+            found[name] = int(probe.getsockname()[1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bmc]:
+    """A BMC of its own: ipmi_sim on 127.0.0.1."""
+    with Bmc(tmp_path_factory.mktemp("bmc") / "state", **free_ports()) as bmc:
+        yield bmc
+
+
+@pytest.fixture
+def collector(simulated: Bmc, monkeypatch: pytest.MonkeyPatch) -> Ipmi:
+    """The collector, asking that BMC over LAN."""
+    monkeypatch.setenv("IPMI_PASSWORD", simulated.password)
+    address = ("-H", "127.0.0.1", "-p", str(simulated.ipmi_port))
+    return Ipmi(1.0, interface=("-I", "lanplus", "-C", "3", *address, "-U", simulated.user, "-E"), timeout_s=3.0)
+
+
+def settled(collector: Ipmi, sensor: str, field: str, value: float) -> dict[str, Any]:
+    """The sensor's fields once the BMC has taken the value over (it polls its sensors)."""
+    found: dict[str, Any] = {}
+
+    def arrived() -> bool:
+        found.update(by_tag(collector.parse(collector.read(), None)[:-1], "sensor")[sensor])
+        return bool(found[field] == value)
+
+    wait_for(arrived, f"{sensor} at {value:g}")
+    return found
+
+
+needs_simulator = pytest.mark.skipif(
+    shutil.which("ipmi_sim") is None, reason="ipmi_sim is not installed (Debian package openipmi)"
+)
+
+
+@needs_simulator
+def test_a_real_bmc_is_read_whole(simulated: Bmc, collector: Ipmi) -> None:
+    """Real ipmitool, real ipmi_sim: fans, temperatures and power as set, a stopped fan and a hot inlet as judged."""
+    simulated.sensors.write("Inlet Temp", 33)
+    assert settled(collector, "Inlet Temp", "temperature_degc", 33.0) == {
+        "temperature_degc": 33.0, "state": "ok", "severity": 0,
+    }  # fmt: skip
+    reading = collector.read()
+    assert reading.faults == ()
+    points = collector.parse(reading, None)
+    assert [undeclared(point) for point in points] == [[]] * len(points)
+    assert powers(points) == [420.0]
+    rpm = {key: fields["speed_rpm"] for key, fields in by_tag(points[:-1], "sensor").items() if "speed_rpm" in fields}
+    assert rpm == {name: float(simulated.sensors.read(name)) for name in ("Fan1", "Fan2", "FanA", "FanB")}
+    assert by_tag(points[:-1], "sensor")["Pwr Consumption"]["power_w"] == 420.0
+    line = Encoder({"host": "h", "run": "r"}).encode(points[0])
+    assert line.startswith(
+        r"ipmi_sensor,entity=55.1,host=h,kind=temperature,run=r,sensor=Inlet\ Temp temperature_degc=33.0,"
+    )
+    simulated.sensors.stop_fan("Fan1")
+    simulated.sensors.write("Inlet Temp", 42)
+    try:
+        assert settled(collector, "Fan1", "speed_rpm", 0.0)["state"] == "lower critical"
+        assert settled(collector, "Inlet Temp", "temperature_degc", 42.0)["severity"] == 1
+    finally:
+        simulated.sensors.start_fan("Fan1")
+        simulated.sensors.release("Inlet Temp")
+
+
+@needs_simulator
+def test_a_real_bmc_that_freezes_is_a_failure_and_is_read_again(simulated: Bmc, collector: Ipmi) -> None:
+    """As one that restarts, for whatever reason."""
+    collector.read()
+    identity = processes.running(simulated.directory / "ipmi_sim.process.json")
+    assert identity is not None
+    os.kill(identity.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(TimeoutError, match=r"no answer within 3 s"):
+            collector.read()
+    finally:
+        os.kill(identity.pid, signal.SIGCONT)
+    assert len(collector.parse(collector.read(), None)) == 13
+
+
+@needs_simulator
+def test_a_wrong_password_is_named_and_not_shown(
+    simulated: Bmc, collector: Ipmi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ipmitool's own reason."""
+    monkeypatch.setenv("IPMI_PASSWORD", "mistaken")
+    with pytest.raises(OSError, match=r"sdr dump: .*Unable to establish IPMI v2") as raised:
+        collector.read()
+    assert "mistaken" not in str(raised.value)

@@ -1,0 +1,69 @@
+"""The control node's or candidate's memory of how a BMC was before the bench changed it, as one small JSON file.
+
+Promises: on disk before ``save`` returns; replaced as a whole; a damaged or foreign file is refused, never overwritten.
+Unlike the kernel's settings these outlive a reboot, so that the file does too.
+Python 3.9, standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+class FirstValuesError(Exception):
+    """The file cannot be used; the text names it and the remedy."""
+
+
+class FirstValues:
+    """What was there first; ``values`` is empty where nothing was changed yet."""
+
+    def __init__(self, path: str, subject: str) -> None:
+        """Load ``path`` if it exists; ``subject`` names the BMC that it must be of."""
+        self.path, self.subject = path, subject
+        self.values: dict[str, Any] = {}
+        if os.path.exists(path):
+            self._load()
+
+    def _load(self) -> None:
+        try:
+            with open(self.path, encoding="utf-8") as stream:
+                document = json.load(stream)
+            version, subject, values = document["schema_version"], document["subject"], dict(document["values"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FirstValuesError(
+                f"{self.path}: not a readable state file ({error}); put the values from before back by hand (they are in"
+                " the run bundles' facts/tuning.json), then remove the file"
+            ) from error
+        if version != SCHEMA_VERSION:
+            raise FirstValuesError(
+                f"{self.path}: schema_version is {version}, this release knows {SCHEMA_VERSION};"
+                " run restore.yml of the release that wrote it"
+            )
+        if subject != self.subject:
+            raise FirstValuesError(
+                f"{self.path}: it holds the values of {subject}, the inventory now names {self.subject};"
+                " restore with the former entry first, or remove the file if that BMC is gone"
+            )
+        self.values = values
+
+    def save(self) -> None:
+        """Replace the file, or remove it when nothing is left to restore."""
+        if not self.values:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path)
+            return
+        os.makedirs(os.path.dirname(self.path), mode=0o755, exist_ok=True)
+        new = f"{self.path}.new"
+        with open(new, "w", encoding="utf-8") as stream:
+            json.dump(
+                {"schema_version": SCHEMA_VERSION, "subject": self.subject, "values": self.values}, stream, indent=2
+            )
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(new, self.path)

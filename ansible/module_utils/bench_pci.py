@@ -1,0 +1,102 @@
+"""What sysfs tells of a PCIe device: its interrupts, its NUMA node, and the links between it and its root port.
+
+Reads only. Runs on the candidate: Python 3.9, standard library only.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import Any
+
+ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+SPEED = re.compile(r"([0-9.]+) GT/s")
+
+
+def text_in(directory: str, name: str) -> str:
+    """Return the text of one sysfs file; empty where there is none, or where the driver refuses to tell."""
+    path = os.path.join(directory, name)
+    if not os.path.isfile(path):
+        return ""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read().strip()
+    except OSError:
+        return ""
+
+
+def pci_directories(directory: str) -> list[str]:
+    """Return the PCI devices from a device's own up to its root port.
+
+    An NVMe drive of several paths has a block device that hangs below no controller: its first controller is taken.
+    """
+    controllers = sorted(glob.glob(os.path.join(directory, "device", "nvme[0-9]*")))
+    for start in (directory, os.path.join(directory, "device"), *controllers[:1]):
+        path, found = os.path.realpath(start), []
+        while len(path) > 1:
+            if ADDRESS.fullmatch(os.path.basename(path)):
+                found.append(path)
+            path = os.path.dirname(path)
+        if found:
+            return found
+    return []
+
+
+def interrupts(directory: str) -> list[int]:
+    """Return the numbers of a PCI device's interrupts: message-signalled ones, or else its wire."""
+    messages = os.path.join(directory, "msi_irqs")
+    if os.path.isdir(messages):
+        return sorted(int(name) for name in os.listdir(messages) if name.isdigit())
+    wire = text_in(directory, "irq")
+    return [int(wire)] if wire.isdigit() and int(wire) > 0 else []
+
+
+def link_of(directory: str, which: str) -> dict[str, Any]:
+    """Return one end's `current` or `max` link: GT/s per lane, and lanes; zeros where it is not told."""
+    speed = SPEED.match(text_in(directory, f"{which}_link_speed"))
+    width = text_in(directory, f"{which}_link_width")
+    lanes = int(width) if width.isdigit() and int(width) < 255 else 0  # 255: the kernel does not know
+    return {"gt_per_s": float(speed.group(1)) if speed else 0.0, "lanes": lanes}
+
+
+def describe_link(directory: str) -> dict[str, Any]:
+    """Return what one device negotiated and what it can do."""
+    current, maximum = link_of(directory, "current"), link_of(directory, "max")
+    return {"address": os.path.basename(directory), "current": current, "max": maximum}
+
+
+def node_of(directory: str) -> int | None:
+    """Return a PCI device's NUMA node; None where the kernel names none (it says -1)."""
+    text = text_in(directory, "numa_node")
+    return int(text) if text.isdigit() else None
+
+
+def node_cpus(sysfs_root: str, node: int | None) -> str:
+    """Return the CPUs of a NUMA node; all, where the machine has only one; empty where the node is unknown."""
+    nodes = glob.glob(os.path.join(sysfs_root, "devices/system/node/node[0-9]*"))
+    if len(nodes) <= 1:
+        return text_in(os.path.join(sysfs_root, "devices/system/cpu"), "online")
+    return text_in(os.path.join(sysfs_root, f"devices/system/node/node{node}"), "cpulist")
+
+
+def describe_pci(directory: str) -> dict[str, Any] | None:
+    """Describe the PCI device that a sysfs directory belongs to; None where it belongs to none."""
+    path = pci_directories(directory)
+    if not path:
+        return None
+    return {
+        "address": os.path.basename(path[0]),
+        "numa_node": node_of(path[0]),
+        "interrupts": interrupts(path[0]),
+        "links": [describe_link(step) for step in path],
+    }
+
+
+def placed(device: dict[str, Any], directory: str, sysfs_root: str) -> dict[str, Any]:
+    """Add to a device's description where it hangs: PCI device, NUMA node and that node's CPUs."""
+    pci = describe_pci(directory)
+    node = device.get("numa_node")
+    if node is None and pci is not None:
+        node = pci["numa_node"]
+    return {**device, "pci": pci, "numa_node": node, "node_cpus": node_cpus(sysfs_root, node)}

@@ -1,0 +1,77 @@
+"""What the storage role remembers of one target: `storage-<target>.json` on the candidate.
+
+Promises: on disk (file and folder) before the first destructive step, with the UUIDs that the array and the file system
+are going to have, so that after an interruption at any point it is known what is the bench's own and what is not;
+replaced as a whole. Unlike kernel settings it outlives a reboot, because what is on the drives does.
+Runs on the candidate: Python 3.9, standard library only.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from typing import Any
+
+from ansible.module_utils.bench_storage.errors import StorageError
+
+SCHEMA_VERSION = 1
+BUILDING, COMPLETE, UNDOING = "building", "complete", "undoing"
+KEYS = ("target", "phase", "layout", "drives", "array", "filesystem", "mount", "progress")
+
+
+def path_of(directory: str, target: str) -> str:
+    """Return the state file of a target."""
+    return os.path.join(directory, f"storage-{target}.json")
+
+
+def remembered(directory: str) -> list[str]:
+    """Return the state files of all targets."""
+    return sorted(glob.glob(os.path.join(directory, "storage-*.json")))
+
+
+def load(path: str) -> dict[str, Any] | None:
+    """Return the state, or None where nothing was built; StorageError where it cannot be read."""
+    if not os.path.exists(path):
+        return None
+    remedy = (
+        "unmount the target, stop its array and wipefs the drives by hand (docs/own-hardware.md), then remove the file"
+    )
+    try:
+        with open(path, encoding="utf-8") as stream:
+            document = json.load(stream)
+        version = document["schema_version"]
+        state = {key: document[key] for key in KEYS}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{path}: not a readable state file ({error}); {remedy}") from error
+    if version != SCHEMA_VERSION:
+        raise StorageError(f"{path}: schema_version is {version}, this release knows {SCHEMA_VERSION}; {remedy}")
+    return state
+
+
+def save(path: str, state: dict[str, Any]) -> None:
+    """Replace the file; it and its name are on disk when this returns."""
+    document = {"schema_version": SCHEMA_VERSION, **{key: state[key] for key in KEYS}}
+    new = f"{path}.new"
+    with open(new, "w", encoding="utf-8") as stream:
+        json.dump(document, stream, indent=2)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(new, path)
+    sync_folder(os.path.dirname(path))
+
+
+def forget(path: str) -> None:
+    """Remove the file: nothing of this target is left."""
+    os.unlink(path)
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(directory: str) -> None:
+    """Put a folder's entries on disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

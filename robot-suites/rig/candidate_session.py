@@ -1,0 +1,83 @@
+"""The candidate during one run: its machine, folders, agent and Ansible, whether it is this machine or one behind SSH."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_model.errors import BenchError
+from rig.agent import Agent
+from rig.bundle import Bundle
+from rig.connection import connection_of
+from rig.host import Survey, survey
+from rig.machine import Machine, SshMachine, machine_of, prepare_folders
+from rig.provision import Provisioner, provisioner
+from rig.remote_agent import RemoteAgent, agent_arguments, reachable_influx
+from rig.settings import Layout, Profiles
+
+
+@contextmanager
+def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machine]:
+    """The candidate's machine; an SSH link is closed at the end. Raises BenchError when it cannot be reached."""
+    connection = connection_of(inventory, candidate)
+    # A short path of our own: a socket's name may have 107 characters.
+    with tempfile.TemporaryDirectory(prefix="daq-bench-") as folder:
+        machine = machine_of(connection, Path(folder) / "ssh", layout)
+        if not isinstance(machine, SshMachine):
+            yield machine
+            return
+        machine.link.open()
+        try:
+            yield machine
+        finally:
+            machine.link.close()
+
+
+@dataclass
+class CandidateSession:
+    """What one run does with its candidate. `directory` is the target's folder on the candidate."""
+
+    layout: Layout
+    profiles: Profiles
+    machine: Machine
+    directory: Path
+
+    def survey(self) -> tuple[Survey, float, float]:
+        """The survey, and our clock before and after it, s."""
+        before = time.time()
+        found = survey(self.machine, self.directory)
+        return found, before, time.time()
+
+    def ansible(self, facts: Path, run_id: str, bundle: Path | None = None) -> Provisioner:
+        places = self.machine.places(self.profiles.candidate.name, bundle or facts)
+        return provisioner(self.layout, self.profiles, self.machine, places, facts, self.directory, run_id)
+
+    def prepare_agent(self, bundle: Bundle, influx_url: str) -> tuple[Agent | RemoteAgent, list[str]]:
+        """The run's agent, not started yet, and the arguments that its unit on a candidate behind SSH needs."""
+        name = self.profiles.candidate.name
+        tags = {"host": name, "run": bundle.id}
+        places = prepare_folders(self.machine, bundle, name)
+        if not isinstance(self.machine, SshMachine):
+            return Agent(places.agent, bundle, influx_url, tags), []
+        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags)
+        return RemoteAgent(self.machine, places, bundle), arguments
+
+    def reconnect(self) -> None:
+        """After provisioning, which may have rebooted the candidate."""
+        if isinstance(self.machine, SshMachine):
+            self.machine.link.ensure()
+
+    def forget_run(self, bundle: Bundle) -> None:
+        """Removes the run's folders from a candidate behind SSH; their content is in the bundle."""
+        if self.machine.is_local:
+            return
+        run = self.machine.places(self.profiles.candidate.name, bundle.path).raw.parent
+        if run.name != bundle.id:
+            raise BenchError(f"{run} is not the folder of run {bundle.id}")
+        self.machine.run(["rm", "-r", "-f", "--", run], timeout_s=120).check(
+            "removing the run's folders from the candidate"
+        )
