@@ -4,7 +4,9 @@ Usable without a virtual machine: `with Bmc(directory, ...) as bmc:`; power stat
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import os
 import secrets
 import shlex
@@ -16,6 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -116,6 +119,23 @@ class Bmc:
             raise BenchError(f"ipmitool {shlex.join(arguments)} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
+    def redfish(self, path: str, method: str = "GET", body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Status and document of a Redfish request, verified and with the BMC's own credentials; errors are answers too."""
+        secret = base64.b64encode(f"{self.user}:{self.password}".encode()).decode("ascii")
+        request = urllib.request.Request(
+            self.redfish_url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Basic {secret}", **headers},
+        )
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
     def start(self) -> None:
         """Starts both services and waits until they answer. On any failure nothing stays behind.
 
@@ -135,7 +155,8 @@ class Bmc:
         """Ends both services and removes the state directory."""
         for name in ("redfish", "ipmi_sim"):
             processes.stop(self._record(name))
-        shutil.rmtree(self.directory, ignore_errors=False) if self.directory.exists() else None
+        if self.directory.exists():
+            shutil.rmtree(self.directory)
 
     def __enter__(self) -> Bmc:
         self.start()
@@ -213,7 +234,7 @@ class Bmc:
         )
         self._wait("redfish", process, self._redfish_answers)
 
-    def _wait(self, name: str, process: subprocess.Popen[bytes], answers: Any) -> None:
+    def _wait(self, name: str, process: subprocess.Popen[bytes], answers: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_S_MAX
         while not answers():
             if process.poll() is not None or time.monotonic() > deadline:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
-from virtual_candidate import image, instance, machine, processes, qemu, ssh
+from virtual_candidate import faults, image, instance, machine, processes, qemu, ssh
 from virtual_candidate.bmc import Bmc, new_password, require_free_port
 from virtual_candidate.files import locked, write_text
 from virtual_candidate.hazards import Hazards
@@ -49,12 +51,28 @@ class VirtualCandidate:
             raise BenchError(f"`{remote}` on the guest ended with {done.returncode}: {done.stderr.strip()[-1000:]}")
         return done.stdout
 
-    def wait(self, timeout_s: float = BOOT_S_MAX) -> None:
-        """Returns when the guest lets us in. Raises BenchError with the place of its console's log."""
-        folder, log = self.instance.directory, self.instance.directory / "console.log"
-        ssh.wait(self.instance.ssh, self.instance.ports.ssh, timeout_s, self._record, log)
-        if not machine.VirtualMachine(self.instance).is_on():
-            raise BenchError(f"the guest's QEMU has ended; see {folder / 'qemu.log'} and {log}")
+    def boot_id(self) -> str:
+        """Changes with every start of the guest."""
+        return self.run("cat /proc/sys/kernel/random/boot_id").strip()
+
+    def wait(self, timeout_s: float = BOOT_S_MAX, after_boot: str | None = None) -> None:
+        """Returns when the guest lets us in and has found its drives; `after_boot`: when it is another boot than that one.
+
+        Raises BenchError with the place of its console's log."""
+        deadline = time.monotonic() + timeout_s
+        log = self.instance.directory / "console.log"
+        while True:
+            ssh.wait(self.instance.ssh, self.instance.ports.ssh, deadline - time.monotonic(), self._record, log)
+            with suppress(BenchError, subprocess.TimeoutExpired):  # it may be on its way down
+                if self.boot_id() != after_boot:
+                    break
+            time.sleep(0.5)
+        pulled = faults.read(self.instance.directory).pulled
+        wanted = {drive.serial for drive in self.instance.drives if drive.serial not in pulled}
+        while missing := wanted - set(self.run("cat /sys/class/nvme/nvme*/serial 2>&1 || true").split()):
+            if time.monotonic() > deadline:
+                raise BenchError(f"the guest has not found {', '.join(sorted(missing))}. Its console is in {log}")
+            time.sleep(0.2)
 
     def up(self, say: Callable[[str], None] = silent) -> bool:
         """Starts the candidate and waits for its SSH. False when it was up already, with the same settings.

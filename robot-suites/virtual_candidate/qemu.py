@@ -21,7 +21,8 @@ NODES = 2
 TEMPERATURE_WARNING = 0x02
 KEYS = "opt/daq-storage-bench"  # where the guest's init looks for its keys in the firmware configuration
 # no5lvl: emulated page walks of four levels are cheaper than of five. mitigations: emulation has no speculation to guard.
-KERNEL_ARGUMENTS = "console=ttyS0 quiet root=/dev/vda no5lvl mitigations=off random.trust_cpu=on"
+# net.ifnames=0: the interface is up before udev could rename it.
+KERNEL_ARGUMENTS = "console=ttyS0 quiet root=/dev/vda no5lvl mitigations=off random.trust_cpu=on net.ifnames=0 audit=0"
 
 # Unix sockets, below the state directory, which is QEMU's working directory: a whole path may be longer than 107 bytes.
 CONTROL_SOCKET = "control.qmp"

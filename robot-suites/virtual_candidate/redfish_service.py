@@ -14,22 +14,27 @@ import os
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from virtual_candidate import qemu
 from virtual_candidate import redfish_documents as documents
 from virtual_candidate.bios import Bios, Refusal
 from virtual_candidate.files import append_json_line
 from virtual_candidate.power import Power
+from virtual_candidate.qmp import Qmp, QmpError
 from virtual_candidate.redfish_documents import ROOT, Document
 from virtual_candidate.sensors import Sensors
 
 USER_VARIABLE = "VIRTUAL_BMC_USER"
 PASSWORD_VARIABLE = "VIRTUAL_BMC_PASSWORD"
 BODY_BYTES_MAX = 65536
+WATCH_S = 0.5
 OPEN_PATHS = ("/redfish", ROOT)  # what the standard leaves open, so that a client can find out whom it talks to
 
 
@@ -302,6 +307,18 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+def watch_resets(directory: Path) -> None:
+    """Tells the BIOS of restarts that the guest does by itself, for as long as the service runs."""
+    while True:
+        # Without a machine, or while it is off, nobody answers there.
+        with suppress(QmpError, OSError), Qmp(directory, qemu.EVENTS_SOCKET) as qmp:
+            while True:
+                if qmp.wait_event("RESET", WATCH_S, guest=True):
+                    Power(directory).guest_reset()
+                qmp.execute("query-status")  # fails when QEMU has ended
+        time.sleep(WATCH_S)
+
+
 def main() -> int:
     directory, port = Path(sys.argv[1]), int(sys.argv[2])
     tls = Path(sys.argv[3])
@@ -310,7 +327,9 @@ def main() -> int:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tls / "server.pem", tls / "server.key")
     handler = type("BmcHandler", (Handler,), {"service": Service(directory), "credentials": credentials.encode()})
-    Server(port, handler, context).serve_forever()
+    server = Server(port, handler, context)
+    threading.Thread(target=watch_resets, args=(directory,), daemon=True).start()
+    server.serve_forever()
     return 0
 
 

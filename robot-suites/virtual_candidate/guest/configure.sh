@@ -90,11 +90,12 @@ install_modules() {
 configure_root() {
   local unit
   cp -r -- "${HERE}/root/." "${ROOT}/"
-  : >"${ROOT}/etc/machine-id" # empty: systemd makes one at the first boot
+  # Not empty: systemd would take every start of an instance for the first one, and enable its presets again.
+  md5sum <<<"virtual candidate" | cut -d' ' -f1 >"${ROOT}/etc/machine-id"
   rm -f -- "${ROOT}"/etc/ssh/ssh_host_*
   # Without PAM a login starts no session of systemd's, which costs seconds under emulation.
   sed -i 's/^UsePAM yes/UsePAM no/' "${ROOT}/etc/ssh/sshd_config"
-  chroot "${ROOT}" systemctl --quiet enable systemd-networkd.service ssh.service
+  chroot "${ROOT}" systemctl --quiet enable ssh.service
   chroot "${ROOT}" systemctl --quiet disable ssh.socket
   while read -r unit; do
     chroot "${ROOT}" systemctl --quiet mask "${unit}"
