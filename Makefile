@@ -143,7 +143,7 @@ lint-ansible:
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --strict -q
 
 lint-shell:
-	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh .ci/run robot-suites/virtual_candidate/guest/configure.sh
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh .ci/run robot-suites/virtual_candidate/guest/configure.sh
 	@shellcheck --shell=sh robot-suites/virtual_candidate/guest/init
 
 lint-native:

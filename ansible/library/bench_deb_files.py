@@ -6,7 +6,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -64,7 +63,7 @@ absent:
 
 FIELDS = ("Package", "Architecture", "Pre-Depends", "Depends")
 # Package name -> file and its dependencies; each dependency is a list of alternatives.
-Offer = Dict[str, "tuple[str, List[List[str]]]"]
+Offer = dict[str, "tuple[str, list[list[str]]]"]
 
 
 def dependencies(text: str) -> list[list[str]]:

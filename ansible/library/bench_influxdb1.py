@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_influx import (
@@ -60,25 +60,22 @@ options:
     type: list
     elements: dict
     default: []
-  users:
-    description: Users with rights on this database alone.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      name:
-        description: The user's name.
-        type: str
-        required: true
-      password:
-        description: The user's password.
-        type: str
-        required: true
-      privilege:
-        description: What the user may do.
-        type: str
-        choices: [READ, WRITE]
-        required: true
+  writer_user:
+    description: The user who may write to the database, and nothing else.
+    type: str
+    required: true
+  writer_password:
+    description: That user's password.
+    type: str
+    required: true
+  reader_user:
+    description: The user who may read the database, and nothing else.
+    type: str
+    required: true
+  reader_password:
+    description: That user's password.
+    type: str
+    required: true
 author:
   - The daq-storage-bench authors
 """
@@ -92,8 +89,10 @@ EXAMPLES = r"""
     database: bench
     retention_policies:
       - {name: raw, duration: 30d, default: true}
-    users:
-      - {name: agent, password: "{{ vault_agent_password }}", privilege: WRITE}
+    writer_user: agent
+    writer_password: "{{ vault_writer_password }}"
+    reader_user: grafana
+    reader_password: "{{ vault_reader_password }}"
 """
 
 RETURN = r"""
@@ -109,13 +108,8 @@ version:
 """
 
 NO_ADMIN_YET = "create admin user first"
-USER_OPTIONS = {
-    "name": {"type": "str", "required": True},
-    "password": {"type": "str", "required": True, "no_log": True},
-    "privilege": {"type": "str", "choices": ["READ", "WRITE"], "required": True},
-}
 # A difference: what is wrong in words, and the statements that put it right.
-Difference = Tuple[str, List[str]]
+Difference = tuple[str, list[str]]
 
 
 def name_in(text: str) -> str:
@@ -199,7 +193,12 @@ class Server:
             default = bool(wanted.get("default", False))
             terms = f"DURATION {duration_text(seconds)} REPLICATION 1"
             if not present and default:
-                found.append((f"database {self.database} is missing", [f"CREATE DATABASE {base} WITH {terms} NAME {name_in(name)}"]))
+                found.append(
+                    (
+                        f"database {self.database} is missing",
+                        [f"CREATE DATABASE {base} WITH {terms} NAME {name_in(name)}"],
+                    )
+                )
                 continue
             policy, suffix = policies.get(name), " DEFAULT" if default else ""
             target = f"RETENTION POLICY {name_in(name)} ON {base} {terms}{suffix}"
@@ -207,7 +206,12 @@ class Server:
                 found.append((f"retention policy {name} is missing", [f"CREATE {target}"]))
             elif duration_s(policy["duration"]) != seconds or (default and not policy["default"]):
                 before = f"{policy['duration']}{', default' if policy['default'] else ''}"
-                found.append((f"retention policy {name} is {before}, not {wanted['duration']}{suffix.lower()}", [f"ALTER {target}"]))
+                found.append(
+                    (
+                        f"retention policy {name} is {before}, not {wanted['duration']}{suffix.lower()}",
+                        [f"ALTER {target}"],
+                    )
+                )
         return found
 
     def query_differences(self) -> list[Difference]:
@@ -228,23 +232,24 @@ class Server:
         """Users: existence, password, and exactly one privilege."""
         admins = {row["user"]: bool(row["admin"]) for row in self.ask("SHOW USERS")}
         found = []
-        for user in self.wanted["users"]:
-            name, who = user["name"], name_in(user["name"])
-            grant = f"GRANT {user['privilege']} ON {name_in(self.database)} TO {who}"
+        for role, privilege in (("writer", "WRITE"), ("reader", "READ")):
+            name, password = self.wanted[f"{role}_user"], self.wanted[f"{role}_password"]
+            who = name_in(name)
+            grant = f"GRANT {privilege} ON {name_in(self.database)} TO {who}"
             if name not in admins:
-                create = f"CREATE USER {who} WITH PASSWORD {string_in(user['password'])}"
+                create = f"CREATE USER {who} WITH PASSWORD {string_in(password)}"
                 found.append((f"user {name} is missing", [create, grant]))
                 continue
-            if not self.accepts(name, user["password"]):
-                found.append((f"user {name} has another password", [f"SET PASSWORD FOR {who} = {string_in(user['password'])}"]))
+            if not self.accepts(name, password):
+                found.append((f"user {name} has another password", [f"SET PASSWORD FOR {who} = {string_in(password)}"]))
             if admins[name]:
                 found.append((f"user {name} is an administrator", [f"REVOKE ALL PRIVILEGES FROM {who}"]))
             rows = self.ask(f"SHOW GRANTS FOR {who}")
             grants = {row["database"]: row["privilege"] for row in rows if row["privilege"] != "NO PRIVILEGES"}
-            if grants != {self.database: user["privilege"]}:
-                has = ", ".join(f"{privilege} on {base}" for base, privilege in sorted(grants.items())) or "nothing"
+            if grants != {self.database: privilege}:
+                has = ", ".join(f"{granted} on {base}" for base, granted in sorted(grants.items())) or "nothing"
                 revoke = [f"REVOKE ALL ON {name_in(base)} FROM {who}" for base in sorted(grants)]
-                found.append((f"user {name} may {has}, not {user['privilege']} on {self.database} alone", [*revoke, grant]))
+                found.append((f"user {name} may {has}, not {privilege} on {self.database} alone", [*revoke, grant]))
         return found
 
     def accepts(self, name: str, password: str) -> bool:
@@ -303,7 +308,11 @@ def main() -> None:
             "database": {"type": "str", "required": True},
             "retention_policies": {"type": "list", "elements": "dict", "required": True},
             "continuous_queries": {"type": "list", "elements": "dict", "default": []},
-            "users": {"type": "list", "elements": "dict", "default": [], "options": USER_OPTIONS},
+            # Secrets stand at the top: Ansible masks those for certain, nested ones not when they hold a quote.
+            "writer_user": {"type": "str", "required": True},
+            "writer_password": {"type": "str", "required": True, "no_log": True},
+            "reader_user": {"type": "str", "required": True},
+            "reader_password": {"type": "str", "required": True, "no_log": True},
         },
         supports_check_mode=True,
     )

@@ -59,7 +59,7 @@ def package_names(output: str) -> list[str]:
     """Return the names of installed packages and what these provide, from status, name and provides by tabs."""
     names = set()
     for line in output.splitlines():
-        status, name, provides = (line.split("\t") + ["", ""])[:3]
+        status, name, provides = ([*line.split("\t"), "", ""])[:3]
         if status == "installed":
             names.update([name, *re.findall(r"(?:^|,\s*)([a-z0-9][a-z0-9+.-]*)", provides)])
     return sorted(names)
@@ -76,9 +76,7 @@ def output_of(module: AnsibleModule, program: str, *arguments: str) -> str:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(
-        argument_spec={"packages": {"type": "bool", "default": False}}, supports_check_mode=True
-    )
+    module = AnsibleModule(argument_spec={"packages": {"type": "bool", "default": False}}, supports_check_mode=True)
     runtime: dict[str, Any] = {
         "machine": platform.machine(),
         "glibc": glibc_version(),

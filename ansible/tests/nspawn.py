@@ -65,7 +65,15 @@ def _build_root(root: Path, suite: str, packages: list[str]) -> None:
     new = root.with_name(f"{root.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT]
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *excluded, suite, str(new)]
+    command = [
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        f"--include={','.join(packages)}",
+        *excluded,
+        suite,
+        str(new),
+    ]
     done = subprocess.run(command, text=True, capture_output=True, timeout=BUILD_S_MAX, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr[-2000:]}")

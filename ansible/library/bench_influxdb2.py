@@ -1,0 +1,377 @@
+#!/usr/bin/python
+"""Bring the set-up, buckets, InfluxQL mappings, tokens and downsampling of an InfluxDB 2.x server to a wanted state."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_influx import InfluxError, call, duration_s, duration_text, wait_until_up
+
+DOCUMENTATION = r"""
+module: bench_influxdb2
+short_description: Bring the set-up, buckets, mappings and tokens of an InfluxDB 2.x server to a wanted state
+description:
+  - Sets a new server up, creates a bucket for points as they come and one for values of one a minute with the task that fills
+    it, maps both for InfluxQL (DBRP), and makes tokens that may only write to, or only read, these buckets.
+  - The server makes up the tokens itself. Each is stored on the server's host, in a file that root alone can read.
+  - Removes no bucket and no data. A token whose rights or file differ is replaced.
+  - With O(mode=verify), changes nothing and names the differences.
+options:
+  mode:
+    description: What to do.
+    type: str
+    choices: [apply, verify]
+    default: apply
+  url:
+    description: Where the server listens, such as http://127.0.0.1:8086.
+    type: str
+    required: true
+  wait_s:
+    description: How long to wait for the server to answer.
+    type: float
+    default: 30
+  admin_user:
+    description: The administrator's name.
+    type: str
+    required: true
+  admin_password:
+    description: The administrator's password.
+    type: str
+    required: true
+  admin_token:
+    description: The administrator's token, which a new server is set up with.
+    type: str
+    required: true
+  organisation:
+    description: The organisation.
+    type: str
+    required: true
+  database:
+    description: The bucket of points as they come, and the database that InfluxQL knows both buckets by.
+    type: str
+    required: true
+  retention:
+    description: How long points are kept as they came, such as 30d.
+    type: str
+    required: true
+  downsampled:
+    description: The bucket of values of one a minute, and the retention policy that InfluxQL knows it by.
+    type: str
+    required: true
+  downsampled_retention:
+    description: How long these are kept.
+    type: str
+    required: true
+  downsampled_late:
+    description: How late points may arrive and still be counted in them.
+    type: str
+    required: true
+  writer:
+    description: The writing token's description.
+    type: str
+    required: true
+  reader:
+    description: The reading token's description.
+    type: str
+    required: true
+  token_directory:
+    description: Directory on the server's host for the files NAME.token.
+    type: path
+    required: true
+author:
+  - The daq-storage-bench authors
+"""
+
+EXAMPLES = r"""
+- name: Administer the server
+  bench_influxdb2:
+    url: http://127.0.0.1:8086
+    admin_user: admin
+    admin_password: "{{ vault_admin_password }}"
+    admin_token: "{{ vault_admin_token }}"
+    organisation: bench
+    database: bench
+    retention: 30d
+    downsampled: bench_1m
+    downsampled_retention: INF
+    downsampled_late: 30m
+    writer: daq-bench-writer
+    reader: daq-bench-reader
+    token_directory: /etc/daq-bench-influxdb
+"""
+
+RETURN = r"""
+differences:
+  description: What differed from the wanted state, one line each; with O(mode=apply) it does no longer.
+  returned: always
+  type: list
+  elements: str
+version:
+  description: The server's version as it states it; empty when it does not run yet.
+  returned: always
+  type: str
+"""
+
+# As the continuous query of InfluxDB 1.x names its fields: mean_X and max_X, numbers only. The range begins with a whole
+# minute: the mean of half of one would overwrite the right one.
+FLUX = """import "date"
+import "types"
+
+option task = {{name: "{name}", every: 5m}}
+
+data = from(bucket: "{source}")
+    |> range(start: date.truncate(t: -{late}, unit: 1m))
+    |> filter(fn: (r) => types.isNumeric(v: r._value))
+
+data
+    |> aggregateWindow(every: 1m, fn: mean, createEmpty: false, timeSrc: "_start")
+    |> map(fn: (r) => ({{r with _field: "mean_" + r._field}}))
+    |> to(bucket: "{target}", org: "{organisation}")
+data
+    |> aggregateWindow(every: 1m, fn: max, createEmpty: false, timeSrc: "_start")
+    |> map(fn: (r) => ({{r with _field: "max_" + r._field}}))
+    |> to(bucket: "{target}", org: "{organisation}")
+"""
+# A difference: what is wrong in words, and the call that puts it right.
+Difference = tuple[str, Callable[[], Any]]
+
+
+class Server:
+    """The server as its operator sees it, and what it lacks."""
+
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        """Keep the wanted state."""
+        self.wanted = parameters
+        self.url: str = parameters["url"]
+        self.organisation_id = ""
+
+    def ask(self, method: str, path: str, query: dict[str, str] | None = None, body: Any = None) -> Any:
+        """Make a request with the operator's token."""
+        try:
+            return call(self.url, method, f"/api/v2/{path}", f"Token {self.wanted['admin_token']}", query, body)
+        except InfluxError as error:
+            if error.status == 401:
+                raise InfluxError(
+                    "the server refuses the administrator's token: give the one that it was set up with (environment or Vault)"
+                ) from None
+            raise
+
+    def is_set_up(self) -> bool:
+        """Say whether somebody has set the server up."""
+        return not call(self.url, "GET", "/api/v2/setup")["allowed"]
+
+    def set_up(self) -> None:
+        """Create the first user, organisation and bucket."""
+        body = {
+            "username": self.wanted["admin_user"],
+            "password": self.wanted["admin_password"],
+            "token": self.wanted["admin_token"],
+            "org": self.wanted["organisation"],
+            "bucket": self.wanted["database"],
+            "retentionPeriodSeconds": duration_s(self.wanted["retention"]),
+        }
+        call(self.url, "POST", "/api/v2/setup", body=body)
+
+    def find_organisation(self) -> None:
+        """Remember the organisation's id."""
+        name = self.wanted["organisation"]
+        found = self.ask("GET", "orgs", {"org": name})["orgs"]
+        if not found:
+            raise InfluxError(f"there is no organisation {name}: correct influxdb_organisation, or create it")
+        self.organisation_id = found[0]["id"]
+
+    def bucket(self, name: str) -> dict[str, Any] | None:
+        """Return a bucket by name."""
+        try:
+            found = self.ask("GET", "buckets", {"orgID": self.organisation_id, "name": name})["buckets"]
+        except InfluxError as error:
+            if error.status == 404:
+                return None
+            raise
+        return found[0] if found else None
+
+    def bucket_differences(self) -> list[Difference]:
+        """Buckets and how long they keep their points."""
+        found: list[Difference] = []
+        for name, duration in (
+            (self.wanted["database"], self.wanted["retention"]),
+            (self.wanted["downsampled"], self.wanted["downsampled_retention"]),
+        ):
+            rules = [{"type": "expire", "everySeconds": duration_s(duration)}]
+            present = self.bucket(name)
+            if present is None:
+                body = {"orgID": self.organisation_id, "name": name, "retentionRules": rules}
+                found.append((f"bucket {name} is missing", lambda body=body: self.ask("POST", "buckets", body=body)))
+                continue
+            seconds = sum(rule["everySeconds"] for rule in present["retentionRules"])
+            if seconds != duration_s(duration):
+                path = f"buckets/{present['id']}"
+                found.append(
+                    (
+                        f"bucket {name} keeps points for {duration_text(seconds)}, not {duration}",
+                        lambda path=path, rules=rules: self.ask("PATCH", path, body={"retentionRules": rules}),
+                    )
+                )
+        return found
+
+    def mapping_differences(self) -> list[Difference]:
+        """What InfluxQL calls the buckets: a database with two retention policies, the first its default."""
+        database = self.wanted["database"]
+        listed = self.ask("GET", "dbrps", {"orgID": self.organisation_id, "db": database}).get("content") or []
+        present = {one["retention_policy"]: one for one in listed if not one.get("virtual", False)}
+        found: list[Difference] = []
+        for policy, name, default in (
+            ("raw", database, True),
+            (self.wanted["downsampled"], self.wanted["downsampled"], False),
+        ):
+            bucket, mapping = self.bucket(name), present.get(policy)
+            bucket_id = bucket["id"] if bucket else ""
+            if mapping and mapping["bucketID"] == bucket_id and mapping["default"] == default:
+                continue
+            body = {
+                "orgID": self.organisation_id,
+                "bucketID": bucket_id,
+                "database": database,
+                "retention_policy": policy,
+                "default": default,
+            }
+            found.append(
+                (f"InfluxQL's {database}.{policy} is not bucket {name}", lambda m=mapping, b=body: self.map(m, b))
+            )
+        return found
+
+    def map(self, old: dict[str, Any] | None, body: dict[str, Any]) -> None:
+        """Replace a mapping."""
+        if old:
+            self.ask("DELETE", f"dbrps/{old['id']}", {"orgID": self.organisation_id})
+        self.ask("POST", "dbrps", body=body)
+
+    def task_differences(self) -> list[Difference]:
+        """The task that fills the bucket of values of one a minute."""
+        name = self.wanted["downsampled"]
+        flux = FLUX.format(
+            name=name,
+            source=self.wanted["database"],
+            target=name,
+            late=self.wanted["downsampled_late"],
+            organisation=self.wanted["organisation"],
+        )
+        present = self.ask("GET", "tasks", {"orgID": self.organisation_id, "name": name}).get("tasks") or []
+        if not present:
+            body = {"orgID": self.organisation_id, "flux": flux}
+            return [(f"task {name} is missing", lambda: self.ask("POST", "tasks", body=body))]
+        if present[0]["flux"].split() != flux.split():
+            path = f"tasks/{present[0]['id']}"
+            return [(f"task {name} differs", lambda: self.ask("PATCH", path, body={"flux": flux}))]
+        return []
+
+    def token_differences(self) -> list[Difference]:
+        """Tokens: their rights, and the files that hold them."""
+        listed = self.ask("GET", "authorizations", {"orgID": self.organisation_id})["authorizations"]
+        raw, minutes = self.wanted["database"], self.wanted["downsampled"]
+        found: list[Difference] = []
+        for name, action, buckets in (
+            (self.wanted["writer"], "write", [raw]),
+            (self.wanted["reader"], "read", [raw, minutes]),
+        ):
+            rights = [(action, bucket["id"]) for bucket in map(self.bucket, buckets) if bucket]
+            present = [one for one in listed if one["description"] == name and one["status"] == "active"]
+            has = [sorted((p["action"], p["resource"].get("id", "")) for p in one["permissions"]) for one in present]
+            if has == [sorted(rights)] and os.path.exists(self.token_file(name)):
+                continue
+            reason = "has other rights" if present and has != [sorted(rights)] else "is missing"
+            found.append(
+                (f"token {name} {reason}", lambda n=name, a=action, b=buckets, p=present: self.make_token(n, a, b, p))
+            )
+        return found
+
+    def token_file(self, name: str) -> str:
+        """Return the file that a token is stored in."""
+        return os.path.join(self.wanted["token_directory"], f"{name}.token")
+
+    def make_token(self, name: str, action: str, buckets: list[str], old: list[dict[str, Any]]) -> None:
+        """Create a token, store it, and only then remove those it replaces."""
+        permissions = []
+        for bucket_name in buckets:
+            bucket = self.bucket(bucket_name)
+            if bucket is None:
+                raise InfluxError(f"there is no bucket {bucket_name}")
+            resource = {"type": "buckets", "id": bucket["id"], "orgID": self.organisation_id}
+            permissions.append({"action": action, "resource": resource})
+        body = {"orgID": self.organisation_id, "description": name, "permissions": permissions}
+        token = self.ask("POST", "authorizations", body=body)["token"]
+        path = self.token_file(name)
+        descriptor = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+            stream.write(token + "\n")
+        os.replace(f"{path}.new", path)
+        for one in old:
+            self.ask("DELETE", f"authorizations/{one['id']}")
+
+    def stages(self) -> list[Callable[[], list[Difference]]]:
+        """Return the comparisons, each of which may build on what the ones before made."""
+        return [self.bucket_differences, self.mapping_differences, self.task_differences, self.token_differences]
+
+    def version(self) -> str:
+        """Return the version that the server states."""
+        return str((call(self.url, "GET", "/health") or {}).get("version", "unstated"))
+
+
+def converge(server: Server, change: bool) -> list[str]:
+    """Return the differences found; with `change`, also put them right and compare again."""
+    lines = []
+    if not server.is_set_up():
+        lines.append("the server is not set up")
+        if not change:
+            return lines
+        server.set_up()
+    server.find_organisation()
+    for stage in server.stages():
+        for text, put_right in stage():
+            lines.append(text)
+            if change:
+                put_right()
+    if change:
+        left = [text for stage in server.stages() for text, _put_right in stage()]
+        if left:
+            raise InfluxError(f"the server took every request, but still: {'; '.join(left)}")
+    return lines
+
+
+def main() -> None:
+    """Run the module."""
+    required = {"type": "str", "required": True}
+    secret = {**required, "no_log": True}
+    names = ("url", "admin_user", "organisation", "database", "retention", "downsampled", "downsampled_retention")
+    module = AnsibleModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["apply", "verify"], "default": "apply"},
+            "wait_s": {"type": "float", "default": 30},
+            "admin_password": secret,
+            "admin_token": secret,
+            "token_directory": {"type": "path", "required": True, "no_log": False},
+            **dict.fromkeys((*names, "downsampled_late", "writer", "reader"), required),
+        },
+        supports_check_mode=True,
+    )
+    url = module.params["url"]
+    if not wait_until_up(url, 0 if module.check_mode else module.params["wait_s"]):
+        if module.check_mode:
+            module.exit_json(changed=True, differences=["the server does not run yet"], version="")
+        module.fail_json(
+            msg=f"InfluxDB does not answer at {url} within {module.params['wait_s']:g} s: see `journalctl -u"
+            " daq-bench-influxdb` on the server; a port that is taken is named there"
+        )
+    change = module.params["mode"] == "apply" and not module.check_mode
+    server = Server(module.params)
+    try:
+        lines, version = converge(server, change), server.version()
+    except (InfluxError, ValueError, KeyError) as error:
+        module.fail_json(msg=f"InfluxDB at {url}: {error}")
+    module.exit_json(changed=bool(lines) and module.params["mode"] == "apply", differences=lines, version=version)
+
+
+if __name__ == "__main__":
+    main()

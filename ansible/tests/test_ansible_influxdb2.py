@@ -1,0 +1,121 @@
+"""The influxdb role's 2.x part against a real InfluxDB 2, where there is one (INFLUXD2_BIN).
+
+`make test` does not build InfluxDB 2, which takes six minutes and a Rust compiler. By hand, in an empty directory:
+go mod init w; go install github.com/influxdata/pkg-config@latest; go get github.com/influxdata/influxdb/v2/cmd/influxd@v2.9.1;
+PKG_CONFIG=$(go env GOPATH)/bin/pkg-config go build -mod=mod -tags 'sqlite_foreign_keys sqlite_json' \
+  -ldflags '-X main.version=2.9.1' github.com/influxdata/influxdb/v2/cmd/influxd
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nspawn import container, free_port, missing_requirement
+from playbook_runs import PlaybookRun, run_playbook
+
+BINARY = os.environ.get("INFLUXD2_BIN", "")
+pytestmark = [
+    pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement()),
+    pytest.mark.skipif(not BINARY, reason="INFLUXD2_BIN is not set: no InfluxDB 2 (this file says how to build one)"),
+]
+SECRETS = {"BENCH_INFLUXDB_ADMIN_PASSWORD": "admin-s3cret", "BENCH_INFLUXDB_ADMIN_TOKEN": "operator-s3cret"}
+
+
+def ask(port: int, path: str, token: str, body: str | None = None) -> tuple[int, Any]:
+    """Make a request with a token; return status and answer."""
+    headers = {"Authorization": f"Token {token}"}
+    data = None if body is None else body.encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)) as answer:
+            text = answer.read().decode()
+            return answer.status, json.loads(text) if text.strip() else None
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read().decode())
+
+
+def query(port: int, token: str, statement: str) -> tuple[int, Any]:
+    """Run InfluxQL, as Grafana does."""
+    return ask(port, "/query?" + urllib.parse.urlencode({"db": "bench", "q": statement}), token)
+
+
+def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: Path) -> None:
+    """Apply, changed=0, rights asked of the server itself, drift put right, no secret in any output, restore."""
+    port = free_port()
+    variables = {
+        "observability_services": ["influxdb"],
+        "influxdb_major": 2,
+        "influxdb_binary_source": BINARY,
+        "influxdb_port": port,
+    }
+    with container(tmp_path / "host") as host:
+        inventory = tmp_path / "inventory.yml"
+        inventory.write_text(
+            json.dumps({"all": {"children": {"observability": {"hosts": {"server": host.inventory()}}}}})
+        )
+
+        def run(action: str, **more: Any) -> PlaybookRun:
+            merged = {**variables, "observability_action": action, **more}
+            return run_playbook("observability.yml", inventory, merged, environment=SECRETS)
+
+        first = run("apply")
+        assert first.code == 0, first.output
+        second = run("apply")
+        assert (second.code, second.changed) == (0, 0), second.output
+        directory = "/etc/daq-bench-influxdb"
+        assert host.ssh(f"stat -c '%a %U' {directory}/*.token").stdout.split() == ["600", "root", "600", "root"]
+        writer, reader = (
+            host.ssh(f"cat {directory}/daq-bench-{role}.token").stdout.strip() for role in ("writer", "reader")
+        )
+
+        write = "/api/v2/write?org=bench&bucket=bench&precision=ns"
+        # Two minutes old: the task looks back from the second that it was asked in.
+        line = f"smart,device=a passed=true,temperature_degc=40 {time.time_ns() - 120 * 10**9}"
+        assert ask(port, write, writer, line)[0] == 204
+        assert ask(port, write, reader, line)[0] in (401, 403, 404)
+        status, document = query(port, reader, "SELECT temperature_degc FROM smart")
+        assert (status, document["results"][0]["series"][0]["values"][0][1]) == (200, 40)
+        status, document = query(port, reader, 'SELECT mean_temperature_degc FROM "bench_1m".smart')
+        assert (status, "error" in json.dumps(document)) == (200, False)
+        status, document = query(port, writer, "SELECT * FROM smart")
+        assert status != 200 or "series" not in document["results"][0]
+        drop = {"start": "1970-01-01T00:00:00Z", "stop": "2100-01-01T00:00:00Z"}
+        assert ask(port, "/api/v2/delete?org=bench&bucket=bench", reader, json.dumps(drop))[0] in (401, 403, 404)
+        assert query(port, reader, "SELECT temperature_degc FROM smart")[1]["results"][0]["series"]
+
+        tasks = ask(port, "/api/v2/tasks?name=bench_1m", SECRETS["BENCH_INFLUXDB_ADMIN_TOKEN"])[1]["tasks"]
+        path = f"/api/v2/tasks/{tasks[0]['id']}/runs"
+        assert ask(port, path, SECRETS["BENCH_INFLUXDB_ADMIN_TOKEN"], "{}")[0] == 201
+        assert wait_for_minute_values(port, reader) == [40]
+
+        changed = run("verify", influxdb_raw_retention="7d")
+        assert changed.code != 0
+        assert "bucket bench keeps points for 30d, not 7d" in changed.text
+        host.ssh(f"rm {directory}/daq-bench-reader.token")
+        assert "token daq-bench-reader is missing" in run("apply").text
+        assert run("verify").code == 0
+        assert query(port, reader, "SELECT * FROM smart")[0] == 401  # the old token is gone
+
+        everything = first.output + second.output + changed.output + host.ssh("journalctl --no-pager").stdout
+        assert not [secret for secret in (*SECRETS.values(), writer, reader) if secret in everything]
+        assert run("restore", influxdb_remove_data=True).code == 0
+        assert host.ssh(f"ls {directory} /var/lib/daq-bench-influxdb").stdout == ""
+
+
+def wait_for_minute_values(port: int, reader: str) -> list[Any]:
+    """Return what the task wrote for the minute of the one point, once it did."""
+    until_s = time.monotonic() + 60
+    while time.monotonic() < until_s:
+        document = query(port, reader, 'SELECT max_temperature_degc FROM "bench_1m".smart')[1]
+        series = document["results"][0].get("series")
+        if series:
+            return [row[1] for row in series[0]["values"]]
+        time.sleep(1)
+    return []

@@ -1,0 +1,166 @@
+"""What a program needs, what a machine offers, which .deb files close the gap, and how InfluxDB is spoken to."""
+
+from __future__ import annotations
+
+import http.server
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import bench_deb_files
+import bench_influxdb1
+import bench_runtime
+import pytest
+from ansible.module_utils import bench_elf, bench_influx
+from bench_programs import program_obstacles
+
+RUNTIME = {"machine": "x86_64", "glibc": "2.36", "libraries": ["libz.so.1"]}
+NEEDS = {"machine": "x86_64", "glibc_min": "2.34", "libraries": ["libz.so.1"], "carried": []}
+
+
+def compiled(directory: Path, source: str, *options: str) -> Path:
+    """Compile C."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "x.c").write_text(source)
+    made = directory / "program"
+    subprocess.run(["cc", "-o", str(made), str(directory / "x.c"), *options], check=True)
+    return made
+
+
+def test_an_elf_files_needs_are_those_that_readelf_shows(tmp_path: Path) -> None:
+    """Machine, libraries and the newest version of glibc, compared with binutils."""
+    program = compiled(
+        tmp_path, '#include <stdlib.h>\nint main(void) { return atoi("0"); }\n', "-Wl,--no-as-needed", "-lz", "-lm"
+    )
+    needs = bench_elf.needs_of(str(program))
+    shown = subprocess.run(["readelf", "--wide", "-V", str(program)], check=True, text=True, capture_output=True).stdout
+    versions = [word[len("GLIBC_") :] for word in shown.split() if word.startswith("GLIBC_")]
+    assert needs["glibc_min"] == max(versions, key=bench_elf.version_key)
+    assert needs["libraries"] == ["libz.so.1"]
+    assert needs["carried"] == []
+    assert (
+        needs["machine"] == subprocess.run(["uname", "-m"], check=True, text=True, capture_output=True).stdout.strip()
+    )
+
+
+def test_what_is_no_program_is_told_apart(tmp_path: Path) -> None:
+    """A script needs nothing that is known here; a torn file is an error."""
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n")
+    assert bench_elf.needs_of(str(script))["machine"] == ""
+    torn = tmp_path / "torn"
+    torn.write_bytes(b"\x7fELF\x01\x01")
+    with pytest.raises(ValueError, match="not a 64-bit little-endian ELF file"):
+        bench_elf.needs_of(str(torn))
+
+
+@pytest.mark.parametrize(
+    ("needs", "runtime", "message"),
+    [
+        ({"machine": "aarch64"}, {}, "built for aarch64 and the candidate is x86_64"),
+        ({"glibc_min": "2.38"}, {}, "needs glibc 2.38 and the candidate has 2.36"),
+        ({"glibc_min": "2.9"}, {"glibc": ""}, "needs glibc 2.9 and the candidate has another C library"),
+        (
+            {"libraries": ["libaio.so.1", "libz.so.1"]},
+            {},
+            "the candidate lacks libaio.so.1. Build it with make native-portable",
+        ),
+    ],
+)
+def test_each_obstacle_is_named_with_its_remedy(
+    needs: dict[str, object], runtime: dict[str, object], message: str
+) -> None:
+    """Versions compare as numbers, not as text."""
+    (obstacle,) = program_obstacles({**NEEDS, **needs}, {**RUNTIME, **runtime})
+    assert message in obstacle
+
+
+def test_a_fitting_program_meets_no_obstacle() -> None:
+    """2.9 is older than 2.36; a script meets none either."""
+    assert program_obstacles({**NEEDS, "glibc_min": "2.9"}, RUNTIME) == []
+    assert program_obstacles({**NEEDS, "machine": "", "libraries": ["x"]}, RUNTIME) == []
+
+
+def test_what_the_system_says_is_parsed() -> None:
+    """As ldconfig and dpkg-query print it."""
+    assert bench_runtime.loader_cache("2 libs found\n\tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n") == ["libz.so.1"]
+    listing = "installed\tmawk\tawk\nconfig-files\told\t\ninstalled\texim\tmail-transport-agent, smtpd (= 1)\n"
+    assert bench_runtime.package_names(listing) == ["awk", "exim", "mail-transport-agent", "mawk", "smtpd"]
+
+
+def test_a_package_brings_what_it_depends_on_and_says_what_is_lacking() -> None:
+    """Alternatives: an installed one serves, else the first that the directory has; loops end."""
+    assert bench_deb_files.dependencies("libc6 (>= 2.34), a:any | b [amd64], c") == [["libc6"], ["a", "b"], ["c"]]
+    offer = {
+        "fio": ("fio.deb", [["libc6"], ["librbd1", "libfake"], ["python3"]]),
+        "libfake": ("libfake.deb", [["fio"]]),
+        "mdadm": ("mdadm.deb", [["libfake"], ["udev"]]),
+    }
+    installed = {"libc6", "python3"}
+    assert bench_deb_files.choose("fio", offer, installed) == ({"fio": "fio.deb", "libfake": "libfake.deb"}, [])
+    assert bench_deb_files.choose("mdadm", offer, installed)[1] == ["udev (needed by mdadm)"]
+    assert bench_deb_files.choose("nvme-cli", offer, installed)[1] == ["nvme-cli"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30d", 2592000), ("720h0m0s", 2592000), ("INF", 0), ("0s", 0), ("2w", 1209600)]
+)
+def test_durations_are_read_as_influxdb_writes_them(text: str, seconds: int) -> None:
+    """And written in the largest unit that fits."""
+    assert bench_influx.duration_s(text) == seconds
+    assert bench_influx.duration_s(bench_influx.duration_text(seconds)) == seconds
+
+
+def test_a_duration_that_is_none_is_refused() -> None:
+    """With what to write instead."""
+    for text in ("30 days", "d", "1.5h", ""):
+        with pytest.raises(ValueError, match="write a whole number with s, m, h, d or w"):
+            bench_influx.duration_s(text)
+
+
+def test_names_and_passwords_cannot_leave_their_quotes() -> None:
+    """InfluxQL's two kinds of quotes."""
+    assert bench_influxdb1.name_in('a"b\\') == '"a\\"b\\\\"'
+    assert bench_influxdb1.string_in("a'; DROP DATABASE bench --") == "'a\\'; DROP DATABASE bench --'"
+
+
+class Answering(http.server.BaseHTTPRequestHandler):
+    """InfluxDB's ways to say no."""
+
+    def do_POST(self) -> None:
+        """An error with status 200, as InfluxQL's are."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"results": [{"error": "retention policy not found"}]}')
+
+    def do_GET(self) -> None:
+        """A reason in JSON."""
+        self.send_response(401)
+        self.end_headers()
+        self.wfile.write(b'{"error": "authorization failed"}')
+
+    def log_message(self, *_arguments: object) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A server on loopback."""
+    server = http.server.HTTPServer(("127.0.0.1", 0), Answering)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_every_way_of_saying_no_is_an_error(url: str) -> None:
+    """Also HTTP 200 with an error inside; the secret is in no message."""
+    with pytest.raises(bench_influx.InfluxError, match="retention policy not found"):
+        bench_influx.influxql(url, "", "SHOW X")
+    with pytest.raises(bench_influx.InfluxError, match="HTTP 401: authorization failed") as refused:
+        bench_influx.call(url, "GET", "/x", "Token s3cret")
+    assert (refused.value.status, "s3cret" in str(refused.value)) == (401, False)
+    with pytest.raises(bench_influx.InfluxError, match="does not answer"):
+        bench_influx.call("http://127.0.0.1:1", "GET", "/x")
