@@ -101,7 +101,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_profiles(command: argparse.ArgumentParser) -> None:
     command.add_argument("--candidate", default="this-machine", help="host of the inventory (this-machine)")
-    command.add_argument("--scenario", help="id in inventory/scenarios, or a YAML file (the candidate's, else dune-snb)")
+    command.add_argument(
+        "--scenario", help="id in inventory/scenarios, or a YAML file (the candidate's, else dune-snb)"
+    )
     command.add_argument(
         "--requirement", help="id in inventory/requirements, or a YAML file (the candidate's, else dune-snb)"
     )
@@ -209,7 +211,10 @@ def validate(options: argparse.Namespace) -> int:
 def ansible(options: argparse.Namespace) -> int:
     """provision, verify and restore without a run, for each target; the facts go to build/facts/<candidate>."""
     layout = Layout()
-    for name in [target.name for target in load_profiles(_request(options), layout).candidate.targets]:
+    names = [target.name for target in load_profiles(_request(options), layout).candidate.targets]
+    if options.command == "restore":
+        names = names[:1]  # one restore undoes what was built for any of them
+    for name in names:
         _ansible(options.command, load_profiles(_request(options, name), layout), layout)
     return 0
 
@@ -229,7 +234,8 @@ def _ansible(command: str, profiles: Profiles, layout: Layout) -> None:
         CandidateSession(layout, profiles, machine, directory).ansible(facts, command).run(
             command, file, bench_agent_arguments=[]
         )
-    of = f"{candidate.name}, target {candidate.target.name}" if candidate.target.name else candidate.name
+    named = candidate.target.name and command != "restore"
+    of = f"{candidate.name}, target {candidate.target.name}" if named else candidate.name
     print(f"{command} of {of} is done; facts and Ansible's output are in {_shown(facts)}")
 
 

@@ -37,7 +37,9 @@ class FanLease:
         self._thread.start()
 
     def _renewed(self, seconds: float) -> None:
-        self._shell.run([*self._renew, f"--seconds={seconds:g}"], timeout_s=CALL_S_MAX).check("renewing the fans' lease")
+        self._shell.run([*self._renew, f"--seconds={seconds:g}"], timeout_s=CALL_S_MAX).check(
+            "renewing the fans' lease"
+        )
 
     def stop(self, keep: bool) -> None:
         """Ends the renewals. `keep`: the tuning stays in force; otherwise `restore` follows, which releases the lease."""
