@@ -56,7 +56,7 @@ influxd:
 build: native agent ## build daqwriter and the telemetry agent
 
 native: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target daqwriter | tail -n 1 >&2
+	@cmake --build build/native-writer --target daqwriter daqwriter_portable | tail -n 1 >&2
 
 native-portable: build/native-writer/build.ninja ## build daqwriter for candidates that lack its libraries
 	@cmake --build build/native-writer --target daqwriter_portable | tail -n 1 >&2

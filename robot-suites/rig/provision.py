@@ -75,7 +75,7 @@ def provisioner(
             "bench_facts_dir": str(facts),
             "bench_target": candidate.target.name,
             "bench_target_directory": str(target),
-            "bench_daqwriter_source": str(layout.daqwriter),
+            "bench_daqwriter_source": str(layout.daqwriter if machine.is_local else layout.portable_daqwriter),
             "bench_agent_source": str(layout.agent),
             "bench_install_dir": str(places.programs),
             "bench_state_dir": str(places.state),

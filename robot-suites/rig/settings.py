@@ -45,6 +45,11 @@ class Layout:
         return self.build / "native-writer" / "daqwriter"
 
     @property
+    def portable_daqwriter(self) -> Path:
+        """The same program for other machines: it needs glibc alone (docs/adr/0007)."""
+        return self.build / "native-writer" / "portable" / "daqwriter"
+
+    @property
     def agent(self) -> Path:
         return self.build / "telemetry_agent.pyz"
 

@@ -1,0 +1,278 @@
+"""The rig on a candidate behind SSH: the booted virtual one. Connection, commands that end with the bench, and a whole qualification."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from bench_model.errors import BenchError
+from bench_model.line_protocol import points_of
+from bench_model.profiles import load_candidate
+from rig.candidate_session import connected
+from rig.connection import connection_of
+from rig.hazards import hazards_of
+from rig.host import survey
+from rig.influx_server import LocalInflux
+from rig.machine import Machine, SshMachine
+from rig.settings import Layout
+from rig.ssh import SshLink
+from virtual_candidate.candidate import VirtualCandidate
+from virtual_candidate.testing import fan_readings
+
+pytestmark = pytest.mark.virtual
+
+LAYOUT = Layout()
+YAML_SAFE = YAML(typ="safe")
+SECRET = "BENCH_VIRTUAL_BMC_PASSWORD"
+
+
+@pytest.fixture(scope="module")
+def inventory(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped inventory, with the ports and keys of the tests' own virtual candidate; its firmware is not asked for anything."""
+    at = virtual_machine.instance
+    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
+    host = document["all"]["children"]["candidates"]["hosts"]["virtual"]
+    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
+    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
+    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
+    candidate = host["bench_candidate"]
+    candidate["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
+    candidate["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
+    # A reboot takes a minute under emulation: the tests of the bios role have one.
+    candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none", "fan_mode": "full"}
+    hosts = {at.name: host}
+    file = tmp_path_factory.mktemp("inventory") / "lab.yml"
+    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def machine(virtual_machine: VirtualCandidate, inventory: Path) -> Iterator[SshMachine]:
+    with connected(inventory, virtual_machine.instance.name, LAYOUT) as found:
+        assert isinstance(found, SshMachine)
+        yield found
+
+
+def test_the_candidate_describes_itself(machine: Machine) -> None:
+    found = survey(machine, Path("/root"))
+    assert found.host["numa_nodes"] == 2
+    nodes = {one["description"]["serial"]: one["description"]["numa_node"] for one in found.devices}
+    assert (nodes["VCXP0001"], nodes["VCNA0002"]) == (0, 1)
+    assert found.target is not None
+    assert found.target.filesystem == "ext4"
+    assert abs(found.clock_s - time.time()) < 30
+
+
+def test_a_command_gives_back_its_words_and_its_status(machine: Machine, tmp_path: Path) -> None:
+    done = machine.run(["sh", "-c", 'echo "$GREETING"; echo bad >&2; exit 7'], 30, env={"GREETING": "it's $HOME"})
+    assert (done.returncode, done.stdout, done.stderr) == (7, "it's $HOME\n", "bad\n")
+    assert machine.run(["no-such-program"], 30).returncode == 127
+    assert isinstance(machine, SshMachine)
+    for text in ("one\n", "two\n"):
+        machine.append(Path("/tmp/lines"), text)
+    machine.fetch(Path("/tmp/lines"), tmp_path / "lines")
+    assert (tmp_path / "lines").read_text(encoding="utf-8") == machine.read_text(Path("/tmp/lines")) == "one\ntwo\n"
+    machine.remove(Path("/tmp/lines"))
+    with pytest.raises(BenchError, match="/tmp/lines cannot be fetched: cat:"):
+        machine.fetch(Path("/tmp/lines"), tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def running(virtual_machine: VirtualCandidate, seconds: int) -> bool:
+    return bool(virtual_machine.run(f"pgrep --full --exact 'sleep {seconds}' || true").strip())
+
+
+def wait_for(virtual_machine: VirtualCandidate, seconds: int, there: bool) -> None:
+    deadline = time.monotonic() + 40
+    while running(virtual_machine, seconds) is not there:
+        assert time.monotonic() < deadline, f"`sleep {seconds}` is {'not ' if there else ''}running"
+        time.sleep(0.2)
+
+
+def test_a_command_that_takes_too_long_ends_on_the_candidate(
+    machine: Machine, virtual_machine: VirtualCandidate
+) -> None:
+    with pytest.raises(BenchError, match="sleep did not end within 3 s on candidate"):
+        machine.run(["sleep", "601"], timeout_s=3)
+    assert not running(virtual_machine, 601)
+
+
+def test_a_killed_bench_takes_its_load_with_it(virtual_machine: VirtualCandidate, inventory: Path) -> None:
+    code = (
+        "from pathlib import Path; from rig.candidate_session import connected; from rig.settings import Layout\n"
+        f"with connected(Path({str(inventory)!r}), {virtual_machine.instance.name!r}, Layout()) as machine:\n"
+        "    machine.run(['sleep', '602'], 900)\n"
+    )
+    bench = subprocess.Popen([sys.executable, "-c", code], cwd=LAYOUT.repository / "robot-suites")
+    try:
+        wait_for(virtual_machine, 602, there=True)
+    finally:
+        bench.send_signal(signal.SIGKILL)
+        bench.wait()
+    wait_for(virtual_machine, 602, there=False)
+
+
+def test_a_lost_connection_is_said_and_a_link_can_be_opened_again(machine: SshMachine, tmp_path: Path) -> None:
+    link = SshLink(machine.link.connection, tmp_path / "link")
+    link.open()
+    port = link.forward_back("127.0.0.1", 9)
+    link.close()
+    with pytest.raises(BenchError, match="the connection to candidate .* was lost"):
+        SshLink(replace(link.connection, port=1), tmp_path / "none").run(["true"], 30, ["true"])
+    link.ensure()
+    assert link.run(["true"], 30, ["true"]).returncode == 0
+    listening = link.run(["ss", "--no-header", "--listening", "--tcp", "--numeric"], 30, ["ss"]).stdout
+    assert f"127.0.0.1:{port} " in listening
+    link.close()
+
+
+def test_who_cannot_be_reached_is_named_with_the_remedy(inventory: Path, machine: SshMachine, tmp_path: Path) -> None:
+    connection = connection_of(inventory, machine.link.connection.name)
+    unknown = ("-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes")
+    identity = connection.options[:4]
+    with pytest.raises(BenchError, match="Host key verification failed.*Correct ansible_host"):
+        SshLink(replace(connection, options=identity + unknown), tmp_path / "a").open()
+    with pytest.raises(BenchError, match="Connection refused"):
+        SshLink(replace(connection, port=1), tmp_path / "b").open()
+
+
+def test_hazards_are_for_emulated_hardware_that_is_up(inventory: Path, virtual_machine: VirtualCandidate) -> None:
+    candidate = load_candidate(inventory, virtual_machine.instance.name)
+    hazards = hazards_of(candidate, virtual_machine.instance.base)
+    hazards.stop_fan("Fan1")
+    try:
+        assert hazards.in_force()
+    finally:
+        hazards.release_all()
+    assert not any(hazards.in_force().values())
+    with pytest.raises(BenchError, match="is no virtual candidate"):
+        hazards_of(replace(candidate, virtual=False))
+    with pytest.raises(BenchError, match="is not up"):
+        hazards_of(replace(candidate, name="nemo"), virtual_machine.instance.base)
+
+
+def rig(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rig", *words],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalInflux]:
+    made = LocalInflux(LAYOUT.influxd, tmp_path_factory.mktemp("influxdb-virtual"))
+    made.start(18486)
+    yield made
+    made.stop()
+
+
+def short_profiles(folder: Path) -> tuple[Path, Path]:
+    """The shipped scenario without its block scan, and the requirements that then have a metric."""
+    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "snb-emulated.yml")
+    scenario |= {"id": "short", "duration_s": 5}
+    del scenario["workloads"]["block_scan"]
+    requirement = YAML_SAFE.load(LAYOUT.inventory / "requirements" / "dune-snb.yml")
+    requirement["id"] = "short-requirement"
+    kept = [entry for entry in requirement["requirements"] if not entry["metric"].startswith("block_scan.")]
+    requirement["requirements"] = kept
+    files = folder / "short.yml", folder / "short-requirement.yml"
+    YAML_SAFE.dump(scenario, files[0])
+    YAML_SAFE.dump(requirement, files[1])
+    return files
+
+
+@pytest.fixture(scope="module")
+def qualified(
+    virtual_machine: VirtualCandidate, inventory: Path, server: LocalInflux, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str]:
+    """A whole run on the RAID 0 of emulated drives: (bundle, InfluxDB's URL)."""
+    folder = tmp_path_factory.mktemp("virtual-qualify")
+    scenario, requirement = short_profiles(folder)
+    url = server.running_url()
+    assert url is not None
+    words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory), "--target", "nand-raid0"]
+    words += ["--scenario", str(scenario), "--requirement", str(requirement), "--influx-url", url]
+    done = rig("qualify", *words, "--runs", str(folder / "runs"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return (folder / "runs" / "latest").resolve(), url
+
+
+def document(file: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return loaded
+
+
+def count(url: str, measurement: str, field: str, run: str) -> int:
+    parameters = urllib.parse.urlencode(
+        {"db": "bench", "q": f"SELECT count({field}) FROM {measurement} WHERE run = '{run}'"}
+    )
+    with urllib.request.urlopen(f"{url}/query?{parameters}", timeout=10) as answer:
+        found = json.load(answer)
+    series = found["results"][0].get("series")
+    return int(series[0]["values"][0][1]) if series else 0
+
+
+def test_a_run_on_emulated_drives_is_a_rehearsal_that_says_so(qualified: tuple[Path, str]) -> None:
+    verdict = document(qualified[0] / "verdict.json")
+    assert (verdict["outcome"], verdict["declared_rehearsal"]) == ("INADMISSIBLE", True)
+    assert any(reason.startswith("The candidate is a virtual machine") for reason in verdict["reasons"])
+    run = document(qualified[0] / "run.json")
+    assert (run["target"]["name"], run["target"]["filesystem"]) == ("nand-raid0", "xfs")
+    assert run["target"]["device"]["raid_level"] == "raid0"
+    assert sorted(drive["serial"] for drive in run["target"]["drives"]) == ["VCNA0001", "VCNA0002", "VCNA0003"]
+    repetition = document(qualified[0] / "results" / "snb_record.json")["repetitions"][0]
+    assert repetition["verify"]["status"] == "intact"
+    assert (qualified[0] / "report.pdf").stat().st_size > 10_000
+
+
+def test_smart_and_ipmi_of_the_candidate_are_in_influxdb(qualified: tuple[Path, str]) -> None:
+    bundle, url = qualified
+    summary = document(bundle / "telemetry" / "summary.json")
+    assert summary["points"]["undelivered"] == 0
+    assert summary["workload"]["lines_rejected"] == 0
+    for measurement, field in (
+        ("smart", "available_spare_percent"),
+        ("ipmi_sensor", "speed_rpm"),
+        ("ipmi_power", "power_w"),
+        ("temperature", "degc"),
+        ("daqwriter", "stored_bytes"),
+        ("bench_event", "text"),
+    ):
+        points = points_of(bundle / "telemetry" / "points.lp", {measurement})
+        spooled = sum(1 for point in points if field in point.fields)
+        assert spooled > 0, measurement
+        assert count(url, measurement, field, bundle.name) == spooled, measurement
+
+
+def test_the_candidate_is_as_it_was(qualified: tuple[Path, str], virtual_machine: VirtualCandidate) -> None:
+    assert virtual_machine.run("ls /opt/daq-storage-bench /srv/daq-bench 2>/dev/null || true").strip() == ""
+    assert virtual_machine.run("systemctl list-unit-files 'daq-bench-*' --no-legend").strip() == ""
+    assert "md" not in virtual_machine.run("cat /proc/mdstat").split("unused")[0].replace("Personalities", "")
+    assert virtual_machine.run("wipefs --noheadings /dev/nvme*n1").strip() == ""
+    assert virtual_machine.run("cat /proc/sys/fs/aio-max-nr").strip() == "65536"
+    assert max(fan_readings(virtual_machine.bmc)) < 10000
+    assert virtual_machine.run("ls /var/lib/daq-storage-bench/runs").strip() == ""
+
+
+def test_no_secret_is_in_the_bundle(qualified: tuple[Path, str], virtual_machine: VirtualCandidate) -> None:
+    secret = virtual_machine.instance.password_file.read_text(encoding="ascii").strip().encode()
+    assert len(secret) >= 8
+    for file in qualified[0].rglob("*"):
+        assert not file.is_file() or secret not in file.read_bytes(), file
