@@ -25,7 +25,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
 .PHONY: help setup apt apt-test python influxd build native agent qualify bench test lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
-        report judge check-bundle replay influx-start influx-stop lock clean
+        report judge check-bundle replay influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ apt:
 
 apt-test:
 	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-test.txt >&2
+
+apt-virtual:
+	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-virtual.txt >&2
 
 python:
 	@$(BOOTSTRAP)/python.sh >&2
@@ -103,7 +106,13 @@ influx-start: influxd python ## start the bench's own InfluxDB on 127.0.0.1
 influx-stop: python ## stop it
 	@$(RIG) influx stop
 
-test: setup apt-test ## install what is needed; lint, type checks, unit tests of every part, integration test
+virtual-up: apt-virtual python ## build (once) and start the virtual candidate; VIRTUAL_OPTIONS='--vendor dell ...' (docs/virtual-candidate.md)
+	@$(PYTHON) -m virtual_candidate up $(VIRTUAL_OPTIONS)
+
+virtual-down: python ## end it and remove everything of it but the caches
+	@$(PYTHON) -m virtual_candidate down
+
+test: setup apt-test apt-virtual ## install what is needed; lint, type checks, unit tests of every part, integration test
 	@$(PYTHON) .ci/checks.py
 
 lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
@@ -113,7 +122,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model robot-suites/rig robot-suites/libraries reports/bench_report agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
@@ -127,7 +136,8 @@ lint-ansible:
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --strict -q
 
 lint-shell:
-	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh .ci/run
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh .ci/run robot-suites/virtual_candidate/guest/configure.sh
+	@shellcheck --shell=sh robot-suites/virtual_candidate/guest/init
 
 lint-native:
 	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp
@@ -139,5 +149,5 @@ lock: ## renew requirements.txt from pyproject.toml
 	   build/lock/bin/pip freeze --all --exclude-editable | grep -vE '^(pip|wheel)=='; } > requirements.txt
 	@rm -rf build/lock
 
-clean: influx-stop ## remove build results (run bundles stay)
+clean: influx-stop virtual-down ## remove build results (run bundles stay)
 	rm -rf build .venv

@@ -52,8 +52,9 @@ def steps() -> list[Step]:
     for part in PYTHON_PARTS:
         if part != "robot-suites":
             made.append(pytest(part, [part]))
-    unit, job = "robot-suites", "main job, end to end"
-    made.append(pytest(unit, [unit, "-m", "not integration"]))
+    unit, virtual, job = "robot-suites", "virtual candidate", "main job, end to end"
+    made.append(pytest(unit, [unit, "-m", "not integration and not virtual"]))
+    made.append(pytest(virtual, [unit, "-m", "virtual and not integration"]))
     made.append(pytest(job, [unit, "-m", "integration"]))
     return made
 

@@ -11,6 +11,9 @@ import pytest
 
 from rig.influx_server import LocalInflux
 from rig.settings import Layout
+from virtual_candidate.testing import start_bmc, virtual_machine
+
+__all__ = ["start_bmc", "virtual_machine"]  # fixtures, for pytest to find
 
 TEST_PORT = 18086  # well away from a server that the user may run
 

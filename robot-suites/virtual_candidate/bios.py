@@ -1,0 +1,122 @@
+"""The BIOS attributes: in force, pending until the next reset, and what may be set. Kept in `bios.json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from virtual_candidate.files import locked, read_json, write_json
+from virtual_candidate.sensors import Sensors
+from virtual_candidate.vendors import VENDORS, Vendor
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why an attribute was not accepted: the name of a message in Redfish's Base registry, and its arguments."""
+
+    message: str
+    attribute: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Bios:
+    """The attributes of the BMC whose state is in `directory`."""
+
+    directory: Path
+
+    @property
+    def _file(self) -> Path:
+        return self.directory / "bios.json"
+
+    @property
+    def _lock(self) -> Path:
+        return self.directory / "bios.lock"
+
+    def create(self, vendor: Vendor) -> None:
+        """All attributes at their defaults, nothing pending."""
+        defaults = {attribute.name: attribute.default for attribute in vendor.attributes}
+        write_json(self._file, {"vendor": vendor.key, "current": defaults, "pending": {}, "scheduled": False})
+
+    @property
+    def vendor(self) -> Vendor:
+        return VENDORS[self._read()["vendor"]]
+
+    def current(self) -> dict[str, str]:
+        return dict(self._read()["current"])
+
+    def pending(self) -> dict[str, str]:
+        """Every attribute as the settings resource shows it: what is in force, overlaid by what was asked."""
+        state = self._read()
+        return {**state["current"], **state["pending"]}
+
+    def waiting(self) -> dict[str, str]:
+        """Only what differs from what is in force."""
+        state = self._read()
+        return {name: value for name, value in state["pending"].items() if state["current"][name] != value}
+
+    @property
+    def scheduled(self) -> bool:
+        """Will the next reset apply what is pending?"""
+        return bool(self._read()["scheduled"])
+
+    def refusals(self, attributes: dict[str, Any]) -> list[Refusal]:
+        """What is wrong with each of `attributes`; empty when all of them can be set."""
+        return [refusal for name, value in attributes.items() if (refusal := _refusal(self.vendor, name, value))]
+
+    def set(self, attributes: dict[str, str], with_job: bool) -> None:
+        """Adds to what is pending. `attributes` must have been found free of refusals."""
+        with locked(self._lock):
+            state = self._read()
+            state["pending"].update(attributes)
+            state["scheduled"] = state["scheduled"] or with_job or not VENDORS[state["vendor"]].needs_job
+            write_json(self._file, state)
+
+    def schedule(self) -> None:
+        """What a job for the settings does: the next reset applies them."""
+        with locked(self._lock):
+            write_json(self._file, {**self._read(), "scheduled": True})
+
+    def reset_to_defaults(self) -> None:
+        """Makes every attribute's default pending."""
+        self.set({attribute.name: attribute.default for attribute in self.vendor.attributes}, with_job=True)
+
+    def power_on_self_test(self) -> dict[str, str]:
+        """What the BIOS does at each start: brings what is pending into force. Returns what has changed."""
+        with locked(self._lock):
+            state = self._read()
+            if not state["scheduled"]:
+                return {}
+            vendor = VENDORS[state["vendor"]]
+            wanted: dict[str, str] = {}
+            for name, value in state["pending"].items():
+                if state["current"][name] != value:
+                    wanted.update(vendor.implied.get((name, value), {}))
+            wanted.update(state["pending"])
+            changed = {name: value for name, value in wanted.items() if state["current"][name] != value}
+            state["current"].update(changed)
+            write_json(self._file, {**state, "pending": {}, "scheduled": False})
+        for name, value in changed.items():
+            if mode := vendor.fan_modes.get(name, {}).get(value):
+                Sensors(self.directory).set_fan_mode(mode)
+        return changed
+
+    def _read(self) -> dict[str, Any]:
+        document: dict[str, Any] = read_json(self._file)
+        return document
+
+
+def _refusal(vendor: Vendor, name: str, value: Any) -> Refusal | None:
+    attribute = vendor.attribute(name)
+    if attribute is None:
+        return Refusal("PropertyUnknown", name, f"The BIOS attribute {name} is not known to this system.")
+    if attribute.read_only:
+        return Refusal("PropertyNotWritable", name, f"The BIOS attribute {name} is read-only.")
+    if not isinstance(value, str):
+        text = f"The value {value!r} of the BIOS attribute {name} is of another type than the attribute, which is text."
+        return Refusal("PropertyValueTypeError", name, text)
+    if value not in attribute.values:
+        text = f"The value {value!r} of the BIOS attribute {name} is not in its list: {', '.join(attribute.values)}."
+        return Refusal("PropertyValueNotInList", name, text)
+    return None

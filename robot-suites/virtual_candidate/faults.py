@@ -1,0 +1,32 @@
+"""Which faults are in force on the drives: kept in `drive-faults.json`, because they outlive a power cycle as real ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from virtual_candidate.files import locked, read_json, write_json
+
+
+@dataclass
+class DriveFaults:
+    """By serial. `throttled`: bytes per second that the drive is held to."""
+
+    throttled: dict[str, int] = field(default_factory=dict)
+    pulled: list[str] = field(default_factory=list)
+    failing_writes: list[str] = field(default_factory=list)
+
+
+def read(directory: Path) -> DriveFaults:
+    return DriveFaults(**read_json(directory / "drive-faults.json", {}))
+
+
+@contextmanager
+def changing(directory: Path) -> Iterator[DriveFaults]:
+    """The faults in force, for the caller to change; written back when the caller's block ended well. One caller at a time."""
+    with locked(directory / "drive-faults.lock"):
+        faults = read(directory)
+        yield faults
+        write_json(directory / "drive-faults.json", asdict(faults))
