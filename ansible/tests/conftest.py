@@ -19,6 +19,10 @@ ansible.module_utils.__path__.append(str(ANSIBLE / "module_utils"))
 
 from playbook_runs import Bench  # noqa: E402  (found through the path set above)
 
+from virtual_candidate.testing import virtual_machine  # noqa: E402
+
+__all__ = ["virtual_machine"]  # a fixture, for pytest to find
+
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
