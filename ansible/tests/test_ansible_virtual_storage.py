@@ -128,7 +128,7 @@ def test_a_build_that_dies_while_its_array_synchronises_is_undone(guest: Guest) 
     layout = {"drives": NAND, "destroy": True, "raid": {"level": 5, "chunk": "64KiB"}, "filesystem": "xfs"}
     building = guest.start("build", **layout)
     deadline = time.monotonic() + MODULE_S_MAX
-    while "raid5" not in guest.machine.run("cat /proc/mdstat"):
+    while "active raid5" not in guest.machine.run("cat /proc/mdstat"):
         assert building.poll() is None, building.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.2)
