@@ -51,10 +51,10 @@ def steps() -> list[Step]:
     made += sanitized("asan", "address") + sanitized("tsan", "thread")
     for part in PYTHON_PARTS:
         if part != "robot-suites":
-            made.append(pytest(part, [part]))
+            made.append(pytest(part, [part, "-m", "not virtual"]))
     unit, virtual, job = "robot-suites", "virtual candidate", "main job, end to end"
     made.append(pytest(unit, [unit, "-m", "not integration and not virtual"]))
-    made.append(pytest(virtual, [unit, "-m", "virtual and not integration"]))
+    made.append(pytest(virtual, [unit, "ansible", "-m", "virtual and not integration"]))
     made.append(pytest(job, [unit, "-m", "integration"]))
     return made
 

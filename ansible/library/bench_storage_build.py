@@ -195,6 +195,19 @@ def planned(layout: Layout, losses: list[str]) -> Result:
     return Result(plan=[*losses, purge, *lba, made], changed=True)
 
 
+def refuse_shared(layout: Layout, state_dir: str) -> None:
+    """Refuse drives that another target of this candidate was built on: the guard would only see them in use."""
+    wanted = {drive.serial for drive in layout.drives}
+    for path in memory.remembered(state_dir):
+        state = memory.load(path)
+        shared = sorted(wanted & {drive["serial"] for drive in state["drives"]}) if state else []
+        if state and state["target"] != layout.target and shared:
+            raise StorageError(
+                f"target {layout.target} wants {', '.join(shared)}, on which target {state['target']} was built ({path}):"
+                f" {UNDO_FIRST}"
+            )
+
+
 def build(machine: Machine, layout: Layout, options: dict[str, Any], pretend: bool) -> Result:
     """Bring the target about, whatever state it was left in."""
     path = memory.path_of(options["state_dir"], layout.target)
@@ -210,6 +223,7 @@ def build(machine: Machine, layout: Layout, options: dict[str, Any], pretend: bo
             detail = "; ".join(entry["detail"] for entry in undoing.records if entry["status"] != "applied")
             raise StorageError(f"target {layout.target}: what an interrupted run left cannot be undone: {detail}")
     machine.require(commands_for(layout))
+    refuse_shared(layout, options["state_dir"])
     if not layout.destroy:
         return accepted(layout, observe(machine, layout.directory))
     drives = guarded(machine, layout, options["free_bytes_min"])

@@ -210,7 +210,6 @@ def test_a_target_is_built_on_its_drive_and_given_back(bench: Bench, monkeypatch
             "bench_target": "reference",
             "bench_target_directory": str(directory),
             "bench_sysfs_root": "/sys",
-            "bench_sysctl_root": "/proc/sys",
         }
         check = bench.run("provision.yml", "--check", **variables)
         assert check.code == 0, check.output

@@ -51,6 +51,7 @@ class Candidate:
         self.drives, self.path = drives, drives.add("LOOP1")
         self.directory, self.state = root / "mnt/ref", root / "state"
         self.state_file = self.state / "storage-ref.json"
+        self.target = "ref"
         self.layout: dict[str, Any] = {
             "drives": ["LOOP1"], "destroy": True, "purge": "discard", "lba_bytes": None, "raid": None, "filesystem": "xfs",
         }  # fmt: skip
@@ -58,7 +59,7 @@ class Candidate:
     def run(self, mode: str = "build", machine: Machine | None = None, pretend: bool = False, **changes: Any) -> Any:
         """Call the module's core."""
         options = {
-            "mode": mode, "state_dir": str(self.state), "target": "ref", "directory": str(self.directory),
+            "mode": mode, "state_dir": str(self.state), "target": self.target, "directory": str(self.directory),
             "layout": {**self.layout, **changes}, "free_bytes_min": 0, "wait_s": 60,
         }  # fmt: skip
         return module.run_mode(options, machine or Interruptible(), pretend)
@@ -256,6 +257,15 @@ def test_another_request_than_what_was_built_is_refused_until_it_is_undone(candi
     with pytest.raises(StorageError, match=r"was built with another purge, filesystem .*restore\.yml"):
         candidate.run(filesystem="ext4", purge="none")
     assert signatures(candidate.path) == ["xfs"]
+
+
+def test_a_drive_of_another_target_is_refused_by_that_targets_name(candidate: Candidate) -> None:
+    """The remedy is to give that one back first."""
+    candidate.run()
+    candidate.target = "other"
+    with pytest.raises(StorageError, match=r"target other wants LOOP1, on which target ref was built .*restore\.yml"):
+        candidate.run()
+    assert mounts_of(candidate.path) == [str(candidate.directory)]
 
 
 def test_after_a_reboot_the_target_is_mounted_again_and_not_made_again(candidate: Candidate) -> None:

@@ -35,7 +35,7 @@ class Target:
     def serials(self) -> list[str]:
         """Serials of the drives that must carry the folder; empty when nothing is declared."""
         if self.storage:
-            return list(self.storage["drives"])
+            return [drive if isinstance(drive, str) else drive["serial"] for drive in self.storage["drives"]]
         return [self.drive_serial] if self.drive_serial else []
 
 

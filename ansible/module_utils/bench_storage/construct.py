@@ -237,6 +237,8 @@ class Construction:
             raise StorageError(
                 f"array {path} lacks {degraded} member(s) after it was made; the system's log has the reason"
             )
+        # Without a purge, a file system of an array that the drives were in before may come to light again.
+        self.machine.run(["wipefs", "--all", path])
         return path
 
     def make_filesystem(self, path: str) -> None:

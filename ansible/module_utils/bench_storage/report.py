@@ -51,14 +51,16 @@ def purge_record(layout: Layout, stack: Stack, state: dict[str, Any] | None, jus
     done = "; ".join(f"{drive['serial']}: {drive['purged']}" for drive in state["drives"]) if state else ""
     asked = layout.purge != "none"
     status, detail = "unchanged", done
-    if just_built:
+    if just_built and asked:
         status, detail = "applied", f"{done}. What was on the drives before is gone"
-    elif asked and state is None:
+    elif not asked:
+        detail = "nothing asked; only signatures were erased when it was built" if state else ""
+    elif state is None:
         status = "unsupported"
         detail = "the bench did not build this target, so it was not purged: give destroy: true, or purge: none"
     return {
         "id": "storage-purge", "role": "storage",
         "subject": f"{layout.target} ({', '.join(drive.serial for drive in layout.drives)})", "asked": layout.purge,
-        "before": "", "applied": layout.purge if just_built else "", "read_back": layout.purge if state else "none",
+        "before": "", "applied": layout.purge if status == "applied" else "", "read_back": layout.purge if state else "none",
         "status": status, "detail": detail,
     }  # fmt: skip

@@ -12,6 +12,7 @@ import glob
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ansible.module_utils.bench_storage import memory
@@ -73,9 +74,7 @@ class Undoing:
             ("array", "md", self.stop_array),
         ]
         steps += [
-            ("drive", drive["serial"], lambda drive=drive: self.clear(drive))
-            for drive in self.state["drives"]
-            if drive["touched"]
+            ("drive", drive["serial"], partial(self.clear, drive)) for drive in self.state["drives"] if drive["touched"]
         ]
         steps.append(("directory", self.state["mount"]["directory"], self.remove_directories))
         for what, subject, step in steps:

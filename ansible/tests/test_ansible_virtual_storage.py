@@ -1,0 +1,157 @@
+"""The storage role on the virtual candidate's NVMe drives: arrays, LBA formats, a build that dies, drives in use."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playbook_runs import ANSIBLE
+
+from virtual_candidate.candidate import VirtualCandidate
+
+pytestmark = pytest.mark.virtual
+
+REFERENCE, NAND = "VCXP0001", ["VCNA0001", "VCNA0002", "VCNA0003"]
+STATE, DIRECTORY = "/var/lib/daq-storage-bench-test", "/srv/daq-bench-test/target"
+MODULE_S_MAX = 300
+
+
+class Guest:
+    """Calls the module on the guest as a playbook does, without a playbook's other tasks."""
+
+    def __init__(self, machine: VirtualCandidate, root: Path) -> None:
+        self.machine, self.inventory = machine, root / "inventory.json"
+        ssh = machine.instance.ssh
+        host = {
+            "ansible_host": "127.0.0.1",
+            "ansible_port": machine.instance.ports.ssh,
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(ssh / "id_ed25519"),
+            "ansible_ssh_common_args": f"-o UserKnownHostsFile={ssh / 'known_hosts'} -o StrictHostKeyChecking=yes",
+            "ansible_python_interpreter": "/usr/bin/python3",
+        }
+        self.inventory.write_text(json.dumps({"all": {"hosts": {"guest": host}}}))
+
+    def start(self, mode: str, *arguments: str, **layout: Any) -> subprocess.Popen[str]:
+        """Begin a call."""
+        options: dict[str, Any] = {"mode": mode, "state_dir": STATE}
+        if mode != "undo":
+            options |= {"target": "test", "directory": DIRECTORY, "layout": layout}
+        command = [sys.executable, "-m", "ansible", "adhoc", "--inventory", str(self.inventory), "guest"]
+        command += ["--module-name", "bench_storage_build", "--args", json.dumps(options), *arguments]
+        environment = {
+            **os.environ,
+            "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
+            "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
+            "ANSIBLE_FORCE_COLOR": "0",
+        }
+        return subprocess.Popen(command, cwd="/", env=environment, text=True, stdout=subprocess.PIPE)
+
+    def call(self, mode: str, *arguments: str, **layout: Any) -> dict[str, Any]:
+        """Make a call and return the module's result, also of a failure."""
+        output, _error = self.start(mode, *arguments, **layout).communicate(timeout=MODULE_S_MAX)
+        _host, arrow, document = output.partition(" => ")
+        assert arrow, output
+        result: dict[str, Any] = json.loads(document)
+        return result
+
+    def blocks(self) -> dict[str, dict[str, Any]]:
+        """Return the drives by serial, each with block size, file system type and what is on it."""
+        text = self.machine.run("lsblk --json --output NAME,SERIAL,LOG-SEC,FSTYPE,TYPE,MOUNTPOINT")
+        return {row["serial"]: row for row in json.loads(text)["blockdevices"] if row["serial"]}
+
+    def path(self, serial: str) -> str:
+        """Return a drive's device file."""
+        return f"/dev/{self.blocks()[serial]['name']}"
+
+
+@pytest.fixture
+def guest(virtual_machine: VirtualCandidate, tmp_path: Path) -> Iterator[Guest]:
+    """Give a test the guest with empty drives, and see that they are empty again afterwards."""
+    made = Guest(virtual_machine, tmp_path)
+    yield made
+    made.call("undo")
+    assert all(made.blocks()[serial]["fstype"] is None for serial in [REFERENCE, *NAND])
+    assert virtual_machine.run(f"find {STATE} -name 'storage-*.json'") == ""
+
+
+def statuses(result: dict[str, Any]) -> dict[str, str]:
+    """Return each record's status by its aspect."""
+    return {record["id"][len("storage-") :]: record["status"] for record in result["records"]}
+
+
+def test_a_stripe_of_4_kib_blocks_is_built_left_alone_and_given_back(guest: Guest) -> None:
+    """LBA format, array in the order given, xfs aligned to it; all of it undone, the LBA format too."""
+    layout = {
+        "drives": ["VCNA0002", "VCNA0001"], "destroy": True, "purge": "format", "lba_bytes": 4096,
+        "raid": {"level": 0, "chunk": "128KiB"}, "filesystem": "xfs",
+    }  # fmt: skip
+    check = guest.call("build", "--check", **layout)
+    assert [line.split(" (")[0] for line in check["plan"][:2]] == [
+        "would destroy drive VCNA0002",
+        "would destroy drive VCNA0001",
+    ]
+    built = guest.call("build", **layout)
+    assert statuses(built) == dict.fromkeys(("purge", "lba", "array", "filesystem", "mount"), "applied"), built
+    drives = guest.blocks()
+    assert [drives[serial]["log-sec"] for serial in NAND[:2]] == [4096, 4096]
+    (array,) = drives["VCNA0002"]["children"]
+    assert (array["type"], array["fstype"], array["mountpoint"]) == ("raid0", "xfs", DIRECTORY)
+    shape = guest.machine.run(f"cat /sys/block/{array['name']}/md/chunk_size; xfs_info {DIRECTORY}")
+    assert shape.split()[0] == "131072"
+    assert "sunit=32" in shape  # blocks of 4 KiB
+    assert "swidth=64 blks" in shape
+    again = guest.call("build", **layout)
+    assert not again["changed"]
+    assert set(statuses(again).values()) == {"unchanged"}
+    undone = guest.call("undo")
+    assert set(statuses(undone).values()) == {"applied"}, undone
+    assert [guest.blocks()[serial]["log-sec"] for serial in NAND[:2]] == [512, 512]
+
+
+def lock_holder(guest: Guest) -> str:
+    """Return the process that holds the role's lock on the guest: the module itself."""
+    return guest.machine.run(
+        f'inode=$(stat -c %i {STATE}/.lock) && awk -v i=$inode \'$2 == "FLOCK" && $6 ~ ":" i "$" {{print $5}}\' /proc/locks'
+    ).strip()
+
+
+def test_a_build_that_dies_while_its_array_synchronises_is_undone(guest: Guest) -> None:
+    """The array has no file system yet and is nobody's but the bench's: its UUID was on disk before it was made."""
+    layout = {"drives": NAND, "destroy": True, "raid": {"level": 5, "chunk": "64KiB"}, "filesystem": "xfs"}
+    building = guest.start("build", **layout)
+    deadline = time.monotonic() + MODULE_S_MAX
+    while "active raid5" not in guest.machine.run("cat /proc/mdstat"):
+        assert building.poll() is None, building.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    guest.machine.run(f"kill -KILL {lock_holder(guest)}")
+    building.communicate(timeout=MODULE_S_MAX)
+    assert '"phase": "building"' in guest.machine.run(f"cat {STATE}/storage-test.json")
+    undone = guest.call("undo")
+    assert statuses(undone)["array"] == statuses(undone)["drive"] == "applied", undone
+    assert "active" not in guest.machine.run("cat /proc/mdstat")
+
+
+def test_a_mounted_drive_and_a_foreign_array_are_refused_with_consent(guest: Guest) -> None:
+    """All drives are judged at once, and none is touched."""
+    reference, first, second = (guest.path(serial) for serial in (REFERENCE, *NAND[:2]))
+    guest.machine.run(f"mkfs.ext4 -q {reference} && mkdir -p /mnt/home && mount {reference} /mnt/home")
+    guest.machine.run(f"mdadm --create /dev/md/theirs --run --level=1 --raid-devices=2 --bitmap=none {first} {second}")
+    try:
+        result = guest.call("build", drives=[REFERENCE, *NAND], destroy=True, raid={"level": 0})
+        assert result["failed"]
+        assert "nothing was written" in result["msg"]
+        assert f"{Path(reference).name} is mounted at /mnt/home: unmount it" in result["msg"]
+        assert "(raid1): stop or remove that first" in result["msg"]
+        assert "belongs to a set of drives (linux_raid_member)" in result["msg"]
+        assert guest.machine.run("mount | grep -c /mnt/home").strip() == "1"
+    finally:
+        guest.machine.run(f"umount /mnt/home; mdadm --stop /dev/md/theirs; wipefs -qa {reference} {first} {second}")
