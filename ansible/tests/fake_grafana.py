@@ -21,6 +21,9 @@ UNIT = """[Service]
 User=grafana
 Group=grafana
 ExecStart=/usr/sbin/grafana-server
+
+[Install]
+WantedBy=multi-user.target
 """
 CLI = """#!/bin/sh
 [ "$3 $4 $5" = "admin reset-admin-password --password-from-stdin" ] || exit 2
