@@ -28,6 +28,7 @@ ROLE_PLAY = """
         content: "{{{{ {role}_records | default({role}_result.records) | to_json }}}}"
         dest: "{records}"
         mode: "0644"
+      delegate_to: localhost
       changed_when: false
       check_mode: false
 """
