@@ -105,8 +105,23 @@ class Bmc:
 
     def ipmitool(self, *arguments: str, timeout_s: float = 30) -> str:
         """What `ipmitool` prints for a command over LAN. Raises BenchError when it fails."""
-        # -C 3: ipmi_sim refuses suite 17 after ten seconds. -E: the password stays off the command line.
-        argv = ["ipmitool", "-I", "lanplus", "-C", "3", "-H", "127.0.0.1", "-p", str(self.ipmi_port), "-U", self.user]
+        # -C 3: ipmi_sim refuses suite 17 after ten seconds. -E: the password stays off the command line. -N: ipmi_sim takes a
+        # repeated request for a new one, so that on a busy host one `power reset` would become two.
+        argv = [
+            "ipmitool",
+            "-I",
+            "lanplus",
+            "-C",
+            "3",
+            "-N",
+            "10",
+            "-H",
+            "127.0.0.1",
+            "-p",
+            str(self.ipmi_port),
+            "-U",
+            self.user,
+        ]
         done = subprocess.run(
             [*argv, "-E", *arguments],
             env={**os.environ, "IPMI_PASSWORD": self.password},

@@ -1,9 +1,10 @@
-"""Command line: `python -m virtual_candidate up | down | status | hazard ...`. Exit status 0, or 2 with one clear message."""
+"""Command line: `python -m virtual_candidate up | down | status | hazard ...`. Exit status 0, 2 with a clear message, 130 after Ctrl-C."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -80,8 +81,13 @@ def _add_hazards(hazard: argparse.ArgumentParser) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
+    # So that a start that is told to end cleans up after itself, as it does on Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         return _COMMANDS[args.command](args)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     except BenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

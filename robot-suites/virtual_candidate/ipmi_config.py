@@ -27,7 +27,7 @@ class IpmiAddress:
 
 def lan_conf(address: IpmiAddress, user: str, password: str, chassis: Path, plugin: Path, directory: Path) -> str:
     """ipmi_sim's configuration. Holds the password: the file must be readable by its owner only."""
-    levels = "\n".join(f"    allowed_auths_{level} none md5" for level in ("callback", "user", "operator", "admin"))
+    levels = "\n".join(f"    allowed_auths_{level} md5" for level in ("callback", "user", "operator", "admin"))
     return f"""\
 name "{NAME}"
 set_working_mc 0x20
@@ -39,7 +39,7 @@ set_working_mc 0x20
   endlan
   serial 15 127.0.0.1 {address.system} codec VM
   chassis_control "{chassis}"
-  user 2 true "{user}" "{password}" admin 10 none md5
+  user 2 true "{user}" "{password}" admin 10 md5
 loadlib "{plugin}" "{directory}"
 """
 
