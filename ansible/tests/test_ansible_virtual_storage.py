@@ -147,8 +147,7 @@ def test_a_mounted_drive_and_a_foreign_array_are_refused_with_consent(guest: Gue
     guest.machine.run(f"mdadm --create /dev/md/theirs --run --level=1 --raid-devices=2 --bitmap=none {first} {second}")
     try:
         result = guest.call("build", drives=[REFERENCE, *NAND], destroy=True, raid={"level": 0})
-        assert result["failed"]
-        assert "nothing was written" in result["msg"]
+        assert "nothing was written" in result.get("msg", ""), result
         assert f"{Path(reference).name} is mounted at /mnt/home: unmount it" in result["msg"]
         assert "(raid1): stop or remove that first" in result["msg"]
         assert "belongs to a set of drives (linux_raid_member)" in result["msg"]
