@@ -22,7 +22,10 @@ class RunContext:
 
     @staticmethod
     def open(bundle: str) -> RunContext:
-        return RunContext(Bundle.open(Path(bundle)), machine_from_environment())
+        context = RunContext(Bundle.open(Path(bundle)), machine_from_environment())
+        if "cpu_isolated" in context.candidate.document["tuning"]:
+            context.machine.isolate()
+        return context
 
     @cached_property
     def candidate(self) -> Candidate:

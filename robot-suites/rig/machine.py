@@ -54,6 +54,11 @@ class Machine(ABC):
     """Also a `rig.shell.Shell`. Paths are the candidate's unless they are called `local`."""
 
     is_local: bool
+    prefix: tuple[str, ...] = ()  # words before each command
+
+    def isolate(self) -> None:
+        """Lets commands run on the CPUs that the system's own slices, SSH sessions among them, are kept off (tuning cpu_isolated)."""
+        self.prefix = ("systemd-run", "--quiet", "--scope", "--slice=daq_bench.slice", "--")
 
     @abstractmethod
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
@@ -100,6 +105,9 @@ class LocalMachine(LocalShell, Machine):
     def __init__(self, layout: Layout | None = None) -> None:
         self._layout = layout or Layout()
 
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        return super().run([*self.prefix, *argv], timeout_s, env)
+
     def places(self, candidate: str, bundle: Path) -> Places:
         return Places(
             programs=self._layout.install_directory(candidate),
@@ -143,7 +151,7 @@ class SshMachine(Machine):
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = [str(word) for word in argv]
-        return self.link.run([*self._as_root(), *_with_environment(words, env)], timeout_s, shown=words)
+        return self.link.run([*self._as_root(), *self.prefix, *_with_environment(words, env)], timeout_s, shown=words)
 
     def _as_root(self) -> list[str]:
         return ["sudo", "--non-interactive", "--"] if self._connection.become else []

@@ -91,6 +91,13 @@ def test_a_command_gives_back_its_words_and_its_status(machine: Machine, tmp_pat
     assert not (tmp_path / "again").exists()
 
 
+def test_a_load_on_isolated_cpus_runs_outside_of_the_systems_slices(machine: SshMachine) -> None:
+    isolated = SshMachine(machine.link)
+    isolated.isolate()
+    assert "daq_bench.slice" in isolated.run(["cat", "/proc/self/cgroup"], 30).stdout
+    assert "user.slice" in machine.run(["cat", "/proc/self/cgroup"], 30).stdout
+
+
 def running(virtual_machine: VirtualCandidate, seconds: int) -> bool:
     return bool(virtual_machine.run(f"pgrep --full --exact 'sleep {seconds}' || true").strip())
 
