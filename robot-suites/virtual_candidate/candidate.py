@@ -20,7 +20,7 @@ from virtual_candidate.hazards import Hazards
 from virtual_candidate.instance import Instance
 
 PROGRAMS = (qemu.PROGRAM, "qemu-img", "mmdebstrap", "mke2fs", "busybox", "cpio", "modprobe", "ssh", "ssh-keygen")
-BOOT_S_MAX = 300.0  # 20 s on two idle CPUs; a host that is busy with other things may take ten times as long
+BOOT_S_MAX = 300.0  # a boot costs some 35 s of CPU time, of which a busy host gives little
 READY = "ready"  # this file in the state directory says that `up` came to its end
 
 

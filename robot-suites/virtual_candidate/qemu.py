@@ -20,7 +20,7 @@ NODES = 2
 # NVMe base specification, SMART log, critical warning: temperature above its threshold.
 TEMPERATURE_WARNING = 0x02
 KEYS = "opt/daq-storage-bench"  # where the guest's init looks for its keys in the firmware configuration
-# An old model boots a quarter faster than `max`: libraries choose their AVX routines by what the CPU offers, and those are slow
+# An old model boots with a fifth less CPU time than `max`: libraries choose their AVX routines by what the CPU offers, and those are slow
 # under emulation. rdrand: the guest has random numbers from the start. The name is what /proc/cpuinfo shows.
 PROCESSOR = "Westmere,+rdrand,model-id=QEMU emulated CPU"
 # mitigations: emulation has no speculation to guard.

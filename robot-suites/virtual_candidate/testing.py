@@ -77,6 +77,7 @@ def virtual_machine() -> Iterator[VirtualCandidate]:
         yield candidate
     finally:
         candidate.down()
+        (candidate.instance.cache / f"{candidate.instance.name}.lock").unlink()  # nobody has this name again
     assert not candidate.instance.directory.exists()
     assert processes.strays(candidate.instance.directory) == []
 
