@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
-POLL_S = 0.5
+POLL_S = 1.0  # rarely enough not to disturb a measurement
 COMMAND_S_MAX = 30.0
 PAUSE_S_FIRST, PAUSE_S_MAX = 1.0, 60.0
 START_S_MAX = 20.0
