@@ -62,10 +62,11 @@ class FanLease:
 
 
 def fan_lease(layout: Layout, candidate: Candidate, machine: Machine, bundle: Bundle) -> FanLease | None:
-    """The run's lease; None where provisioning was not asked for full speed or has no BMC to ask."""
-    bmc = candidate.document.get("bmc")
-    if candidate.document["tuning"].get("fan_mode") != "full" or bmc is None:
+    """The run's lease; None where provisioning armed no guard: full speed was not asked for, cannot be set, or was there before."""
+    settings = (bundle.read("facts/tuning.json") or {"settings": []})["settings"]
+    if not any(one["id"] == "fan-guard" and one["status"] in ("applied", "unchanged") for one in settings):
         return None
+    bmc = candidate.document["bmc"]
     if "address" in bmc:
         program = layout.repository / "ansible" / "roles" / "fans" / "files" / "fan_guard.py"
         lease = layout.state_directory(candidate.name) / LEASE_FILE
