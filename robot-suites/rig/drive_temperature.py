@@ -25,9 +25,9 @@ def document(points_file: Path, drives: list[str]) -> dict[str, Any]:
 def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
     device = ", ".join(drives) or None
     samples = [
-        (float(point.fields["degc"]), float(point.fields["warning_degc"]))
+        (float(point.fields["temperature_degc"]), float(point.fields["warning_degc"]))
         for point in points
-        if point.tags.get("device") in drives and {"degc", "warning_degc"} <= point.fields.keys()
+        if point.tags.get("device") in drives and {"temperature_degc", "warning_degc"} <= point.fields.keys()
     ]
     if not samples:
         return {

@@ -61,10 +61,10 @@ def test_of_ansibles_output_the_first_error_is_quoted() -> None:
 
 
 LINES = [
-    "temperature,device=nvme0n1,sensor=hwmon1/temp1 degc=61.0,warning_degc=70.0 1",
-    "temperature,device=nvme0n1,sensor=hwmon1/temp1 degc=66.5,warning_degc=70.0 2",
-    "temperature,device=nvme1n1,sensor=hwmon2/temp1 degc=69.9,warning_degc=70.0 3",
-    "temperature,chip=k10temp,sensor=hwmon0/temp1 degc=91.0 4",
+    "temperature,device=nvme0n1,sensor=hwmon1/temp1 temperature_degc=61.0,warning_degc=70.0 1",
+    "temperature,device=nvme0n1,sensor=hwmon1/temp1 temperature_degc=66.5,warning_degc=70.0 2",
+    "temperature,device=nvme1n1,sensor=hwmon2/temp1 temperature_degc=69.9,warning_degc=70.0 3",
+    "temperature,chip=k10temp,sensor=hwmon0/temp1 temperature_degc=91.0 4",
 ]
 
 

@@ -259,7 +259,7 @@ def test_smart_and_ipmi_of_the_candidate_are_in_influxdb(qualified: tuple[Path, 
         ("smart", "available_spare_percent"),
         ("ipmi_sensor", "speed_rpm"),
         ("ipmi_power", "power_w"),
-        ("temperature", "degc"),
+        ("temperature", "temperature_degc"),
         ("daqwriter", "stored_bytes"),
         ("bench_event", "text"),
     ):
