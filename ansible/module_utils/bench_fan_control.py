@@ -330,11 +330,12 @@ class Fans:
     def _describe_guard(self, run: Run, guard: dict[str, Any], restarted: bool = False) -> None:
         alive = bool(guard["guard"])
         status = "mismatch" if not alive else "applied" if guard.get("started") else "unchanged"
-        detail = "" if alive else "no guard is at work: it was killed, or gave the fans back; provision again"
+        lease = f"pid {guard['pid']}, lease ends in {guard['remaining_s']:.0f} s: {self.guard.lease}" if alive else ""
+        detail = lease or "no guard is at work: it was killed, or gave the fans back; provision again"
         run.add(
-            "fan-guard", self.guard.lease, status, asked="armed", before="", applied="armed" if restarted else "",
-            read_back=f"pid {guard['pid']}, lease ends in {guard['remaining_s']:.0f} s" if alive else "none",
-            detail="the guard was not at work any more (killed?) and was started again" if restarted else detail,
+            "fan-guard", "guard of the fans", status, asked="armed", before="", applied="armed" if restarted else "",
+            read_back="armed" if alive else "none",
+            detail=f"the guard was not at work any more (killed?) and was started again; {detail}" if restarted else detail,
         )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Target:
+    name: str | None  # where the candidate has several
     kind: str
     path: str | None
     filesystem: str | None

@@ -97,8 +97,12 @@ def _candidate(node: Node) -> Candidate:
 
 def _target(node: Node) -> Target:
     single = node.find("device")
-    nodes = ([single] if single else []) + list(node.list("members"))
+    # An array first, then its drives; a single drive stands in both places.
+    array = single.text("name") if single else None
+    members = [drive for drive in node.list("drives") if drive.text("name") != array]
+    nodes = ([single] if single else []) + members
     return Target(
+        name=node.text("name") or None,
         kind=node.at("kind").as_text(),
         path=node.text("path"),
         filesystem=node.text("filesystem"),

@@ -243,6 +243,8 @@ def commands(bundle: Bundle) -> list[str]:
         "make qualify", _assign("CANDIDATE", run.candidate.name), _assign("SCENARIO", run.scenario_id),
         _assign("REQUIREMENT", run.requirement_id),
     ]  # fmt: skip
+    if run.target and run.target.name:
+        words.append(_assign("TARGET", run.target.name))
     if run.scale is not None:
         words.append(f"SCALE={run.scale:g}")
     if run.demand and run.demand.duration_s is not None:
