@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -224,6 +225,32 @@ def test_arguments_that_a_service_cannot_have_are_refused(candidate: Candidate, 
     run = candidate.run(bench_tools_required=["python3"], telemetry_agent_arguments=arguments)
     assert run.code != 0
     assert "bench_agent_arguments must be a list that begins with `run`, names --spool-dir=/..." in run.text
+
+
+def test_a_connection_that_is_lost_in_mid_play_is_said_and_the_next_run_ends_the_work(candidate: Candidate) -> None:
+    """Every session dies as soon as the first program has arrived; sshd is back some seconds later."""
+    asked = {"bench_tools_required": ["python3"], "telemetry_agent_arguments": AGENT_ARGUMENTS}
+    assert candidate.run(part="restore").code == 0
+    waits = f"until test -e {INSTALL}/daqwriter; do sleep 0.05; done"
+    cut = "systemctl stop ssh; pkill -KILL sshd; sleep 8; systemctl start ssh"
+    armed = candidate.host.ssh(f"systemd-run --collect --property=KillMode=none sh -c '{waits}; {cut}'")
+    assert armed.returncode == 0, armed.stderr
+    broken = candidate.run(**asked)
+    assert broken.code != 0
+    assert "virtual" in broken.text
+    assert re.search("UNREACHABLE|unreachable", broken.output), broken.output
+    assert re.search("(?i)ssh|connection", broken.text), broken.text
+    until_s = time.monotonic() + 30
+    while candidate.host.ssh("true").returncode != 0:
+        assert time.monotonic() < until_s
+        time.sleep(0.5)
+    assert candidate.host.ssh("systemctl cat daq-bench-agent").returncode != 0  # it did not come that far
+    again = candidate.run(**asked)
+    assert again.code == 0, again.output
+    assert candidate.host.ssh("systemctl cat daq-bench-agent").returncode == 0
+    restored = candidate.run(part="restore")
+    assert restored.code == 0, restored.output
+    assert candidate.host.ssh(f"ls {INSTALL}").stdout == ""
 
 
 def wait_for_file(host: Container, path: str) -> None:
