@@ -94,8 +94,8 @@ replay: setup ## deliver the telemetry of RUN that InfluxDB has not got
 	@$(RIG) influx start
 	@$(RIG) replay $(RUN)
 
-provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to build/facts)
-	@$(RIG) provision $(PROFILES)
+provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to build/facts); CHECK=1 only tells what it would do
+	@$(RIG) provision $(PROFILES) $(if $(CHECK),--check)
 
 verify: setup ## read CANDIDATE's tuning back
 	@$(RIG) verify $(PROFILES)

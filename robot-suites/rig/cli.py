@@ -16,12 +16,14 @@ from rich.console import Console
 from bench_model import verdict as outcomes
 from bench_model.errors import BenchError
 from rig.bundle import Bundle, to_json
-from rig.candidate_session import CandidateSession, connected
+from rig.candidate_session import CandidateSession
+from rig.connection import connection_of
 from rig.history import replay_earlier, replay_run
 from rig.host import require_target_directory
 from rig.influx_server import LocalInflux
 from rig.judging import check_bundle, judge_bundle
 from rig.lock import exclusive
+from rig.machine import machine_of
 from rig.qualify import Qualification, render_report
 from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.shell import LocalShell
@@ -82,7 +84,10 @@ def parser() -> argparse.ArgumentParser:
         ("verify", "read the tuning back"),
         ("restore", "put the candidate back to how it was before provisioning"),
     ):
-        _add_profiles(commands.add_parser(name, help=text))
+        command = commands.add_parser(name, help=text)
+        _add_profiles(command)
+        if name == "provision":
+            command.add_argument("--check", action="store_true", help="only tell what would be changed and erased")
     _add_profiles(commands.add_parser("validate", help="check the inventory, scenario, requirement and metrics"))
     for name, text in (
         ("judge", "recompute the verdict of a run from its bundle"),
@@ -215,28 +220,30 @@ def ansible(options: argparse.Namespace) -> int:
     if options.command == "restore":
         names = names[:1]  # one restore undoes what was built for any of them
     for name in names:
-        _ansible(options.command, load_profiles(_request(options, name), layout), layout)
+        pretend = options.command == "provision" and options.check
+        _ansible(options.command, load_profiles(_request(options, name), layout), layout, pretend)
     return 0
 
 
-def _ansible(command: str, profiles: Profiles, layout: Layout) -> None:
+def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) -> None:
     candidate = profiles.candidate
-    facts = layout.build / "facts" / candidate.name / candidate.target.name
+    facts = layout.build / "facts" / candidate.name / candidate.target.name / ("check" if pretend else "")
     directory = target_directory(layout, candidate)
     if candidate.connection == "local" and candidate.target.storage is None:
         require_target_directory(directory)
     facts.mkdir(parents=True, exist_ok=True)
-    with (
-        exclusive(candidate.name, f"make {command} in {layout.repository}"),
-        connected(profiles.inventory_file, candidate.name, layout) as machine,
-    ):
+    with exclusive(candidate.name, f"make {command} in {layout.repository}"):
         file = "tuning-verified.json" if command == "verify" else "tuning.json"
-        CandidateSession(layout, profiles, machine, directory).ansible(facts, command).run(
-            command, file, bench_agent_arguments=[]
-        )
+        # Ansible connects by itself: what concerns the BMC can be restored when the candidate is dead.
+        machine = machine_of(connection_of(profiles.inventory_file, candidate.name), facts / "no-link", layout)
+        session = CandidateSession(layout, profiles, machine, directory)
+        said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
+    if pretend:
+        print(said)
     named = candidate.target.name and command != "restore"
     of = f"{candidate.name}, target {candidate.target.name}" if named else candidate.name
-    print(f"{command} of {of} is done; facts and Ansible's output are in {_shown(facts)}")
+    what = f"{command} (check only)" if pretend else command
+    print(f"{what} of {of} is done; facts and Ansible's output are in {_shown(facts)}")
 
 
 def judge(options: argparse.Namespace) -> int:

@@ -31,8 +31,10 @@ class Provisioner:
     variables: dict[str, Any]
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
 
-    def run(self, playbook: str, tuning_file: str = "tuning.json", **more: Any) -> None:
-        """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts.
+    def run(self, playbook: str, tuning_file: str = "tuning.json", check: bool = False, **more: Any) -> str:
+        """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts. Returns Ansible's output.
+
+        `check`: changes nothing, tells what would be changed.
 
         Raises BenchError with the end of Ansible's output when it fails."""
         name = f"ansible-{playbook}-{Path(tuning_file).stem}"
@@ -43,6 +45,7 @@ class Provisioner:
             f"--inventory={self.inventory}",
             f"--limit={self.candidate}",
             f"--extra-vars=@{variables}",
+            *(["--check", "--diff"] if check else []),
             self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
         ]
         environment = {
@@ -56,6 +59,7 @@ class Provisioner:
         if completed.returncode != 0:
             said = first_error(completed.stdout + completed.stderr)
             raise BenchError(f"playbook {playbook} failed on {self.candidate}: {said} (whole output: {log})")
+        return completed.stdout
 
 
 def provisioner(
