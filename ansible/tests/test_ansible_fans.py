@@ -24,6 +24,7 @@ from bmc_runs import GUARD, free_port
 from playbook_runs import ANSIBLE
 
 from virtual_candidate.bmc import Bmc
+from virtual_candidate.testing import fan_readings
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/fans/vars/main/vendors.yml").read_text())["__fans_vendors"]
 FULL, AUTOMATIC, KEEP = Asked("full", settle_s=10), Asked("automatic"), Asked("keep")
@@ -151,15 +152,27 @@ def test_full_speed_that_somebody_else_has_set_is_left_to_him(server: Server) ->
     assert server.bmc.sensors.fan_mode().name == "full"
 
 
+FANS = ["Fan1", "Fan2", "FanA", "FanB"]
+
+
+def let_stand_still(server: Server, fan: str) -> None:
+    """Stop this fan alone, and wait until the simulator, which looks at its sensors four times a second, has seen it."""
+    server.bmc.sensors.stop_fan(fan)
+    until_s = time.monotonic() + 10
+    while [name for name, rpm in zip(FANS, fan_readings(server.bmc)) if rpm == 0] != [fan]:
+        assert time.monotonic() < until_s
+        time.sleep(0.1)
+
+
 def test_a_fan_that_stands_still_is_named(server: Server) -> None:
     """Full speed with a dead fan is a mismatch, before and afterwards."""
-    server.bmc.sensors.stop_fan("FanA")
+    let_stand_still(server, "FanA")
     record = by_id(server.fans().apply(FULL, pretend=False))["fan-speed"]
     assert (record["status"], record["detail"]) == ("mismatch", "FanA stands still (0 RPM)")
     kept = by_id(server.fans(None).apply(KEEP, pretend=False))["fan-speed"]
     assert kept["detail"] == "FanA stands still (0 RPM)"
     server.bmc.sensors.start_fan("FanA")
-    server.bmc.sensors.stop_fan("Fan1")
+    let_stand_still(server, "Fan1")
     record = by_id(server.fans().verify(FULL))["fan-speed"]
     assert record["status"] == "mismatch"
     assert "Fan1 fell from 10000 to 0 RPM; Fan1 stands still (0 RPM)" in record["detail"]
