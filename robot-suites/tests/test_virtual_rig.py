@@ -207,15 +207,33 @@ def short_profiles(folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module")
+def provisioned(virtual_machine: VirtualCandidate, inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An inventory whose only target, the RAID 0, was built by `rig provision`."""
+    document = YAML_SAFE.load(inventory)
+    host = document["all"]["children"]["candidates"]["hosts"][virtual_machine.instance.name]
+    del host["bench_candidate"]["targets"]["reference"]
+    alone = tmp_path_factory.mktemp("provisioned") / "lab.yml"
+    YAML_SAFE.dump(document, alone)
+    words = ["--candidate", virtual_machine.instance.name, "--inventory", str(alone)]
+    told = rig("provision", "--check", *words)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "would destroy drive VCNA0001" in told.stdout
+    assert virtual_machine.run("wipefs --noheadings /dev/nvme*n1").strip() == ""
+    done = rig("provision", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return alone
+
+
+@pytest.fixture(scope="module")
 def qualified(
-    virtual_machine: VirtualCandidate, inventory: Path, server: LocalInflux, tmp_path_factory: pytest.TempPathFactory
+    virtual_machine: VirtualCandidate, provisioned: Path, server: LocalInflux, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, str]:
-    """A whole run on the RAID 0 of emulated drives: (bundle, InfluxDB's URL)."""
+    """A whole run on the RAID 0 of emulated drives, which is provisioned already: (bundle, InfluxDB's URL)."""
     folder = tmp_path_factory.mktemp("virtual-qualify")
     scenario, requirement = short_profiles(folder)
     url = server.running_url()
     assert url is not None
-    words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory), "--target", "nand-raid0"]
+    words = ["--candidate", virtual_machine.instance.name, "--inventory", str(provisioned), "--target", "nand-raid0"]
     words += ["--scenario", str(scenario), "--requirement", str(requirement), "--influx-url", url]
     done = rig("qualify", *words, "--runs", str(folder / "runs"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -248,6 +266,17 @@ def test_a_run_on_emulated_drives_is_a_rehearsal_that_says_so(qualified: tuple[P
     repetition = document(qualified[0] / "results" / "snb_record.json")["repetitions"][0]
     assert repetition["verify"]["status"] == "intact"
     assert (qualified[0] / "report.pdf").stat().st_size > 10_000
+
+
+def test_a_second_provision_changes_nothing_but_the_agents_arguments(qualified: tuple[Path, str]) -> None:
+    """The run provisions again: what it changes is the agent's service, which has this run's id."""
+    task, changed = "", set()
+    for line in (qualified[0] / "facts" / "ansible-provision-tuning.log").read_text(encoding="utf-8").splitlines():
+        if line.startswith("TASK ["):
+            task = line.partition("[")[2].partition("]")[0]
+        elif line.startswith("changed:"):
+            changed.add(task.partition(" : ")[0])
+    assert changed == {"telemetry"}
 
 
 def test_smart_and_ipmi_of_the_candidate_are_in_influxdb(qualified: tuple[Path, str]) -> None:
