@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +30,7 @@ class Step:
     name: str
     argv: list[str]
     junit: Path | None = None
+    beside: Step | None = None  # runs at the same time, its output is printed afterwards
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,13 @@ def steps() -> list[Step]:
     if os.environ.get(SANITIZERS_VARIABLE):
         made += sanitized("asan", "address") + sanitized("tsan", "thread")
     for part in PYTHON_PARTS:
-        if part != "robot-suites":
-            made.append(pytest(part, [part, "-m", "not virtual"]))
-    unit, virtual, job = "robot-suites", "virtual candidate", "main job, end to end"
+        if part not in ("robot-suites", "ansible"):
+            made.append(pytest(part, [part]))
+    unit, roles, virtual, job = "robot-suites", "ansible", "virtual candidate", "main job, end to end"
     made.append(pytest(unit, [unit, "-m", "not integration and not virtual"]))
-    made.append(pytest(virtual, [unit, "ansible", "-m", "virtual and not integration"]))
+    # Both spend most of their time waiting: for SSH, and for an emulated CPU.
+    emulated = pytest(virtual, [unit, roles, "-m", "virtual and not integration"])
+    made.append(replace(pytest(roles, [roles, "-m", "not virtual"]), beside=emulated))
     made.append(pytest(job, [unit, "-m", "integration"]))
     return made
 
@@ -106,21 +109,48 @@ def count(junit: Path | None, returncode: int) -> Count:
     return found + Count(failed=1) if returncode != 0 and not found.failed else found
 
 
+def started(step: Step, output: int | None) -> subprocess.Popen[bytes]:
+    """The step's process; `output` is where it writes, None: where we do."""
+    environment = {**os.environ, "INFLUXD_BIN": str(ROOT / "build" / "tools" / "influxd"), "LC_ALL": "C.UTF-8"}
+    if step.junit:
+        step.junit.unlink(missing_ok=True)
+    return subprocess.Popen(
+        step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+    )
+
+
+def finished(step: Step, process: subprocess.Popen[bytes], since_s: float) -> Count:
+    """Waits for the step and says how it went."""
+    this = count(step.junit, process.wait())
+    print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {time.monotonic() - since_s:.0f} s", flush=True)
+    return this
+
+
+def run(step: Step) -> list[tuple[str, Count]]:
+    """Runs a step, and the one beside it."""
+    print(f"\n== {step.name}", flush=True)
+    since_s = time.monotonic()
+    if step.beside is None:
+        return [(step.name, finished(step, started(step, None), since_s))]
+    other = step.beside
+    log = RESULTS / f"{other.name.replace(' ', '-')}.log"
+    with log.open("wb") as file:
+        process = started(other, file.fileno())
+        this = finished(step, started(step, None), since_s)
+        print(f"\n== {other.name}", flush=True)
+        process.wait()
+    print(log.read_text(encoding="utf-8", errors="replace"), flush=True)
+    return [(step.name, this), (other.name, finished(other, process, since_s))]
+
+
 def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "INFLUXD_BIN": str(ROOT / "build" / "tools" / "influxd"), "LC_ALL": "C.UTF-8"}
     total, failures = Count(), []
     for step in steps():
-        print(f"\n== {step.name}", flush=True)
-        if step.junit:
-            step.junit.unlink(missing_ok=True)
-        started = time.monotonic()
-        done = subprocess.run(step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
-        this = count(step.junit, done.returncode)
-        print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {time.monotonic() - started:.0f} s", flush=True)
-        if this.failed:
-            failures.append(step.name)
-        total += this
+        for name, this in run(step):
+            if this.failed:
+                failures.append(name)
+            total += this
     if failures:
         print(f"\nFailed: {'; '.join(failures)}")
     skipped = f", {total.skipped} skipped" if total.skipped else ""
