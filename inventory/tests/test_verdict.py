@@ -63,6 +63,8 @@ def test_the_worst_repetition_is_judged_and_n_is_stated() -> None:
         (lambda run: run["scenario"].update(scale=0.1), "The load is 0.1 of one readout unit"),
         (lambda run: run["demand"].update(duration_s=20.0), "The record lasts 20 s instead of 100 s"),
         (lambda run: run["target"].update(kind="scratch-file"), "The target is a scratch file on xfs"),
+        (lambda run: run["candidate"].update(virtual=True), "The candidate is a virtual machine with emulated drives"),
+        (lambda run: run["target"].update(drives=[{"model": "QEMU NVMe Ctrl"}]), "The candidate is a virtual machine"),
     ],
 )
 def test_a_scaled_down_run_never_passes(spoil: Any, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,34 @@ def check_space(scenario: Scenario, directory: Path, free: int) -> None:
         f"against {decimal_label(free)} ({free} B) free. Nothing was written. Use a larger target, or "
         f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most (both scale the verdict down)"
     )
+
+
+# md(4): of n members, what holds data
+DATA_DRIVES: dict[int, Callable[[int], float]] = {
+    0: lambda n: n,
+    1: lambda n: 1,
+    5: lambda n: n - 1,
+    6: lambda n: n - 2,
+    10: lambda n: n / 2,
+}
+
+
+def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, directory: Path) -> None:
+    """For a target that provisioning is yet to build: raises RefusedError while nothing on its drives has been erased.
+
+    An upper bound, without what a file system keeps for itself; the built target is looked at again. Drives that are not
+    there are left to the identity check and the storage role's guard."""
+    storage = candidate.target.storage or {}
+    sizes = [
+        one["description"]["size_bytes"]
+        for one in found.devices
+        if one["description"]["serial"] in candidate.target.serials
+    ]
+    if not sizes:
+        return
+    level = storage.get("raid", {}).get("level")
+    drives = DATA_DRIVES[level](len(candidate.target.serials)) if level is not None else 1
+    check_space(scenario, directory, int(min(sizes) * drives))
 
 
 def check_direct_io(directory: Path, filesystem: str, machine: Machine, daqwriter: Path) -> None:

@@ -88,6 +88,8 @@ class Qualification:
             if machine.is_local:
                 preflight.check_direct_io(session.directory, target.filesystem, machine, self._layout.daqwriter)
             preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes)
+        else:
+            preflight.check_capacity(self._profiles.scenario, candidate, found, session.directory)
         preflight.check_candidate(candidate, found, self._profiles.inventory_file)
         preflight.check_memory(candidate, self._profiles.scenario, found.host["memory_bytes"])
         return found

@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench_model.errors import RefusedError
-from bench_model.profiles import load_candidate, load_scenario
+from bench_model.profiles import Target, load_candidate, load_scenario
 from rig import preflight
+from rig.host import Survey
 from rig.machine import LocalMachine
 from rig.on_candidate.probe import filesystem_of
 from rig.settings import Layout
@@ -78,3 +81,20 @@ def test_rings_that_exceed_the_declared_buffer_are_refused() -> None:
         preflight.check_memory(candidate, FULL, 24 * 2**30)
     with pytest.raises(RefusedError, match="half of its RAM"):
         preflight.check_memory(candidate, SCENARIO, 2**30)
+
+
+@pytest.mark.parametrize(("raid", "usable"), [({"raid": {"level": 0}}, 1600), ({"raid": {"level": 1}}, 800), ({}, 800)])
+def test_drives_that_cannot_hold_the_record_are_refused_before_they_are_erased(
+    raid: dict[str, Any], usable: int
+) -> None:
+    serials = ["A", "B"] if raid else ["A"]
+    storage = {"drives": serials, "destroy": True, "filesystem": "xfs", **raid}
+    aim = Target("t", "filesystem", "/mnt/t", None, storage)
+    candidate = replace(load_candidate(INVENTORY / "lab.yml", "this-machine"), target=aim)
+    devices = [{"description": {"serial": serial, "size_bytes": 800 * 10**9}} for serial in ("A", "B", "OTHER")]
+    found = Survey({}, devices, None, 0.0)
+    if usable > 925:
+        preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+        return
+    with pytest.raises(RefusedError, match=r"against 800 GB \(800000000000 B\) free. Nothing was written"):
+        preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
