@@ -191,7 +191,7 @@ def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"""#!/bin/sh
 echo "$@" >> {calls}
 case $1 in
-show) cat {store}/$5.$3 2>/dev/null || true;;
+show) test ! -f {store}/$5.$3 || cat {store}/$5.$3;;
 set-property) echo "${{4#*=}}" > {store}/$3.${{4%%=*}};;
 stop) echo "Unit $2 not loaded." >&2; exit 5;;
 esac
