@@ -36,6 +36,7 @@ class Device:
     rotational: bool | None
     transport: str | None
     pcie_link: str | None
+    raid_level: str | None = None  # of an array, such as raid0
 
 
 @dataclass(frozen=True)

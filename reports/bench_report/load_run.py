@@ -123,6 +123,7 @@ def _device(node: Node) -> Device:
         rotational=node.flag("rotational"),
         transport=node.text("transport"),
         pcie_link=link.shown() if link else None,
+        raid_level=node.text("raid_level") or None,
     )
 
 

@@ -144,12 +144,15 @@ def device_pairs(device: Device) -> list[Pair]:
         return Pair(label, value or NOT_REPORTED, value is not None)
 
     kind = None if device.rotational is None else "rotating" if device.rotational else "solid state"
+    capacity = decimal_size(device.size_bytes) if device.size_bytes else None
+    if device.raid_level:  # what a drive has and an array has not is nothing that it fails to report
+        return [told("Model", f"array, {device.raid_level}"), told("Capacity", capacity)]
     return [
         told("Model", device.model),
         told("Serial", device.serial),
         told("Firmware", device.firmware),
         told("WWN", device.wwn),
-        told("Capacity", decimal_size(device.size_bytes) if device.size_bytes else None),
+        told("Capacity", capacity),
         told(
             "Kind, link",
             " \u00b7 ".join(part for part in (kind, device.transport, device.pcie_link) if part) or None,
