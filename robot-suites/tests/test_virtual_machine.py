@@ -221,6 +221,8 @@ def test_a_power_cut_and_a_cold_boot_with_a_drive_missing(virtual_machine: Virtu
     assert set(drives(virtual_machine)) == {REFERENCE, *NAND[:2]}
     assert virtual_machine.run("cat /var/lib/over-a-cut") == "kept\n"
     assert "10000 RPM" in virtual_machine.run("ipmitool sdr type fan")
+    virtual_machine.run("ipmitool raw 0x30 0x45 0x01 0x00")  # as the next test file expects them
+    wait_for_fans(bmc, [5000] * 4)
     hazards.release_all()
     wait_until(lambda: NAND[2] in drives(virtual_machine), "the drive is back")
     assert hazards.in_force()["pulled"] == []
