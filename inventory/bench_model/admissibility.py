@@ -38,6 +38,7 @@ def findings(evidence: Evidence, conditions: Document) -> list[Finding]:
         *_identity(evidence.identity),
         *_tuning(evidence),
         *_source(evidence.results.get("results/snb_record.json")),
+        *_stated(evidence.results),
         *_telemetry(evidence.telemetry),
     ]
 
@@ -50,16 +51,17 @@ def scaled_down(run: Document, conditions: Document) -> list[str]:
 def _scaled_down(run: Document, conditions: Document) -> Iterator[Finding]:
     scenario, demand, target = run["scenario"], run["demand"], run["target"]
     proof = ("run.json",)
-    if scenario["scale"] < conditions["scale_min"]:
+    if demand and scenario["scale"] < conditions["scale_min"]:
         offered, real = demand["offered_bytes_per_s"] / 1e9, demand["real_bytes_per_s"] / 1e9
         yield Finding(
             f"The load is {scenario['scale']:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s",
             False,
             proof,
         )
-    if demand["duration_s"] < conditions["record_duration_s_min"]:
+    least_s = conditions["record_duration_s_min"]
+    if demand and least_s is not None and demand["duration_s"] < least_s:
         yield Finding(
-            f"The record lasts {demand['duration_s']:g} s instead of {conditions['record_duration_s_min']:g} s",
+            f"The record lasts {demand['duration_s']:g} s instead of {least_s:g} s",
             False,
             proof,
         )
@@ -70,6 +72,8 @@ def _scaled_down(run: Document, conditions: Document) -> Iterator[Finding]:
             False,
             proof,
         )
+    for text in run.get("declared_limits", []):
+        yield Finding(text, False, proof)
     # Also where the inventory does not say so: an emulated drive names itself.
     drives = [drive["model"] or "" for drive in target.get("drives", [])]
     if run["candidate"].get("virtual") or any(model.startswith("QEMU") for model in drives):
@@ -135,6 +139,14 @@ def _source(record: Document | None) -> Iterator[Finding]:
                 True,
                 ("results/snb_record.json",),
             )
+
+
+def _stated(results: dict[str, Document]) -> Iterator[Finding]:
+    """What a workload itself says of its evidence: `limits` forbid a PASS, `invalid` a FAIL too."""
+    for file, document in sorted(results.items()):
+        for key, invalidates in (("limits", False), ("invalid", True)):
+            for text in document.get(key, []):
+                yield Finding(text, invalidates, (file,))
 
 
 def _telemetry(summary: Document | None) -> Iterator[Finding]:

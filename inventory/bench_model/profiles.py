@@ -70,7 +70,7 @@ class Scenario:
     title: str
     file: Path
     scale: float
-    duration_s: float
+    duration_s: float | None  # of the paced record; None where the scenario has none
     repetitions: int
     seed: int
     workloads: dict[str, dict[str, Any]]
@@ -85,7 +85,7 @@ class Scenario:
             record["superchunk_bytes"],
             float(record["superchunk_rate_hz"]),
             self.scale,
-            self.duration_s,
+            self.duration_s or 0.0,
         )
 
     @property
@@ -94,7 +94,8 @@ class Scenario:
 
     def altered(self, scale: float | None, duration_s: float | None) -> Scenario:
         """This scenario with the command line's SCALE= and DURATION= in force, also in its document."""
-        changed = {"scale": scale or self.scale, "duration_s": duration_s or self.duration_s}
+        asked = {"scale": scale or self.scale, "duration_s": duration_s or self.duration_s}
+        changed = {key: value for key, value in asked.items() if value is not None}
         return replace(self, **changed, document={**self.document, **changed})  # type: ignore[arg-type]
 
 
@@ -119,7 +120,7 @@ class Conditions:
     """What a run must have been to count as evidence at full scale."""
 
     scale_min: float
-    record_duration_s_min: float
+    record_duration_s_min: float | None
     target_kinds: tuple[str, ...]
 
 
@@ -231,39 +232,57 @@ def load_scenario(file: Path) -> Scenario:
     check(source, "scenario")
     document = plain(source.data)
     _check_id(source, document["id"])
-    workloads = {name: _sizes_in_bytes(source, name, workload) for name, workload in document["workloads"].items()}
+    workloads = {
+        name: _sizes_in_bytes(source, ("workloads", name), workload) for name, workload in document["workloads"].items()
+    }
+    if "snb_record" in workloads and "duration_s" not in document:
+        raise source.error((), "has the workload snb_record and no duration_s", "Add the record's length in s")
     return Scenario(
         id=document["id"],
         title=document["title"],
         file=file,
-        scale=float(document["scale"]),
-        duration_s=float(document["duration_s"]),
-        repetitions=document["repetitions"],
+        scale=float(document.get("scale", 1)),
+        duration_s=float(document["duration_s"]) if "duration_s" in document else None,
+        repetitions=document.get("repetitions", 1),
         seed=document["seed"],
         workloads=workloads,
         document=document,
     )
 
 
-def _sizes_in_bytes(source: YamlSource, name: str, workload: dict[str, Any]) -> dict[str, Any]:
-    done: dict[str, Any] = {}
-    for key, value in workload.items():
-        try:
-            if key == "block_sizes":
-                done[key] = [parse_size(size) for size in value]
-            else:
-                done[key] = parse_size(value) if key.endswith("_size") else value
-        except ValueError as error:
-            raise source.error(("workloads", name, key), str(error), "Correct it") from None
-    sizes = done.get("block_sizes", [])
-    if sizes != sorted(set(sizes)):
-        raise source.error(("workloads", name, "block_sizes"), "is not ascending", "Sort it, each size once")
-    for size in [*sizes, done.get("block_size", 4096)]:
-        if size % 4096:
-            raise source.error(
-                ("workloads", name), f"block size {size} B is no multiple of 4 KiB", "O_DIRECT needs one"
-            )
+SIZE_KEYS = ("_size", "_sizes", "_budget")  # whoever reads a scenario knows by the name that this is an amount of data
+BLOCK_KEYS = ("block_size", "block_sizes")
+
+
+def _sizes_in_bytes(source: YamlSource, at: tuple[str | int, ...], node: Any) -> Any:
+    """The node with every size in bytes; those of blocks must be multiples of 4 KiB, a list of sizes ascending."""
+    if isinstance(node, list):
+        return [_sizes_in_bytes(source, (*at, index), one) for index, one in enumerate(node)]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _sizes(source, (*at, key), value)
+        if key.endswith(SIZE_KEYS)
+        else _sizes_in_bytes(source, (*at, key), value)
+        for key, value in node.items()
+    }
+
+
+def _sizes(source: YamlSource, at: tuple[str | int, ...], value: Any) -> Any:
+    try:
+        done = [parse_size(size) for size in value] if isinstance(value, list) else parse_size(value)
+    except ValueError as error:
+        raise source.error(at, str(error), "Correct it") from None
+    if isinstance(done, list) and done != sorted(set(done)):
+        raise source.error(at, "is not ascending", "Sort it, each size once")
+    for size in done if isinstance(done, list) else [done]:
+        if at[-1] in BLOCK_KEYS and size % 4096:
+            raise source.error(at, f"block size {size} B is no multiple of 4 KiB", "O_DIRECT needs one")
     return done
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
 
 
 def _check_id(source: YamlSource, identifier: str) -> None:
@@ -303,8 +322,8 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric]) -> Requireme
         title=document["title"],
         file=file,
         conditions=Conditions(
-            float(conditions["scale_min"]),
-            float(conditions["record_duration_s_min"]),
+            float(conditions.get("scale_min", 1)),
+            _number(conditions.get("record_duration_s_min")),
             tuple(conditions["target_kinds"]),
         ),
         requirements=tuple(requirements),

@@ -10,7 +10,9 @@ MB, GB, TB = 10**6, 10**9, 10**12
 _SIZE_UNITS = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB, "MB": MB, "GB": GB, "TB": TB}
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
 
-# Each unit's dimension and its factor to the dimension's base unit (B, B/s, s, degC, 1, count, W).
+YEAR_S = 365.25 * 86400
+
+# Each unit's dimension and its factor to the dimension's base unit (B, B/s, s, degC, 1, count, W, J, J/B, ...).
 _UNITS: dict[str, tuple[str, float]] = {
     **{name: ("size", float(factor)) for name, factor in _SIZE_UNITS.items()},
     **{f"{name}/s": ("rate", float(factor)) for name, factor in _SIZE_UNITS.items()},
@@ -22,6 +24,17 @@ _UNITS: dict[str, tuple[str, float]] = {
     "percent": ("ratio", 1e-2),
     "count": ("count", 1.0),
     "W": ("power", 1.0),
+    "min": ("time", 60.0),
+    "h": ("time", 3600.0),
+    "d": ("time", 86400.0),
+    "y": ("time", YEAR_S),
+    "IOPS": ("operations", 1.0),
+    "J": ("energy", 1.0),
+    "kWh": ("energy", 3.6e6),
+    "J/TB": ("energy per data", 1e-12),
+    "W/(GB/s)": ("energy per data", 1e-9),
+    "GB/s/U": ("rate per rack unit", 1e9),
+    "s/GB": ("CPU time per data", 1e-9),
 }
 
 

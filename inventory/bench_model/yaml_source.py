@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
+from referencing import Registry, Resource
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -82,12 +83,21 @@ def load_schema(name: str) -> dict[str, Any]:
     return schema
 
 
+def _validator(name: str) -> Draft202012Validator:
+    """A schema may refer to another by its file's name: `{"$ref": "workload-block-scan.schema.json"}`."""
+
+    def retrieve(uri: str) -> Resource[Any]:
+        return Resource.from_contents(load_schema(uri.removesuffix(".schema.json")))
+
+    return Draft202012Validator(load_schema(name), registry=Registry(retrieve=retrieve))  # type: ignore[call-arg]
+
+
 def check(source: YamlSource, schema_name: str, at: Sequence[Key] = ()) -> None:
     """Raises ProfileError for the first field (by line) below `at` that breaks the schema."""
     node = source.data
     for key in at:
         node = node[key]
-    validator = Draft202012Validator(load_schema(schema_name))
+    validator = _validator(schema_name)
     problems = [_explain(error, at) for error in _leaves(validator.iter_errors(node))]
     if problems:
         # An unknown key first: a misspelt key also makes the right one seem missing, on an earlier line.
@@ -99,7 +109,7 @@ def check(source: YamlSource, schema_name: str, at: Sequence[Key] = ()) -> None:
 
 def check_document(document: object, schema_name: str, name: str) -> None:
     """Raises ProfileError when a JSON document that a tool wrote does not keep to its schema; `name` is its file."""
-    errors = list(_leaves(Draft202012Validator(load_schema(schema_name)).iter_errors(document)))
+    errors = list(_leaves(_validator(schema_name).iter_errors(document)))
     if errors:
         path, problem, _ = _explain(errors[0], ())
         place = Place(Path(name), 0, dotted(path))

@@ -6,8 +6,11 @@ not report it); no default stands in for a measurement. Units are in the names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+
+from .fields import Node
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Run:
     scale: float | None
     seed: int | None
     repetitions: int | None
+    workloads: tuple[str, ...]  # that the scenario asks for, in its order
     requirement_id: str
     requirement_title: str | None
     demand: Demand | None
@@ -318,6 +322,7 @@ class HostSeries:
 class Bundle:
     run: Run
     verdict: Verdict | None
+    results: Mapping[str, Node]  # results/<name>.json by name, for the sections of the workloads
     block_scan: BlockScan | None
     repetitions: tuple[Repetition, ...]
     live_series: Series | None  # the writer's own records, for a run that left no result

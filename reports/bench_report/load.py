@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import telemetry
-from .dataset import Bundle
+from .dataset import Bundle, Run
 from .errors import BundleError
 from .fields import Node, read_document
 from .load_results import block_scan_of, repetitions_of
@@ -32,6 +32,7 @@ LACKING = {
     "telemetry/summary.json": "the telemetry accounting",
     EVENTS_FILE: "events and phases",
 }
+WORKLOAD_FILES = frozenset({"results/block_scan.json", "results/snb_record.json"})
 Made = TypeVar("Made")
 
 
@@ -49,6 +50,7 @@ def load(root: Path) -> Bundle:
     return Bundle(
         run=run,
         verdict=_made(root, "verdict.json", verdict_of),
+        results=_results(root),
         block_scan=_made(root, "results/block_scan.json", block_scan_of),
         repetitions=_made(root, "results/snb_record.json", repetitions_of) or (),
         live_series=telemetry.live_series(workload),
@@ -60,9 +62,22 @@ def load(root: Path) -> Bundle:
         phases=telemetry.phases(events, workload, run.started, run.finished),
         host=telemetry.host_series(root, run.started),
         accounting=_made(root, "telemetry/summary.json", telemetry.accounting_of),
-        missing=tuple((name, lack) for name, lack in LACKING.items() if not (root / name).is_file()),
+        missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
+
+
+def _expected(run: Run) -> dict[str, str]:
+    """What this run's bundle should hold, and what the report lacks without it."""
+    own = {f"results/{name}.json": f"the results of {name.replace('_', ' ')}" for name in run.workloads}
+    others = {name: lack for name, lack in LACKING.items() if name not in WORKLOAD_FILES or name in own}
+    return {**own, **others}
+
+
+def _results(root: Path) -> dict[str, Node]:
+    names = sorted(path.name for path in (root / "results").glob("*.json"))
+    found = ((Path(name).stem, _document(root, f"results/{name}")) for name in names)
+    return {name: node for name, node in found if node is not None}
 
 
 def _document(root: Path, name: str) -> Node | None:

@@ -63,6 +63,7 @@ def run_of(node: Node) -> Run:
         scale=scenario.number("scale"),
         seed=scenario.integer("seed"),
         repetitions=scenario.integer("repetitions"),
+        workloads=_workloads(scenario.find("parameters")),
         requirement_id=requirement.at("id").as_text(),
         requirement_title=requirement.text("title"),
         demand=_demand(demand) if demand else None,
@@ -72,6 +73,11 @@ def run_of(node: Node) -> Run:
         git_dirty=bool(git.flag("dirty")) if git else False,
         scaled_down=node.texts("scaled_down"),
     )
+
+
+def _workloads(parameters: Node | None) -> tuple[str, ...]:
+    asked = parameters.find("workloads") if parameters else None
+    return tuple(name for name, _ in asked.entries()) if asked else ()
 
 
 def _shown_entries(node: Node | None) -> tuple[tuple[str, str], ...]:

@@ -25,23 +25,26 @@ from . import requirement_table, tables, tables_measured, view
 from .dataset import Bundle
 from .errors import BundleError
 from .figures.blocks import block_figure
+from .figures.canvas import Figure
 from .figures.host import host_figure
 from .figures.latency import latency_figure
 from .figures.record import record_figures
 from .glossary import TERMS
 from .load import load
+from .sections.registry import sections_of
+from .sections.section import Lacking, Part
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 HTML_NAME, PDF_NAME = "report.html", "report.pdf"
 QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
-SECTIONS = (
+FIRST_SECTIONS = (
     ("requirements", "Requirements"),
     ("candidate", "The candidate"),
-    ("record", "The record"),
-    ("scan", "Block-size scan"),
+)
+OF_WORKLOADS = {"snb_record": ("record", "The record"), "block_scan": ("scan", "Block-size scan")}
+LAST_SECTIONS = (
     ("host", "The candidate during the run"),
     ("tuning", "Tuning"),
-    ("integrity", "Record integrity"),
     ("events", "Events and deviations"),
     ("environment", "Environment and versions"),
     ("reproduce", "How to reproduce this run"),
@@ -85,15 +88,20 @@ def _content(bundle: Bundle) -> dict[str, Any]:
         latency_figure(bundle),
         host_figure(bundle),
     )
-    figures = [*record, *(figure for figure in (latency, scan, host) if figure)]
+    own = sections_of(bundle)
+    drawn = [part for section in own for part in section.parts if isinstance(part, Figure)]
+    figures = [*record, *(figure for figure in (latency, scan) if figure), *drawn, *([host] if host else [])]
     run = bundle.run
+    titles = [*FIRST_SECTIONS, *_fixed_sections(bundle), *((one.name, one.title) for one in own), *LAST_SECTIONS]
     return {
         "css": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
         "bundle": bundle, "run": run, "outcome": view.outcome_of(bundle),
         "title": f"Qualification of {run.candidate.name}",
         "keywords": ", ".join(["qualification", run.scenario_id, run.requirement_id, run.run_id]),
         "started": view.utc(run.started), "finished": view.utc(run.finished) if run.finished else None,
-        "sections": [(number, name, title) for number, (name, title) in enumerate(SECTIONS, 1)],
+        "sections": [(number, name, title) for number, (name, title) in enumerate(titles, 1)],
+        "own_sections": [(one.name, [_part(part) for part in one.parts]) for one in own],
+        "shown": {name for name, _ in titles},
         "candidate": view.candidate_pairs(bundle),
         "devices": [(device.name, view.device_pairs(device)) for device in run.target.devices] if run.target else [],
         "demand": view.demand_cells(bundle), "requirements": requirement_table.requirement_rows(bundle),
@@ -103,6 +111,19 @@ def _content(bundle: Bundle) -> dict[str, Any]:
         "number_of": {figure.name: number for number, figure in enumerate(figures, 1)},
         "tables": _tables(bundle), "commands": view.commands(bundle), "terms": TERMS,
     }  # fmt: skip
+
+
+def _fixed_sections(bundle: Bundle) -> list[tuple[str, str]]:
+    """Of the two oldest workloads those that the run asked for or has results of."""
+    held = {"snb_record": bool(bundle.repetitions), "block_scan": bundle.block_scan is not None}
+    shown = [name for name in OF_WORKLOADS if name in bundle.run.workloads or held[name]]
+    integrity = [("integrity", "Record integrity")] if "snb_record" in shown else []
+    return [*(OF_WORKLOADS[name] for name in shown), *integrity]
+
+
+def _part(part: Part) -> tuple[str, Part]:
+    kinds = {Figure: "figure", tables.Table: "table", Lacking: "lacking", str: "text"}
+    return kinds[type(part)], part
 
 
 def _tables(bundle: Bundle) -> Mapping[str, tables.Table | None]:

@@ -97,7 +97,7 @@ def _run(run_id: str, knobs: Knobs) -> dict[str, Any]:
         "scenario": {
             "id": "dune-snb", "title": "DUNE supernova burst record, rehearsal at a tenth of the load",
             "file": "inventory/scenarios/dune-snb.yml", "scale": knobs.scale, "seed": 20211, "repetitions": knobs.repetitions,
-            "parameters": {"duration_s": knobs.duration_s},
+            "parameters": {"duration_s": knobs.duration_s, "workloads": {"block_scan": {}, "snb_record": {}}},
         },
         "requirement": {"id": "dune-snb", "title": "DUNE supernova burst buffer, one readout unit",
         "file": "inventory/requirements/dune-snb.yml"},

@@ -231,3 +231,18 @@ def test_a_full_disk_leaves_the_old_reports_untouched(bundle_with: Maker, monkey
     assert main(["render", str(root)]) == 2
     assert (root / HTML_NAME).read_text(encoding="utf-8") == "the old one"
     assert not [path for path in root.iterdir() if path.name.startswith(".")]
+
+
+def test_a_run_without_a_record_has_no_chapter_on_one(bundle_with: Maker) -> None:
+    """A scenario of other workloads must not read as a record that went missing."""
+    folder = bundle_with()
+    run = json.loads((folder / "run.json").read_text())
+    run["scenario"]["parameters"]["workloads"] = {"block_scan": {}}
+    run["demand"] = None
+    (folder / "run.json").write_text(json.dumps(run))
+    (folder / "results" / "snb_record.json").unlink()
+    bundle = load(folder)
+    html = to_html(bundle)
+    assert "results/snb_record.json" not in dict(bundle.missing)
+    assert "The record</h2>" not in html and "Record integrity" not in html
+    assert "Block-size scan</h2>" in html

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bench_model import derived
 from bench_model.errors import BenchError
 from bench_model.evidence import Evidence
 from bench_model.profiles import load_metrics, load_requirements
@@ -31,6 +32,11 @@ def check_bundle(path: Path) -> list[str]:
     stored = bundle.read("verdict.json")
     if stored is None:
         raise BenchError(f"{path} has no verdict.json: the run did not finish")
+    problems += [
+        f"{name}: differs from what the bundle's telemetry and results give"
+        for name, document in derived.documents(bundle.path).items()
+        if (bundle.path / name).exists() and bundle.read(name) != json.loads(to_json(document))
+    ]
     recomputed = judge_bundle(bundle.path)
     return problems + [
         f"verdict.json: {key} is {stored.get(key)!r}, recomputed {value!r}"

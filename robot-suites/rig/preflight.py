@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model.errors import RefusedError
@@ -12,36 +11,16 @@ from bench_model.profiles import Candidate, Scenario
 from bench_model.units import GB, decimal_label
 from rig.host import Survey, Target, check_identity, differences
 from rig.machine import Machine
+from rig.workloads.base import Need
+from rig.workloads.registry import workloads_of
 
 RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 
 
-@dataclass(frozen=True)
-class Need:
-    """One amount of space that the scenario writes at a time, with how it comes about."""
-
-    size_bytes: int
-    arithmetic: str
-
-
 def space_needs(scenario: Scenario) -> list[Need]:
     """What each workload needs on the target; the workloads follow one another and each removes its file."""
-    needs = []
-    if "block_scan" in scenario.workloads:
-        size = scenario.workloads["block_scan"]["file_size"]
-        needs.append(Need(size, f"the block scan's file of {decimal_label(size)}"))
-    if "snb_record" in scenario.workloads:
-        demand = scenario.demand
-        size = demand.record_bytes
-        needs.append(
-            Need(
-                size,
-                f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
-                f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)",
-            )
-        )
-    return needs
+    return [workload.need(scenario) for workload in workloads_of(scenario)]
 
 
 def check_space(scenario: Scenario, directory: Path, free: int) -> None:
@@ -49,12 +28,16 @@ def check_space(scenario: Scenario, directory: Path, free: int) -> None:
     need = max(space_needs(scenario), key=lambda need: need.size_bytes)
     if need.size_bytes + RESERVE_BYTES <= free:
         return
-    room = max(0, free - RESERVE_BYTES)
-    share = room / need.size_bytes
+    share = max(0, free - RESERVE_BYTES) / need.size_bytes
+    remedy = f"smaller sizes in {scenario.file}"
+    if scenario.duration_s and need.size_bytes == scenario.demand.record_bytes:
+        remedy = (
+            f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most "
+            "(both scale the verdict down)"
+        )
     raise RefusedError(
         f"target {directory} is too small: {need.arithmetic}, plus {decimal_label(RESERVE_BYTES)} kept free, "
-        f"against {decimal_label(free)} ({free} B) free. Nothing was written. Use a larger target, or "
-        f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most (both scale the verdict down)"
+        f"against {decimal_label(free)} ({free} B) free. Nothing was written. Use a larger target, or {remedy}"
     )
 
 
@@ -142,15 +125,19 @@ def check_clock(found: Survey, before_s: float, after_s: float) -> float:
 
 
 def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:
-    """Raises RefusedError when the ring buffers exceed the declared transient buffer or half of the RAM."""
-    record = scenario.workloads.get("snb_record")
-    if record is None:
-        return
-    rings = record["links"] * record["ring_size"]
+    """Raises RefusedError when a workload's buffers exceed the declared transient buffer or half of the RAM."""
     limit = min(candidate.transient_buffer_bytes, memory_bytes // 2)
-    if rings > limit:
-        raise RefusedError(
-            f"{scenario.file}: workloads.snb_record.ring_size: {record['links']} rings of {record['ring_size']} B need {rings} B, but "
-            f"the candidate has {limit} B for them (the lesser of its declared transient_buffer and half of its RAM). "
-            "Make the rings smaller, or declare more in inventory/lab.yml"
-        )
+    for workload in workloads_of(scenario):
+        wanted = workload.memory(scenario)
+        if wanted.size_bytes > limit:
+            raise RefusedError(
+                f"{scenario.file}: workloads.{workload.name}.{wanted.arithmetic}, but "
+                f"the candidate has {limit} B for them (the lesser of its declared transient_buffer and half of its RAM). "
+                "Make them smaller, or declare more in inventory/lab.yml"
+            )
+
+
+def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Raises RefusedError for what a workload cannot do on this candidate."""
+    for workload in workloads_of(scenario):
+        workload.check(scenario, candidate, found)

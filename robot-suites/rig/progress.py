@@ -19,6 +19,7 @@ from rich.table import Table
 
 from bench_model.line_protocol import Point, parse_line
 from rig.bundle import Bundle
+from rig.workloads.registry import WORKLOADS
 
 REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
@@ -135,10 +136,10 @@ class Observer:
     def snapshot(self) -> Snapshot:
         step = self._step()
         shown = Snapshot(self._plan.current(), step, self._plan.elapsed_s(), self._plan.left_s())
-        if shown.phase == "snb_record":
+        if shown.phase in WORKLOADS:
             self._add_record(shown)
-        if not shown.rates and shown.phase in ("block_scan", "snb_record"):
-            self._add_device(shown)
+            if not shown.rates:
+                self._add_device(shown)
         return shown
 
     def _step(self) -> str:
@@ -169,10 +170,11 @@ class Observer:
     def _add_device(self, shown: Snapshot) -> None:
         for line in reversed(last_lines(self._bundle.path / "telemetry" / "points.lp")):
             if line.startswith("block_device,") and f"device={self._device}," in line:
-                rate = parse_line(line).fields.get("written_bytes_per_s")
-                if rate is not None:
-                    shown.rates[f"{self._device} writes"] = float(rate)
-                    return
+                fields = parse_line(line).fields
+                for name, key in (("writes", "written_bytes_per_s"), ("reads", "read_bytes_per_s")):
+                    if fields.get(key):
+                        shown.rates[f"{self._device} {name}"] = float(fields[key])
+                return
 
 
 def _rate(first: Point, last: Point, name: str) -> float | None:

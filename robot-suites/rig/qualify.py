@@ -14,8 +14,9 @@ from typing import Any
 
 from rich.console import Console
 
+from bench_model import derived
 from bench_model.errors import BenchError, InterruptedRunError
-from rig import drive_temperature, preflight
+from rig import preflight
 from rig.agent import Agent
 from rig.bundle import Bundle, now_utc, write_text_atomically
 from rig.candidate_session import CandidateSession, connected
@@ -33,7 +34,7 @@ from rig.remote_agent import RemoteAgent
 from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.shell import LocalShell
 from rig.suites import run_suites, suite_files
-from rig.workloads import fio_scan, snb_record
+from rig.workloads.registry import workloads_of
 
 REPORT_S_MAX = 300.0
 PLAYBOOK_S = 12.0  # what a playbook takes on the machines seen so far; only for the display
@@ -92,6 +93,7 @@ class Qualification:
             preflight.check_capacity(self._profiles.scenario, candidate, found, session.directory)
         preflight.check_candidate(candidate, found, self._profiles.inventory_file)
         preflight.check_memory(candidate, self._profiles.scenario, found.host["memory_bytes"])
+        preflight.check_workloads(self._profiles.scenario, candidate, found)
         return found
 
     def _run(self, session: CandidateSession, bundle: Bundle, found: Survey) -> dict[str, Any]:
@@ -123,10 +125,7 @@ class Qualification:
     def _plan(self) -> Plan:
         scenario = self._profiles.scenario
         phases = [("provision", 2 * PLAYBOOK_S), ("identity", 2.0)]
-        if "block_scan" in scenario.workloads:
-            phases.append(("block_scan", fio_scan.estimated_s(scenario.workloads["block_scan"])))
-        if "snb_record" in scenario.workloads:
-            phases.append(("snb_record", snb_record.estimated_s(scenario.demand, scenario.repetitions)))
+        phases += [(workload.name, workload.seconds(scenario)) for workload in workloads_of(scenario)]
         return Plan(
             [*phases, ("verify", PLAYBOOK_S), ("restore", PLAYBOOK_S / 2), ("telemetry", 2.0), ("report", 10.0)]
         )
@@ -211,7 +210,7 @@ class Qualification:
             status = self._agent.stop()
         except BenchError:
             self._agent.kill()
-            self._write_drive_temperature(bundle)
+            self._derive(bundle)
             raise
         session.forget_run(bundle)
         summary = bundle.read("telemetry/summary.json")
@@ -223,12 +222,11 @@ class Qualification:
             text = f"{undelivered} telemetry points are not in InfluxDB; the next run or `make replay RUN=runs/{bundle.id}` delivers them"
             bundle.event("telemetry", "agent", text)
             self._say(f"warning: {text}")
-        self._write_drive_temperature(bundle)
+        self._derive(bundle)
 
-    def _write_drive_temperature(self, bundle: Bundle) -> None:
-        names = [drive["name"] for drive in bundle.run["target"]["drives"]]
-        points = bundle.path / "telemetry" / "points.lp"
-        bundle.write("results/drive_temperature.json", drive_temperature.document(points, names))
+    def _derive(self, bundle: Bundle) -> None:
+        for name, document in derived.documents(bundle.path).items():
+            bundle.write(name, document)
 
     def _restore(self, session: CandidateSession, bundle: Bundle) -> None:
         if self._lease:

@@ -16,6 +16,7 @@ from rig.bundle import Bundle, now_utc
 from rig.host import Survey
 from rig.settings import Profiles
 from rig.shell import Shell
+from rig.workloads.registry import declared_limits
 
 PACKAGES = ("robotframework", "ansible-core", "influxdb-client", "scipy", "matplotlib", "weasyprint")
 
@@ -48,7 +49,8 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "parameters": scenario.document,
         },
         "requirement": {"id": requirement.id, "title": requirement.title, "file": requirement.file.name},
-        "demand": scenario.demand.as_document(),
+        "demand": scenario.demand.as_document() if scenario.demand.links else None,
+        "declared_limits": declared_limits(scenario),
     }
     document["scaled_down"] = scaled_down(document, asdict(requirement.conditions))
     return document

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench_model import drive_temperature
 from bench_model.line_protocol import parse_line
 from bench_model.profiles import load_candidate
-from rig import drive_temperature
 from rig.bundle import Bundle
 from rig.host import Target, survey
 from rig.machine import LocalMachine

@@ -6,7 +6,7 @@ file system's allocation. Evidence that a point's bytes reached the device is th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any
 
 from bench_model.errors import BenchError
 from bench_model.plateau import LARGE_BLOCK_BYTES, RULE, find_plateau, lowest_of_large_blocks
-from bench_model.units import binary_label
+from bench_model.profiles import Scenario
+from bench_model.units import binary_label, decimal_label
 from rig.machine import Machine
+from rig.workloads.base import Need, Report, Workload
 
 SAMPLE_MS = 250  # averaging window of the throughput samples that the report's spread comes from
 RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
@@ -24,8 +26,6 @@ SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the de
 
 PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_size")
 LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
-
-Report = Callable[[str, int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,19 @@ class Folders:
     raw: Path
 
 
-def estimated_s(parameters: dict[str, Any]) -> float:
+def estimated_s(scenario: Scenario) -> float:
     """Expected duration of the scan in s, for the progress display: a point takes its time plus fio's start."""
+    parameters = scenario.workloads["block_scan"]
     per_point = parameters["seconds_per_point"] + parameters["ramp_s"] + 0.6
     return float(per_point * len(parameters["block_sizes"]) + parameters["file_size"] / 2e9)
+
+
+def _need(scenario: Scenario) -> Need:
+    size = scenario.workloads["block_scan"]["file_size"]
+    return Need(size, f"the block scan's file of {decimal_label(size)}")
+
+
+WORKLOAD = Workload("block_scan", estimated_s, _need)
 
 
 def run_scan(

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.load import Demand
+from bench_model.profiles import Scenario
+from bench_model.units import GB, decimal_label
 from bench_model.yaml_source import check_document
 from rig.machine import Machine
 from rig.shell import Completed
+from rig.workloads.base import Need, Report, Workload
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
 DRAIN_S_MAX = 600.0
 READ_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait for the read-back
-
-Report = Callable[[str, int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,28 @@ class RecordPlan:
     tags: dict[str, str]
 
 
-def estimated_s(demand: Demand, repetitions: int) -> float:
+def estimated_s(scenario: Scenario) -> float:
     """Expected duration in s: each record, and its read-back at a GB/s."""
-    return repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
+    demand = scenario.demand
+    return scenario.repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
+
+
+def _need(scenario: Scenario) -> Need:
+    demand = scenario.demand
+    size = demand.record_bytes
+    return Need(
+        size,
+        f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
+        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)",
+    )
+
+
+def _rings(scenario: Scenario) -> Need:
+    links, each = (scenario.workloads["snb_record"][key] for key in ("links", "ring_size"))
+    return Need(links * each, f"ring_size: {links} rings of {each} B need {links * each} B")
+
+
+WORKLOAD = Workload("snb_record", estimated_s, _need, memory=_rings)
 
 
 def run_record(machine: Machine, plan: RecordPlan, repetitions: int, report: Report) -> dict[str, Any]:

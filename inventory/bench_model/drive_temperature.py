@@ -14,6 +14,12 @@ MEASUREMENT = "temperature"
 METRIC = "snb_record.drive_temperature_headroom"
 
 
+def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
+    """results/drive_temperature.json for the drives of the run's target."""
+    names = [drive["name"] for drive in run["target"]["drives"]]
+    return document(bundle / "telemetry" / "points.lp", names)
+
+
 def document(points_file: Path, drives: list[str]) -> dict[str, Any]:
     """results/drive_temperature.json over the target's drives, given by kernel name.
 

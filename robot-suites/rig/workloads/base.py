@@ -1,0 +1,48 @@
+"""What the bench knows of a workload before it runs: how long it takes, how much room it needs, what it is short of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench_model.profiles import Candidate, Scenario
+from rig.host import Survey
+
+Report = Callable[[str, int, int, float], None]  # (text, step, steps, expected seconds)
+
+
+@dataclass(frozen=True)
+class Need:
+    """An amount of space or memory that a workload needs at a time, with how it comes about."""
+
+    size_bytes: int
+    arithmetic: str
+
+
+def _accept(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Nothing beyond space and memory to check."""
+
+
+def _no_memory(scenario: Scenario) -> Need:
+    return Need(0, "no buffers")
+
+
+def _no_limits(scenario: Scenario) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A suite `robot-suites/suites/<name>.robot`, its parameters `workloads.<name>` of a scenario, its `results/<name>.json`.
+
+    `seconds`: expected duration. `need`: the most that it keeps on the target at a time. `memory`: RAM for buffers, which
+    the candidate must declare. `check`: raises RefusedError, before anything is written, for what cannot work on this
+    candidate. `limits`: one sentence for each respect in which the scenario asks for less than its source or standard
+    does; they forbid a PASS and stand on the report's first page."""
+
+    name: str
+    seconds: Callable[[Scenario], float]
+    need: Callable[[Scenario], Need]
+    memory: Callable[[Scenario], Need] = _no_memory
+    check: Callable[[Scenario, Candidate, Survey], None] = _accept
+    limits: Callable[[Scenario], list[str]] = _no_limits

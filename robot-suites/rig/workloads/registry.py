@@ -1,0 +1,19 @@
+"""Every workload that a scenario may name."""
+
+from __future__ import annotations
+
+from bench_model.profiles import Scenario
+from rig.workloads import fio_scan, snb_record
+from rig.workloads.base import Workload
+
+WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in (fio_scan.WORKLOAD, snb_record.WORKLOAD)}
+
+
+def workloads_of(scenario: Scenario) -> list[Workload]:
+    """The scenario's workloads in the order of its file."""
+    return [WORKLOADS[name] for name in scenario.workloads]
+
+
+def declared_limits(scenario: Scenario) -> list[str]:
+    """In what the scenario, as it was asked for, is less than its sources want."""
+    return [text for workload in workloads_of(scenario) for text in workload.limits(scenario)]
