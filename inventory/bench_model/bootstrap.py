@@ -123,7 +123,7 @@ def block_length(values: Array) -> float:
     most = math.ceil(min(3 * math.sqrt(count), count / 3))
     if spectrum == 0:
         return float(most)
-    return max(1.0, min((1.5 * slope**2 / spectrum**2) ** (1 / 3) * count ** (1 / 3), most))
+    return float(max(1.0, min((1.5 * slope**2 / spectrum**2 * count) ** (1 / 3), most)))
 
 
 def _autocovariance(deviations: Array, longest: int) -> tuple[Array, Array]:
