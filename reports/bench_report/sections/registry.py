@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from .cost import cost_section
 from .section import Maker, Section
 
-MAKERS: tuple[Maker, ...] = ()
+MAKERS: tuple[Maker, ...] = (cost_section,)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:
