@@ -20,6 +20,8 @@ from rig import preflight
 from rig.agent import Agent
 from rig.bundle import Bundle, now_utc, write_text_atomically
 from rig.candidate_session import CandidateSession, connected
+from rig.clock import FILE as CLOCK_FILE
+from rig.clock import ClockLog
 from rig.fan_lease import FanLease, fan_lease
 from rig.history import publish_verdict, server_version
 from rig.host import Survey, require_target_directory
@@ -52,6 +54,7 @@ class Qualification:
         self._agent: Agent | RemoteAgent | None = None
         self._lease: FanLease | None = None
         self._provisioning = False
+        self._clock = ClockLog()
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
@@ -84,6 +87,7 @@ class Qualification:
         found, before_s, after_s = session.survey()
         if not machine.is_local:
             preflight.check_clock(found, before_s, after_s)
+        self._clock.note("before the run", found, before_s, after_s)
         if not built:
             target = preflight.check_target(candidate, found, session.directory)
             if machine.is_local:
@@ -155,6 +159,8 @@ class Qualification:
         run_suites(
             self._shell, self._layout.repository, bundle, self._profiles.scenario, environment_of(session.machine)
         )
+        self._clock.note("after the load", *session.survey())
+        bundle.write(CLOCK_FILE, self._clock.document(same_clock=session.machine.is_local))
         if not agent.alive():
             raise BenchError("the telemetry agent ended during the run; see telemetry/agent.log in the bundle")
         self._phase(bundle, "verify", "reading the tuning back")
@@ -163,7 +169,8 @@ class Qualification:
     def _open_target(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Looks at the target once more where provisioning made it or brought daqwriter there, and makes the run's folder on it."""
         candidate, machine = self._profiles.candidate, session.machine
-        found = session.survey()[0]
+        found, before_s, after_s = session.survey()
+        self._clock.note("before the load", found, before_s, after_s)
         target = preflight.check_target(candidate, found, session.directory)
         if not (machine.is_local and candidate.target.storage is None):
             daqwriter = machine.places(candidate.name, bundle.path).daqwriter
