@@ -1,8 +1,8 @@
 """How often does the verdict err? Seeded synthetic runs through the verdict's own functions, beside the level claimed.
 
 `python inventory/studies/error_rates.py [--runs N] [--write docs/statistics.md]` writes the tables between the markers of that
-document. Candidates lie at the bound itself, where a verdict is wrong
-most often: just outside of it every `met` is a wrong PASS, just inside every `missed` a wrong FAIL."""
+document. Candidates lie at the bound itself, where a verdict is wrong most often: just outside of it every `met` is a wrong PASS,
+just inside every `missed` a wrong FAIL."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _marked(percent: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="measured error rates of the verdict")
-    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--write", type=Path, help="document whose part between the markers is renewed")
     options = parser.parse_args()
     lines = []

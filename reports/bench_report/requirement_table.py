@@ -144,22 +144,33 @@ def _spread(judged: Judged, shared: int | None) -> tuple[str, ...]:
     """Below the measured value: its interval and how that was made, how the values scattered, and how many they are."""
     parts = []
     if judged.interval:
-        low, high = (quantity(value, judged.unit) for value in judged.interval)
         level = f"{significant(100 * (judged.confidence or CONFIDENCE), 4, trim=True)}{THIN}%"
-        parts.append(f"{level} CI {low} to {high}")
+        parts.append(f"{level} CI {_range(judged.interval, judged.unit)}")
     if judged.method:
-        parts.append(
-            "exact" if judged.method.startswith(EXACT) else judged.method.partition(": ")[0].replace("none", "no CI")
-        )
+        parts.append(_method(judged.method))
     found = judged.spread
     if found and found.count > 1 and found.low < found.high:
-        low, high = (quantity(value, judged.unit) for value in (found.low, found.high))
-        sd = f", sd {quantity(found.sd, judged.unit)}" if found.sd is not None else ""
-        parts.append(f"{found.of} {low} to {high}{sd}")
+        parts.append(f"{found.of} {_range((found.low, found.high), judged.unit)}")
+        if found.sd is not None:
+            parts.append(f"sd {quantity(found.sd, judged.unit)}")
     if judged.measured is not None and judged.n and (judged.n != shared or judged.n > 1):
         statistic = f"{judged.statistic} of " if judged.statistic and judged.n > 1 else ""
         parts.append(f"{statistic}n = {count(judged.n)}")
     return tuple(parts)
+
+
+def _range(ends: tuple[float, float], unit: str) -> str:
+    """`1.803 to 2.116 GB/s`: the unit once, where both ends have the same."""
+    low, high = (quantity(value, unit) for value in ends)
+    number, stroke, name = low.rpartition(THIN)
+    return f"{number if stroke and high.endswith(THIN + name) else low} to {high}"
+
+
+def _method(text: str) -> str:
+    """The verdict's name for the method, in the few words that a table has room for; verdict.json has all of them."""
+    if text.startswith(EXACT):
+        return "exact"
+    return "no CI" if text.startswith("none: ") else text.partition(", block ")[0]
 
 
 def _margin_text(judged: Judged) -> str:
