@@ -122,7 +122,7 @@ virtual-down: python ## end it and remove everything of it but the caches
 test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too)
 	@SANITIZERS=$(SANITIZERS) $(PYTHON) .ci/checks.py
 
-study: python ## measure how often the verdict errs, by simulation, and write it into docs/statistics.md (RUNS=1000)
+study: python ## measure how often the verdict errs, by simulation, and write it into docs/statistics.md (RUNS=500; minutes)
 	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
 
 lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
