@@ -119,8 +119,8 @@ virtual-up: apt-virtual python ## build (once) and start the virtual candidate; 
 virtual-down: python ## end it and remove everything of it but the caches
 	@$(PYTHON) -m virtual_candidate down
 
-test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too)
-	@SANITIZERS=$(SANITIZERS) $(PYTHON) .ci/checks.py
+test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; CAMPAIGNS=1: every scenario for real)
+	@SANITIZERS=$(SANITIZERS) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
 
 lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
 
