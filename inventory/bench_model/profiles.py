@@ -17,6 +17,7 @@ from bench_model.units import convert, parse_size
 from bench_model.yaml_source import YamlSource, check, read_yaml
 
 Comparison = Literal["at_least", "at_most", "equal"]
+Nature = Literal["observed", "estimated"]
 Severity = Literal["mandatory", "advisory"]
 CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B")}
 
@@ -72,6 +73,7 @@ class Scenario:
     scale: float
     duration_s: float | None  # of the paced record; None where the scenario has none
     repetitions: int
+    repetitions_max: int  # more than `repetitions`: workloads that can, go on until their requirements are decided
     seed: int
     workloads: dict[str, dict[str, Any]]
     document: dict[str, Any]
@@ -113,6 +115,7 @@ class Requirement:
     severity: Severity
     scales_with_load: bool
     source: str
+    guard_band: float = 0.0  # in `unit`: met only when inside the bound by as much
 
 
 @dataclass(frozen=True)
@@ -137,13 +140,20 @@ class RequirementProfile:
 
 @dataclass(frozen=True)
 class ResultMetric:
-    """Where in a run bundle the values of one metric stand, one per repetition."""
+    """Where in a run bundle the values of one metric stand, one per repetition.
+
+    `nature`: an `observed` value is a fact about its repetition (a count, an extreme, what read back); an `estimated` one
+    would scatter if it were measured again, and is decided by an interval. `samples`: one time-ordered series per
+    repetition, whose mean is the value. `interval`: [low, high] per repetition at 95 %, where the workload knows it better."""
 
     name: str
     description: str
     unit: str
     file: str
     path: str
+    nature: Nature
+    samples: str | None = None
+    interval: str | None = None
 
 
 def plain(node: Any) -> Any:
@@ -237,13 +247,21 @@ def load_scenario(file: Path) -> Scenario:
     }
     if "snb_record" in workloads and "duration_s" not in document:
         raise source.error((), "has the workload snb_record and no duration_s", "Add the record's length in s")
+    repetitions = document.get("repetitions", 1)
+    if document.get("repetitions_max", repetitions) < repetitions:
+        raise source.error(
+            ("repetitions_max",),
+            f"is less than repetitions, {repetitions}",
+            "Write the larger of the two, or remove it",
+        )
     return Scenario(
         id=document["id"],
         title=document["title"],
         file=file,
         scale=float(document.get("scale", 1)),
         duration_s=float(document["duration_s"]) if "duration_s" in document else None,
-        repetitions=document.get("repetitions", 1),
+        repetitions=repetitions,
+        repetitions_max=document.get("repetitions_max", repetitions),
         seed=document["seed"],
         workloads=workloads,
         document=document,
@@ -297,11 +315,15 @@ def load_metrics(file: Path) -> dict[str, ResultMetric]:
     metrics = {}
     for name, entry in plain(source.data["results"]).items():
         try:
-            jmespath.compile(entry["path"])
+            for key in ("path", "samples", "interval"):
+                if key in entry:
+                    jmespath.compile(entry[key])
             convert(1.0, entry["unit"], entry["unit"])
         except (ValueError, jmespath.exceptions.JMESPathError) as error:
             raise source.error(("results", name), str(error).replace("\n", " "), "Correct it") from None
-        metrics[name] = ResultMetric(name=name, **entry)
+        # A count is exact. Of anything else that says nothing, the cautious reading: it has to show its scatter.
+        nature = "observed" if entry["unit"] == "count" else "estimated"
+        metrics[name] = ResultMetric(name=name, **{"nature": nature, **entry})
     return metrics
 
 
@@ -332,6 +354,10 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric]) -> Requireme
 
 def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], metrics: dict[str, ResultMetric]) -> None:
     at = ("requirements", index)
+    if entry.get("guard_band") and entry["comparison"] == "equal":
+        raise source.error(
+            (*at, "guard_band"), "an exact value cannot be met by a distance", "Remove it, or use at_least or at_most"
+        )
     if entry["metric"] not in metrics:
         known = ", ".join(sorted(metrics))
         raise source.error(

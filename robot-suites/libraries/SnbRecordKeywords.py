@@ -37,7 +37,7 @@ class SnbRecordKeywords:
         def report(text: str, step: int, steps: int, seconds: float) -> None:
             context.phase("snb_record", text, step, steps, seconds)
 
-        record = run_record(context.machine, plan, context.scenario.repetitions, report)
+        record = run_record(context.machine, plan, context.stopping("snb_record"), report)
         context.bundle.write("results/snb_record.json", record)
         self._log_events(record)
         return record

@@ -120,6 +120,7 @@ class Qualification:
                     bundle.event("interruption" if state == "interrupted" else "error", "qualify", reason)
                 self._clean_up(session, bundle, folder)
             bundle.save_run(state=state, state_reason=reason, finished_utc=now_utc())
+            self._derive(bundle)
             return self._conclude(bundle)
 
     def _plan(self) -> Plan:
@@ -210,7 +211,6 @@ class Qualification:
             status = self._agent.stop()
         except BenchError:
             self._agent.kill()
-            self._derive(bundle)
             raise
         session.forget_run(bundle)
         summary = bundle.read("telemetry/summary.json")
@@ -222,9 +222,11 @@ class Qualification:
             text = f"{undelivered} telemetry points are not in InfluxDB; the next run or `make replay RUN=runs/{bundle.id}` delivers them"
             bundle.event("telemetry", "agent", text)
             self._say(f"warning: {text}")
-        self._derive(bundle)
 
     def _derive(self, bundle: Bundle) -> None:
+        """What follows from the finished run's telemetry and results; a run that was never watched has nothing to follow from."""
+        if self._agent is None:
+            return
         for name, document in derived.documents(bundle.path).items():
             bundle.write(name, document)
 

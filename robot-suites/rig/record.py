@@ -46,6 +46,7 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "scale": scenario.scale,
             "seed": scenario.seed,
             "repetitions": scenario.repetitions,
+            "repetitions_max": scenario.repetitions_max,
             "parameters": scenario.document,
         },
         "requirement": {"id": requirement.id, "title": requirement.title, "file": requirement.file.name},

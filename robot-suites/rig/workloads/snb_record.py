@@ -10,6 +10,7 @@ from typing import Any
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.load import Demand
 from bench_model.profiles import Scenario
+from bench_model.sequential import Stopping
 from bench_model.units import GB, decimal_label
 from bench_model.yaml_source import check_document
 from rig.machine import Machine
@@ -61,9 +62,10 @@ def _rings(scenario: Scenario) -> Need:
 WORKLOAD = Workload("snb_record", estimated_s, _need, memory=_rings)
 
 
-def run_record(machine: Machine, plan: RecordPlan, repetitions: int, report: Report) -> dict[str, Any]:
-    """Runs all repetitions; returns results/snb_record.json. Raises BenchError when daqwriter itself breaks."""
-    done = []
+def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: Report) -> dict[str, Any]:
+    """Records until `stopping` has enough; returns results/snb_record.json. Raises BenchError when daqwriter itself breaks."""
+    done: list[dict[str, Any]] = []
+    repetitions = stopping.most
     for number in range(1, repetitions + 1):
         target = plan.scratch / f"snb-record-{number}.daq"
         try:
@@ -74,7 +76,9 @@ def run_record(machine: Machine, plan: RecordPlan, repetitions: int, report: Rep
         finally:
             machine.remove(target)
         done.append(repetition_document(minidaq, verify))
-    return {"schema_version": 1, "repetitions": done}
+        if stopping.enough(number, {"repetitions": done}):
+            break
+    return {"schema_version": 1, "repetitions": done, "stopping": stopping.record()}
 
 
 def minidaq_arguments(plan: RecordPlan, target: Path, number: int) -> list[str]:
