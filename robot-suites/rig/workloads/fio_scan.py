@@ -204,8 +204,10 @@ def _common(file: Path) -> list[str]:
 
 
 def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:
-    """fio's command line for one point: closed loop, overwriting, each thread in its own part of the file. Its default buffers are random and scrambled at each
-    write, so that they neither compress nor deduplicate; refilling them would measure the random generator instead."""
+    """fio's command line for one point: closed loop, overwriting, each thread in its own part of the file.
+
+    fio's default buffers are random and scrambled at each write, so that they neither compress nor deduplicate; refilling
+    them would measure the random generator instead."""
     size = parameters["file_size"] // threads // block_bytes * block_bytes
     several = [
         f"--numjobs={threads}",
