@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from .. import hdr
+from bench_model import hdr
+
 from ..dataset import Bundle, Latency, Minidaq
 from ..envelope import thinned
 from ..units import count, factor_text, latency
