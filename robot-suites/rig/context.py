@@ -7,9 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench_model.errors import BenchError
 from bench_model.load import Demand
 from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
 from rig.bundle import Bundle
+from rig.load_target import FileTarget, LoadTarget, RawDevice
 from rig.machine import Machine, Places, machine_from_environment
 
 
@@ -44,9 +46,25 @@ class RunContext:
         return self.scenario.demand
 
     @property
-    def scratch(self) -> Path:
-        """The run's own folder on the target; the run removes it at its end, however it ends."""
+    def target_path(self) -> Path:
+        """The run's own folder on the target, or the raw drive."""
         return Path(self.bundle.run["target"]["path"])
+
+    @property
+    def scratch(self) -> Path:
+        """The run's own folder on the target; the run removes it at its end, however it ends. Raises BenchError on a raw drive."""
+        if self.candidate.target.is_raw:
+            raise BenchError(
+                f"{self.target_path} is a raw drive and has no folder; the workload should ask for a load target"
+            )
+        return self.target_path
+
+    def load_target(self, name: str) -> LoadTarget:
+        """What a measurement writes to: the file `name` in the run's folder, or the raw drive."""
+        target = self.candidate.target
+        if target.is_raw and target.drive_serial:
+            return RawDevice(self.machine, target.drive_serial, self.target_path, target.destroy, self.daqwriter)
+        return FileTarget(self.machine, self.scratch / name)
 
     @property
     def raw(self) -> Path:
