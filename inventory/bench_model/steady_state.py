@@ -86,7 +86,7 @@ def why_not(values: Sequence[float | None]) -> str:
         return f"steady state was not reached: no {WINDOW_ROUNDS} successive rounds have a value ({len(values)} rounds)"
     last = tried[-1]
     return (
-        f"steady state was not reached in {len(values)} rounds: in the last window (rounds {last.first_round} to {last.last_round}) max - min "
-        f"is {last.range_share:.1%} of the mean (at most {RANGE_SHARE_MAX:.0%}) and the best line's excursion {last.fit_share:.1%} "
-        f"(at most {FIT_SHARE_MAX:.0%})"
+        f"steady state was not reached in {len(values)} rounds: in the last window (rounds {last.first_round} to {last.last_round}) "
+        f"max - min is {last.range_share:.1%} of the mean (at most {RANGE_SHARE_MAX:.0%}) and the best line's excursion "
+        f"{last.fit_share:.1%} (at most {FIT_SHARE_MAX:.0%})"
     )

@@ -28,9 +28,9 @@ def test_a_window_worked_by_hand() -> None:
 @pytest.mark.parametrize(
     ("values", "range_share", "fit_share", "steady"),
     [
-        # 20 % of the mean exactly, by one high and one low round beside each other in the middle: the line is nearly flat
-        ([1000, 1100, 900, 1000, 1000], 0.20, 0.08, True),
-        ([1000, 1101, 899, 1000, 1000], 0.202, 0.0808, False),
+        # 20 % of the mean exactly, by one high round and the low one after it: sum((x - mean) y) = -100, so that the line falls by 40
+        ([1000, 1100, 900, 1000, 1000], 0.20, 0.04, True),
+        ([1000, 1101, 899, 1000, 1000], 0.202, 0.0404, False),
         # a trend: 10 % from first to last is both its range and its line's excursion
         ([950, 975, 1000, 1025, 1050], 0.10, 0.10, True),
         ([945, 972.5, 1000, 1027.5, 1055], 0.11, 0.11, False),
