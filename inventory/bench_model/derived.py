@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_model import drive_temperature
+from bench_model import drive_temperature, record_power
 from bench_model.evidence import Document
 
 Maker = Callable[[Path, Document], Document]
 
 # In this order: a later one may read what an earlier one wrote.
-MAKERS: dict[str, Maker] = {"results/drive_temperature.json": drive_temperature.of_bundle}
+MAKERS: dict[str, Maker] = {
+    "results/drive_temperature.json": drive_temperature.of_bundle,
+    "results/record_power.json": record_power.of_bundle,
+}
 
 
 def documents(bundle: Path) -> dict[str, Document]:

@@ -12,6 +12,7 @@ from typing import Any
 import jmespath
 
 from bench_model.admissibility import IDENTITY, Finding, findings, scaled_down
+from bench_model.conditions import with_condition
 from bench_model.evidence import Document, Evidence
 from bench_model.profiles import CANDIDATE_BOUNDS, Requirement, RequirementProfile, ResultMetric
 from bench_model.statistics import judged_value, median_interval
@@ -101,7 +102,7 @@ def _judge_one(
         severity=requirement.severity,
         statistic=requirement.statistic,
         outcome=outcome,
-        reason=reason,
+        reason=with_condition(reason, metric, requirement.statistic, evidence.results),
         evidence=[metric.file],
         source=requirement.source,
     )

@@ -19,6 +19,7 @@ from rig.load_target import FileTarget, LoadTarget, RawDevice
 
 FRESH, PRECONDITIONED = "fresh", "preconditioned"
 PASSES = 2
+SPAN_SHARE_MIN = 0.9  # [P] what a file can take of a drive: the file system keeps something for itself
 BLOCK_BYTES = 128 * 2**10
 IO_DEPTH = 32
 SLOWEST_BYTES_PER_S = 20e6  # slower than any drive that one would qualify: bounds the wait
@@ -31,7 +32,8 @@ Announce = Callable[[str, float], None]  # (text, expected seconds)
 class Conditioner:
     """`span_bytes`: the part of the target that the measurement uses. `capacity_bytes`: of the whole drive or array, where it is known.
 
-    `raw`: the bundle's folder for fio's output. `announce` is told what runs."""
+    `raw`: the bundle's folder for fio's output. `announce` is told what runs. `dedicated`: the drive holds nothing but the bench's file
+    system, so that a trim of what is free there empties it."""
 
     target: LoadTarget
     span_bytes: int
@@ -39,6 +41,7 @@ class Conditioner:
     purge: str  # discard or format
     raw: Path
     announce: Announce
+    dedicated: bool = False
 
     def bring_to(self, condition: str, label: str) -> dict[str, Any]:
         """One document of evidence. `label` names fio's output. Raises BenchError when the condition cannot be reached."""
@@ -96,24 +99,21 @@ class Conditioner:
 
     def _limits(self, condition: str, purge: dict[str, Any]) -> list[str]:
         limits = []
-        if not isinstance(self.target, RawDevice):
-            trimmed = (
-                "its file system was trimmed"
-                if purge["done"]
-                else f"its file system could not be trimmed ({purge['text']})"
-            )
+        if isinstance(self.target, RawDevice):
+            if purge["zero_share"] < 1:
+                limits.append(
+                    f"After the purge ({self.purge}) {purge['zero_share']:.0%} of the sampled places read as zeros: "
+                    "whether the drive gave all of its blocks back is not known"
+                )
+        elif not (self.dedicated and purge["done"]):
+            trimmed = "its file system was trimmed" if purge["done"] else f"no trim ({purge['text']})"
             limits.append(
                 f"The {condition} condition is a file's, not a drive's: {trimmed}, and what else the drive holds is unknown"
-            )
-        elif purge["zero_share"] < 1 and self.purge == "discard":
-            limits.append(
-                f"After the discard {purge['zero_share']:.0%} of the sampled places read as zeros: "
-                "whether the drive gave all of its blocks back is not known"
             )
         if (
             condition == PRECONDITIONED
             and self.capacity_bytes
-            and self.span_bytes < self.capacity_bytes // BLOCK_BYTES * BLOCK_BYTES
+            and self.span_bytes < SPAN_SHARE_MIN * self.capacity_bytes
         ):
             limits.append(
                 f"Preconditioned over {decimal_label(self.span_bytes)} of {decimal_label(self.capacity_bytes)}: "
