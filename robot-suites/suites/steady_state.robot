@@ -1,5 +1,6 @@
 *** Settings ***
-Documentation    Throughput, operations per second and latency in steady state (SNIA SSS PTS 2.0.2), and under the JESD219 enterprise mix.
+Documentation    Throughput, operations per second and latency in steady state (SNIA SSS PTS 2.0.2),
+...              and under the JESD219 enterprise mix.
 
 Library          SteadyStateKeywords    ${BUNDLE}
 

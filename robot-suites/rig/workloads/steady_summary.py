@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from bench_model.steady_state import ROUNDS_MAX
+
 KIB = 2**10
 Summary = tuple[dict[str, float | None], dict[str, list[float]], dict[str, str]]
 
@@ -58,7 +60,7 @@ WANTED = (
 )
 
 
-def summary_of(tests: list[dict[str, Any]]) -> Summary:
+def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
     """(value by metric, the window's rounds by metric in their order, reason by full metric name for what has no value)."""
     by_name = {test["name"]: test for test in tests}
     values: dict[str, float | None] = {}
@@ -75,8 +77,12 @@ def summary_of(tests: list[dict[str, Any]]) -> Summary:
         else:
             reasons[f"steady_state.{wanted.name}"] = reason
     values["rounds"] = float(max(len(test["rounds"]) for test in tests)) if tests else None
-    slow = [test for test in tests if not test["steady"]]
+    slow = [test["title"] for test in tests if not test["steady"]]
     values["tests_not_steady"] = float(len(slow))
+    if slow and rounds_max < ROUNDS_MAX:  # nobody knows what the rest of the standard's rounds would have shown
+        values["tests_not_steady"] = None
+        text = f"not steady after {rounds_max} of the standard's {ROUNDS_MAX} rounds: {', '.join(slow)}"
+        reasons["steady_state.tests_not_steady"] = text
     return values, samples, reasons
 
 
