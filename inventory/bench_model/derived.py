@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_model import cost, drive_temperature
+from bench_model import cost, drive_temperature, record_power
 from bench_model.evidence import Document
 
 Maker = Callable[[Path, Document], Document]
@@ -15,6 +15,7 @@ Maker = Callable[[Path, Document], Document]
 MAKERS: dict[str, Maker] = {
     "results/drive_temperature.json": drive_temperature.of_bundle,
     "results/cost.json": cost.of_bundle,
+    "results/record_power.json": record_power.of_bundle,
 }
 
 

@@ -15,6 +15,7 @@ from rig.bundle import Bundle
 from rig.connection import connection_of
 from rig.host import Survey, survey
 from rig.machine import Machine, SshMachine, machine_of, prepare_folders
+from rig.preflight import raw_path
 from rig.provision import Provisioner, provisioner
 from rig.remote_agent import RemoteAgent, agent_arguments, reachable_influx
 from rig.settings import Layout, Profiles
@@ -39,12 +40,17 @@ def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machi
 
 @dataclass
 class CandidateSession:
-    """What one run does with its candidate. `directory` is the target's folder on the candidate."""
+    """What one run does with its candidate. `directory` is the target's folder on the candidate, or the raw drive's device node."""
 
     layout: Layout
     profiles: Profiles
     machine: Machine
     directory: Path
+
+    def find_raw_drive(self) -> None:
+        """Of a raw-device target: where its drive is at present. A reboot may change the name."""
+        if self.profiles.candidate.target.is_raw:
+            self.directory = raw_path(self.profiles.candidate, survey(self.machine))
 
     def survey(self) -> tuple[Survey, float, float]:
         """The survey, and our clock before and after it, s."""

@@ -229,7 +229,7 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
     candidate = profiles.candidate
     facts = layout.build / "facts" / candidate.name / candidate.target.name / ("check" if pretend else "")
     directory = target_directory(layout, candidate)
-    if candidate.connection == "local" and candidate.target.storage is None:
+    if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
         require_target_directory(directory)
     facts.mkdir(parents=True, exist_ok=True)
     with exclusive(candidate.name, f"make {command} in {layout.repository}"):
@@ -237,6 +237,7 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
         # Ansible connects by itself: what concerns the BMC can be restored when the candidate is dead.
         machine = machine_of(connection_of(profiles.inventory_file, candidate.name), facts / "no-link", layout)
         session = CandidateSession(layout, profiles, machine, directory)
+        session.find_raw_drive()
         said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
     if pretend:
         print(said)

@@ -25,6 +25,7 @@ from rig.history import publish_verdict, server_version
 from rig.host import Survey, require_target_directory
 from rig.influx_server import DATABASE, DEFAULT_PORT, LocalInflux
 from rig.judging import judge_bundle
+from rig.load_target import RawDevice
 from rig.lock import exclusive
 from rig.machine import environment_of
 from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
@@ -52,6 +53,7 @@ class Qualification:
         self._agent: Agent | RemoteAgent | None = None
         self._lease: FanLease | None = None
         self._provisioning = False
+        self._raw: RawDevice | None = None  # from when it may have been written to
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
@@ -64,6 +66,7 @@ class Qualification:
             connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
         ):
             session = CandidateSession(self._layout, self._profiles, machine, directory)
+            session.find_raw_drive()
             for folder, size in machine.call("scratch", "remove-stale", directory):
                 self._say(f"removed {folder} ({size / 1e9:.1f} GB), left behind by a run that was killed")
             found = self._preflight(session)
@@ -79,12 +82,15 @@ class Qualification:
         """What can be refused before the machine is tuned. A target that provisioning builds is looked at after it."""
         candidate, machine = self._profiles.candidate, session.machine
         built = candidate.target.storage is not None
-        if machine.is_local and not built:
+        if machine.is_local and not built and not candidate.target.is_raw:
             require_target_directory(session.directory)
         found, before_s, after_s = session.survey()
         if not machine.is_local:
             preflight.check_clock(found, before_s, after_s)
-        if not built:
+        if candidate.target.is_raw:
+            preflight.check_candidate(candidate, found, self._profiles.inventory_file)
+            self._check_raw(session, found, self._layout.daqwriter if machine.is_local else None)
+        elif not built:
             target = preflight.check_target(candidate, found, session.directory)
             if machine.is_local:
                 preflight.check_direct_io(session.directory, target.filesystem, machine, self._layout.daqwriter)
@@ -96,9 +102,17 @@ class Qualification:
         preflight.check_workloads(self._profiles.scenario, candidate, found)
         return found
 
+    def _check_raw(self, session: CandidateSession, found: Survey, daqwriter: Path | None) -> RawDevice:
+        """The raw drive may be overwritten and is large enough. Raises RefusedError."""
+        candidate = self._profiles.candidate
+        target = preflight.check_target(candidate, found, session.directory)
+        preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes, reserve=0)
+        return preflight.check_raw(candidate, session.machine, session.directory, daqwriter)
+
     def _run(self, session: CandidateSession, bundle: Bundle, found: Survey) -> dict[str, Any]:
         plan = self._plan()
-        folder = session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
+        raw = self._profiles.candidate.target.is_raw
+        folder = session.directory if raw else session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
         bundle.save_run(**run_document(bundle, self._profiles, found, folder, session.directory))
         copy_profiles(bundle, self._profiles)
         bundle.workload_file.touch()
@@ -140,6 +154,8 @@ class Qualification:
         self._provisioning = True
         ansible.run("provision", bench_agent_arguments=arguments)
         session.reconnect()
+        session.find_raw_drive()  # a reboot may have given it another name
+        ansible = session.ansible(bundle.path / "facts", bundle.id, bundle.path)
         self._lease = fan_lease(self._layout, self._profiles.candidate, session.machine, bundle)
         if self._lease:
             self._lease.start()
@@ -163,6 +179,12 @@ class Qualification:
     def _open_target(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Looks at the target once more where provisioning made it or brought daqwriter there, and makes the run's folder on it."""
         candidate, machine = self._profiles.candidate, session.machine
+        if candidate.target.is_raw:
+            found = session.survey()[0]
+            daqwriter = machine.places(candidate.name, bundle.path).daqwriter
+            self._raw = self._check_raw(session, found, daqwriter)
+            bundle.save_run(target=target_document(self._profiles, found, session.directory, session.directory))
+            return
         found = session.survey()[0]
         target = preflight.check_target(candidate, found, session.directory)
         if not (machine.is_local and candidate.target.storage is None):
@@ -196,12 +218,23 @@ class Qualification:
         tuning = ("tuning", lambda: self._restore(session, bundle))
         # On a candidate behind SSH the agent is a part of what `restore` takes away.
         last = (tuning, telemetry) if session.machine.is_local else (telemetry, tuning)
-        for name, step in (("scratch files", lambda: session.machine.call("scratch", "remove", folder)), *last):
+        steps: list[tuple[str, Callable[[], None]]] = [
+            ("target", lambda: self._give_back(session, bundle, folder)),
+            *last,
+        ]
+        for name, step in steps:
             try:
                 step()
             except BenchError as error:
                 bundle.event("error", "clean-up", f"{name}: {error}")
                 self._say(f"warning: {name} could not be cleaned up: {error}")
+
+    def _give_back(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
+        """The target as others may find it: without scratch files, or without anything that a raw drive could be mistaken for."""
+        if not self._profiles.candidate.target.is_raw:
+            session.machine.call("scratch", "remove", folder)
+        elif self._raw is not None:
+            bundle.write("facts/raw-device-released.json", self._raw.release())
 
     def _stop_agent(self, session: CandidateSession, bundle: Bundle) -> None:
         if self._agent is None:

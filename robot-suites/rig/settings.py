@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.errors import BenchError
 from bench_model.profiles import (
     Candidate,
     RequirementProfile,
@@ -20,6 +21,7 @@ from bench_model.profiles import (
 from bench_model.published import FOLDER, load_published
 
 DEFAULT_PROFILE = "dune-snb"
+NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -127,6 +129,14 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
 
 
 def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:
-    """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout."""
+    """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout.
+
+    Of a raw drive, whose device node only the candidate knows: a folder that is never made."""
+    if candidate.target.is_raw:
+        if asked is not None:
+            raise BenchError(
+                f"candidate {candidate.name!r} is qualified on a raw drive; TARGET={asked} would be a folder. Leave TARGET out"
+            )
+        return NO_FOLDER
     folder = asked or Path(candidate.target.directory)
     return folder if folder.is_absolute() else layout.repository / folder
