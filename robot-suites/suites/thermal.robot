@@ -1,8 +1,8 @@
 *** Settings ***
-Documentation    The target is written to until its drives throttle, their temperature settles, or time is up.
+Documentation     The target is written to until its drives throttle, their temperature settles, or time is up.
 
-Library          ThermalKeywords    ${BUNDLE}
-Library          HazardKeywords    ${BUNDLE}
+Library           ThermalKeywords    ${BUNDLE}
+Library           HazardKeywords    ${BUNDLE}
 
 Suite Teardown    Release Scheduled Hazards
 
