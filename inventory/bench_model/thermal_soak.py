@@ -21,7 +21,7 @@ FILE = "results/thermal.json"
 SOAK, PROBE = "soak", "after cooling"
 METRICS = (
     "thermal.throughput",
-    "thermal.time_to_onset",
+    "thermal.onsets_in_record",
     "thermal.equilibrium_temperature",
     "thermal.temperature_headroom",
     "thermal.record_lost_bytes",
@@ -50,7 +50,7 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
     heat = {drive: _heat(scenery, drive, soak, rule) for drive in scenery.drives}
     record = _record(thermal, scenery, soak, onset)
     values = {
-        "time_to_onset_s": _time_to_onset(thermal, soak, onset),
+        "onsets_in_record": _onsets_in_record(thermal, scenery, soak, onset),
         "equilibrium_degC": _worst(heat, "equilibrium_degC", max),
         "headroom_degC": _worst(heat, "headroom_degC", min),
     }
@@ -63,7 +63,7 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
             "throughput_bytes_per_s_samples": list(soak.rates),
             "step_s": soak.step_s,
         },
-        "throttled": onset is not None,
+        "throttled": onset is not None if throttling.watched(scenery.tracks, scenery.drives) else None,
         "onset": onset,
         "drives": heat,
         "recovery": _recovery(thermal, scenery, windows, onset),
@@ -80,7 +80,7 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
 def _without(thermal: dict[str, Any], reason: str) -> dict[str, Any]:
     return {
         "schema_version": 1, "stopped_by": thermal["soak"]["stopped_by"], "soak": None, "throttled": None, "onset": None,
-        "drives": {}, "recovery": None, "record": None, "fan_sweep": [], "time_to_onset_s": None, "equilibrium_degC": None,
+        "drives": {}, "recovery": None, "record": None, "fan_sweep": [], "onsets_in_record": None, "equilibrium_degC": None,
         "headroom_degC": None, "reasons": dict.fromkeys(METRICS, reason),
     }  # fmt: skip
 
@@ -127,11 +127,15 @@ def _heat(scenery: Scenery, drive: str, window: Window, rule: dict[str, Any]) ->
     }
 
 
-def _time_to_onset(thermal: dict[str, Any], soak: Window, onset: dict[str, Any] | None) -> float | None:
-    """Without throttling the soak's length stands for it, where that is as long as the record: onset came later, or never."""
+def _onsets_in_record(
+    thermal: dict[str, Any], scenery: Scenery, soak: Window, onset: dict[str, Any] | None
+) -> int | None:
+    """1 where throttling began within the record's length; 0 where the drives were watched for that long and it did not."""
+    record_s = thermal["record"]["duration_s"]
     if onset is not None:
-        return float(onset["at_s"])
-    return soak.length_s if soak.length_s >= thermal["record"]["duration_s"] else None
+        return int(onset["at_s"] < record_s)
+    watched = throttling.watched(scenery.tracks, scenery.drives)
+    return 0 if watched and soak.length_s >= record_s else None
 
 
 def _record(thermal: dict[str, Any], scenery: Scenery, soak: Window, onset: dict[str, Any] | None) -> dict[str, Any]:
@@ -210,8 +214,12 @@ def _fan_point(scenery: Scenery, window: Window, point: dict[str, Any], rule: di
 
 def _reasons(thermal: dict[str, Any], made: dict[str, Any]) -> dict[str, str]:
     reasons = {}
-    if made["time_to_onset_s"] is None:
-        reasons["thermal.time_to_onset"] = (
+    if made["throttled"] is None:
+        reasons["thermal.onsets_in_record"] = (
+            "no drive of the target tells of its heat, so that throttling could not be seen"
+        )
+    elif made["onsets_in_record"] is None:
+        reasons["thermal.onsets_in_record"] = (
             f"the soak lasted {made['soak']['duration_s']:.0f} s without throttling, which says nothing of a record of "
             f"{thermal['record']['duration_s']:g} s"
         )
