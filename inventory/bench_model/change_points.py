@@ -20,7 +20,6 @@ PENALTY = 3.0
 MEMORY_MAX = 0.95  # of the lag-1 correlation: beyond it noise and change of level are the same thing
 NORMAL_MAD = 0.6745  # a normal distribution's median absolute deviation over its standard deviation
 LAGS = (15, 20, 25, 30)  # samples; at these distances what is left of most correlations is small
-NOISE_FLOOR = 0.005  # of the median level: a perfectly even series still has the resolution of its counters
 MOST_SAMPLES = 7200  # the search takes time with their square: a longer series is averaged down to this many
 
 
@@ -50,10 +49,11 @@ class Segment:
         return self.end - self.start
 
 
-def noise_of(series: ArrayLike) -> Noise:
-    """The noise from the differences of samples at several distances, which a few changes of level or a drift hardly touch."""
+def noise_of(series: ArrayLike, floor: float) -> Noise:
+    """The noise from the differences of samples at several distances, which a few changes of level or a drift hardly touch.
+
+    `floor`: the least standard deviation that is believed; a perfectly even series still has the resolution of its counters."""
     values = np.asarray(series, dtype=float)
-    floor = NOISE_FLOOR * max(float(np.median(np.abs(values))), float(np.finfo(float).tiny))
     far = [_spread(values, lag) for lag in LAGS if lag <= len(values) // 3] or [_spread(values, 1)]
     sigma = float(np.median(far)) / np.sqrt(2)
     if sigma <= floor:
@@ -70,7 +70,7 @@ def _spread(values: Values, lag: int) -> float:
     return float(np.median(np.abs(differences - np.median(differences)))) / NORMAL_MAD
 
 
-def segments(series: ArrayLike, noise: Noise | None = None, penalty: float = PENALTY) -> list[Segment]:
+def segments(series: ArrayLike, noise: Noise, penalty: float = PENALTY) -> list[Segment]:
     """The series cut where its level changes. At most `MOST_SAMPLES` samples; an empty series has no segment."""
     values = np.asarray(series, dtype=float)
     count = len(values)
@@ -78,8 +78,7 @@ def segments(series: ArrayLike, noise: Noise | None = None, penalty: float = PEN
         raise ValueError(f"{count} samples are more than {MOST_SAMPLES}; average them first")
     if count == 0:
         return []
-    found = noise or noise_of(values)
-    price = penalty * found.long_run_variance * np.log(max(count, 3))
+    price = penalty * noise.long_run_variance * np.log(max(count, 3))
     return [Segment(start, end, float(values[start:end].mean())) for start, end in _partition(values, price)]
 
 

@@ -104,7 +104,7 @@ def _window(scenery: Scenery, window: Window) -> dict[str, Any]:
         **window_head(window),
         "reason": found.reason,
         "noise": None if found.noise is None else {
-            "sigma_bytes_per_s": float(found.noise.sigma), "memory": float(found.noise.memory),
+            "sigma_fraction": float(found.noise.sigma), "memory": float(found.noise.memory),
         },
         "dips": [_dip(scenery, window, dip) for dip in found.dips],
         "patterns": [vars(pattern) for pattern in found.patterns],

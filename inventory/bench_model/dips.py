@@ -1,9 +1,10 @@
 """Dips of a throughput series: when, how deep, how many bytes were lost, and whether the rate came back.
 
-The rule, on the segments that change_points finds:
+The rule, on the segments that change_points finds in the logarithm of the rate (whose noise grows with the rate):
 1. The reference is the level that the load had reached: it starts with the first segment (with the second where that is higher,
-   and the first is the shorter of the two: a slow start is a dip, too), follows every change of less than `DEPTH_MIN`, and is
-   raised only by a higher level that lasts `RISE_S_MIN` and is more than the catching-up after a dip.
+   and the first is the shorter of the two: a slow start is a dip, too), follows every change of less than `DEPTH_MIN` as the mean
+   of what was accepted in the last `REFERENCE_S`, and is raised only by a higher level that lasts `RISE_S_MIN` and is more than
+   the catching-up after a dip.
 2. A segment lower than the reference by `DEPTH_MIN` or more is a dip, together with those that follow until the rate is back to
    within `DEPTH_MIN` of the reference.
 3. A dip that recurs at regular distances is a pattern of the series (a flush, a garbage collection): reported as such, once.
@@ -20,8 +21,11 @@ import numpy as np
 from bench_model.change_points import MOST_SAMPLES, Noise, Segment, noise_of, segments
 
 DEPTH_MIN = 0.10  # [P] share of the reference; less is within what drives vary from minute to minute
+REFERENCE_S = 60.0  # [P] noise that grows with the level may cut a level in pieces: one piece is no reference
 RISE_S_MIN = 10.0  # [P] a higher level that ends earlier is catching-up
 CATCH_UP_MARGIN = 1.2  # surplus after a dip over the bytes lost in it
+STALLED = 0.05  # [P] of the usual rate: less is a stall, and how much less does not matter
+NOISE_FLOOR = 0.005  # of the rate
 SAMPLES_MIN = 20  # fewer say nothing about noise
 PATTERN_DIPS_MIN = 5  # [P] so many dips at regular distances are a pattern
 PATTERN_JITTER_MAX = 0.25  # [P] standard deviation of the distances over their mean
@@ -67,7 +71,7 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one series shows. `reason` says why it was not analysed; then everything else is empty."""
+    """What one series shows; `noise` is a share of the rate. `reason` says why it was not analysed; then everything else is empty."""
 
     dips: tuple[Dip, ...] = ()
     patterns: tuple[Pattern, ...] = ()
@@ -88,8 +92,10 @@ def analyse(rates: Sequence[float], step_s: float) -> Analysis:
     if merged > 1:  # the last samples that fill no whole group are left out
         values = values[: len(values) // merged * merged].reshape(-1, merged).mean(axis=1)
         step_s *= merged
-    noise = noise_of(values)
-    cut = segments(values, noise)
+    scale = float(np.percentile(values, 90)) or float(np.max(values))
+    logarithm = np.log(np.maximum(values / scale, STALLED))
+    noise = noise_of(logarithm, NOISE_FLOOR)
+    cut = [Segment(one.start, one.end, float(values[one.start : one.end].mean())) for one in segments(logarithm, noise)]
     dips = [_dip(values, span, reference, step_s, cut) for span, reference in _low_spans(cut, step_s)]
     single, patterns = _patterns(dips)
     changes = tuple(
@@ -104,6 +110,7 @@ def _low_spans(cut: Sequence[Segment], step_s: float) -> list[tuple[tuple[int, i
     """((first sample, end sample), reference) of each dip."""
     slow_start = len(cut) > 1 and cut[1].level > cut[0].level and cut[0].length < cut[1].length
     reference = cut[1].level if slow_start else cut[0].level
+    accepted: list[Segment] = []
     spans: list[tuple[tuple[int, int], float]] = []
     open_from: int | None = None
     owed = 0.0  # samples x rate that a paced load still has to catch up
@@ -116,14 +123,29 @@ def _low_spans(cut: Sequence[Segment], step_s: float) -> list[tuple[tuple[int, i
             spans.append(((open_from, segment.start), reference))
             open_from = None
         surplus = (segment.level - reference) * segment.length
-        risen = segment.length * step_s >= RISE_S_MIN and surplus > CATCH_UP_MARGIN * owed
-        if segment.level < (1 + DEPTH_MIN) * reference or risen:
+        if segment.level < (1 + DEPTH_MIN) * reference:
+            accepted.append(segment)
+            reference, owed = _recent_level(accepted, step_s), 0.0
+        elif segment.length * step_s >= RISE_S_MIN and surplus > CATCH_UP_MARGIN * owed:
+            accepted = [segment]
             reference, owed = segment.level, 0.0
         else:
             owed = max(0.0, owed - surplus)
     if open_from is not None:
         spans.append(((open_from, cut[-1].end), reference))
     return spans
+
+
+def _recent_level(accepted: Sequence[Segment], step_s: float) -> float:
+    """Mean of the last `REFERENCE_S` of the accepted segments."""
+    wanted = max(1, round(REFERENCE_S / step_s))
+    total, samples = 0.0, 0
+    for segment in reversed(accepted):
+        taken = min(segment.length, wanted - samples)
+        total, samples = total + taken * segment.level, samples + taken
+        if samples == wanted:
+            break
+    return total / samples
 
 
 def _dip(

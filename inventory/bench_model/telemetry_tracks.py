@@ -111,9 +111,10 @@ def rates(counter: Track, start_s: float, end_s: float, step_s: float) -> list[f
 
     The counter is interpolated between its samples, so that a late sample shifts bytes by less than its lateness and loses none."""
     first, last = max(start_s, float(counter.times_s[0])), min(end_s, float(counter.times_s[-1]))
-    edges = np.arange(first, last + 1e-9, step_s)
-    if len(edges) < 2:
+    steps = int(np.floor((last - first) / step_s + 1e-3))  # times of this size are only good to a microsecond
+    if steps < 1:
         return []
+    edges = first + step_s * np.arange(steps + 1)
     levels = np.interp(edges, counter.times_s, counter.values)
     return [float(value) for value in np.maximum(np.diff(levels), 0.0) / step_s]
 

@@ -46,7 +46,7 @@ def test_sigma_and_memory_of_noise_are_found_beside_a_change_of_level(phi: float
     rng = np.random.default_rng(5)
     series = LEVEL * (1 + memory(rng, 3600, phi, 0.05))
     series[2000:] -= 0.5 * LEVEL
-    noise = noise_of(series)
+    noise = noise_of(series, 0.0)
     assert noise.sigma == pytest.approx(0.05 * LEVEL, rel=0.25)
     assert noise.memory == pytest.approx(phi, abs=0.15)
 
