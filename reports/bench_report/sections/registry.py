@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from .dips import dips_section
 from .section import Maker, Section
+from .thermal import thermal_section
 
-MAKERS: tuple[Maker, ...] = ()
+MAKERS: tuple[Maker, ...] = (thermal_section, dips_section)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:

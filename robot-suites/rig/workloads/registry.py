@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_model.profiles import Scenario
-from rig.workloads import fio_scan, latency_under_load, minidaq_scan, snb_record, steady_state, thread_scan
+from rig.workloads import fio_scan, latency_under_load, minidaq_scan, snb_record, steady_state, thermal, thread_scan
 from rig.workloads.base import Workload
 
 WORKLOADS: dict[str, Workload] = {
@@ -15,6 +15,7 @@ WORKLOADS: dict[str, Workload] = {
         minidaq_scan.WORKLOAD,
         latency_under_load.WORKLOAD,
         steady_state.WORKLOAD,
+        thermal.WORKLOAD,
     )
 }
 
