@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    A bounded wear experiment: what may be written is stated, and neither the tool's nor the drives' own count exceeds it.
+Documentation    A bounded wear experiment: what may be written is stated, and the drives' own counts do not exceed it.
 
 Library          EnduranceKeywords    ${BUNDLE}
 

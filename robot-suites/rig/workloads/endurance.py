@@ -31,6 +31,7 @@ OVERHEAD_SHARE, OVERHEAD_BYTES = 0.02, 4 * 2**20
 # md(4): the most drive writes per byte written: copies, or data and parity of a stripe that is not written whole
 COPIES = {"raid0": 1, "linear": 1, "raid5": 2, "raid6": 3, "raid10": 2}
 LEVEL_NAMES = {0: "raid0", 1: "raid1", 5: "raid5", 6: "raid6", 10: "raid10"}
+HEALTH_METRICS = ("media_errors", "percentage_used", "available_spare")
 EMULATED = "QEMU"  # its drives' counters begin again with each start of the machine, as the kernel's do
 
 
@@ -299,6 +300,7 @@ def _document(plan: Plan, ledger: WearLedger, epoch: str, health: list[dict[str,
         "steps": [],
         "ended": None,
         "limits": _stated_limits(plan, health),
+        "reasons": _reasons(health),
         **_account(ledger),
     }
 
@@ -311,6 +313,16 @@ def _stated_limits(plan: Plan, health: list[dict[str, Any]]) -> list[str]:
     return [
         f"What was written is counted by the kernel, not by the drive, for {', '.join(kernel)}: the drive reports no NVMe health log"
     ]
+
+
+def _reasons(health: list[dict[str, Any]]) -> dict[str, str]:
+    """Why a metric of the drives' health has no value."""
+    silent = {key: [one["id"] for one in health if one[key] is None] for key in HEALTH_METRICS}
+    return {
+        f"endurance.{key}": f"{', '.join(ids)}: no NVMe health log that reports it"
+        for key, ids in silent.items()
+        if ids
+    }
 
 
 def _account(ledger: WearLedger) -> dict[str, Any]:
