@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_model.errors import BenchError
@@ -127,6 +127,7 @@ def test_a_damaged_account_is_refused_with_its_remedy(file: Path) -> None:
         read_entries(file)
 
 
+@settings(deadline=None)  # every state is on the disk before it counts
 @given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["whole", "cut", "lost"])), max_size=12))
 def test_the_budget_is_never_exceeded_by_the_drives_count(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]
