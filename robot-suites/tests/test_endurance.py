@@ -152,7 +152,7 @@ class Drives(LocalMachine):
         ]
         return Completed(tuple(words), 0, json.dumps({"jobs": jobs}), "")
 
-    def call(self, program: str, *arguments: str | Path) -> Any:
+    def call(self, program: str, *arguments: str | Path, timeout_s: float = 60) -> Any:
         assert program == "drive_wear"
         if not self.answers:
             raise BenchError("the connection was lost")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bench_model.profiles import Scenario
-from rig.workloads import endurance, fio_scan, snb_record
+from rig.workloads import endurance, fio_scan, interference, snb_record
 from rig.workloads.base import Workload
 
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload for workload in (fio_scan.WORKLOAD, snb_record.WORKLOAD, endurance.WORKLOAD)
+    workload.name: workload
+    for workload in (fio_scan.WORKLOAD, snb_record.WORKLOAD, endurance.WORKLOAD, interference.WORKLOAD)
 }
 
 
