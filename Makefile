@@ -23,7 +23,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify bench test lint lint-python lint-types lint-imports \
+.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify resume bench test lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report judge check-bundle replay observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -74,6 +74,9 @@ $(AGENT): $(AGENT_SOURCES)
 qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes
 	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
 	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning)
+
+resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
+	@$(RIG) resume $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
 
 bench: apt python native ## measure daqwriter against fio, memory and the original applications (PARTS=write,streams QUICK=1 BENCH_DIR=)
 	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')

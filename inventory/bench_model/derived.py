@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_model import cost, dip_documents, drive_temperature, record_power, thermal_soak
+from bench_model import cost, dip_documents, drive_temperature, endurance_projection, record_power, thermal_soak
 from bench_model.evidence import Document
 
 Maker = Callable[[Path, Document], Document | None]  # None: the run has nothing to do with it
@@ -19,6 +19,7 @@ MAKERS: dict[str, Maker] = {
     "results/dips.json": dip_documents.dips_of_bundle,
     "results/throttling.json": dip_documents.throttling_of_bundle,
     "results/thermal_soak.json": thermal_soak.of_bundle,
+    endurance_projection.NAME: endurance_projection.of_bundle,
 }
 
 

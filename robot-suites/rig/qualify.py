@@ -32,6 +32,7 @@ from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from rig.progress import Observer, Plan, ProgressDisplay
 from rig.record import copy_profiles, git_state, run_document, target_document, versions
 from rig.remote_agent import RemoteAgent
+from rig.resume import request_document
 from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.shell import LocalShell
 from rig.suites import run_suites, suite_files
@@ -113,7 +114,13 @@ class Qualification:
         plan = self._plan()
         raw = self._profiles.candidate.target.is_raw
         folder = session.directory if raw else session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
-        bundle.save_run(**run_document(bundle, self._profiles, found, folder, session.directory))
+        bundle.save_run(
+            **run_document(bundle, self._profiles, found, folder, session.directory),
+            request=request_document(self._request),
+            resumes=self._request.resumes,
+        )
+        if self._request.resumes:
+            bundle.event("resumption", "qualify", f"goes on from the interrupted run {self._request.resumes}")
         copy_profiles(bundle, self._profiles)
         bundle.workload_file.touch()
         state, reason = "finished", None

@@ -84,6 +84,7 @@ class Request:
     target_directory: Path | None = None
     influx_url: str | None = None
     keep_tuning: bool = False
+    resumes: str | None = None  # id of the interrupted run that this one goes on from
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from bench_model.profiles import Scenario
-from rig.workloads import fio_scan, latency_under_load, minidaq_scan, snb_record, steady_state, thermal, thread_scan
+from rig.workloads import (
+    endurance,
+    fio_scan,
+    interference,
+    latency_under_load,
+    minidaq_scan,
+    snb_record,
+    steady_state,
+    thermal,
+    thread_scan,
+)
 from rig.workloads.base import Workload
 
 WORKLOADS: dict[str, Workload] = {
@@ -16,6 +26,8 @@ WORKLOADS: dict[str, Workload] = {
         latency_under_load.WORKLOAD,
         steady_state.WORKLOAD,
         thermal.WORKLOAD,
+        endurance.WORKLOAD,
+        interference.WORKLOAD,
     )
 }
 
