@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from bench_model.published import PublishedDevice
+
 from .fields import Node
 
 
@@ -323,6 +325,7 @@ class Bundle:
     run: Run
     verdict: Verdict | None
     results: Mapping[str, Node]  # results/<name>.json by name, for the sections of the workloads
+    published: Mapping[str, PublishedDevice]  # what others stated of their devices, by id: references, no measurements
     block_scan: BlockScan | None
     repetitions: tuple[Repetition, ...]
     live_series: Series | None  # the writer's own records, for a run that left no result

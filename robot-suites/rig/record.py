@@ -12,6 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from bench_model.admissibility import scaled_down
+from bench_model.published import FOLDER
 from rig.bundle import Bundle, now_utc
 from rig.host import Survey
 from rig.settings import Profiles
@@ -80,6 +81,7 @@ def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
         (folder / kind).mkdir(exist_ok=True)
         shutil.copyfile(source, folder / kind / source.name)
     shutil.copyfile(profiles.metrics_file, folder / "metrics.yml")
+    shutil.copytree(profiles.metrics_file.parent / FOLDER, folder / FOLDER)
     entry = {"ansible_connection": profiles.candidate.connection, "bench_candidate": profiles.candidate.document}
     hosts = {profiles.candidate.name: entry}
     with (folder / "lab.yml").open("w", encoding="utf-8") as file:

@@ -17,6 +17,7 @@ from bench_model.profiles import (
     load_requirements,
     load_scenario,
 )
+from bench_model.published import FOLDER, load_published
 
 DEFAULT_PROFILE = "dune-snb"
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -114,6 +115,7 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     judged_by = request.requirement or candidate.document.get("requirement", DEFAULT_PROFILE)
     requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
     check_yields(requirement, scenario)
+    load_published(layout.inventory / FOLDER)  # the report draws them: a broken file is found now, not after the run
     return Profiles(
         candidate,
         scenario.altered(request.scale, request.duration_s),

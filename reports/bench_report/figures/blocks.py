@@ -10,10 +10,10 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from ..dataset import BlockPoint, BlockScan, Bundle
 from ..units import GIB, binary_size, duration, factor_text, in_gib_per_s
-from .canvas import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION, Figure, legend_above, sheet, to_svg
+from .canvas import BLUE, GREEN, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
+from .references import COLOUR, DASHES, measured_references
 
 HEIGHT_MM = 78.0
-PAPER_BYTES_PER_S = 8.5 * GIB  # what the paper states for the Micron X100
 FARTHEST = 4.0  # a reference line more than so many times above the data would squash them
 MOST_LABELS = 16
 
@@ -92,7 +92,8 @@ def _references(bundle: Bundle) -> list[Reference]:
                 )
             )
         found.append(("real demand", demand.real_bytes_per_s, VERMILLION, (0, (6, 2))))
-    found.append(("paper's Micron X100", PAPER_BYTES_PER_S, PURPLE, (0, (6, 2, 1, 2))))
+    for one in measured_references(bundle, "sequential_write_throughput"):
+        found.append((one.label, one.value, COLOUR, DASHES))
     return found
 
 
@@ -126,6 +127,7 @@ def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidde
     if hidden:
         lines = " and ".join(f"{label} ({in_gib_per_s(value)})" for label, value, _, _ in hidden)
         parts.append(f"Beyond the axis: {lines}.")
+    parts += [one.attribution for one in measured_references(bundle, "sequential_write_throughput")]
     if bundle.run.scaled_down:
         kind = bundle.run.target.kind.replace("-", " ") if bundle.run.target else "target"
         parts.append(f"The scan is not paced, so no scale applies to it: it shows this {kind}'s own speed.")
