@@ -37,7 +37,7 @@ class RunContext:
     def scenario(self) -> Scenario:
         run = self.bundle.run["scenario"]
         file = self.bundle.path / "profiles" / "scenarios" / f"{run['id']}.yml"
-        return load_scenario(file).altered(run["scale"], run["parameters"]["duration_s"])
+        return load_scenario(file).altered(run["scale"], run["parameters"].get("duration_s"))
 
     @property
     def demand(self) -> Demand:

@@ -11,7 +11,7 @@ from typing import Any
 
 PREFIX = "daq-bench-"
 MARKER = ".daq-storage-bench-scratch"
-OWN_FILES = (MARKER, "block-scan.bin", "snb-record-*.daq")
+OWN_FILES = (MARKER, "block-scan.bin", "snb-record-*.daq", "raid-vs-3dxp.*")
 
 
 class ForeignFilesError(Exception):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bench_model.profiles import Scenario
-from rig.workloads import fio_scan, snb_record
+from rig.workloads import fio_scan, raid_vs_3dxp, snb_record
 from rig.workloads.base import Workload
 
-WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in (fio_scan.WORKLOAD, snb_record.WORKLOAD)}
+WORKLOADS: dict[str, Workload] = {
+    workload.name: workload for workload in (fio_scan.WORKLOAD, snb_record.WORKLOAD, raid_vs_3dxp.WORKLOAD)
+}
 
 
 def workloads_of(scenario: Scenario) -> list[Workload]:
