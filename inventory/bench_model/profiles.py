@@ -4,7 +4,7 @@ Every loader raises ProfileError (file, line, field, remedy) for anything that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +39,9 @@ class Target:
         """A whole drive without a file system, found by its serial."""
         return self.kind == RAW_DEVICE
 
+    comparison_only: bool = False  # no run of its own unless it is asked for
+    declared: dict[str, Any] = field(default_factory=dict)  # price, endurance, rack units
+
     @property
     def serials(self) -> list[str]:
         """Serials of the drives that must carry the folder; empty when nothing is declared."""
@@ -60,6 +63,11 @@ class Candidate:
     target: Target
     transient_buffer_bytes: int
     document: dict[str, Any]
+
+    @property
+    def own_run_targets(self) -> list[str]:
+        """Names of the targets that get a run each when none is asked for."""
+        return [target.name for target in self.targets if not target.comparison_only]
 
     def aimed_at(self, target: str) -> Candidate:
         """This candidate with another of its targets chosen. Raises BenchError when it has none of that name."""
@@ -208,18 +216,30 @@ def load_candidate(file: Path, name: str) -> Candidate:
 
 
 def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> tuple[Target, ...]:
-    field = (*at, "bench_candidate")
+    entry = (*at, "bench_candidate")
     if ("target" in document) == ("targets" in document):
-        raise source.error(field, "needs either `target` or `targets`, not both", "Describe where records are written")
+        raise source.error(entry, "needs either `target` or `targets`, not both", "Describe where records are written")
     declared = document.get("targets") or {"": document["target"]}
     targets = []
     for name, one in declared.items():
-        where = (*field, "targets", name) if name else (*field, "target")
+        where = (*entry, "targets", name) if name else (*entry, "target")
         _check_kind(source, where, one)
         if "storage" in one:
             _check_storage(source, where, one)
-        serial, storage = one.get("drive_serial"), one.get("storage")
-        targets.append(Target(name, one["kind"], one.get("directory", ""), serial, storage, one.get("destroy", False)))
+        targets.append(
+            Target(
+                name,
+                one["kind"],
+                one.get("directory", ""),
+                one.get("drive_serial"),
+                one.get("storage"),
+                destroy=one.get("destroy", False),
+                comparison_only=one.get("comparison_only", False),
+                declared=one.get("declared", {}),
+            )
+        )
+    if all(target.comparison_only for target in targets):
+        raise source.error(entry, "has only targets that are comparison_only", "Leave one to be qualified by itself")
     return tuple(targets)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from bench_model.admissibility import scaled_down
+from bench_model.profiles import Candidate
 from bench_model.published import FOLDER
 from rig.bundle import Bundle, now_utc
 from rig.host import Survey
@@ -39,7 +40,7 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "virtual": candidate.virtual,
             **found.host,
         },
-        "target": target_document(profiles, found, scratch, directory),
+        "target": target_document(candidate, found, scratch, directory),
         "scenario": {
             "id": scenario.id,
             "title": scenario.title,
@@ -58,9 +59,9 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
     return document
 
 
-def target_document(profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
+def target_document(candidate: Candidate, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
     """run.json's `target`; what is beneath it is null until provisioning has made it."""
-    chosen = profiles.candidate.target
+    chosen = candidate.target
     device = found.target.device if found.target else None
     return {
         "name": chosen.name,

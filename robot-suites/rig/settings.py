@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.comparison import check_compared
 from bench_model.errors import BenchError
 from bench_model.profiles import (
     Candidate,
@@ -118,6 +119,7 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     judged_by = request.requirement or candidate.document.get("requirement", DEFAULT_PROFILE)
     requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
     check_yields(requirement, scenario)
+    check_compared(scenario, candidate, inventory_file)
     load_published(layout.inventory / FOLDER)  # the report draws them: a broken file is found now, not after the run
     return Profiles(
         candidate,

@@ -24,6 +24,7 @@ OWN_FILES = (
     "thermal.bin",
     "endurance.bin",
     "interference-*",
+    "raid-vs-3dxp.*",
 )
 
 

@@ -9,6 +9,7 @@ from rig.workloads import (
     interference,
     latency_under_load,
     minidaq_scan,
+    raid_vs_3dxp,
     snb_record,
     steady_state,
     thermal,
@@ -28,6 +29,7 @@ WORKLOADS: dict[str, Workload] = {
         thermal.WORKLOAD,
         endurance.WORKLOAD,
         interference.WORKLOAD,
+        raid_vs_3dxp.WORKLOAD,
     )
 }
 
