@@ -116,7 +116,7 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     scenario = load_scenario(profile_file(layout.inventory / "scenarios", chosen))
     metrics = load_metrics(metrics_file)
     check_scenario_metrics(scenario, metrics)
-    judged_by = request.requirement or candidate.document.get("requirement", DEFAULT_PROFILE)
+    judged_by = request.requirement or _requirement_of(request, candidate, scenario)
     requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
     check_yields(requirement, scenario)
     check_compared(scenario, candidate, inventory_file)
@@ -129,6 +129,14 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
         inventory_file,
         metrics_file,
     )
+
+
+def _requirement_of(request: Request, candidate: Candidate, scenario: Scenario) -> str:
+    """Whoever asks for a scenario by name gets the requirements that belong to it; else the candidate's own choice comes first."""
+    choices = [scenario.document.get("requirement"), candidate.document.get("requirement")]
+    if request.scenario is None:
+        choices.reverse()
+    return next((choice for choice in choices if choice), DEFAULT_PROFILE)
 
 
 def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:
