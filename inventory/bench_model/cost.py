@@ -103,7 +103,8 @@ def _phases(events: list[Document], end_s: float) -> list[dict[str, Any]]:
     starts = [(event["source"], _seconds(event["time_utc"])) for event in events if event["kind"] == "phase"]
     starts = [(name, at) for name, at in starts if at < end_s]  # what follows a finished run is not its own
     seconds: dict[str, float] = {}
-    for (name, at), (_, following) in zip(starts, [*starts[1:], ("", end_s)], strict=True):
+    ends = [*(at for _, at in starts[1:]), end_s][: len(starts)]
+    for (name, at), following in zip(starts, ends, strict=True):
         seconds[name] = seconds.get(name, 0.0) + following - at
     return [{"name": name, "hours": _hours(value)} for name, value in seconds.items()]
 

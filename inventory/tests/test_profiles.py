@@ -174,3 +174,21 @@ def test_the_command_line_alters_scale_and_duration_everywhere() -> None:
     scenario = load_scenario(INVENTORY / "scenarios" / "dune-snb.yml").altered(0.02, 3.0)
     assert (scenario.demand.scale, scenario.demand.duration_s) == (0.02, 3.0)
     assert (scenario.document["scale"], scenario.document["duration_s"]) == (0.02, 3.0)
+
+
+def test_a_count_is_observed_and_anything_else_is_estimated_unless_it_says_otherwise() -> None:
+    assert METRICS["snb_record.lost_superchunks"].nature == "observed"
+    assert METRICS["block_scan.large_block_throughput"].nature == "estimated"
+    assert METRICS["snb_record.verified_fraction"].nature == "observed"
+
+
+def test_a_guard_band_on_an_exact_bound_is_refused(edited: Edit) -> None:
+    file = edited("requirements/dune-snb.yml", "    bound: 0\n", "    bound: 0\n    guard_band: 1\n")
+    with pytest.raises(ProfileError, match="an exact value cannot be met by a distance"):
+        load_requirements(file, METRICS)
+
+
+def test_the_most_repetitions_cannot_be_fewer_than_the_least(edited: Edit) -> None:
+    file = edited("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 3\nrepetitions_max: 2")
+    with pytest.raises(ProfileError, match="is less than repetitions, 3"):
+        load_scenario(file)

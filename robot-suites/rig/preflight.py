@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from bench_model.admissibility import CLOCK_DIFFERENCE_S_MAX
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.raid_facts import DATA_DRIVES
@@ -115,9 +116,6 @@ def check_target(candidate: Candidate, found: Survey, directory: Path) -> Target
             "target.directory in the inventory, or let provisioning build it (target.storage, docs/own-hardware.md)"
         )
     return found.target
-
-
-CLOCK_DIFFERENCE_S_MAX = 1.0  # more, and the candidate's samples no longer lie beside the bench's events
 
 
 def check_clock(found: Survey, before_s: float, after_s: float) -> float:

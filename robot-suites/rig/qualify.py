@@ -22,6 +22,8 @@ from rig import preflight
 from rig.agent import Agent
 from rig.bundle import Bundle, now_utc, write_text_atomically
 from rig.candidate_session import CandidateSession, connected
+from rig.clock import FILE as CLOCK_FILE
+from rig.clock import ClockLog
 from rig.fan_lease import FanLease, fan_lease
 from rig.further_targets import INVENTORY_VARIABLE, described_targets
 from rig.history import publish_verdict, server_version
@@ -59,6 +61,7 @@ class Qualification:
         self._provisioning = False
         self._raw: RawDevice | None = None  # from when it may have been written to
         self._further: list[CandidateSession] = []  # the targets besides the first, where a run measures several
+        self._clock = ClockLog()
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
@@ -108,6 +111,7 @@ class Qualification:
         found, before_s, after_s = session.survey()
         if not machine.is_local:
             preflight.check_clock(found, before_s, after_s)
+        self._clock.note("before the run", found, before_s, after_s)
         if candidate.target.is_raw:
             preflight.check_candidate(candidate, found, self._profiles.inventory_file)
             self._check_raw(session, found, self._layout.daqwriter if machine.is_local else None)
@@ -201,6 +205,8 @@ class Qualification:
             self._profiles.scenario,
             {**environment_of(session.machine), INVENTORY_VARIABLE: str(self._profiles.inventory_file)},
         )
+        self._clock.note("after the load", *session.survey())
+        bundle.write(CLOCK_FILE, self._clock.document(same_clock=session.machine.is_local))
         if not agent.alive():
             raise BenchError("the telemetry agent ended during the run; see telemetry/agent.log in the bundle")
         self._phase(bundle, "verify", "reading the tuning back")
@@ -209,13 +215,13 @@ class Qualification:
     def _open_target(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Looks at the target once more where provisioning made it or brought daqwriter there, and makes the run's folder on it."""
         candidate, machine = self._profiles.candidate, session.machine
+        found, before_s, after_s = session.survey()
+        self._clock.note("before the load", found, before_s, after_s)
         if candidate.target.is_raw:
-            found = session.survey()[0]
             daqwriter = machine.places(candidate.name, bundle.path).daqwriter
             self._raw = self._check_raw(session, found, daqwriter)
             bundle.save_run(target=target_document(candidate, found, session.directory, session.directory))
             return
-        found = session.survey()[0]
         target = preflight.check_target(candidate, found, session.directory)
         if not (machine.is_local and candidate.target.storage is None):
             daqwriter = machine.places(candidate.name, bundle.path).daqwriter

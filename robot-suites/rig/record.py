@@ -38,6 +38,7 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "description": candidate.description,
             "transient_buffer_bytes": candidate.transient_buffer_bytes,
             "virtual": candidate.virtual,
+            "connection": candidate.connection,
             **found.host,
         },
         "target": target_document(candidate, found, scratch, directory),

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from .cost import cost_section
 from .dips import dips_section
 from .section import Maker, Section
 from .thermal import thermal_section
 
-MAKERS: tuple[Maker, ...] = (thermal_section, dips_section)
+MAKERS: tuple[Maker, ...] = (
+    thermal_section,
+    dips_section,
+    cost_section,
+)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:
