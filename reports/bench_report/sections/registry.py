@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from . import latency_under_load, minidaq_scan, thread_scan
 from .section import Maker, Section
 
-MAKERS: tuple[Maker, ...] = ()
+MAKERS: tuple[Maker, ...] = (thread_scan.section, minidaq_scan.section, latency_under_load.section)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:

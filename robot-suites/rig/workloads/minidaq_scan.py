@@ -50,7 +50,7 @@ class Load:
         """At which requests, rounded up to whole superchunks of every link, ask for all that arrives."""
         parameters = self.parameters
         per_link = math.ceil(request_bytes / (parameters["links"] * parameters["superchunk_bytes"]))
-        return float(self.link_rate_hz / per_link)
+        return float(self.link_rate_hz / per_link) * (1 - 1e-6)  # less than all, also when its digits are rounded
 
 
 def _load(scenario: Scenario) -> Load:
