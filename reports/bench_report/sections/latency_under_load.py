@@ -168,8 +168,9 @@ def _spectrum_figure(node: Node, points: list[Node]) -> Figure | None:
         svg = to_svg(figure, name, alt)
     numbers = "; ".join(f"{curve.label}: n = {count(curve.count or 0)}" for curve in curves)
     caption = (
-        "The whole distribution (HdrHistogram) over the stored superchunks: the lowest rate, the highest before the knee, and "
-        f"the knee or the highest rate offered. {numbers}. Lost superchunks are not in these curves; they are in the percentiles of the figure above."
+        "The whole distribution (HdrHistogram) over the stored superchunks: the lowest rate, the highest before the knee, "
+        f"and the knee or the highest rate offered. {numbers}. "
+        "Lost superchunks are not in these curves; they are in the percentiles of the figure above."
     )
     return Figure(name, title, caption, alt, svg)
 

@@ -97,8 +97,9 @@ def _figure(bundle: Bundle, node: Node, points: list[Node]) -> Figure | None:
     caption = [
         f"{applications} applications of {node.at('links').as_integer()} links, one writer thread each; records of "
         f"{duration(node.at('seconds_per_point').as_number())} at the highest trigger rate that stood without inhibit, and "
-        f"synthetic writes with blocks of the request's size in the same round; {node.at('condition').as_text()}; n = {len(drawn)} request sizes, each with "
-        f"{each} samples; bars reach from the lowest to the highest sample, which do not include the final flush.",
+        "synthetic writes with blocks of the request's size in the same round; "
+        f"{node.at('condition').as_text()}; n = {len(drawn)} request sizes, each with {each} samples; "
+        "bars reach from the lowest to the highest sample, which do not include the final flush.",
         f"{node.at('plateau').at('rule').as_text()}.",
         f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in the table)."
         if masked
