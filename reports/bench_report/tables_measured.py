@@ -37,7 +37,7 @@ def block_table(bundle: Bundle) -> Table | None:
             *(("Tool",) if several else ()),
             "Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure",
         ),
-        kinds=("c" if several else "") + "nnnnnnt", name="blocks",
+        kinds=("n" if several else "") + "nnnnnnt", name="blocks",
         rows=tuple((one.tool or NONE, *row) if several else row for one, _, row in rows),
         caption="Throughput by block size in binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
         "generator, one whole CPU being 100 %.",

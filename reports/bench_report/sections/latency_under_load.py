@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from ..dataset import Bundle
 from ..errors import BundleError
 from ..fields import Node
-from ..figures.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, sheet, to_svg
+from ..figures.canvas import GREY, INK, SERIES, Figure, legend_above, sheet, to_svg
 from ..figures.latency import Curve, curve_of, draw_curve, set_percentile_axes
 from ..load_results import latency_of
 from ..tables import Table
@@ -89,7 +89,7 @@ def _mark_losses(axes: Axes, drawn: list[Node], highest_us: float) -> None:
     lost = [_asked(point) / GB for point in drawn if point.at("lost").as_integer()]
     if lost:
         axes.plot(
-            lost, [highest_us * 2] * len(lost), linestyle="none", marker="x", markersize=6, color=VERMILLION,
+            lost, [highest_us * 2] * len(lost), linestyle="none", marker="x", markersize=6, color=INK,
             label="superchunks lost", zorder=4,
         )  # fmt: skip
 
@@ -178,10 +178,13 @@ def _spectrum_figure(node: Node, points: list[Node]) -> Figure | None:
 def _table(points: list[Node]) -> Table:
     rows = tuple(_row(point) for point in points)
     return Table(
-        heads=("Offered", "Stored", "n", *(f"p{percentile:g}" for percentile in PERCENTILES), "Lost", "BUSY", "In the figure"),
-        kinds="nnn" + "n" * len(PERCENTILES) + "nnt", rows=rows, name="latency",
+        heads=(
+            "Offered", "Stored", "n", *(f"p{percentile:g}" for percentile in PERCENTILES), "Lost", "BUSY", "Source late by",
+            "In the figure",
+        ),
+        kinds="nnn" + "n" * len(PERCENTILES) + "nnnt", rows=rows, name="latency",
         caption="Latency from intended arrival to durable by offered rate; n: superchunks offered. A dash: no "
-        "value, by the rule under the figure.",
+        "value, by the rule under the figure. Source late by: the worst delay of an arrival that the source itself made.",
         marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
     )  # fmt: skip
 
@@ -195,5 +198,6 @@ def _row(point: Node) -> tuple[str, ...]:
         *(latency(us) if (us := values.get(percentile)) is not None else NONE for percentile in PERCENTILES),
         count(point.at("lost").as_integer()),
         count(point.at("busy_count").as_integer()),
+        latency(point.at("worst_lateness_us").as_number()),
         "drawn" if point.at("admissible").as_flag() else f"not drawn: {point.text('reason') or 'no reason recorded'}",
     )
