@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,16 @@ import pytest
 from bench_model import minidaq_curve, thread_scaling
 from bench_model.hdr import Histogram
 from bench_model.load_latency import Load, find_knee, percentiles, value_of
+from bench_model.profiles import (
+    check_scenario_metrics,
+    check_yields,
+    load_metrics,
+    load_requirements,
+    load_scenario,
+)
 from bench_model.thread_scaling import Point
+
+INVENTORY = Path(__file__).resolve().parents[1]
 
 KIB, MIB = 2**10, 2**20
 
@@ -179,3 +189,15 @@ def test_the_knee(ladder: list[dict[str, Any]], sustained: float | None, knee: f
 def test_a_percentile_is_found_by_its_name() -> None:
     assert value_of(rung(1, 900), 99.9) == 900
     assert value_of(rung(1, 900), 99.0) is None
+
+
+@pytest.mark.parametrize("name", ["block-scan", "thread-scan", "minidaq-scan", "latency-under-load"])
+def test_each_scan_has_a_profile_that_it_answers_and_that_agrees_with_the_whole(name: str) -> None:
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    own = load_requirements(INVENTORY / "requirements" / f"{name}.yml", metrics)
+    whole = load_requirements(INVENTORY / "requirements" / "dune-scans.yml", metrics)
+    scenario = load_scenario(INVENTORY / "scenarios" / f"{name}.yml")
+    check_scenario_metrics(scenario, metrics)
+    check_yields(own, scenario)
+    assert set(own.requirements) <= set(whole.requirements)
+    check_yields(whole, load_scenario(INVENTORY / "scenarios" / "scans-rehearsal.yml"))
