@@ -178,6 +178,7 @@ def test_latency_under_load(disk: Path) -> None:
             {"file_size": 16 * MIB},
             "file_size: 16777216 B hold no block of 33554432 B. Make it 33554432 B or more",
         ),
+        ("block-scan", {"tools": ["fio"]}, "yields: block_scan.daqwriter_large_block_throughput needs daqwriter"),
         ("thread-scan", {"file_size": 8 * MIB}, "8388608 B shared out among 10 threads hold no block of 4194304 B"),
         ("thread-scan", {"threads": [10, 1]}, "threads: is not ascending"),
         ("minidaq-scan", {"ring_size": 8 * MIB}, "hold fewer than four requests of 64 MiB"),
