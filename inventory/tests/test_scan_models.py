@@ -9,7 +9,7 @@ import pytest
 
 from bench_model import minidaq_curve, thread_scaling
 from bench_model.hdr import Histogram
-from bench_model.load_latency import Load, find_knee, percentiles, value_of
+from bench_model.load_latency import Load, find_knee, judged_rate, percentiles, value_of
 from bench_model.profiles import (
     check_scenario_metrics,
     check_yields,
@@ -22,6 +22,9 @@ from bench_model.thread_scaling import Point
 INVENTORY = Path(__file__).resolve().parents[1]
 
 KIB, MIB = 2**10, 2**20
+
+
+CLEAN: dict[str, Any] = {"achieved_fraction": 1.0, "vetoed": 0, "busy_count": 0, "lost": 0}
 
 
 def thread_points(**masked: bool) -> list[Point]:
@@ -97,6 +100,21 @@ def test_the_minidaqs_plateau_is_held_against_the_synthetic_writes_of_its_rounds
     assert (found["inhibits"], reasons) == (2, {})
 
 
+def test_where_a_plateau_begins_is_not_known_behind_a_masked_point() -> None:
+    """Else a source that was slow at 16 MiB would make a drive miss "plateau by 16 MiB"."""
+    points = [
+        minidaq_point(4 * MIB, 6e9),
+        minidaq_point(16 * MIB, 8.9e9),
+        minidaq_point(32 * MIB, 8.8e9),
+        minidaq_point(64 * MIB, 8.9e9),
+    ]
+    points[1]["admissible"] = False
+    found, reasons = minidaq_curve.summarize(points)
+    assert found["plateau"]["from_request_bytes"] is None
+    assert found["plateau"]["throughput_bytes_per_s"] == pytest.approx(8.85e9)
+    assert list(reasons) == [minidaq_curve.PLATEAU_SIZE]
+
+
 def test_what_the_links_do_not_deliver_is_not_held_against_the_minidaq() -> None:
     """A drive faster than the links: synthetic writes at 14 GB/s, while there are only 9.24 GB/s to store."""
     point = minidaq_point(16 * MIB, 9.2e9, synthetic=14e9, limited_by="all asked")
@@ -108,10 +126,11 @@ def test_what_the_links_do_not_deliver_is_not_held_against_the_minidaq() -> None
     ("limit", "run", "synthetic", "words"),
     [
         ("nothing stood", None, None, "no rate was stood twice"),
-        ("inhibit", {"achieved_fraction": 0.9}, None, "offered only 90.00%"),
-        ("source", {"achieved_fraction": 1.0}, None, "the rate that the source could offer"),
-        ("inhibit", {"achieved_fraction": 1.0}, "ended by signal", "ended by signal"),
-        ("inhibit", {"achieved_fraction": 1.0}, None, None),
+        ("inhibit", {**CLEAN, "achieved_fraction": 0.9}, None, "offered only 90.00%"),
+        ("inhibit", {**CLEAN, "vetoed": 3}, None, "met an inhibit at every rate"),
+        ("source", CLEAN, None, "the rate that the source could offer"),
+        ("inhibit", CLEAN, "ended by signal", "ended by signal"),
+        ("inhibit", CLEAN, None, None),
     ],
 )
 def test_points_that_do_not_count_say_why(
@@ -184,6 +203,22 @@ def test_the_knee(ladder: list[dict[str, Any]], sustained: float | None, knee: f
     assert found["sustained_bytes_per_s"] == (None if sustained is None else sustained * 1e9)
     assert found["knee_bytes_per_s"] == (None if knee is None else knee * 1e9)
     assert words in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("sustained", "knee", "judged"),
+    [
+        (5e9, 6e9, 5e9),  # a knee was seen: the candidate does no more
+        (5e9, None, None),  # only a lower bound, below the demand: nothing to hold against the candidate
+        (9e9, None, 9e9),
+        (11e9, None, 11e9),
+        (None, 1e9, None),
+    ],
+)
+def test_a_lower_bound_below_the_demand_is_not_judged(
+    sustained: float | None, knee: float | None, judged: float | None
+) -> None:
+    assert judged_rate({"sustained_bytes_per_s": sustained, "knee_bytes_per_s": knee}, 9e9) == judged
 
 
 def test_a_percentile_is_found_by_its_name() -> None:

@@ -50,7 +50,9 @@ def _paragraph(bundle: Bundle, node: Node) -> str:
     start, rate, ratio = (
         plateau.number(key) for key in ("from_request_bytes", "throughput_bytes_per_s", "ratio_to_synthetic")
     )
-    if start is None or rate is None or ratio is None:
+    if start is None and rate is not None:
+        found = f"The highest throughput without inhibit is {in_gib_per_s(rate)}; where it begins is not known, since a point is masked."
+    elif start is None or rate is None or ratio is None:
         found = "Throughput does not level out within the scanned request sizes, so no plateau is stated."
     else:
         found = (
@@ -153,7 +155,7 @@ def _table(points: list[Node]) -> Table:
         kinds="nnntnnnnnt", rows=tuple(rows), name="minidaq-scan",
         caption="MiniDAQ: stored per second by all applications, final flush included. Trigger rate: decisions per second of each "
         "application. Inhibits: vetoed decisions, BUSY episodes and lost superchunks of the record drawn. Records: how many it took, each "
-        "5 % slower, until one had none. Copying: share of the CPU time.",
+        "2 % slower, until one had none. Copying: share of the CPU time.",
         marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
     )  # fmt: skip
 
