@@ -12,7 +12,7 @@ from ..units import GIB, binary_size, in_gib_per_s
 from .canvas import INK
 from .references import COLOUR, DASHES, Reference
 
-FARTHEST = 2.5  # a reference line more than so many times above the data would squash them
+FARTHEST = 2.2  # a reference line more than so many times above the data would squash them
 MOST_LABELS = 16
 
 

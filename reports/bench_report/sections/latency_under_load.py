@@ -182,7 +182,7 @@ def _table(points: list[Node]) -> Table:
             "Offered", "Stored", "n", *(f"p{percentile:g}" for percentile in PERCENTILES), "Lost", "BUSY", "Source late by",
             "In the figure",
         ),
-        kinds="nnn" + "n" * len(PERCENTILES) + "nnnt", rows=rows, name="latency",
+        kinds="nnn" + "n" * len(PERCENTILES) + "nnnt", rows=rows, name="latency-load",
         caption="Latency from intended arrival to durable by offered rate; n: superchunks offered. A dash: no "
         "value, by the rule under the figure. Source late by: the worst delay of an arrival that the source itself made.",
         marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
