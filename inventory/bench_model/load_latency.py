@@ -75,6 +75,15 @@ def why_masked(status: str, error: str | None, achieved_fraction: float) -> str 
     return None
 
 
+def judged_rate(knee: dict[str, Any], demand_bytes_per_s: float) -> float | None:
+    """The sustained rate as far as a requirement may be held against it. Without a knee it is only a lower bound: below the
+    demand it must not be held against the candidate, which may well do more."""
+    sustained: float | None = knee["sustained_bytes_per_s"]
+    if sustained is None or (knee["knee_bytes_per_s"] is None and sustained < demand_bytes_per_s * (1 - 1e-9)):
+        return None
+    return sustained
+
+
 def find_knee(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """{sustained_bytes_per_s, knee_bytes_per_s, why, rule} of points ascending in their offered rate.
 

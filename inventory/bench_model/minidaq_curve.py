@@ -40,6 +40,8 @@ def why_masked(limit: str, run: dict[str, Any] | None, synthetic_reason: str | N
     """Why a point of the curve does not count; None when it does."""
     if run is None:
         return "no rate was stood twice without inhibit"
+    if inhibits_of(run):
+        return "a record met an inhibit at every rate that was tried"
     if run["achieved_fraction"] < SOURCE_ACHIEVED_MIN:
         return f"the source offered only {run['achieved_fraction']:.2%} of what was due"
     if limit == "source":
@@ -67,6 +69,13 @@ def summarize(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[st
         reasons = dict.fromkeys((PLATEAU_SIZE, PLATEAU, RATIO, COPY), why)
     if not inhibits:
         reasons[INHIBITS] = "at no request size was a rate stood twice without inhibit"
+    start = plateau.start if plateau else None
+    before = [point for point in points if start and point["asked_request_bytes"] < start]
+    if before and not before[-1]["admissible"]:
+        start = None
+        reasons[PLATEAU_SIZE] = (
+            "the point just below the plateau does not count, so where the plateau begins is not known"
+        )
     on_it = [point for point in counted if plateau and point["asked_request_bytes"] >= plateau.start]
     shares = [point["copy_share"] for point in on_it if point["copy_share"] is not None]
     if plateau and not shares:
@@ -75,7 +84,7 @@ def summarize(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[st
         )
     return {
         "plateau": {
-            "from_request_bytes": plateau.start if plateau else None,
+            "from_request_bytes": start,
             "throughput_bytes_per_s": plateau.throughput_bytes_per_s if plateau else None,
             "ratio_to_synthetic": statistics.median(point["ratio_to_synthetic"] for point in on_it) if on_it else None,
             "copy_share": statistics.median(shares) if shares else None,

@@ -35,7 +35,7 @@ def line_with(file: Path, text: str) -> int:
 
 
 @pytest.mark.parametrize("file", sorted((INVENTORY / "scenarios").glob("*.yml")), ids=lambda file: file.stem)
-def test_every_shipped_scenario_loads_and_satisfies_its_requirements(file: Path) -> None:
+def test_every_shipped_scenario_loads_and_answers_a_shipped_profile(file: Path) -> None:
     scenario = load_scenario(file)
     if "snb_record" in scenario.workloads:
         check_yields(load_requirements(INVENTORY / "requirements" / "dune-snb.yml", METRICS), scenario)

@@ -194,6 +194,7 @@ class BlockScan:
     reason: str | None  # why there is no plateau
     large_blocks_bytes_per_s: float | None  # the lowest point from `large_blocks_from_bytes` on
     large_blocks_from_bytes: int | None
+    others: tuple[BlockScan, ...] = ()  # the same scan with further tools
 
 
 @dataclass(frozen=True)

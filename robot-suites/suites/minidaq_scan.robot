@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    The MiniDAQ without inhibit beside synthetic writes, against request size (DUNE 3D XPoint paper, figure 4).
+Documentation    The MiniDAQ without inhibit beside synthetic writes, by request size (DUNE 3D XPoint paper, figure 4).
 
 Library          MinidaqScanKeywords    ${BUNDLE}
 

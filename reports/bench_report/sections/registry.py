@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from . import latency_under_load, minidaq_scan, thread_scan
 from .cost import cost_section
 from .dips import dips_section
 from .section import Maker, Section
 from .thermal import thermal_section
 
 MAKERS: tuple[Maker, ...] = (
+    thread_scan.section,
+    minidaq_scan.section,
+    latency_under_load.section,
     thermal_section,
     dips_section,
     cost_section,

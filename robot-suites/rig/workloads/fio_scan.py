@@ -75,6 +75,13 @@ def check_sizes(scenario: Scenario, workload: str, threads: int = 1) -> None:
 
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     check_sizes(scenario, "block_scan")
+    parameters = scenario.workloads["block_scan"]
+    asked = [metric for metric in parameters["yields"] if metric.startswith("block_scan.daqwriter_")]
+    if asked and "daqwriter" not in _tools(parameters):
+        raise RefusedError(
+            f"{scenario.file}: workloads.block_scan.yields: {asked[0]} needs daqwriter, which `tools` does not name. "
+            "Write tools: [fio, daqwriter], or leave it out"
+        )
 
 
 WORKLOAD = Workload("block_scan", estimated_s, _need, check=_check)

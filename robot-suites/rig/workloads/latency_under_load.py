@@ -11,7 +11,7 @@ from typing import Any
 from bench_model import hdr
 from bench_model.errors import BenchError, RefusedError
 from bench_model.load import Demand
-from bench_model.load_latency import PERCENTILE_RULE, Load, find_knee, percentiles, value_of, why_masked
+from bench_model.load_latency import PERCENTILE_RULE, Load, find_knee, judged_rate, percentiles, value_of, why_masked
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import GB, decimal_label
 from rig.host import Survey
@@ -170,7 +170,10 @@ def point(factor: float, demand: Demand, record: dict[str, Any]) -> dict[str, An
 def document(ladder: Ladder, points: list[dict[str, Any]]) -> dict[str, Any]:
     """results/latency_under_load.json from its points; what it does not show is null, and `reasons` says why by metric."""
     parameters, knee = ladder.parameters, find_knee(points)
-    reasons = {} if knee["sustained_bytes_per_s"] is not None else {SUSTAINED: f"no rate below the knee: {knee['why']}"}
+    judged = judged_rate(knee, ladder.demand(1.0).offered_bytes_per_s)
+    reasons = {} if judged is not None else {SUSTAINED: f"no rate that can be judged: the knee was {knee['why']}"}
+    if knee["knee_bytes_per_s"] is not None and judged is None:
+        reasons[SUSTAINED] = f"even at the lowest rate of the ladder {knee['why']}"
     at_demand = next((one for one in points if one["load_factor"] == 1.0), None)
     counted = at_demand if at_demand and at_demand["admissible"] else None
     why = "the ladder has no rung at the demand (load factor 1)" if at_demand is None else at_demand["reason"]
@@ -192,7 +195,7 @@ def document(ladder: Ladder, points: list[dict[str, Any]]) -> dict[str, Any]:
         "ring_bytes_per_link": parameters["ring_size"],
         "points": points,
         "percentile_rule": PERCENTILE_RULE,
-        "knee": knee,
+        "knee": {**knee, "judged_bytes_per_s": judged},
         "at_demand": {
             "p99_9_us": values["latency_under_load.p99_9_at_demand"],
             "p99_999_us": values["latency_under_load.p99_999_at_demand"],

@@ -1,7 +1,7 @@
 """The MiniDAQ's scan over request sizes beside synthetic writes (DUNE paper, figure 4).
 
 Of each request size: daqwriter searches the highest trigger rate without inhibit, then one record at that rate is the point.
-When it meets an inhibit in that longer record, the rate is lowered by 5 % and tried again, as often as BACK_OFFS says.
+When it meets an inhibit in that longer record, the rate is lowered by 2 % and tried again, as often as BACK_OFFS says.
 Synthetic writes by two threads with blocks of the same size run in the same round, before or after in turn, so that drift cancels.
 Like with like: both write new, preallocated files, and both rates include draining and the final flush."""
 
@@ -21,8 +21,8 @@ from rig.workloads.base import Need, Report, Workload
 from rig.workloads.site import Site, unless_failed
 from rig.workloads.write_point import SAMPLE_S
 
-BACK_OFFS = 4
-STEP = 0.95
+BACK_OFFS = 5
+STEP = 0.98
 TRIALS = 10  # expected number of trials of a search, for the progress display
 PAPER_APPLICATIONS, PAPER_LINKS, PAPER_REQUEST_BYTES = 2, 5, 16 * MIB
 SECONDS_MIN = 5  # [P]
@@ -50,7 +50,7 @@ class Load:
         """At which requests, rounded up to whole superchunks of every link, ask for all that arrives."""
         parameters = self.parameters
         per_link = math.ceil(request_bytes / (parameters["links"] * parameters["superchunk_bytes"]))
-        return float(self.link_rate_hz / per_link)
+        return float(self.link_rate_hz / per_link) * (1 - 1e-6)  # less than all, also when its digits are rounded
 
 
 def _load(scenario: Scenario) -> Load:
