@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from . import steady_state
 from .section import Maker, Section
 
-MAKERS: tuple[Maker, ...] = ()
+MAKERS: tuple[Maker, ...] = (steady_state.make,)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:
