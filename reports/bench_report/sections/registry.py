@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
-from . import steady_state
+from . import record_conditions, steady_state
 from .section import Maker, Section
 
-MAKERS: tuple[Maker, ...] = (steady_state.make,)
+MAKERS: tuple[Maker, ...] = (record_conditions.make, steady_state.make)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:

@@ -8,7 +8,8 @@ from ..dataset import Bundle
 from ..fields import Node
 from ..figures.steady import Rounds, rounds_figure
 from ..tables import Table
-from ..units import NONE, TIMES, binary_size, decimal_rate, decimal_size, duration, latency, percent, quantity
+from ..units import NONE, binary_size, decimal_rate, decimal_size, duration, latency, percent, quantity
+from .conditioning import conditioning_table
 from .section import Lacking, Part, Section
 
 NAME = "steady_state"
@@ -25,7 +26,13 @@ def make(bundle: Bundle) -> Section | None:
             (Lacking("the steady-state tests did not finish (results/steady_state.json)."),),
         )
     tests = node.list("tests")
-    parts: list[Part] = [_lead(node), _overview(tests), _conditions(tests)]
+    parts: list[Part] = [
+        _lead(node),
+        _overview(tests),
+        conditioning_table(
+            "steady-conditions", [(test.at("title").as_text(), test.at("conditioning")) for test in tests]
+        ),
+    ]
     for test in tests:
         parts.extend(_parts_of(test))
     return Section("steady-state", "Steady state", tuple(parts))
@@ -66,31 +73,6 @@ def _overview(tests: tuple[Node, ...]) -> Table:
         kinds="ttnsnnnn", rows=tuple(rows), name="steady-overview",
         caption="Steady-state tests. Max \u2212 min may be at most 20 % of the mean, the best line's excursion at most 10 %.",
         marked=frozenset(index for index, test in enumerate(tests) if not test.at("steady").as_flag()),
-    )  # fmt: skip
-
-
-def _conditions(tests: tuple[Node, ...]) -> Table:
-    rows = []
-    for test in tests:
-        evidence = test.at("conditioning")
-        purge, written = evidence.at("purge"), evidence.at("preconditioning")
-        how = purge.at("method").as_text() if purge.at("done").as_flag() else "not done"
-        share, zeros = evidence.number("share_of_capacity"), purge.number("zero_share")
-        rows.append((
-            test.at("title").as_text(),
-            f"{how}: {purge.at('text').as_text()}",
-            percent(100 * zeros) if zeros is not None else NONE,
-            f"{written.at('passes').as_integer()} {TIMES} {decimal_size(evidence.at('span_bytes').as_number())}",
-            percent(100 * share) if share is not None else NONE,
-            decimal_size(written.at("bytes_written").as_number()),
-            duration(written.at("seconds").as_number()),
-            decimal_rate(written.at("bytes_per_s").as_number()),
-        ))  # fmt: skip
-    return Table(
-        heads=("Before", "Purge", "Reads zero", "Preconditioning", "Of capacity", "Written", "Time", "Rate"),
-        kinds="ttnnnnnn", rows=tuple(rows), name="steady-conditions",
-        caption="How the target was brought into its condition before each test: purge, then sequential writes of 128 KiB. "
-        "Reads zero: share of 64 evenly spread places that read as zeros after the purge.",
     )  # fmt: skip
 
 
