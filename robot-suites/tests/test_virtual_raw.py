@@ -169,9 +169,20 @@ def document(file: Path) -> dict[str, Any]:
     return loaded
 
 
+def scenario_with_a_record(folder: Path) -> Path:
+    """The shipped scenario, and before it a short record in both conditions."""
+    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "steady-state-emulated.yml")
+    record = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "snb-emulated.yml")["workloads"]["snb_record"]
+    record["conditions"] = ["fresh", "preconditioned"]
+    scenario |= {"id": "raw-drive", "duration_s": 3, "workloads": {"snb_record": record, **scenario["workloads"]}}
+    file = folder / "raw-drive.yml"
+    YAML_SAFE.dump(scenario, file)
+    return file
+
+
 @pytest.fixture(scope="module")
 def qualified(virtual_machine: VirtualCandidate, inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run of the shipped scenario on the raw drive; its bundle."""
+    """A whole run on the raw drive; its bundle."""
     folder = tmp_path_factory.mktemp("raw-qualify")
     runs, server = folder / "runs", LocalInflux(LAYOUT.influxd, folder / "influxdb")
     words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory), "--runs", str(runs)]
@@ -211,6 +222,18 @@ def test_the_drive_is_purged_preconditioned_and_watched_in_rounds(qualified: Pat
     verdict = document(qualified / "verdict.json")
     assert verdict["outcome"] in ("INADMISSIBLE", "FAIL")
     assert any(finding["text"].startswith("Steady state is sought on 256 MiB") for finding in verdict["findings"])
+
+
+@pytest.mark.campaign
+def test_the_record_is_made_on_the_fresh_and_on_the_preconditioned_drive(qualified: Path) -> None:
+    result = document(qualified / "results" / "snb_record.json")
+    assert [one["condition"] for one in result["repetitions"]] == ["fresh", "preconditioned"]
+    assert [one["verify"]["status"] for one in result["repetitions"]] == ["intact", "intact"]
+    assert {one["minidaq"]["parameters"]["target_kind"] for one in result["repetitions"]} == {"raw-device"}
+    fresh, preconditioned = result["conditioning"]
+    assert (fresh["preconditioning"], fresh["purge"]["zero_share"]) == (None, 1.0)
+    assert preconditioned["preconditioning"]["bytes_written"] >= 2 * (preconditioned["capacity_bytes"] - 2**17)
+    assert result["limits"] == []
 
 
 @pytest.mark.campaign
