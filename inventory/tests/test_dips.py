@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bench_model.change_points import Noise, noise_of, segments
 from bench_model.dips import analyse
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import BACKGROUNDS, LEVEL, memory, white, with_dip
 
 
