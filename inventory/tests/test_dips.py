@@ -51,6 +51,17 @@ def test_sigma_and_memory_of_noise_are_found_beside_a_change_of_level(phi: float
     assert noise.memory == pytest.approx(phi, abs=0.15)
 
 
+@pytest.mark.parametrize("length", [10, 30, 45])
+def test_a_dip_that_fills_much_of_a_short_load_is_found(length: int) -> None:
+    """90 s of load: its noise has to be told from the dip itself."""
+    hits = 0
+    for seed in range(20):
+        series = with_dip(white(np.random.default_rng(seed), 90), 30, length, 0.6)
+        dips = analyse(series.tolist(), 1.0).dips
+        hits += any(abs(dip.start_s - 30) <= 1 and abs(dip.duration_s - length) <= 2 for dip in dips)
+    assert hits == 20
+
+
 def test_a_dip_has_its_times_depth_and_lost_bytes() -> None:
     series = with_dip(white(np.random.default_rng(1), 600), 300, 20, 0.4)
     (dip,) = analyse(series.tolist(), 1.0).dips

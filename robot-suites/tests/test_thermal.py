@@ -189,8 +189,8 @@ def test_faults_are_refused_for_real_hardware_before_anything_is_written() -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_s": 50}, "max_s 50 is less than min_s 110"),
-        ({"min_s": 30, "max_s": 39}, "less than equilibrium.window_s"),
+        ({"max_s": 50}, "max_s 50 is less than min_s 90"),
+        ({"min_s": 20, "max_s": 29}, "less than equilibrium.window_s"),
     ],
 )
 def test_a_soak_that_cannot_show_anything_is_refused(change: dict[str, float], message: str) -> None:

@@ -105,7 +105,7 @@ def quiet(
     virtual_machine: VirtualCandidate, inventory: Path, server: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The same without a hazard, shorter, and with the fan sweep."""
-    soak = {"min_s": 60, "max_s": 90, "hold_s": 20, "cool_down_s": 5, "probe_s": 30}
+    soak = {"min_s": 40, "max_s": 80, "hold_s": 20, "cool_down_s": 5, "probe_s": 30}
     scenario = emulated("thermal-quiet", hazards=None, soak=soak)
     folder = tmp_path_factory.mktemp("quiet")
     return qualify(virtual_machine.instance.name, inventory, server, folder, scenario)
