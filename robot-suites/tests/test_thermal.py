@@ -134,16 +134,29 @@ def test_a_duty_is_sent_as_the_vendors_data_says_and_full_speed_is_given_back() 
     assert sent == ["0x30 0x70 0x66 0x01 0x00 0x32", "0x30 0x70 0x66 0x01 0x01 0x32"]
     assert "25 %, the least" in (fans.set(10) or "")
     assert len(sent) == 2
-    fans.give_back()
+    fans.give_back(slowed=True)
     assert sent[2] == "0x30 0x45 0x01 0x01"
     assert sent[3:] == ["0x30 0x70 0x66 0x01 0x00 0x64", "0x30 0x70 0x66 0x01 0x01 0x64"]
+
+
+def test_fans_that_were_never_slowed_need_only_what_must_be_taken() -> None:
+    """A BMC without the optional commands refused the duty: that is no fault of giving back."""
+
+    def send(words: list[str]) -> Completed:
+        return Completed(tuple(words), int(words[1] == "0x70"), "", "rsp=0xc1: Invalid command")
+
+    fans = FanDuty(None, vendors()["supermicro"], send)
+    assert fans.set(50) is not None
+    fans.give_back(slowed=False)
+    with pytest.raises(BenchError, match="0x64"):
+        fans.give_back(slowed=True)
 
 
 def test_a_bmc_that_refuses_is_quoted_and_fans_that_are_not_given_back_are_an_error() -> None:
     fans = FanDuty(None, vendors()["dell"], lambda words: Completed(tuple(words), 1, "", "rsp=0xc1: Invalid command"))
     assert "Invalid command" in (fans.set(50) or "")
     with pytest.raises(BenchError, match="could not be set to full speed again"):
-        fans.give_back()
+        fans.give_back(slowed=True)
 
 
 class Tuned:
