@@ -16,8 +16,8 @@ import numpy as np
 from scipy.stats import chi2
 
 sys.path.insert(0, str(Path(__file__).parent))
-from series_factory import BACKGROUNDS, Values, white, with_dip
-from tracks_factory import drive, scenery, track
+from series_factory import BACKGROUNDS, white, with_dip
+from tracks_factory import LOG_PERIOD_S, drive, scenery, track
 
 from bench_model.dip_documents import throttling_document
 from bench_model.dips import analyse
@@ -62,17 +62,17 @@ def detected(name: str, depth: float, length: int, trials: int) -> float:
     return hits / trials
 
 
-def throttled_series(seed: int, length: int) -> Values:
-    return with_dip(white(np.random.default_rng(seed), LOAD_S), AT_S, length, 0.5)
-
-
 def throttling_found(signals: dict[str, bool], length: int, trials: int) -> float:
-    """Share of loads with a dip of half the rate that are called throttling, the drive saying `signals` meanwhile."""
+    """Share of loads with a dip of half the rate that are called throttling, the drive saying `signals` meanwhile.
+
+    The dip begins at another moment between two readings of the drive's log in each trial."""
     hits = 0
     for seed in range(trials):
-        hot = (float(AT_S), float(AT_S + length))
-        document = throttling_document(scenery(throttled_series(seed, length), drive(LOAD_S, hot, **signals)))
-        hits += any(abs(one["start_s"] - AT_S) <= EARLY_OR_LATE_S for one in document["episodes"])
+        start = AT_S + seed % int(LOG_PERIOD_S)
+        series = with_dip(white(np.random.default_rng(seed), LOAD_S), start, length, 0.5)
+        hot = (float(start), float(start + length))
+        document = throttling_document(scenery(series, drive(LOAD_S, hot, **signals)))
+        hits += any(abs(one["start_s"] - start) <= EARLY_OR_LATE_S for one in document["episodes"])
     return hits / trials
 
 
