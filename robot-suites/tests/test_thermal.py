@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from rig.settings import Layout
 from rig.shell import Completed
 from rig.workloads.thermal import WORKLOAD as THERMAL
 from rig.workloads.thermal import Load, Plan, Rule, Watch, decide, demand_of
+from virtual_candidate.bmc import Bmc
+from virtual_candidate.testing import wait_for_fans
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "studies"))
 from series_factory import white, with_dip
@@ -189,6 +192,26 @@ def test_why_the_fans_cannot_be_swept_is_said(
         known.document["bmc"] |= {"vendor": vendor} if vendor else {}
     found = fan_duty(LAYOUT, known, LocalMachine(), Tuned(guard))  # type: ignore[arg-type]
     assert obstacle in (found.obstacle or "")
+
+
+def test_the_duty_reaches_a_bmc_over_the_lan_and_full_speed_comes_back(
+    start_bmc: Callable[..., Bmc], tmp_path: Path
+) -> None:
+    """ipmitool against OpenIPMI's simulator with Supermicro's commands; the password is in no argument."""
+    bmc = start_bmc(vendor="supermicro")
+    bmc.ipmitool("raw", "0x30", "0x45", "0x01", "0x01")
+    wait_for_fans(bmc, [10000] * 4)
+    known = load_candidate(LAYOUT.inventory / "lab.yml", "virtual")
+    secret = tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(bmc.password, encoding="ascii")
+    known.document["bmc"] |= {"ipmi_port": bmc.ipmi_port, "password_file": str(secret)}
+    fans = fan_duty(LAYOUT, known, LocalMachine(), Tuned("applied"))  # type: ignore[arg-type]
+    assert fans.obstacle is None
+    assert fans.set(40) is None
+    wait_for_fans(bmc, [4000] * 4)
+    fans.give_back(slowed=True)
+    wait_for_fans(bmc, [10000] * 4)
 
 
 def test_faults_are_refused_for_real_hardware_before_anything_is_written() -> None:
