@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from . import endurance, interference
 from .section import Maker, Section
 
-MAKERS: tuple[Maker, ...] = ()
+MAKERS: tuple[Maker, ...] = (endurance.section, interference.section)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:

@@ -17,7 +17,7 @@ from bench_model.slowdown import overlap_problem, ratio, slowdown_of
 from bench_model.units import GB, decimal_label
 from rig.host import Survey
 from rig.machine import Machine
-from rig.workloads.activities import KINDS, Activity, Fio, Setting
+from rig.workloads.activities import KINDS, Activity, Fio, Measured, Setting
 from rig.workloads.base import Need, Report, Workload
 
 ALL = "all"
@@ -205,6 +205,7 @@ class _Runner:
         self._report(f"round {number}: {victim}{beside}", self._done, self._runs, plan.seconds + SETTLE_S + LEAD_S)
         activities = [plan.activities[name] for name in [victim, *disturbers]]
         services = [service for activity in activities for service in activity.services()]
+        limit_s = LIMIT_S + 3 * plan.seconds
         spec = {
             "victim": {"name": victim, "argv": activities[0].command(plan.seconds, tag)},
             "disturbers": [
@@ -214,10 +215,10 @@ class _Runner:
             "services": services,
             "lead_s": LEAD_S,
             "sample_s": SAMPLE_S,
-            "limit_s": LIMIT_S + 3 * plan.seconds,
+            "limit_s": limit_s,
         }
         try:
-            said = self._machine.call("together", json.dumps(spec), timeout_s=spec["limit_s"] + 120)
+            said = self._machine.call("together", json.dumps(spec), timeout_s=limit_s + 120)
             self._keep(tag, said)
             return self._point(activities, said, tag)
         finally:
@@ -230,27 +231,23 @@ class _Runner:
         if ran["returncode"] == 130:
             raise InterruptedRunError(f"{victim.name} was interrupted")
         if ran["returncode"] != 0:
-            value, reason, more = (
-                None,
-                f"{victim.name} ended with status {ran['returncode']}: {ran['stderr'][-300:]}",
-                {},
-            )
+            text = f"{victim.name} ended with status {ran['returncode']}: {ran['stderr'][-300:]}"
+            found = Measured(None, text, {})
         else:
             found = victim.measured(ran["stdout"], self._plan.seconds, tag, self._machine)
-            value, reason, more = found.value, found.reason, found.more
         proofs = [
             overlap_problem(
                 one.name, other["samples"], one.work, ran["started_s"], ran["ended_s"], other["alive_at_end"]
             )
             for one, other in zip(activities[1:], said["disturbers"], strict=True)
         ]
-        problems = [text for text in [reason, *proofs] if text]
+        problems = [text for text in [found.reason, *proofs] if text]
         return {
-            "value": None if problems else value,
+            "value": None if problems else found.value,
             "reason": "; ".join(problems) or None,
             "started_s": ran["started_s"],
             "ended_s": ran["ended_s"],
-            "more": more,
+            "more": found.more,
         }
 
 
