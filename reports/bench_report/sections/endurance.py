@@ -15,7 +15,7 @@ from .section import Lacking, Part, Section
 HEIGHT_MM = 92.0
 TB = 1e12
 MOST_ROWS = 40
-BY = {"drives": "the drives' count", "tool": "what fio wrote", "reservation": "the whole reservation"}
+BY = {"drives": "what was counted", "tool": "what fio wrote", "reservation": "the whole reservation"}
 LOADS = {"supernova": "supernova cadence", "continuous": "continuous use", "rating": "the drive's own rating"}
 LARGE_YEARS, SMALL_YEARS = 1e4, 0.1
 

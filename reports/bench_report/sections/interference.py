@@ -54,7 +54,8 @@ def _matrix(document: Node) -> Figure | None:
     if not known:
         return None
     victims = list(dict.fromkeys(victim for victim, _ in cells))
-    disturbers = sorted(dict.fromkeys(other for _, other in cells), key=lambda name: name == ALL)
+    order = [*(one.at("name").as_text() for one in document.list("activities")), ALL]
+    disturbers = sorted({other for _, other in cells}, key=order.index)
     name, title = "interference", "Who suffers from whom"
     grid = np.full((len(victims), len(disturbers)), math.nan)
     for (victim, other), mean in known.items():
@@ -142,14 +143,14 @@ def _cell_table(document: Node) -> Table:
         )
         low, high = (None, None) if found is None else (found.number("low"), found.number("high"))
         rows.append((
-            f"{victim} beside {cell.at('disturber').as_text()}", f"{len(good)} of {len(pairs)}", alone, beside,
+            f"{victim} beside {cell.at('disturber').as_text()}", f"{len(good)}/{len(pairs)}", alone, beside,
             NONE if found is None else f"{TIMES}{significant(found.at('mean').as_number(), 3)}",
             NONE if low is None or high is None else f"{significant(low, 3)} to {significant(high, 3)}",
             reasons[0] if reasons else "",
         ))  # fmt: skip
         if reasons:
             odd.add(len(rows) - 1)
-    heads = ("Cell", "Pairs", "Alone", "Disturbed", "Slowdown", "95 % CI", "Masked since")
+    heads = ("Cell", "Pairs", "Alone", "Disturbed", "Slowdown", "95 % CI", "Why masked")
     caption = "Every cell; lowest to highest value of the pairs that count. An interval of the mean needs three pairs."
     return Table(heads, "tnnnnnt", tuple(rows), caption, "interference-cells", frozenset(odd))
 
