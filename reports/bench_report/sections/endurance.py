@@ -89,7 +89,7 @@ def _figure(document: Node) -> Figure | None:
     if shown:
         caption += " The band is what a whole percent may stand for: up to one more or one less."
     if len(drawn) < len(steps):
-        caption += f" {len(steps) - len(drawn)} steps do not count and are not drawn."
+        caption += f" Not drawn, since they do not count as evidence: {len(steps) - len(drawn)} of {len(steps)} steps."
     return Figure(name, title, caption, alt, svg)
 
 
