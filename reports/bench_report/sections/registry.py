@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
-from . import latency_under_load, minidaq_scan, record_conditions, steady_state, thread_scan
+from . import endurance, interference, latency_under_load, minidaq_scan, record_conditions, steady_state, thread_scan
 from .cost import cost_section
 from .dips import dips_section
 from .section import Maker, Section
@@ -15,7 +15,9 @@ MAKERS: tuple[Maker, ...] = (
     minidaq_scan.section,
     latency_under_load.section,
     steady_state.make,
+    endurance.section,
     thermal_section,
+    interference.section,
     dips_section,
     cost_section,
 )
