@@ -37,8 +37,13 @@ def line_with(file: Path, text: str) -> int:
 @pytest.mark.parametrize("file", sorted((INVENTORY / "scenarios").glob("*.yml")), ids=lambda file: file.stem)
 def test_every_shipped_scenario_loads_and_satisfies_its_requirements(file: Path) -> None:
     scenario = load_scenario(file)
-    check_yields(load_requirements(INVENTORY / "requirements" / "dune-snb.yml", METRICS), scenario)
-    assert scenario.demand.real_bytes_per_s == 9.24288e9
+    if "snb_record" in scenario.workloads:
+        check_yields(load_requirements(INVENTORY / "requirements" / "dune-snb.yml", METRICS), scenario)
+        assert scenario.demand.real_bytes_per_s == 9.24288e9
+        return
+    profiles = [load_requirements(one, METRICS) for one in sorted((INVENTORY / "requirements").glob("*.yml"))]
+    fitting = [one.id for one in profiles if {entry.metric for entry in one.requirements} <= scenario.yields]
+    assert fitting, f"no shipped requirement profile is satisfied by {file.name}"
 
 
 def test_the_shipped_candidate_is_this_machine() -> None:
@@ -126,7 +131,7 @@ def test_a_requirement_number_that_stands_twice_is_refused(edited: Edit) -> None
 def test_an_unknown_candidate_and_an_absent_file_are_answered_with_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known here: this-machine"):
         load_candidate(INVENTORY / "lab.yml", "nemo")
-    with pytest.raises(ProfileError, match=r"there is no such file\. Known here: dune-snb, snb-100s"):
+    with pytest.raises(ProfileError, match=r"there is no such file\. Known here: dune-snb, "):
         load_scenario(INVENTORY / "scenarios" / "nemo.yml")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
+from .raid_vs_3dxp import raid_section
 from .section import Maker, Section
 
-MAKERS: tuple[Maker, ...] = ()
+MAKERS: tuple[Maker, ...] = (raid_section,)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:
