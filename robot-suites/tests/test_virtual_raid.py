@@ -99,7 +99,7 @@ def test_all_targets_were_measured_in_one_run_and_are_described(compared: Path) 
     assert orders == [["reference", "nand-raid5"], ["nand-raid5", "reference"]] * 2
 
 
-def test_parity_and_power_and_declared_facts_are_in_the_figures(compared: Path) -> None:
+def test_parity_and_declared_facts_are_in_the_figures(compared: Path) -> None:
     targets = {one["name"]: one for one in document(compared / "results" / "raid_comparison.json")["targets"]}
     assert targets["nand-raid0"]["device_bytes_per_byte"] == pytest.approx(1, abs=0.1)
     assert targets["nand-raid5"]["device_bytes_per_byte"] >= 1.45  # three members for two of data
