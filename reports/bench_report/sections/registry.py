@@ -6,6 +6,7 @@ from ..dataset import Bundle
 from . import endurance, interference, latency_under_load, minidaq_scan, record_conditions, steady_state, thread_scan
 from .cost import cost_section
 from .dips import dips_section
+from .raid_vs_3dxp import raid_section
 from .section import Maker, Section
 from .thermal import thermal_section
 
@@ -18,6 +19,7 @@ MAKERS: tuple[Maker, ...] = (
     endurance.section,
     thermal_section,
     interference.section,
+    raid_section,
     dips_section,
     cost_section,
 )
