@@ -60,6 +60,10 @@ def _scaled_down(run: Document, conditions: Document) -> Iterator[Finding]:
             False,
             proof,
         )
+    if not demand and scenario["scale"] < conditions["scale_min"]:
+        yield Finding(
+            f"Bounds that scale with the load are held at {scenario['scale']:g} of one readout unit", False, proof
+        )
     least_s = conditions["record_duration_s_min"]
     if demand and least_s is not None and demand["duration_s"] < least_s:
         yield Finding(

@@ -1,8 +1,9 @@
 """When has a measurement been repeated often enough? Stop when certain, with the error of looking repeatedly under control.
 
 A scenario allows `repetitions` to `repetitions_max`. After each repetition from the first number on there is one look; K =
-repetitions_max - repetitions + 1 looks are possible, and each uses an interval of level 1 - 0.05 / K (Bonferroni: the simplest
-alpha spending, valid however the looks depend on each other, and whether or not the last of them was reached). The verdict
+repetitions_max - repetitions + 1 looks are possible (as many for each of several stages, such as the conditions of a drive), and each
+uses an interval of level 1 - 0.05 / K (Bonferroni: the simplest alpha spending, valid however the looks depend on each other, and
+whether or not the last of them was reached). The verdict
 reads that level from the results and judges with it too, so that stopping at a lucky moment gains nothing.
 
 For a workload: make `stopping = context.stopping("foo")` once (rig.context). After each repetition, ask
@@ -33,10 +34,11 @@ class Looks:
 
     least: int
     most: int
+    stages: int = 1
 
     @property
     def confidence(self) -> float:
-        return 1 - (1 - CONFIDENCE) / (self.most - self.least + 1)
+        return 1 - (1 - CONFIDENCE) / (self.stages * (self.most - self.least + 1))
 
 
 @dataclass(frozen=True)
@@ -98,19 +100,22 @@ class Stopping:
         file: str,
         run: Document,
         cost: Cost,
+        stages: int = 1,
     ) -> Stopping:
-        """For the workload that writes the results `file`."""
-        plan = Looks(scenario.repetitions, scenario.repetitions_max)
+        """For the workload that writes the results `file`, which repeats in each of so many `stages`."""
+        plan = Looks(scenario.repetitions, scenario.repetitions_max, stages)
         return Stopping(plan, relevant(profile, metrics, file), run, cost)
 
     @property
     def most(self) -> int:
         return self._plan.most
 
-    def enough(self, number: int, document: Document) -> bool:
-        """True when no further repetition is wanted; the look is recorded with what it had cost."""
+    def enough(self, number: int, document: Document, stage: str | None = None) -> bool:
+        """True when no further repetition (of this stage, whose results alone are given) is wanted; the look is recorded with
+        what it had cost."""
         seen = look(number, document, self._judged, self._run, self._plan)
-        self._looks.append({**asdict(seen), "cost": self._cost()})
+        said = {"stage": stage} if stage else {}
+        self._looks.append({**said, **asdict(seen), "cost": self._cost()})
         return seen.stop
 
     def record(self) -> Document:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench_model.admissibility import IDENTITY, Finding, findings, scaled_down
+from bench_model.conditions import with_condition
 from bench_model.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate, measure
 from bench_model.evidence import Document, Evidence
 from bench_model.profiles import CANDIDATE_BOUNDS, Requirement, RequirementProfile, ResultMetric
@@ -117,7 +118,7 @@ def _judge_one(
         severity=requirement.severity,
         statistic=requirement.statistic,
         outcome=outcome,
-        reason=reason,
+        reason=with_condition(reason, metric, requirement.statistic, evidence.results),
         evidence=[metric.file],
         source=requirement.source,
     )

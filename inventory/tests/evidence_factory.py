@@ -57,6 +57,7 @@ def evidence(repetitions: int = 1) -> Evidence:
                 "reasons": {},
             },
             "results/snb_record.json": {"repetitions": [deepcopy(repetition) for _ in range(repetitions)]},
-            "results/drive_temperature.json": {"headroom_degC": 12.0, "reasons": {}},
+            "results/drive_temperature.json": {"headroom_degC": 12.0, "critical_headroom_degC": 22.0, "reasons": {}},
+            "results/record_power.json": {"records": [{"mean_w": 450.0, "w_per_gb_per_s": 48.7}], "reasons": {}},
         },
     )

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from bench_model.published import PublishedDevice
+
 from .fields import Node
 
 
@@ -192,6 +194,7 @@ class BlockScan:
     reason: str | None  # why there is no plateau
     large_blocks_bytes_per_s: float | None  # the lowest point from `large_blocks_from_bytes` on
     large_blocks_from_bytes: int | None
+    others: tuple[BlockScan, ...] = ()  # the same scan with further tools
 
 
 @dataclass(frozen=True)
@@ -257,6 +260,11 @@ class Verify:
 class Repetition:
     minidaq: Minidaq | None
     verify: Verify | None
+    condition: str | None = None  # fresh or preconditioned, where the scenario named conditions
+
+    def named(self, number: int) -> str:
+        """`2`, or `2, preconditioned`: how tables and figures call it."""
+        return f"{number}, {self.condition}" if self.condition else str(number)
 
 
 @dataclass(frozen=True)
@@ -339,6 +347,7 @@ class Bundle:
     run: Run
     verdict: Verdict | None
     results: Mapping[str, Node]  # results/<name>.json by name, for the sections of the workloads
+    published: Mapping[str, PublishedDevice]  # what others stated of their devices, by id: references, no measurements
     block_scan: BlockScan | None
     repetitions: tuple[Repetition, ...]
     live_series: Series | None  # the writer's own records, for a run that left no result

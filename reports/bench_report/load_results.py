@@ -55,6 +55,7 @@ def block_scan_of(node: Node) -> BlockScan:
         reason=_plateau_reason(node),
         large_blocks_bytes_per_s=large.number("throughput_bytes_per_s") if large else None,
         large_blocks_from_bytes=large.integer("from_block_bytes") if large else None,
+        others=tuple(block_scan_of(other) for other in node.list("others")),
     )
 
 
@@ -104,7 +105,9 @@ def repetitions_of(node: Node) -> tuple[Repetition, ...]:
 
 def _repetition(node: Node) -> Repetition:
     minidaq, verify = node.find("minidaq"), node.find("verify")
-    return Repetition(_minidaq(minidaq) if minidaq else None, _verify(verify) if verify else None)
+    return Repetition(
+        _minidaq(minidaq) if minidaq else None, _verify(verify) if verify else None, node.text("condition")
+    )
 
 
 def _section(node: Node, key: str) -> Node:

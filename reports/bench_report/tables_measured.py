@@ -5,7 +5,7 @@ Promise: as in tables.py. A number that the writer or the verifier did not give 
 
 from __future__ import annotations
 
-from .dataset import Bundle, Latency, Minidaq, Verify
+from .dataset import BlockPoint, Bundle, Latency, Minidaq, Verify
 from .tables import Table, pairs_table, plain_words
 from .units import (
     NONE,
@@ -29,26 +29,34 @@ def block_table(bundle: Bundle) -> Table | None:
     scan = bundle.block_scan
     if scan is None or not scan.points:
         return None
-    rows = []
-    for point in scan.points:
-        samples = point.samples_bytes_per_s
-        tail = dict(point.latency.points_us) if point.latency else {}
-        rows.append((
-            binary_size(point.block_bytes),
-            binary_rate(point.throughput_bytes_per_s),
-            f"{binary_rate(min(samples), 3)} \u2013 {binary_rate(max(samples), 3)}" if samples else NONE,
-            count(len(samples)) if samples else NONE,
-            latency(tail[99.0]) if 99.0 in tail else NONE,
-            percent(point.cpu_percent) if point.cpu_percent is not None else NONE,
-            "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
-        ))  # fmt: skip
+    scans = [scan, *scan.others]
+    rows = [(one, point, _block_row(point)) for one in scans for point in one.points]
+    several = len(scans) > 1
     return Table(
-        heads=("Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure"),
-        kinds="nnnnnnt", rows=tuple(rows), name="blocks",
+        heads=(
+            *(("Tool",) if several else ()),
+            "Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure",
+        ),
+        kinds=("n" if several else "") + "nnnnnnt", name="blocks",
+        rows=tuple((one.tool or NONE, *row) if several else row for one, _, row in rows),
         caption="Throughput by block size in binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
         "generator, one whole CPU being 100 %.",
-        marked=frozenset(index for index, point in enumerate(scan.points) if not point.admissible),
+        marked=frozenset(index for index, (_, point, _) in enumerate(rows) if not point.admissible),
     )  # fmt: skip
+
+
+def _block_row(point: BlockPoint) -> tuple[str, ...]:
+    samples = point.samples_bytes_per_s
+    tail = dict(point.latency.points_us) if point.latency else {}
+    return (
+        binary_size(point.block_bytes),
+        binary_rate(point.throughput_bytes_per_s),
+        f"{binary_rate(min(samples), 3)} \u2013 {binary_rate(max(samples), 3)}" if samples else NONE,
+        count(len(samples)) if samples else NONE,
+        latency(tail[99.0]) if 99.0 in tail else NONE,
+        percent(point.cpu_percent) if point.cpu_percent is not None else NONE,
+        "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+    )
 
 
 def latency_table(bundle: Bundle) -> Table | None:
@@ -62,7 +70,7 @@ def latency_table(bundle: Bundle) -> Table | None:
                 if found:
                     rows.append(
                         (
-                            str(number),
+                            repetition.named(number),
                             label,
                             count(found.count) if found.count is not None else NONE,
                             *_percentile_cells(found),
@@ -89,7 +97,7 @@ def _definitions(bundle: Bundle) -> str:
 
 def written_table(bundle: Bundle) -> Table | None:
     rows = [
-        _written_row(number, repetition.minidaq)
+        _written_row(repetition.named(number), repetition.minidaq)
         for number, repetition in enumerate(bundle.repetitions, 1)
         if repetition.minidaq
     ]
@@ -103,13 +111,13 @@ def written_table(bundle: Bundle) -> Table | None:
     )  # fmt: skip
 
 
-def _written_row(number: int, minidaq: Minidaq) -> tuple[str, ...]:
+def _written_row(name: str, minidaq: Minidaq) -> tuple[str, ...]:
     chunks = dict(minidaq.superchunks)
     cells = (
         count(chunks[key]) if key in chunks else NONE for key in ("intended", "offered", "stored", "lost", "abandoned")
     )
     return (
-        str(number), minidaq.status + (f": {minidaq.error}" if minidaq.error else ""), *cells,
+        name, minidaq.status + (f": {minidaq.error}" if minidaq.error else ""), *cells,
         count(minidaq.busy_count) if minidaq.busy_count is not None else NONE,
         decimal_size(minidaq.buffer_needed_bytes) if minidaq.buffer_needed_bytes is not None else NONE,
         duration(minidaq.drain_s) if minidaq.drain_s is not None else NONE,
@@ -118,7 +126,7 @@ def _written_row(number: int, minidaq: Minidaq) -> tuple[str, ...]:
 
 def verified_table(bundle: Bundle) -> Table | None:
     rows = [
-        _verified_row(number, repetition.verify)
+        _verified_row(repetition.named(number), repetition.verify)
         for number, repetition in enumerate(bundle.repetitions, 1)
         if repetition.verify
     ]
@@ -144,13 +152,13 @@ def verified_table(bundle: Bundle) -> Table | None:
     )  # fmt: skip
 
 
-def _verified_row(number: int, verify: Verify) -> tuple[str, ...]:
+def _verified_row(name: str, verify: Verify) -> tuple[str, ...]:
     chunks = dict(verify.superchunks)
     keys = ("expected", "present", "missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
     trailer = "" if verify.complete_trailer is not False else ": trailer missing"
     rate = decimal_rate(verify.read_bytes_per_s) if verify.read_bytes_per_s is not None else NONE
     return (
-        str(number),
+        name,
         verify.status + trailer,
         *(count(chunks[key]) if key in chunks else NONE for key in keys),
         rate,

@@ -260,7 +260,7 @@ def commands(bundle: Bundle) -> list[str]:
     if run.target and run.target.name:
         words.append(_assign("TARGET", run.target.name))
     if run.scale is not None:
-        words.append(f"SCALE={run.scale:g}")
+        words.append(f"SCALE={run.scale:.17g}" if run.scale > 1 else f"SCALE={run.scale:g}")
     if run.demand and run.demand.duration_s is not None:
         words.append(f"DURATION={run.demand.duration_s:g}")
     checkout = [f"git checkout {run.git_commit}"] if run.git_commit else []
