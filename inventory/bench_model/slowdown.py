@@ -12,7 +12,8 @@ from typing import Any
 from scipy.stats import t as student_t
 
 CONFIDENCE = 0.95
-AT_WORK_SHARE_MIN = 0.95  # [P] of the samples in the victim's time, in which the disturber must have got on
+PAIRS_FOR_INTERVAL = 3  # Student's interval of two values spans decades and says nothing
+WINDOW_S, WINDOWS_MAX = 1.0, 20  # [P] a disturber must get on within each second, of long runs within each twentieth
 
 Sample = Sequence[float]  # (time s, CPU s, bytes read, bytes written), the last three since its start
 COLUMNS = {"cpu": 1, "read": 2, "write": 3}
@@ -20,7 +21,9 @@ COLUMNS = {"cpu": 1, "read": 2, "write": 3}
 
 @dataclass(frozen=True)
 class Slowdown:
-    """Over n pairs; 1 is no slowdown, 2 is half as fast or twice as late. `low` and `high`: interval of the mean, null for n = 1."""
+    """Over n pairs; 1 is no slowdown, 2 is half as fast or twice as late.
+
+    `low` and `high`: interval of the mean, null below 3 pairs."""
 
     n: int
     mean: float
@@ -43,7 +46,9 @@ def slowdown_of(ratios: Sequence[float]) -> Slowdown | None:
         return None
     logs = [math.log(ratio) for ratio in ratios]
     mean, n = fmean(logs), len(logs)
-    half = float(student_t.ppf((1 + CONFIDENCE) / 2, n - 1)) * stdev(logs) / math.sqrt(n) if n > 1 else None
+    half = None
+    if n >= PAIRS_FOR_INTERVAL:
+        half = float(student_t.ppf((1 + CONFIDENCE) / 2, n - 1)) * stdev(logs) / math.sqrt(n)
     return Slowdown(
         n=n,
         mean=math.exp(mean),
@@ -68,12 +73,15 @@ def overlap_problem(
         return f"{name} had ended before the measurement was over"
     if not samples or samples[0][0] > start_s:
         return f"{name} had not begun when the measurement did"
-    column = COLUMNS[work]
-    inside = [sample for sample in samples if start_s <= sample[0] <= end_s]
-    steps = [after[column] > before[column] for before, after in pairwise(inside)]
-    if len(steps) < 2:
-        return f"{name} was sampled {len(inside)} times during the measurement, which proves nothing"
-    share = sum(steps) / len(steps)
-    if share < AT_WORK_SHARE_MIN:
-        return f"{name} got on in only {share:.0%} of the measurement's {len(steps)} sampled intervals"
+    windows = max(1, min(WINDOWS_MAX, int((end_s - start_s) / WINDOW_S)))
+    edges = [start_s + (end_s - start_s) * index / windows for index in range(windows + 1)]
+    counts = [_count_at(samples, COLUMNS[work], edge) for edge in edges]
+    idle = sum(1 for before, after in pairwise(counts) if after <= before)
+    if idle:
+        return f"{name} did nothing in {idle} of {windows} parts of the measurement"
     return None
+
+
+def _count_at(samples: Sequence[Sample], column: int, moment_s: float) -> float:
+    """The disturber's count as last sampled by then; the first sample is not later than any moment asked for."""
+    return max((sample for sample in samples if sample[0] <= moment_s), key=lambda sample: sample[0])[column]

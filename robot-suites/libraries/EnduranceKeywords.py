@@ -12,9 +12,8 @@ from bench_model.yaml_source import check_document
 from rig.context import RunContext
 from rig.host import device_from
 from rig.lock import exclusive
-from rig.settings import Layout
-from rig.wear_ledger import Experiment, WearLedger, adopt, ledger_file
-from rig.workloads.endurance import Plan, beneath, first_need, require_left, run_experiment
+from rig.wear_ledger import Experiment, WearLedger, adopt
+from rig.workloads.endurance import Plan, account_of, beneath, first_need, require_left, run_experiment
 
 RESULT, LEDGER = "results/endurance.json", "results/endurance_ledger.json"
 
@@ -63,7 +62,7 @@ class EnduranceKeywords:
     def _ledger(self, plan: Plan) -> WearLedger:
         """The account, from an earlier run's bundle where the control node has lost it. Raises RefusedError when nothing is left."""
         context, budget = self._context, plan.parameters["write_budget"]
-        file = ledger_file(Layout().state_directory(context.candidate.name), plan.experiment)
+        file = account_of(plan.experiment)
         for copy in sorted(context.bundle.path.parent.glob(f"*/{LEDGER}")):
             if adopt(file, copy, plan.experiment):
                 context.bundle.event(

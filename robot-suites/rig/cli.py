@@ -223,7 +223,7 @@ def closing_words(bundle: Bundle, verdict: dict[str, Any]) -> str:
         )
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {_shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
-    if bundle.run["state"] == "interrupted":
+    if bundle.run.get("state") == "interrupted":
         lines.append(f"`make resume RUN={_shown(bundle.path)}` starts it again")
     if not (bundle.path / "report.pdf").exists():
         lines.append(f"No report was rendered; `make report RUN={_shown(bundle.path)}` renders one from what there is")

@@ -76,6 +76,17 @@ def ledger_file(state: Path, experiment: Experiment) -> Path:
     return state / FOLDER / experiment.file_name
 
 
+def held_elsewhere(file: Path, experiment: Experiment) -> Path | None:
+    """The account of the same experiment on the same drives under another candidate's name: two would spend the budget twice."""
+    states = file.parents[2]  # <states>/<candidate>/endurance/<account>
+    found = [one for one in states.glob(f"*/{FOLDER}/*.json") if one.parent != file.parent]
+    for one in sorted(found):
+        theirs = (read_entries(one) or {}).get("experiment", {})
+        if (theirs.get("serials"), theirs.get("scenario")) == (list(experiment.serials), experiment.scenario):
+            return one
+    return None
+
+
 def read_entries(file: Path) -> dict[str, Any] | None:
     """An account's document, None when there is none. Raises BenchError for a damaged one: what it allowed is unknown."""
     try:

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    A DAQ day: the burst, other writers, readers, network traffic and checksums, pair by pair and all together.
+Documentation    A DAQ day: the burst, writers, readers, network traffic and checksums, pair by pair and all together.
 
 Library          InterferenceKeywords    ${BUNDLE}
 

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_model.errors import BenchError
-from rig.wear_ledger import Counters, Experiment, WearLedger, adopt, ledger_file, read_entries
+from rig.wear_ledger import Counters, Experiment, WearLedger, adopt, held_elsewhere, ledger_file, read_entries
 
 EXPERIMENT = Experiment("server", "endurance", "nvme", ("S1",))
 BUDGET = 1000
@@ -118,6 +119,14 @@ def test_a_lost_account_is_taken_from_a_bundle_and_one_that_knows_more_is_kept(t
     assert opened(file).spent_bytes == 107
     other = Experiment("server", "endurance", "nvme", ("S2",))
     assert not adopt(ledger_file(tmp_path, other), copy, other)
+
+
+def test_one_experiment_has_one_account_whatever_the_candidate_is_called(tmp_path: Path) -> None:
+    mine, theirs = (ledger_file(tmp_path / "state" / name, EXPERIMENT) for name in ("server", "alias"))
+    WearLedger(theirs, replace(EXPERIMENT, candidate="alias"), BUDGET, "run-1", []).save()
+    assert held_elsewhere(mine, EXPERIMENT) == theirs
+    assert held_elsewhere(theirs, replace(EXPERIMENT, candidate="alias")) is None
+    assert held_elsewhere(mine, replace(EXPERIMENT, scenario="another")) is None
 
 
 def test_a_damaged_account_is_refused_with_its_remedy(file: Path) -> None:

@@ -18,7 +18,7 @@ from bench_model.units import decimal_label
 from rig.host import Device, Survey
 from rig.machine import Machine
 from rig.settings import Layout
-from rig.wear_ledger import Counters, Experiment, WearLedger, ledger_file, read_entries, spent_bytes
+from rig.wear_ledger import Counters, Experiment, WearLedger, held_elsewhere, ledger_file, read_entries, spent_bytes
 from rig.workloads.base import Need, Report, Workload
 
 FILE = "endurance.bin"
@@ -138,12 +138,20 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             f"{at}.write_budget: {decimal_label(budget)} ({budget} B) is too small for one step: {arithmetic}. "
             "Nothing was written. Raise the budget, or make file_size and step_size smaller"
         )
-    require_left(scenario, account_of(candidate, scenario, serials), budget, need, arithmetic)
-
-
-def account_of(candidate: Candidate, scenario: Scenario, serials: tuple[str, ...]) -> Path:
     experiment = Experiment(candidate.name, scenario.id, candidate.target.name, serials)
-    return ledger_file(Layout().state_directory(candidate.name), experiment)
+    require_left(scenario, account_of(experiment), budget, need, arithmetic)
+
+
+def account_of(experiment: Experiment) -> Path:
+    """Where the experiment's account is or will be. Raises RefusedError when another candidate has one of the same drives."""
+    file = ledger_file(Layout().state_directory(experiment.candidate), experiment)
+    elsewhere = held_elsewhere(file, experiment)
+    if elsewhere:
+        raise RefusedError(
+            f"{experiment.text} is already accounted for in {elsewhere}, under another candidate's name; a second account would "
+            "spend the write budget twice. Run it as that candidate, or give the scenario another id for another budget"
+        )
+    return file
 
 
 def require_left(scenario: Scenario, account: Path, budget: int, need: int, arithmetic: str) -> None:

@@ -205,6 +205,7 @@ class _Runner:
         self._report(f"round {number}: {victim}{beside}", self._done, self._runs, plan.seconds + SETTLE_S + LEAD_S)
         activities = [plan.activities[name] for name in [victim, *disturbers]]
         services = [service for activity in activities for service in activity.services()]
+        limit_s = LIMIT_S + 3 * plan.seconds
         spec: dict[str, Any] = {
             "victim": {"name": victim, "argv": activities[0].command(plan.seconds, tag)},
             "disturbers": [
@@ -214,10 +215,10 @@ class _Runner:
             "services": services,
             "lead_s": LEAD_S,
             "sample_s": SAMPLE_S,
-            "limit_s": LIMIT_S + 3 * plan.seconds,
+            "limit_s": limit_s,
         }
         try:
-            said = self._machine.call("together", json.dumps(spec), timeout_s=spec["limit_s"] + 120)
+            said = self._machine.call("together", json.dumps(spec), timeout_s=limit_s + 120)
             self._keep(tag, said)
             return self._point(activities, said, tag)
         finally:
