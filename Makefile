@@ -23,7 +23,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify bench test lint lint-python lint-types lint-imports \
+.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify resume bench test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report judge check-bundle replay observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -75,6 +75,9 @@ qualify: setup ## qualify a candidate; without arguments this machine, at a tent
 	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
 	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning)
 
+resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
+	@$(RIG) resume $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
+
 bench: apt python native ## measure daqwriter against fio, memory and the original applications (PARTS=write,streams QUICK=1 BENCH_DIR=)
 	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
 
@@ -119,8 +122,11 @@ virtual-up: apt-virtual python ## build (once) and start the virtual candidate; 
 virtual-down: python ## end it and remove everything of it but the caches
 	@$(PYTHON) -m virtual_candidate down
 
-test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too)
-	@SANITIZERS=$(SANITIZERS) $(PYTHON) .ci/checks.py
+test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; CAMPAIGNS=1: every scenario for real)
+	@SANITIZERS=$(SANITIZERS) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
+
+study: python ## measure how often the verdict errs, by simulation, and write it into docs/statistics.md (RUNS=500; minutes)
+	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
 
 lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
 

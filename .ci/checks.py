@@ -20,7 +20,7 @@ BIN = ROOT / ".venv" / "bin"
 PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "native-writer/bench"]
 
 
-SANITIZERS_VARIABLE = "SANITIZERS"
+SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE = "SANITIZERS", "CAMPAIGNS"
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,16 @@ def steps() -> list[Step]:
         if part not in ("robot-suites", "ansible"):
             made.append(pytest(part, [part]))
     unit, roles, virtual, job = "robot-suites", "ansible", "virtual candidate", "main job, end to end"
-    made.append(pytest(unit, [unit, "-m", "not integration and not virtual"]))
+    short = "not campaign"
+    made.append(pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]))
     # Both spend most of their time waiting: for SSH, and for an emulated CPU.
-    emulated = pytest(virtual, [unit, roles, "-m", "virtual and not integration"])
+    emulated = pytest(virtual, [unit, roles, "-m", f"virtual and not integration and {short}"])
     made.append(replace(pytest(roles, [roles, "-m", "not virtual"]), beside=emulated))
-    made.append(pytest(job, [unit, "-m", "integration"]))
+    made.append(pytest(job, [unit, "-m", f"integration and {short}"]))
+    # Whole scenarios, each of some minutes: not for every `make test`.
+    if os.environ.get(CAMPAIGNS_VARIABLE):
+        made.append(pytest("scenarios on this machine", [unit, "-m", "campaign and not virtual"]))
+        made.append(pytest("scenarios on the virtual candidate", [unit, "-m", "campaign and virtual"]))
     return made
 
 
@@ -153,8 +158,9 @@ def main() -> int:
             total += this
     if failures:
         print(f"\nFailed: {'; '.join(failures)}")
-    skipped = f", {total.skipped} skipped" if total.skipped else ""
-    print(f"\n{total.passed} passed, {total.failed} failed{skipped}")
+    if total.skipped:
+        print(f"\n{total.skipped} skipped, each with its reason above")
+    print(f"\n{total.passed} passed, {total.failed} failed")
     return 1 if total.failed else 0
 
 

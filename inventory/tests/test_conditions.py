@@ -9,7 +9,7 @@ import pytest
 from bench_model.conditions import condition_of, with_condition
 from bench_model.profiles import ResultMetric
 
-LOST = ResultMetric("m", "", "count", "results/snb_record.json", "repetitions[].lost")
+LOST = ResultMetric("m", "", "count", "results/snb_record.json", "repetitions[].lost", "observed")
 
 
 def record(*pairs: tuple[str | None, int | None]) -> dict[str, Any]:

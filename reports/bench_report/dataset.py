@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from bench_model.published import PublishedDevice
+
 from .fields import Node
 
 
@@ -89,6 +91,17 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How values scattered: `of` repetitions, or of the samples of a single one."""
+
+    of: str
+    count: int
+    low: float
+    high: float
+    sd: float | None
+
+
+@dataclass(frozen=True)
 class Judged:
     """One requirement and what became of it. `bound` may be a name that the inventory resolves."""
 
@@ -102,6 +115,11 @@ class Judged:
     measured: float | None
     n: int | None
     interval: tuple[float, float] | None
+    confidence: float | None
+    method: str | None
+    spread: Spread | None
+    decision: str | None  # met, missed or undecided
+    guard_band: float
     margin: float | None
     margin_percent: float | None
     severity: str
@@ -176,6 +194,7 @@ class BlockScan:
     reason: str | None  # why there is no plateau
     large_blocks_bytes_per_s: float | None  # the lowest point from `large_blocks_from_bytes` on
     large_blocks_from_bytes: int | None
+    others: tuple[BlockScan, ...] = ()  # the same scan with further tools
 
 
 @dataclass(frozen=True)
@@ -328,6 +347,7 @@ class Bundle:
     run: Run
     verdict: Verdict | None
     results: Mapping[str, Node]  # results/<name>.json by name, for the sections of the workloads
+    published: Mapping[str, PublishedDevice]  # what others stated of their devices, by id: references, no measurements
     block_scan: BlockScan | None
     repetitions: tuple[Repetition, ...]
     live_series: Series | None  # the writer's own records, for a run that left no result

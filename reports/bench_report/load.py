@@ -11,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from bench_model.errors import ProfileError
+from bench_model.published import FOLDER, PublishedDevice, load_published
+
 from . import telemetry
 from .dataset import Bundle, Run
 from .errors import BundleError
@@ -51,6 +54,7 @@ def load(root: Path) -> Bundle:
         run=run,
         verdict=_made(root, "verdict.json", verdict_of),
         results=_results(root),
+        published=_published(root),
         block_scan=_made(root, "results/block_scan.json", block_scan_of),
         repetitions=_made(root, "results/snb_record.json", repetitions_of) or (),
         live_series=telemetry.live_series(workload),
@@ -78,6 +82,14 @@ def _results(root: Path) -> dict[str, Node]:
     names = sorted(path.name for path in (root / "results").glob("*.json"))
     found = ((Path(name).stem, _document(root, f"results/{name}")) for name in names)
     return {name: node for name, node in found if node is not None}
+
+
+def _published(root: Path) -> dict[str, PublishedDevice]:
+    """The published devices that the run took along; a bundle from before there were any has none."""
+    try:
+        return load_published(root / "profiles" / FOLDER)
+    except ProfileError as error:
+        raise BundleError(str(error.place), error.problem, error.remedy) from error
 
 
 def _document(root: Path, name: str) -> Node | None:

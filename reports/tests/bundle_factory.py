@@ -7,6 +7,7 @@ that rates, backlog, BUSY, buffer and latencies agree with each other as they do
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,17 @@ from factory_telemetry import summary, write_events, write_points, write_workloa
 from factory_verdict import scaled_sentences, verdict
 from hdr_writer import encode
 
+from bench_model.published import FOLDER
+
+PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / FOLDER
+
 
 def make(root: Path, knobs: Knobs | None = None) -> Path:
     knobs = knobs or Knobs()
     rng = np.random.default_rng(knobs.seed)
     for folder in ("facts", "results/raw", "telemetry", "robot"):
         (root / folder).mkdir(parents=True, exist_ok=True)
+    shutil.copytree(PUBLISHED, root / "profiles" / FOLDER)
     _write(root, "run.json", _run(root.name, knobs))
     _write(root, "facts/tuning.json", {"settings": _settings(knobs)})
     if not knobs.early_error:

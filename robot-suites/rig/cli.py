@@ -1,4 +1,4 @@
-"""Command line: qualify, provision, verify, restore, validate, judge, check-bundle, report, replay, influx.
+"""Command line: qualify, resume, provision, verify, restore, validate, judge, check-bundle, report, replay, influx.
 
 Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing mandatory was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
 reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted."""
@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from bench_model import verdict as outcomes
+from bench_model.comparison import compared_names
 from bench_model.errors import BenchError
 from rig.bundle import Bundle, to_json
 from rig.candidate_session import CandidateSession
@@ -25,6 +26,7 @@ from rig.judging import check_bundle, judge_bundle
 from rig.lock import exclusive
 from rig.machine import machine_of
 from rig.qualify import Qualification, render_report
+from rig.resume import request_of
 from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.shell import LocalShell
 from rig.validation import validate_all
@@ -79,6 +81,9 @@ def parser() -> argparse.ArgumentParser:
         "--influx-url", metavar="URL", help="an InfluxDB of your own, instead of the bench's on 127.0.0.1"
     )
     qualify.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
+    resume = commands.add_parser("resume", help="start an interrupted run again, with what it was asked for")
+    resume.add_argument("run", type=Path, help="runs/<run-id> of the interrupted run")
+    resume.add_argument("--influx-url", metavar="URL", help="another InfluxDB than the interrupted run's")
     for name, text in (
         ("provision", "apply the tuning and leave it in force"),
         ("verify", "read the tuning back"),
@@ -155,24 +160,46 @@ def qualify(options: argparse.Namespace) -> int:
             influx_url=options.influx_url,
             keep_tuning=options.keep_tuning,
         )
-        bundle, verdict = Qualification(request, Layout(), console).execute()
-        print(closing_words(bundle, verdict))
-        url = (bundle.run.get("telemetry") or {}).get("influx_url")
-        if url:
-            for run in replay_earlier(Layout().agent, request.runs or Layout().runs, url):
-                print(f"InfluxDB now also holds the telemetry of {run}")
-        statuses.append(exit_status(bundle, verdict))
+        statuses.append(_run(request, console))
         if statuses[-1] == INTERRUPTED:
             break
     return next((status for status in WORST_FIRST if status in statuses), 0)
 
 
+def _run(request: Request, console: Console) -> int:
+    """One run, what it ends with, and the exit status that follows."""
+    bundle, verdict = Qualification(request, Layout(), console).execute()
+    print(closing_words(bundle, verdict))
+    url = (bundle.run.get("telemetry") or {}).get("influx_url")
+    if url:
+        for run in replay_earlier(Layout().agent, request.runs or Layout().runs, url):
+            print(f"InfluxDB now also holds the telemetry of {run}")
+    return exit_status(bundle, verdict)
+
+
+def resume(options: argparse.Namespace) -> int:
+    request = request_of(Bundle.open(options.run))
+    if options.influx_url:
+        request = replace(request, influx_url=options.influx_url)
+    console = Console(stderr=True)
+    console.print(f"resuming {request.resumes}", highlight=False)
+    return _run(request, console)
+
+
 def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]:
     """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
-    candidate = load_profiles(_request(options), Layout()).candidate
+    profiles = load_profiles(_request(options), Layout())
+    candidate, compared = profiles.candidate, compared_names(profiles.scenario)
     known = [target.name for target in candidate.targets]
+    if compared:
+        if options.target not in (None, compared[0]):
+            raise BenchError(
+                f"scenario {profiles.scenario.id!r} measures its targets in one run ({', '.join(compared)}), so that TARGET="
+                f"{options.target} chooses nothing. Leave it out, or change the scenario's `reference` and `sets`"
+            )
+        return compared[:1], None
     if options.target is None:
-        return known, None
+        return candidate.own_run_targets, None
     if options.target in known:
         return [options.target], None
     if len(known) > 1 or candidate.connection != "local":
@@ -196,6 +223,8 @@ def closing_words(bundle: Bundle, verdict: dict[str, Any]) -> str:
         )
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {_shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
+    if bundle.run.get("state") == "interrupted":
+        lines.append(f"`make resume RUN={_shown(bundle.path)}` starts it again")
     if not (bundle.path / "report.pdf").exists():
         lines.append(f"No report was rendered; `make report RUN={_shown(bundle.path)}` renders one from what there is")
     return "\n".join(lines)
@@ -216,7 +245,8 @@ def validate(options: argparse.Namespace) -> int:
 def ansible(options: argparse.Namespace) -> int:
     """provision, verify and restore without a run, for each target; the facts go to build/facts/<candidate>."""
     layout = Layout()
-    names = [target.name for target in load_profiles(_request(options), layout).candidate.targets]
+    profiles = load_profiles(_request(options), layout)
+    names = compared_names(profiles.scenario)[:1] or profiles.candidate.own_run_targets
     if options.command == "restore":
         names = names[:1]  # one restore undoes what was built for any of them
     for name in names:
@@ -312,6 +342,7 @@ def influx(options: argparse.Namespace) -> int:
 
 COMMANDS = {
     "qualify": qualify,
+    "resume": resume,
     "provision": ansible,
     "verify": ansible,
     "restore": ansible,

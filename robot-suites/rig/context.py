@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench_model import cost
 from bench_model.errors import BenchError
+from bench_model.evidence import Document
 from bench_model.load import Demand
-from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
+from bench_model.profiles import (
+    Candidate,
+    Scenario,
+    load_candidate,
+    load_metrics,
+    load_requirements,
+    load_scenario,
+)
+from bench_model.sequential import Stopping
 from rig.bundle import Bundle
 from rig.load_target import FileTarget, LoadTarget, RawDevice
 from rig.machine import Machine, Places, machine_from_environment
@@ -85,6 +96,17 @@ class RunContext:
     @property
     def daqwriter(self) -> Path:
         return self.places.daqwriter
+
+    def stopping(self, workload: str, stages: int = 1) -> Stopping:
+        """Whom `workload` asks after each repetition, of each stage, whether to go on (bench_model.sequential)."""
+        profiles, run = self.bundle.path / "profiles", self.bundle.run
+        metrics = load_metrics(profiles / "metrics.yml")
+        profile = load_requirements(profiles / "requirements" / f"{run['requirement']['id']}.yml", metrics)
+
+        def cost_so_far() -> Document:
+            return cost.so_far(self.bundle.path, run, time.time())
+
+        return Stopping.of(self.scenario, profile, metrics, f"results/{workload}.json", run, cost_so_far, stages)
 
     def phase(self, source: str, text: str, step: int, steps: int, expected_s: float) -> None:
         """Announces what runs now: the progress display, the report's shading and InfluxDB's annotations read it."""

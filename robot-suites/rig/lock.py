@@ -19,8 +19,8 @@ def lock_path(candidate: str) -> Path:
 
 
 @contextmanager
-def exclusive(candidate: str, what: str) -> Iterator[None]:
-    """Holds the candidate's lock. Raises RefusedError that names the holder when another run has it.
+def exclusive(candidate: str, what: str, subject: str = "candidate") -> Iterator[None]:
+    """Holds the candidate's lock (or that of another `subject`). Raises RefusedError that names the holder when another run has it.
 
     The kernel releases the lock when its holder dies, so there is never a stale one to remove."""
     path = lock_path(candidate)
@@ -30,7 +30,7 @@ def exclusive(candidate: str, what: str) -> Iterator[None]:
         except BlockingIOError:
             holder = file.read().strip() or "another process"
             raise RefusedError(
-                f"candidate {candidate!r} is being qualified by {holder}. Two runs at once would measure each other; "
+                f"{subject} {candidate!r} is being qualified by {holder}. Two runs at once would measure each other; "
                 f"wait until it has ended (lock: {path})"
             ) from None
         if file.writable():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
+from bench_model.admissibility import CLOCK_DIFFERENCE_S_MAX
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
+from bench_model.raid_facts import DATA_DRIVES
 from bench_model.units import GB, decimal_label
 from rig.host import Survey, Target, check_identity, differences
 from rig.load_target import RawDevice
@@ -46,16 +47,6 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     )
 
 
-# md(4): of n members, what holds data
-DATA_DRIVES: dict[int, Callable[[int], float]] = {
-    0: lambda n: n,
-    1: lambda n: 1,
-    5: lambda n: n - 1,
-    6: lambda n: n - 2,
-    10: lambda n: n / 2,
-}
-
-
 def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, directory: Path) -> None:
     """For a target that provisioning is yet to build: raises RefusedError while nothing on its drives has been erased.
 
@@ -72,6 +63,17 @@ def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, dire
     level = storage.get("raid", {}).get("level")
     drives = DATA_DRIVES[level](len(candidate.target.serials)) if level is not None else 1
     check_space(scenario, directory, int(min(sizes) * drives))
+
+
+def check_drives(candidate: Candidate, found: Survey) -> None:
+    """For a target that is yet to be built: raises RefusedError when one of its drives is not there."""
+    there = {one["description"]["serial"] for one in found.devices}
+    missing = [serial for serial in candidate.target.serials if serial not in there]
+    if missing:
+        raise RefusedError(
+            f"target {candidate.target.name}: {candidate.name} has no drive {', '.join(missing)}. Nothing was erased. Put it in, "
+            "correct targets." + f"{candidate.target.name}.storage.drives in the inventory, or leave the target out"
+        )
 
 
 def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, daqwriter: Path) -> None:
@@ -114,9 +116,6 @@ def check_target(candidate: Candidate, found: Survey, directory: Path) -> Target
             "target.directory in the inventory, or let provisioning build it (target.storage, docs/own-hardware.md)"
         )
     return found.target
-
-
-CLOCK_DIFFERENCE_S_MAX = 1.0  # more, and the candidate's samples no longer lie beside the bench's events
 
 
 def check_clock(found: Survey, before_s: float, after_s: float) -> float:

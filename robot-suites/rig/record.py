@@ -12,6 +12,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from bench_model.admissibility import scaled_down
+from bench_model.profiles import Candidate
+from bench_model.published import FOLDER
 from rig.bundle import Bundle, now_utc
 from rig.host import Survey
 from rig.settings import Profiles
@@ -36,9 +38,10 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "description": candidate.description,
             "transient_buffer_bytes": candidate.transient_buffer_bytes,
             "virtual": candidate.virtual,
+            "connection": candidate.connection,
             **found.host,
         },
-        "target": target_document(profiles, found, scratch, directory),
+        "target": target_document(candidate, found, scratch, directory),
         "scenario": {
             "id": scenario.id,
             "title": scenario.title,
@@ -46,6 +49,7 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "scale": scenario.scale,
             "seed": scenario.seed,
             "repetitions": scenario.repetitions,
+            "repetitions_max": scenario.repetitions_max,
             "parameters": scenario.document,
         },
         "requirement": {"id": requirement.id, "title": requirement.title, "file": requirement.file.name},
@@ -56,9 +60,9 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
     return document
 
 
-def target_document(profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
+def target_document(candidate: Candidate, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
     """run.json's `target`; what is beneath it is null until provisioning has made it."""
-    chosen = profiles.candidate.target
+    chosen = candidate.target
     device = found.target.device if found.target else None
     return {
         "name": chosen.name,
@@ -80,6 +84,7 @@ def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
         (folder / kind).mkdir(exist_ok=True)
         shutil.copyfile(source, folder / kind / source.name)
     shutil.copyfile(profiles.metrics_file, folder / "metrics.yml")
+    shutil.copytree(profiles.metrics_file.parent / FOLDER, folder / FOLDER)
     entry = {"ansible_connection": profiles.candidate.connection, "bench_candidate": profiles.candidate.document}
     hosts = {profiles.candidate.name: entry}
     with (folder / "lab.yml").open("w", encoding="utf-8") as file:

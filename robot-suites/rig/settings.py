@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.comparison import check_compared
 from bench_model.errors import BenchError
 from bench_model.profiles import (
     Candidate,
@@ -18,6 +19,7 @@ from bench_model.profiles import (
     load_requirements,
     load_scenario,
 )
+from bench_model.published import FOLDER, load_published
 
 DEFAULT_PROFILE = "dune-snb"
 NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
@@ -83,6 +85,7 @@ class Request:
     target_directory: Path | None = None
     influx_url: str | None = None
     keep_tuning: bool = False
+    resumes: str | None = None  # id of the interrupted run that this one goes on from
 
 
 @dataclass(frozen=True)
@@ -113,9 +116,11 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     scenario = load_scenario(profile_file(layout.inventory / "scenarios", chosen))
     metrics = load_metrics(metrics_file)
     check_scenario_metrics(scenario, metrics)
-    judged_by = request.requirement or candidate.document.get("requirement", DEFAULT_PROFILE)
+    judged_by = request.requirement or _requirement_of(request, candidate, scenario)
     requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
     check_yields(requirement, scenario)
+    check_compared(scenario, candidate, inventory_file)
+    load_published(layout.inventory / FOLDER)  # the report draws them: a broken file is found now, not after the run
     return Profiles(
         candidate,
         scenario.altered(request.scale, request.duration_s),
@@ -124,6 +129,14 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
         inventory_file,
         metrics_file,
     )
+
+
+def _requirement_of(request: Request, candidate: Candidate, scenario: Scenario) -> str:
+    """Whoever asks for a scenario by name gets the requirements that belong to it; else the candidate's own choice comes first."""
+    choices = [scenario.document.get("requirement"), candidate.document.get("requirement")]
+    if request.scenario is None:
+        choices.reverse()
+    return next((choice for choice in choices if choice), DEFAULT_PROFILE)
 
 
 def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:

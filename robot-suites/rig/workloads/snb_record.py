@@ -14,6 +14,7 @@ from typing import Any
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.load import Demand
 from bench_model.profiles import Scenario
+from bench_model.sequential import Stopping
 from bench_model.units import GB, decimal_label
 from bench_model.yaml_source import check_document
 from rig.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
@@ -79,21 +80,38 @@ def _rings(scenario: Scenario) -> Need:
 WORKLOAD = Workload("snb_record", estimated_s, _need, memory=_rings, raw=True)
 
 
-def run_record(machine: Machine, plan: RecordPlan, repetitions: int, report: Report) -> dict[str, Any]:
-    """Runs all repetitions, in each condition; returns results/snb_record.json. Raises BenchError when daqwriter itself breaks."""
+def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: Report) -> dict[str, Any]:
+    """Records in each condition until `stopping` has enough of it; returns results/snb_record.json.
+
+    Raises BenchError when daqwriter itself breaks."""
     done: list[dict[str, Any]] = []
     conditioning: list[dict[str, Any]] = []
-    conditions: list[str | None] = [*plan.parameters.get("conditions", [])] or [None]
-    total = len(conditions) * repetitions
+    conditions = conditions_of(plan.parameters)
+    total = len(conditions) * stopping.most
     for condition in conditions:
-        for repetition in range(1, repetitions + 1):
+        of_this: list[dict[str, Any]] = []
+        for repetition in range(1, stopping.most + 1):
             number = len(done) + 1
             if condition == FRESH or (condition is not None and repetition == 1):
                 conditioning.append(_condition(plan, condition, number, total, report))
             minidaq, verify = _record(machine, plan, number, total, report, f" ({condition})" if condition else "")
-            done.append(repetition_document(minidaq, verify, condition))
+            of_this.append(repetition_document(minidaq, verify, condition))
+            done.append(of_this[-1])
+            if stopping.enough(repetition, {"repetitions": of_this}, condition):
+                break
     limits = list(dict.fromkeys(text for one in conditioning for text in one["limits"]))
-    return {"schema_version": 1, "repetitions": done, "conditioning": conditioning, "limits": limits}
+    return {
+        "schema_version": 1,
+        "repetitions": done,
+        "conditioning": conditioning,
+        "limits": limits,
+        "stopping": stopping.record(),
+    }
+
+
+def conditions_of(parameters: dict[str, Any]) -> list[str | None]:
+    """The conditions of the target that are recorded in; a scenario that names none records in the one that is found."""
+    return [*parameters.get("conditions", [])] or [None]
 
 
 def _condition(plan: RecordPlan, condition: str, number: int, total: int, report: Report) -> dict[str, Any]:

@@ -1,0 +1,163 @@
+"""Interference: who slows whom down, and what it costs the burst."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.colors import LogNorm
+
+from ..dataset import Bundle
+from ..fields import Node
+from ..figures.canvas import INK, Figure, sheet, to_svg
+from ..tables import Table
+from ..units import NONE, TIMES, count, decimal_rate, decimal_size, duration, latency, significant
+from .section import Lacking, Part, Section
+
+CELL_MM, HEAD_MM = 12.0, 26.0
+MOST_COLOUR = 8.0  # slowdowns above are drawn in the darkest colour; the number says how much
+ALL = "all"
+
+
+def section(bundle: Bundle) -> Section | None:
+    if "interference" not in bundle.run.workloads and "interference" not in bundle.results:
+        return None
+    document = bundle.results.get("interference")
+    title = "Interference"
+    if document is None:
+        return Section("interference", title, (Lacking("no result of the DAQ day (results/interference.json)."),))
+    parts: list[Part] = [
+        _words(document),
+        _matrix(document) or Lacking("no cell of the matrix that counts as evidence."),
+    ]
+    parts.append(_burst_table(document) or Lacking("the burst was not a victim in this run."))
+    parts.append(_cell_table(document))
+    return Section("interference", title, tuple(parts))
+
+
+def _words(document: Node) -> str:
+    measures = "; ".join(
+        f"{one.at('name').as_text()}: {one.at('measure').as_text()}" for one in document.list("activities")
+    )
+    return (
+        f"Each activity ran for {duration(document.at('seconds').as_number())} alone and beside each other one, in pairs whose order "
+        f"alternates; the burst at {decimal_rate(document.at('burst_bytes_per_s').as_number())}. A slowdown of 1 is none. Measured by: "
+        f"{measures}. Disturbers began {duration(document.at('lead_s').as_number())} before and ended after their victim, and a run in "
+        "which one of them is not proven to have worked throughout does not count."
+    )
+
+
+def _matrix(document: Node) -> Figure | None:
+    cells = {(cell.at("victim").as_text(), cell.at("disturber").as_text()): cell for cell in document.list("cells")}
+    means = {at: _mean(cell) for at, cell in cells.items()}
+    known = {at: mean for at, mean in means.items() if mean is not None}
+    if not known:
+        return None
+    victims = list(dict.fromkeys(victim for victim, _ in cells))
+    order = [*(one.at("name").as_text() for one in document.list("activities")), ALL]
+    disturbers = sorted({other for _, other in cells}, key=order.index)
+    name, title = "interference", "Who suffers from whom"
+    grid = np.full((len(victims), len(disturbers)), math.nan)
+    for (victim, other), mean in known.items():
+        grid[victims.index(victim), disturbers.index(other)] = mean
+    with sheet(HEAD_MM + CELL_MM * len(victims)) as (figure, (axes,)):
+        norm = LogNorm(1 / MOST_COLOUR, MOST_COLOUR)
+        image = axes.imshow(np.clip(grid, 1 / MOST_COLOUR, MOST_COLOUR), cmap="PuOr_r", norm=norm, aspect="auto")
+        for row, victim in enumerate(victims):
+            for column, other in enumerate(disturbers):
+                text = _cell_text(cells.get((victim, other)))
+                strong = (
+                    not math.isnan(grid[row, column]) and abs(math.log(grid[row, column])) > math.log(MOST_COLOUR) * 0.6
+                )
+                axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if strong else INK)
+        axes.set_xticks(range(len(disturbers)), disturbers)
+        axes.set_yticks(range(len(victims)), victims)
+        axes.set_xlabel("beside", color=INK)
+        axes.set_ylabel("who suffers")
+        axes.grid(False)
+        bar = figure.colorbar(image, ax=axes, ticks=[1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8], shrink=0.9)
+        bar.ax.set_yticklabels(["\u215b", "\u00bc", "\u00bd", "1", "2", "4", "8"])
+        bar.ax.minorticks_off()
+        bar.set_label("slowdown (1: none)")
+        worst = max(known, key=lambda at: known[at])
+        alt = f"{title}: {len(known)} of {len(cells)} cells; the worst is {worst[0]} beside {worst[1]}, {significant(known[worst], 3)}."
+        svg = to_svg(figure, name, alt)
+    rounds = count(document.at("rounds").as_integer())
+    caption = (
+        f"Mean slowdown over up to n = {rounds} pairs (geometric), below it the least and the most of the pairs. "
+        f"The burst suffers in latency, the others in rate. Dash: the activity itself; masked: no pair counts (reasons in the table)."
+    )
+    return Figure(name, title, caption, alt, svg)
+
+
+def _mean(cell: Node) -> float | None:
+    found = cell.find("slowdown")
+    return None if found is None else found.at("mean").as_number()
+
+
+def _cell_text(cell: Node | None) -> str:
+    if cell is None:
+        return NONE
+    found = cell.find("slowdown")
+    if found is None:
+        return "masked"
+    least, most = found.at("least").as_number(), found.at("most").as_number()
+    return f"{significant(found.at('mean').as_number(), 3)}\n{significant(least, 2)} \u2026 {significant(most, 2)}"
+
+
+def _burst_table(document: Node) -> Table | None:
+    rows = []
+    for row in document.list("burst"):
+        lost, busy, needed = (row.number(key) for key in ("lost_superchunks", "busy_count", "buffer_needed_bytes"))
+        name = row.at("disturber").as_text()
+        rows.append((
+            {"none": "nothing", ALL: "all together"}.get(name, name), count(row.at("n").as_integer()), count(row.at("masked").as_integer()),
+            count(row.at("offered_superchunks").as_integer()), NONE if lost is None else count(lost),
+            NONE if busy is None else count(busy), NONE if needed is None else decimal_size(needed),
+        ))  # fmt: skip
+    if not rows:
+        return None
+    heads = ("Burst beside", "Runs", "Masked", "Superchunks offered", "Lost", "BUSY", "Most buffer needed")
+    odd = frozenset(index for index, row in enumerate(rows) if row[4] not in ("0", NONE) or row[5] not in ("0", NONE))
+    return Table(
+        heads,
+        "tnnnnnn",
+        tuple(rows),
+        "What the burst lost, over all of its runs that count.",
+        "interference-burst",
+        odd,
+    )
+
+
+def _cell_table(document: Node) -> Table:
+    units = {one.at("name").as_text(): one.at("unit").as_text() for one in document.list("activities")}
+    rows, odd = [], set()
+    for cell in document.list("cells"):
+        victim, found = cell.at("victim").as_text(), cell.find("slowdown")
+        pairs = cell.list("pairs")
+        reasons = [reason for pair in pairs if (reason := pair.text("reason"))]
+        good = [pair for pair in pairs if pair.number("slowdown") is not None]
+        alone, beside = (
+            _range([pair.at(kind).at("value").as_number() for pair in good], units[victim])
+            for kind in ("solo", "disturbed")
+        )
+        low, high = (None, None) if found is None else (found.number("low"), found.number("high"))
+        rows.append((
+            f"{victim} beside {cell.at('disturber').as_text()}", f"{len(good)}/{len(pairs)}", alone, beside,
+            NONE if found is None else f"{TIMES}{significant(found.at('mean').as_number(), 3)}",
+            NONE if low is None or high is None else f"{significant(low, 3)} to {significant(high, 3)}",
+            reasons[0] if reasons else "",
+        ))  # fmt: skip
+        if reasons:
+            odd.add(len(rows) - 1)
+    heads = ("Cell", "Pairs", "Alone", "Disturbed", "Slowdown", "95 % CI", "Why masked")
+    caption = "Every cell; lowest to highest value of the pairs that count. An interval of the mean needs three pairs."
+    return Table(heads, "tnnnnnt", tuple(rows), caption, "interference-cells", frozenset(odd))
+
+
+def _range(values: list[float], unit: str) -> str:
+    if not values:
+        return NONE
+    low, high = min(values), max(values)
+    shown = [latency(value) if unit == "us" else decimal_rate(value, 3) for value in (low, high)]
+    return shown[0] if len(values) == 1 else f"{shown[0]} to {shown[1]}"

@@ -1,0 +1,11 @@
+*** Settings ***
+Documentation    A bounded wear experiment: what may be written is stated, and the drives' own counts do not exceed it.
+
+Library          EnduranceKeywords    ${BUNDLE}
+
+
+*** Test Cases ***
+The Drives Are Worn Within The Write Budget
+    ${endurance}=    Wear The Drives Within The Budget
+    The Budget Should Be Used Up To Less Than A Step    ${endurance}
+    Every Reserved Byte Should Be Accounted For    ${endurance}

@@ -1,0 +1,264 @@
+"""The wear experiment's arithmetic, refusals and interruptions, with drives whose counts the tests control."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model.errors import BenchError, RefusedError
+from bench_model.profiles import Candidate, Scenario, Target, load_candidate, load_scenario
+from bench_model.yaml_source import check_document
+from rig.host import Device, Survey
+from rig.host import Target as FoundTarget
+from rig.machine import LocalMachine
+from rig.on_candidate import drive_wear
+from rig.settings import Layout
+from rig.shell import Completed
+from rig.wear_ledger import Counters, Experiment, WearLedger
+from rig.workloads import endurance
+
+LAYOUT = Layout()
+DRIVE = Device(
+    name="nvme0n1",
+    model="Drive",
+    serial="S1",
+    firmware="1",
+    wwn=None,
+    size_bytes=10**12,
+    numa_node=0,
+    rotational=False,
+    transport="nvme",
+    pcie_link=None,
+)
+MIB = 2**20
+
+
+def scenario(**changes: Any) -> Scenario:
+    loaded = load_scenario(LAYOUT.inventory / "scenarios" / "endurance-rehearsal.yml")
+    parameters = {**loaded.workloads["endurance"], **changes}
+    return replace(loaded, workloads={"endurance": parameters})
+
+
+def candidate(name: str = "endurance-test", **target: Any) -> Candidate:
+    loaded = load_candidate(LAYOUT.inventory / "lab.yml", "this-machine")
+    chosen = Target(
+        **{"name": "", "kind": "filesystem", "directory": "/x", "drive_serial": None, "storage": None, **target}
+    )
+    return replace(loaded, name=name, target=chosen)
+
+
+def found(device: Device | None = DRIVE) -> Survey:
+    return Survey({}, [], FoundTarget("xfs", 10**12, device), 0.0)
+
+
+def test_a_budget_too_small_for_one_step_is_refused_with_the_arithmetic() -> None:
+    with pytest.raises(RefusedError) as refused:
+        endurance.check(scenario(write_budget=300 * 10**6), candidate(), found())
+    said = str(refused.value)
+    assert "workloads.endurance.write_budget: 300 MB (300000000 B) is too small for one step" in said
+    assert "filling the file (134.2 MB) and one step (268 MB)" in said
+    assert "Nothing was written" in said
+
+
+def test_every_copy_of_an_array_is_paid_for() -> None:
+    need, _ = endurance.first_need(scenario().workloads["endurance"], 1)
+    mirrored = {"drives": ["A", "B"], "raid": {"level": 1}, "filesystem": "xfs"}
+    tight = scenario(write_budget=need)
+    endurance.check(tight, candidate(), found())
+    with pytest.raises(RefusedError, match="x 2 drive writes per byte"):
+        endurance.check(tight, candidate(storage=mirrored), found())
+
+
+@pytest.mark.parametrize(
+    ("level", "members", "copies"), [(None, 1, 1), ("raid0", 3, 1), ("raid1", 3, 3), ("raid5", 4, 2), ("raid6", 5, 3)]
+)
+def test_writes_per_byte_of_an_array(level: str | None, members: int, copies: int) -> None:
+    assert endurance.copies_of(level, members) == copies
+
+
+def test_a_target_that_no_drive_carries_is_refused() -> None:
+    with pytest.raises(RefusedError, match="a write budget cannot be enforced"):
+        endurance.check(scenario(), candidate(), found(None))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"random_block_size": 5568}, "random_block_size: 5568 B is no multiple of 4 KiB"),
+        ({"file_size": 128 * MIB + 4096}, "file_size: .* is no multiple of sequential_block_size"),
+        ({"step_size": 4096}, "step_size: 4096 B are less than one block"),
+    ],
+)
+def test_a_pattern_that_cannot_be_written_is_refused(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(RefusedError, match=message):
+        endurance.check(scenario(**changes), candidate(), found())
+
+
+def test_a_spent_budget_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "account.json"
+    ledger = WearLedger(file, EXPERIMENT, 2 * 10**9, "run-1", [])
+    ledger.settle(ledger.reserve("mix", 1, 19 * 10**8, Counters("e", {"S1": 0})), 1, Counters("e", {"S1": 19 * 10**8}))
+    need, arithmetic = endurance.first_need(scenario().workloads["endurance"], 1)
+    with pytest.raises(RefusedError) as refused:
+        endurance.require_left(scenario(), file, 2 * 10**9, need, arithmetic)
+    assert "1.9 GB (1900000000 B) of 2 GB are spent by earlier runs, 100 MB (100000000 B) are left, but filling" in str(
+        refused.value
+    )
+    assert str(file) in str(refused.value)
+    endurance.require_left(scenario(), file, 3 * 10**9, need, arithmetic)
+
+
+def test_a_step_goes_on_in_the_file_where_the_one_before_ended() -> None:
+    parameters = {**scenario().workloads["endurance"], "step_size": 32 * MIB, "random_percent": 0}
+    assert [endurance.mix_step(parameters, number).offset_bytes // MIB for number in range(6)] == [0, 32, 64, 96, 0, 32]
+    larger = {**parameters, "step_size": 256 * MIB}
+    assert endurance.mix_step(larger, 3).offset_bytes == 0
+
+
+def test_the_pattern_is_split_by_bytes() -> None:
+    step = endurance.mix_step({**scenario().workloads["endurance"], "step_size": 100 * MIB, "random_percent": 25}, 0)
+    assert (step.sequential_bytes, step.random_bytes) == (75 * MIB, 25 * MIB)
+
+
+EXPERIMENT = Experiment("server", "endurance-rehearsal", "", ("S1",))
+
+
+class Drives(LocalMachine):
+    """fio that writes what it is told to, and a drive that counts it with something on top."""
+
+    def __init__(self, on_write: Callable[[int], None] | None = None) -> None:
+        super().__init__()
+        self.counted, self.boot, self.steps = 7_000_000, "boot-1", 0
+        self.answers = True
+        self._on_write = on_write
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        words = [str(word) for word in argv]
+        sizes = [int(word.partition("=")[2]) for word in words if word.startswith("--io_size=")]
+        self.steps += 1
+        self.counted += sum(sizes) // 2
+        if self._on_write:
+            self._on_write(self.steps)
+        self.counted += sum(sizes) - sum(sizes) // 2 + 8192
+        names = [word.partition("=")[2] for word in words if word.startswith("--name=")]
+        jobs = [
+            {"jobname": name, "error": 0, "write": {"io_bytes": size, "runtime": 100, "bw_bytes": size * 10}}
+            for name, size in zip(names, sizes, strict=True)
+        ]
+        return Completed(tuple(words), 0, json.dumps({"jobs": jobs}), "")
+
+    def call(self, program: str, *arguments: str | Path, timeout_s: float = 60) -> Any:
+        assert program == "drive_wear"
+        if not self.answers:
+            raise BenchError("the connection was lost")
+        health = dict.fromkeys(drive_wear.HEALTH, 0)
+        one = {
+            "name": "nvme0n1",
+            "counter": "nvme",
+            "written_bytes": self.counted,
+            "step_bytes": 512000,
+            "nand_bytes": None,
+        }
+        return {"boot_id": self.boot, "drives": [one | health]}
+
+
+def run(
+    machine: Drives, tmp_path: Path, keep: Callable[[dict[str, Any]], None] = lambda _: None
+) -> tuple[dict[str, Any], WearLedger]:
+    plan = endurance.Plan(
+        scenario().workloads["endurance"], 1, tmp_path, tmp_path, (DRIVE,), 1, replace(EXPERIMENT, candidate="server")
+    )
+    ledger = WearLedger(tmp_path / "account.json", EXPERIMENT, 2 * 10**9, f"run-{machine.boot}", [])
+    document = endurance.run_experiment(machine, plan, ledger, lambda *_: None, keep)
+    check_document(document, "endurance", "results/endurance.json")
+    return document, ledger
+
+
+def test_it_ends_when_the_next_step_does_not_fit(tmp_path: Path) -> None:
+    machine = Drives()
+    document, ledger = run(machine, tmp_path)
+    assert [step["kind"] for step in document["steps"]] == ["fill"] + ["mix"] * 6
+    assert machine.counted - 7_000_000 == ledger.spent_bytes == document["spent_bytes"] <= 2 * 10**9
+    assert document["left_bytes"] < endurance.reserved_bytes(document["steps"][1]["asked_bytes"], 1)
+    assert "does not fit" in document["ended"]
+    assert all(step["admissible"] for step in document["steps"])
+
+
+def test_an_interruption_charges_what_the_drive_says_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    def interrupt(step: int) -> None:
+        if step == 3:
+            raise KeyboardInterrupt
+
+    kept: list[dict[str, Any]] = []
+    machine = Drives(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(machine, tmp_path, kept.append)
+    written = machine.counted - 7_000_000
+    assert kept[-1]["spent_bytes"] == written
+    assert [entry["charged_by"] for entry in kept[-1]["ledger"]] == ["drives"] * 3
+    document, ledger = run(machine, tmp_path)
+    assert document["spent_before_bytes"] == written
+    assert machine.counted - 7_000_000 == ledger.spent_bytes <= 2 * 10**9
+
+
+def test_a_power_cut_charges_the_whole_step(tmp_path: Path) -> None:
+    def cut(step: int) -> None:
+        if step == 2:
+            machine.answers = False
+            raise BenchError("the connection was lost")
+
+    machine = Drives(cut)
+    with pytest.raises(BenchError, match="the connection was lost"):
+        run(machine, tmp_path)
+    before_cut = machine.counted - 7_000_000
+    machine.answers, machine.boot, machine.counted = True, "boot-2", 1000  # emulated drives count from nothing again
+    document, ledger = run(machine, tmp_path)
+    entry = ledger.entries[1]
+    assert (entry["charged_by"], entry["charged_bytes"]) == ("reservation", entry["reserved_bytes"])
+    assert before_cut + machine.counted - 1000 <= ledger.spent_bytes <= 2 * 10**9
+    assert document["ended"]
+
+
+def test_a_step_that_the_drive_does_not_confirm_is_masked(tmp_path: Path) -> None:
+    class Forgetful(Drives):
+        def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+            before = self.counted
+            done = super().run(argv, timeout_s, env)
+            self.counted = before + (self.counted - before) // 2
+            return done
+
+    document, ledger = run(Forgetful(), tmp_path)
+    assert not any(step["admissible"] for step in document["steps"])
+    assert "the drives counted" in document["steps"][0]["reason"]
+    assert {entry["charged_by"] for entry in ledger.entries} == {"tool"}
+
+
+def test_nand_writes_come_from_an_ocp_page_only() -> None:
+    page = (123_456_789).to_bytes(16, "little") + bytes(480) + drive_wear.OCP_GUID
+    assert drive_wear.nand_bytes(page) == 123_456_789
+    assert drive_wear.nand_bytes(page[:-16] + bytes(16)) is None
+    assert drive_wear.nand_bytes(b"") is None
+
+
+def test_this_machines_counters_can_be_read() -> None:
+    said = drive_wear.main([next(path.name for path in Path("/sys/block").iterdir())])
+    assert said["result"]["drives"][0]["written_bytes"] >= 0
+    assert "cannot be read" in drive_wear.main(["nemo"])["error"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "not JSON",
+        "{}",
+        '{"jobs": [{"jobname": "x", "error": 5, "write": {"io_bytes": 0, "runtime": 0, "bw_bytes": 0}}]}',
+    ],
+)
+def test_output_of_fio_that_says_nothing_is_an_error(output: str) -> None:
+    with pytest.raises(BenchError, match="step 1"):
+        endurance.parse_step(output, "step 1")
