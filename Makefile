@@ -23,7 +23,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify resume bench test lint lint-python lint-types lint-imports \
+.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify resume bench test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report judge check-bundle replay observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -124,6 +124,9 @@ virtual-down: python ## end it and remove everything of it but the caches
 
 test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; CAMPAIGNS=1: every scenario for real)
 	@SANITIZERS=$(SANITIZERS) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
+
+study: python ## measure how often the verdict errs, by simulation, and write it into docs/statistics.md (RUNS=500; minutes)
+	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
 
 lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
 

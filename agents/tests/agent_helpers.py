@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -61,6 +62,15 @@ def fake_program(directory: Path, name: str, script: str) -> str:
     program.write_text("#!/bin/sh\n" + script)
     program.chmod(0o755)
     return f"{directory}:{os.environ['PATH']}"
+
+
+def fake_nvme(directory: Path, counters: tuple[int, int, int, int]) -> str:
+    """A PATH whose nvme prints a log page with these thermal management counters."""
+    page = bytearray(512)
+    struct.pack_into("<4I", page, 216, *counters)
+    directory.mkdir(exist_ok=True)
+    (directory / "page.bin").write_bytes(page)
+    return fake_program(directory, "nvme", f"exec cat {directory}/page.bin\n")
 
 
 def undeclared(point: Point, extra_tags: frozenset[str] = frozenset()) -> list[str]:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_helpers import FIXTURES, by_tag, fake_smartctl, machine, two_readings
+from agent_helpers import FIXTURES, by_tag, fake_nvme, fake_program, fake_smartctl, machine, two_readings
 
 from telemetry_agent.collector import HeldFile, Reading, Unsupported
 from telemetry_agent.collectors import system_collectors
@@ -15,6 +15,7 @@ from telemetry_agent.collectors.block_device import BlockDevice, parse_diskstats
 from telemetry_agent.collectors.cpu import Cpu, fractions, parse_stat
 from telemetry_agent.collectors.cpu_frequency import CpuFrequency
 from telemetry_agent.collectors.memory import Memory, parse_meminfo
+from telemetry_agent.collectors.pcie_link import PcieLink, link_fields
 from telemetry_agent.collectors.pressure import Pressure, parse_pressure
 from telemetry_agent.collectors.smart import Smart
 from telemetry_agent.collectors.temperature import Temperature
@@ -226,6 +227,7 @@ def test_smart_reads_nvme_and_ata_and_reports_the_silent_drive(tmp_path: Path, m
     """exit status 64 (old errors in the log) still is an answer; 1 is none."""
     script = f"f={FIXTURES}/smart/$(basename $3).json; [ -f $f ] || f={FIXTURES}/smart/refused.json; cat $f\n"
     monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", script))
+    fake_nvme(tmp_path / "bin", (3, 1, 40, 5))
     collector = Smart(1.0, machine("server", 0))
     reading = collector.read()
     assert reading.faults == ("nvme1n1: /dev/vda: Unable to detect device type",)
@@ -236,9 +238,43 @@ def test_smart_reads_nvme_and_ata_and_reports_the_silent_drive(tmp_path: Path, m
     }  # fmt: skip
     assert drives["nvme0n1"]["data_written_bytes"] == 1_806_640 * 512_000
     assert drives["nvme0n1"]["percentage_used_percent"] == 3
+    assert drives["nvme0n1"]["thermal_management_1_transitions"] == 3
+    assert drives["nvme0n1"]["thermal_management_2_time_s"] == 5
     assert dict(points[0].tags) == {
         "device": "nvme0n1", "model": "INTEL SSDPF21Q800GB", "serial": "PHAL0512345678P",
     }  # fmt: skip
+
+
+def test_a_drive_that_hides_its_thermal_counters_is_a_fault_and_the_rest_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nvme-cli's own words are in the account; a page of the wrong size is a failure."""
+    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/nvme0n1.json\n"))
+    fake_program(tmp_path / "bin", "nvme", "echo 'Permission denied' >&2; exit 1\n")
+    collector = Smart(1.0, machine("server", 0))
+    reading = collector.read()
+    assert "nvme0n1: nvme smart-log: Permission denied" in reading.faults
+    assert "thermal_management_1_time_s" not in by_tag(collector.parse(reading, None), "device")["nvme0n1"]
+    fake_program(tmp_path / "bin", "nvme", "echo short\n")
+    with pytest.raises(ValueError, match="6 B, a log page has 512 B"):
+        collector.parse(collector.read(), None)
+
+
+def test_a_pcie_link_that_retrained_shows() -> None:
+    """Four lanes of generation 4, then of generation 3: half of the bandwidth."""
+    before, after = (PcieLink(1.0, machine("server", step)) for step in (0, 1))
+    assert by_tag(before.parse(before.read(), None), "device") == {
+        "nvme0n1": {"generation": 4, "lanes": 4, "bandwidth_bytes_per_s": pytest.approx(7.877e9, rel=1e-3)}
+    }
+    assert by_tag(after.parse(after.read(), None), "device")["nvme0n1"]["generation"] == 3
+    with pytest.raises(Unsupported, match="PCIe link"):
+        PcieLink(1.0, machine("vm", 0)).read()
+
+
+@pytest.mark.parametrize(("speed", "width"), [("Unknown", "4"), ("16.0 GT/s PCIe", "0"), ("16.0 GT/s PCIe", "?")])
+def test_an_unknown_pcie_link_is_no_point(speed: str, width: str) -> None:
+    """As after a drive was pulled."""
+    assert link_fields(speed, width) is None
 
 
 def test_smart_runs_at_ten_seconds_at_most() -> None:

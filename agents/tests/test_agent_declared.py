@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_smartctl, machine, two_readings, undeclared
+from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_nvme, fake_smartctl, machine, two_readings, undeclared
 
 from telemetry_agent.collector import reading_now
 from telemetry_agent.collectors import system_collectors
@@ -30,8 +30,9 @@ EVENT = 'bench_event,kind=phase,run=r,source=snb_record text="record 1 of 1" 2'
 def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of every collector over every recorded machine."""
     monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/$(basename $3).json\n"))
+    fake_nvme(tmp_path / "bin", (3, 1, 40, 5))
     points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT)]
-    for name, absent in (("server", ("ipmi",)), ("vm", ("temperature", "smart", "ipmi"))):
+    for name, absent in (("server", ("ipmi",)), ("vm", ("temperature", "smart", "ipmi", "pcie_link"))):
         for index, collector in enumerate(system_collectors(1.0, machine(name, 0))):
             if collector.name == "smart" and name == "server":
                 monkeypatch.setattr(collector, "_drives", lambda: ["nvme0n1", "sda"])

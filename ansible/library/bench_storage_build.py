@@ -33,9 +33,9 @@ description:
   - Check mode tells what would be destroyed, by serial and model, and does nothing.
 options:
   mode:
-    description: V(undo) undoes all targets that O(state_dir) remembers.
+    description: V(undo) undoes all targets that O(state_dir) remembers, V(undo_target) the one that O(target) names.
     type: str
-    choices: [build, verify, undo]
+    choices: [build, verify, undo, undo_target]
     default: build
   state_dir:
     description: Folder on the candidate that keeps what was built.
@@ -128,7 +128,7 @@ plan:
   type: list
   elements: str
 devices:
-  description: Device files of the drives of the layout; empty for V(undo).
+  description: Device files of the drives of the layout; empty where something is undone.
   returned: always
   type: list
   elements: str
@@ -239,10 +239,13 @@ def build(machine: Machine, layout: Layout, options: dict[str, Any], pretend: bo
     return Result(records_of(layout, stack, state, just_built=True), changed=True)
 
 
-def undo_all(machine: Machine, options: dict[str, Any], pretend: bool) -> Result:
-    """Undo every target that is remembered."""
+def undo(machine: Machine, options: dict[str, Any], pretend: bool) -> Result:
+    """Undo every target that is remembered, or the one that is named."""
     result = Result()
-    for path in memory.remembered(options["state_dir"]):
+    paths = memory.remembered(options["state_dir"])
+    if options["mode"] == "undo_target":
+        paths = [path for path in paths if path == memory.path_of(options["state_dir"], options["target"])]
+    for path in paths:
         state = memory.load(path)
         assert state is not None  # it was found just now, under the lock
         undoing = Undoing(machine, path, state, pretend)
@@ -257,8 +260,8 @@ def run_mode(options: dict[str, Any], machine: Machine, pretend: bool) -> Result
     # A build that was cut off from its controller goes on; undo waits here until it has ended.
     writes = options["mode"] != "verify" and not pretend
     with locked(options["state_dir"]) if writes else contextlib.nullcontext():
-        if options["mode"] == "undo":
-            return undo_all(machine, options, pretend)
+        if options["mode"] in ("undo", "undo_target"):
+            return undo(machine, options, pretend)
         layout = layout_of(options["target"], options["directory"], options["layout"])
         if options["mode"] == "build":
             result = build(machine, layout, options, pretend)
@@ -284,7 +287,7 @@ def argument_spec() -> dict[str, Any]:
         "filesystem": {"type": "str", "choices": ["xfs", "ext4"], "default": "xfs"},
     }
     return {
-        "mode": {"type": "str", "choices": ["build", "verify", "undo"], "default": "build"},
+        "mode": {"type": "str", "choices": ["build", "verify", "undo", "undo_target"], "default": "build"},
         "state_dir": {"type": "path", "required": True},
         "target": {"type": "str", "default": ""},
         "directory": {"type": "path"},

@@ -389,3 +389,24 @@ def test_a_damaged_memory_is_refused_by_name(candidate: Candidate) -> None:
     candidate.state_file.write_text("{")
     with pytest.raises(StorageError, match=r"storage-ref\.json: not a readable state file"):
         candidate.run()
+
+
+def test_one_target_is_undone_and_the_other_stays(candidate: Candidate) -> None:
+    """So that a drive can serve the next set while the reference stays mounted; before, the next set is refused."""
+    root, other = candidate.directory.parent, candidate.drives.add("LOOP2")
+
+    def run(mode: str, target: str, *serials: str) -> Any:
+        candidate.target, candidate.directory = target, root / target
+        return candidate.run(mode, drives=list(serials))
+
+    assert run("build", "ref", "LOOP1").changed
+    assert run("build", "set-a", "LOOP2").changed
+    with pytest.raises(StorageError, match="target set-b wants LOOP2, on which target set-a was built"):
+        run("build", "set-b", "LOOP2")
+    undone = run("undo_target", "set-a", "LOOP2")
+    assert {record["subject"].partition(":")[0] for record in undone.records} == {"set-a"}
+    assert not run("undo_target", "set-a", "LOOP2").changed
+    assert run("build", "set-b", "LOOP2").changed
+    assert (mounts_of(candidate.path), mounts_of(other)) == ([str(root / "ref")], [str(root / "set-b")])
+    run("undo", "ref", "LOOP1")
+    assert (mounts_of(candidate.path), mounts_of(other)) == ([], [])

@@ -14,10 +14,11 @@ from bench_model.evidence import Document, Evidence
 
 SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which the source must have offered
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
-
+CLOCK_DIFFERENCE_S_MAX = 1.0  # [P] more, and the candidate's samples no longer lie beside the bench's events
 
 NOTHING_ASKED = ("", "keep")
 IDENTITY = "results/identity.json"
+CLOCK = "facts/clock.json"
 TUNING, TUNING_VERIFIED, TUNING_AFTER = "facts/tuning.json", "facts/tuning-verified.json", "facts/tuning-after.json"
 
 
@@ -37,6 +38,7 @@ def findings(evidence: Evidence, conditions: Document) -> list[Finding]:
         *_unrecorded(evidence),
         *_identity(evidence.identity),
         *_tuning(evidence),
+        *_clock(evidence),
         *_source(evidence.results.get("results/snb_record.json")),
         *_stated(evidence.results),
         *_telemetry(evidence.telemetry),
@@ -57,6 +59,10 @@ def _scaled_down(run: Document, conditions: Document) -> Iterator[Finding]:
             f"The load is {scenario['scale']:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s",
             False,
             proof,
+        )
+    if not demand and scenario["scale"] < conditions["scale_min"]:
+        yield Finding(
+            f"Bounds that scale with the load are held at {scenario['scale']:g} of one readout unit", False, proof
         )
     least_s = conditions["record_duration_s_min"]
     if demand and least_s is not None and demand["duration_s"] < least_s:
@@ -126,6 +132,23 @@ def _tuning(evidence: Evidence) -> Iterator[Finding]:
 def _settings(document: Document | None) -> list[Document]:
     """The settings of which something was asked; the others are only recorded."""
     return [setting for setting in (document or {}).get("settings", []) if setting["asked"] not in NOTHING_ASKED]
+
+
+def _clock(evidence: Evidence) -> Iterator[Finding]:
+    """Of a candidate with a clock of its own. Runs from before clocks were recorded do not say how it was connected."""
+    if evidence.clock is None:
+        if evidence.run["candidate"].get("connection", "local") != "local":
+            yield Finding("The run did not record whether the candidate's clock agreed with ours", True, (CLOCK,))
+        return
+    for reading in evidence.clock["readings"]:
+        difference = reading["difference_s"]
+        if abs(difference) > CLOCK_DIFFERENCE_S_MAX + reading["uncertainty_s"]:
+            yield Finding(
+                f"The candidate's clock was {difference:+.1f} s off the control node's {reading['when']}, so that its telemetry "
+                "does not lie beside the bench's events",
+                True,
+                (CLOCK,),
+            )
 
 
 def _source(record: Document | None) -> Iterator[Finding]:

@@ -6,7 +6,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_model import drive_temperature, endurance_projection
+from bench_model import (
+    cost,
+    dip_documents,
+    drive_temperature,
+    endurance_projection,
+    raid_comparison,
+    record_power,
+    thermal_soak,
+)
 from bench_model.evidence import Document
 
 Maker = Callable[[Path, Document], Document | None]  # None: the run has nothing to do with it
@@ -14,7 +22,13 @@ Maker = Callable[[Path, Document], Document | None]  # None: the run has nothing
 # In this order: a later one may read what an earlier one wrote.
 MAKERS: dict[str, Maker] = {
     "results/drive_temperature.json": drive_temperature.of_bundle,
+    "results/cost.json": cost.of_bundle,
+    "results/record_power.json": record_power.of_bundle,
+    "results/dips.json": dip_documents.dips_of_bundle,
+    "results/throttling.json": dip_documents.throttling_of_bundle,
+    "results/thermal_soak.json": thermal_soak.of_bundle,
     endurance_projection.NAME: endurance_projection.of_bundle,
+    "results/raid_comparison.json": raid_comparison.of_bundle,
 }
 
 

@@ -1,6 +1,6 @@
-"""How near the target drive came to its own warning temperature, from the telemetry in the bundle.
+"""How near the target drive came to its own warning and critical temperatures, from the telemetry in the bundle.
 
-The limit is the drive's (NVMe Identify Controller, WCTEMP, as the kernel's hwmon gives it), never a number of ours."""
+The limits are the drive's (NVMe Identify Controller, WCTEMP and CCTEMP, as the kernel's hwmon gives them), never numbers of ours."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bench_model.line_protocol import Point, points_of
 
 MEASUREMENT = "temperature"
 METRIC = "snb_record.drive_temperature_headroom"
+CRITICAL_METRIC = "snb_record.drive_critical_temperature_headroom"
 
 
 def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
@@ -29,36 +30,34 @@ def document(points_file: Path, drives: list[str]) -> dict[str, Any]:
 
 
 def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
-    device = ", ".join(drives) or None
-    samples = [
-        (float(point.fields["temperature_degc"]), float(point.fields["warning_degc"]))
-        for point in points
-        if point.tags.get("device") in drives and {"temperature_degc", "warning_degc"} <= point.fields.keys()
-    ]
-    if not samples:
-        return {
-            "schema_version": 1,
-            "device": device,
-            "samples": 0,
-            "max_degC": None,
-            "warning_degC": None,
-            "headroom_degC": None,
-            "reasons": {METRIC: _reason(drives)},
-        }
+    of_drives = [point for point in points if point.tags.get("device") in drives]
+    warning, critical = (_samples(of_drives, limit) for limit in ("warning_degc", "critical_degc"))
+    missing = {METRIC: (warning, "warning"), CRITICAL_METRIC: (critical, "critical")}
     return {
         "schema_version": 1,
-        "device": device,
-        "samples": len(samples),
-        "max_degC": max(degrees for degrees, _ in samples),
-        "warning_degC": min(warning for _, warning in samples),
-        "headroom_degC": min(warning - degrees for degrees, warning in samples),
-        "reasons": {},
+        "device": ", ".join(drives) or None,
+        "samples": len(warning),
+        "max_degC": max((degrees for degrees, _ in warning), default=None),
+        "warning_degC": min((limit for _, limit in warning), default=None),
+        "headroom_degC": min((limit - degrees for degrees, limit in warning), default=None),
+        "critical_degC": min((limit for _, limit in critical), default=None),
+        "critical_headroom_degC": min((limit - degrees for degrees, limit in critical), default=None),
+        "reasons": {metric: _reason(drives, name) for metric, (samples, name) in missing.items() if not samples},
     }
 
 
-def _reason(drives: list[str]) -> str:
+def _samples(points: Iterable[Point], limit: str) -> list[tuple[float, float]]:
+    """(temperature, the drive's limit at that moment) of each reading that has both."""
+    return [
+        (float(point.fields["temperature_degc"]), float(point.fields[limit]))
+        for point in points
+        if {"temperature_degc", limit} <= point.fields.keys()
+    ]
+
+
+def _reason(drives: list[str], limit: str) -> str:
     if not drives:
-        return "the target, which no drive carries, reports no temperature together with its warning limit"
+        return f"the target, which no drive carries, reports no temperature together with its {limit} limit"
     many = len(drives) > 1
     which = f"drives {', '.join(drives)} report" if many else f"drive {drives[0]} reports"
-    return f"the {which} no temperature together with {'their' if many else 'its'} warning limit"
+    return f"the {which} no temperature together with {'their' if many else 'its'} {limit} limit"

@@ -23,6 +23,7 @@ class Evidence:
     tuning_after: Document | None
     telemetry: Document | None
     results: dict[str, Document]
+    clock: Document | None = None
 
     @staticmethod
     def load(bundle: Path) -> Evidence:
@@ -38,6 +39,7 @@ class Evidence:
             tuning_after=_read(bundle / "facts" / "tuning-after.json"),
             telemetry=_read(bundle / "telemetry" / "summary.json"),
             results={f"results/{file.name}": document for file in files if (document := _read(file)) is not None},
+            clock=_read(bundle / "facts" / "clock.json"),
         )
 
 

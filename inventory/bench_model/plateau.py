@@ -21,6 +21,11 @@ class Plateau:
     throughput_bytes_per_s: float
     from_block_bytes: int
 
+    @property
+    def start(self) -> int:
+        """Where it begins, for a scan over something else than block sizes: threads, or sizes of requests."""
+        return self.from_block_bytes
+
 
 def lowest_of_large_blocks(points: Sequence[tuple[int, float | None]]) -> float | None:
     """Least throughput in B/s of the points of at least 8 MiB: what a writer with large blocks can rely on.

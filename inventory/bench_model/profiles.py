@@ -4,7 +4,7 @@ Every loader raises ProfileError (file, line, field, remedy) for anything that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,19 +17,30 @@ from bench_model.units import convert, parse_size
 from bench_model.yaml_source import YamlSource, check, read_yaml
 
 Comparison = Literal["at_least", "at_most", "equal"]
+Nature = Literal["observed", "estimated"]
 Severity = Literal["mandatory", "advisory"]
+RAW_DEVICE = "raw-device"
 CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B")}
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where records are written. `storage`: what provisioning builds there; None: the folder is there already."""
+    """Where records are written. `storage`: what provisioning builds there; None: the folder, or the raw drive, is there already."""
 
     name: str  # empty for a candidate's only one
     kind: str
-    directory: str
+    directory: str  # empty for a raw drive
     drive_serial: str | None
     storage: dict[str, Any] | None
+    destroy: bool = False  # consent to lose what is on a raw drive
+
+    @property
+    def is_raw(self) -> bool:
+        """A whole drive without a file system, found by its serial."""
+        return self.kind == RAW_DEVICE
+
+    comparison_only: bool = False  # no run of its own unless it is asked for
+    declared: dict[str, Any] = field(default_factory=dict)  # price, endurance, rack units
 
     @property
     def serials(self) -> list[str]:
@@ -53,6 +64,11 @@ class Candidate:
     transient_buffer_bytes: int
     document: dict[str, Any]
 
+    @property
+    def own_run_targets(self) -> list[str]:
+        """Names of the targets that get a run each when none is asked for."""
+        return [target.name for target in self.targets if not target.comparison_only]
+
     def aimed_at(self, target: str) -> Candidate:
         """This candidate with another of its targets chosen. Raises BenchError when it has none of that name."""
         for one in self.targets:
@@ -72,6 +88,7 @@ class Scenario:
     scale: float
     duration_s: float | None  # of the paced record; None where the scenario has none
     repetitions: int
+    repetitions_max: int  # more than `repetitions`: workloads that can, go on until their requirements are decided
     seed: int
     workloads: dict[str, dict[str, Any]]
     document: dict[str, Any]
@@ -113,6 +130,7 @@ class Requirement:
     severity: Severity
     scales_with_load: bool
     source: str
+    guard_band: float = 0.0  # in `unit`: met only when inside the bound by as much
 
 
 @dataclass(frozen=True)
@@ -137,13 +155,20 @@ class RequirementProfile:
 
 @dataclass(frozen=True)
 class ResultMetric:
-    """Where in a run bundle the values of one metric stand, one per repetition."""
+    """Where in a run bundle the values of one metric stand, one per repetition.
+
+    `nature`: an `observed` value is a fact about its repetition (a count, an extreme, what read back); an `estimated` one
+    would scatter if it were measured again, and is decided by an interval. `samples`: one time-ordered series per
+    repetition, whose mean is the value. `interval`: [low, high] per repetition at 95 %, where the workload knows it better."""
 
     name: str
     description: str
     unit: str
     file: str
     path: str
+    nature: Nature
+    samples: str | None = None
+    interval: str | None = None
 
 
 def plain(node: Any) -> Any:
@@ -191,16 +216,48 @@ def load_candidate(file: Path, name: str) -> Candidate:
 
 
 def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> tuple[Target, ...]:
-    field = (*at, "bench_candidate")
+    entry = (*at, "bench_candidate")
     if ("target" in document) == ("targets" in document):
-        raise source.error(field, "needs either `target` or `targets`, not both", "Describe where records are written")
+        raise source.error(entry, "needs either `target` or `targets`, not both", "Describe where records are written")
     declared = document.get("targets") or {"": document["target"]}
     targets = []
     for name, one in declared.items():
+        where = (*entry, "targets", name) if name else (*entry, "target")
+        _check_kind(source, where, one)
         if "storage" in one:
-            _check_storage(source, (*field, "targets", name) if name else (*field, "target"), one)
-        targets.append(Target(name, one["kind"], one["directory"], one.get("drive_serial"), one.get("storage")))
+            _check_storage(source, where, one)
+        targets.append(
+            Target(
+                name,
+                one["kind"],
+                one.get("directory", ""),
+                one.get("drive_serial"),
+                one.get("storage"),
+                destroy=one.get("destroy", False),
+                comparison_only=one.get("comparison_only", False),
+                declared=one.get("declared", {}),
+            )
+        )
+    if all(target.comparison_only for target in targets):
+        raise source.error(entry, "has only targets that are comparison_only", "Leave one to be qualified by itself")
     return tuple(targets)
+
+
+def _check_kind(source: YamlSource, at: tuple[str, ...], target: dict[str, Any]) -> None:
+    """A raw drive is named by its serial and has no folder; everything else has a folder."""
+    if target["kind"] != RAW_DEVICE:
+        if "directory" not in target:
+            raise source.error(at, "has no key 'directory'", "Name the folder on the drives under test")
+        if "destroy" in target:
+            raise source.error((*at, "destroy"), "is for raw-device targets", "Write it into `storage`, or remove it")
+        return
+    if "drive_serial" not in target:
+        raise source.error(at, "is a raw-device without drive_serial", "Name the drive by its serial, quoted")
+    for key in ("directory", "storage"):
+        if key in target:
+            raise source.error(
+                (*at, key), f"a raw-device target has no `{key}`", "Remove it, or write kind: filesystem"
+            )
 
 
 RAID_MEMBERS_MIN = {0: 2, 1: 2, 5: 3, 6: 4, 10: 2}  # mdadm(8)
@@ -237,13 +294,21 @@ def load_scenario(file: Path) -> Scenario:
     }
     if "snb_record" in workloads and "duration_s" not in document:
         raise source.error((), "has the workload snb_record and no duration_s", "Add the record's length in s")
+    repetitions = document.get("repetitions", 1)
+    if document.get("repetitions_max", repetitions) < repetitions:
+        raise source.error(
+            ("repetitions_max",),
+            f"is less than repetitions, {repetitions}",
+            "Write the larger of the two, or remove it",
+        )
     return Scenario(
         id=document["id"],
         title=document["title"],
         file=file,
         scale=float(document.get("scale", 1)),
         duration_s=float(document["duration_s"]) if "duration_s" in document else None,
-        repetitions=document.get("repetitions", 1),
+        repetitions=repetitions,
+        repetitions_max=document.get("repetitions_max", repetitions),
         seed=document["seed"],
         workloads=workloads,
         document=document,
@@ -297,11 +362,15 @@ def load_metrics(file: Path) -> dict[str, ResultMetric]:
     metrics = {}
     for name, entry in plain(source.data["results"]).items():
         try:
-            jmespath.compile(entry["path"])
+            for key in ("path", "samples", "interval"):
+                if key in entry:
+                    jmespath.compile(entry[key])
             convert(1.0, entry["unit"], entry["unit"])
         except (ValueError, jmespath.exceptions.JMESPathError) as error:
             raise source.error(("results", name), str(error).replace("\n", " "), "Correct it") from None
-        metrics[name] = ResultMetric(name=name, **entry)
+        # A count is exact. Of anything else that says nothing, the cautious reading: it has to show its scatter.
+        nature = "observed" if entry["unit"] == "count" else "estimated"
+        metrics[name] = ResultMetric(name=name, **{"nature": nature, **entry})
     return metrics
 
 
@@ -332,6 +401,10 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric]) -> Requireme
 
 def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], metrics: dict[str, ResultMetric]) -> None:
     at = ("requirements", index)
+    if entry.get("guard_band") and entry["comparison"] == "equal":
+        raise source.error(
+            (*at, "guard_band"), "an exact value cannot be met by a distance", "Remove it, or use at_least or at_most"
+        )
     if entry["metric"] not in metrics:
         known = ", ".join(sorted(metrics))
         raise source.error(

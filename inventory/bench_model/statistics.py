@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics as stdlib_statistics
 from collections.abc import Sequence
 
@@ -28,3 +29,8 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     while 1 - 2 * binom.cdf(rank, count, 0.5) >= confidence:
         rank += 1
     return (ordered[rank - 1], ordered[count - rank]) if rank else None
+
+
+def repetitions_for_median(confidence: float = CONFIDENCE) -> int:
+    """The least number of repetitions whose range covers their median at this level: 1 - 2 (1/2)^n >= confidence."""
+    return math.ceil(math.log2(2 / (1 - confidence)) - 1e-9)

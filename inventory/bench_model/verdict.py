@@ -1,7 +1,10 @@
 """The verdict: a pure function of the evidence and the requirement profile, so that `make judge` gives it again.
 
 Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench broke); INADMISSIBLE (the evidence does not
-count). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS."""
+count, or does not decide). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS.
+
+An undecided mandatory requirement makes a run INADMISSIBLE, never PASS nor FAIL. All mandatory requirements must be met for a
+PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is missed (docs/statistics.md)."""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import jmespath
-
 from bench_model.admissibility import IDENTITY, Finding, findings, scaled_down
+from bench_model.conditions import with_condition
+from bench_model.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate, measure
 from bench_model.evidence import Document, Evidence
 from bench_model.profiles import CANDIDATE_BOUNDS, Requirement, RequirementProfile, ResultMetric
-from bench_model.statistics import judged_value, median_interval
 from bench_model.units import convert
 
 PASS, FAIL, ERROR, INADMISSIBLE = "PASS", "FAIL", "ERROR", "INADMISSIBLE"
@@ -22,7 +24,8 @@ PASS, FAIL, ERROR, INADMISSIBLE = "PASS", "FAIL", "ERROR", "INADMISSIBLE"
 
 @dataclass(frozen=True)
 class Judgement:
-    """One row of the requirement table. `bound`, `measured` and `margin` are in `unit`; a positive margin lies inside."""
+    """One row of the requirement table. `bound`, `measured`, `margin`, `spread` and the interval are in `unit`; a positive
+    margin lies inside. `decision` is what the numbers say alone, `outcome` what this run's evidence makes of it."""
 
     id: str
     text: str
@@ -31,9 +34,16 @@ class Judgement:
     bound: float
     unit: str
     scaled_bound: float
+    guard_band: float
     measured: float | None
     n: int
+    spread: dict[str, Any] | None
+    confidence: float | None
     confidence_interval: tuple[float, float] | None
+    interval_method: str | None
+    decision: str | None
+    more_repetitions: int | None
+    length_factor: float | None
     margin: float | None
     margin_percent: float | None
     severity: str
@@ -78,13 +88,13 @@ def is_rehearsal(
 def _judge_one(
     requirement: Requirement, metric: ResultMetric, evidence: Evidence, found: Sequence[Finding]
 ) -> Judgement:
-    bound = _bound(requirement, evidence.run)
-    scaled = bound * evidence.run["scenario"]["scale"] if requirement.scales_with_load else bound
-    values, problem = _values(metric, requirement.unit, evidence.results)
-    measured = judged_value(values, requirement.statistic) if values else None
-    margin = _margin(requirement.comparison, measured, scaled)
-    outcome, reason = _outcome(margin, requirement.comparison, problem, found)
-    interval = median_interval(values) if values and requirement.statistic == "median" else None
+    bound, scaled = bounds(requirement, evidence.run)
+    measured = measure(requirement, metric, evidence.results)
+    seed = evidence.run["scenario"].get("seed", 0)
+    known = estimate(requirement, metric, measured, seed) if measured.values else None
+    decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
+    outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
+    margin = decided.margin if decided else None
     return Judgement(
         id=requirement.id,
         text=requirement.text,
@@ -93,18 +103,31 @@ def _judge_one(
         bound=bound,
         unit=requirement.unit,
         scaled_bound=scaled,
-        measured=measured,
-        n=len(values),
-        confidence_interval=interval,
+        guard_band=requirement.guard_band,
+        measured=known.value if known else None,
+        n=len(measured.values),
+        spread=known.spread if known else None,
+        confidence=measured.confidence if known and known.interval else None,
+        confidence_interval=known.interval if known else None,
+        interval_method=known.method if known else None,
+        decision=decided.decision if decided else None,
+        more_repetitions=decided.more_repetitions if decided else None,
+        length_factor=decided.length_factor if decided else None,
         margin=margin,
         margin_percent=100 * margin / abs(scaled) if margin is not None and scaled else None,
         severity=requirement.severity,
         statistic=requirement.statistic,
         outcome=outcome,
-        reason=reason,
+        reason=with_condition(reason, metric, requirement.statistic, evidence.results),
         evidence=[metric.file],
         source=requirement.source,
     )
+
+
+def bounds(requirement: Requirement, run: Document) -> tuple[float, float]:
+    """The requirement's bound, and the one that holds at this run's scale."""
+    bound = _bound(requirement, run)
+    return bound, bound * run["scenario"]["scale"] if requirement.scales_with_load else bound
 
 
 def _bound(requirement: Requirement, run: Document) -> float:
@@ -114,39 +137,35 @@ def _bound(requirement: Requirement, run: Document) -> float:
     return float(requirement.bound)
 
 
-def _values(metric: ResultMetric, unit: str, results: dict[str, Document]) -> tuple[list[float], str]:
-    """(values in `unit`, "") or ([], why there are none). One missing repetition makes all of them unusable."""
-    document = results.get(metric.file)
-    if document is None:
-        return [], f"{metric.file} was not written: the workload did not finish"
-    values: list[Any] | None = jmespath.search(metric.path, document)
-    if not values or any(not isinstance(value, int | float) for value in values):
-        # A workload says of each metric that it could not measure, why.
-        reason = document.get("reasons", {}).get(metric.name) or f"{metric.path} gives no number in {metric.file}"
-        return [], f"Not measured: {reason}"
-    return [convert(float(value), metric.unit, unit) for value in values], ""
-
-
-def _margin(comparison: str, measured: float | None, bound: float) -> float | None:
-    if measured is None:
-        return None
-    if comparison == "at_least":
-        return measured - bound
-    return bound - measured if comparison == "at_most" else -abs(measured - bound)
-
-
-def _outcome(margin: float | None, comparison: str, problem: str, found: Sequence[Finding]) -> tuple[str, str]:
-    if margin is None:
+def _outcome(
+    requirement: Requirement, known: Estimate | None, decided: Decision | None, problem: str, found: Sequence[Finding]
+) -> tuple[str, str]:
+    if known is None or decided is None:
         return (ERROR if "did not finish" in problem else INADMISSIBLE), problem
+    text = decided.decision.capitalize()
+    if decided.decision == UNDECIDED:
+        text += f": {undecided_because(requirement, known, decided)}"
     invalid = [finding.text for finding in found if finding.invalidates]
-    met = margin >= 0
     if invalid:
-        return INADMISSIBLE, f"{'Met' if met else 'Missed'}, but: {invalid[0]}"
-    if not met:
-        return FAIL, "Missed"
+        return INADMISSIBLE, f"{text}, but: {invalid[0]}"
+    if decided.decision == MISSED:
+        return FAIL, text
+    if decided.decision == UNDECIDED:
+        return INADMISSIBLE, text
     if found:
         return INADMISSIBLE, "Met under the limits of this run, which do not count as full-scale evidence"
-    return PASS, "Met"
+    return PASS, text
+
+
+def undecided_because(requirement: Requirement, known: Estimate, decided: Decision) -> str:
+    """Why the numbers do not decide, and what would."""
+    if known.interval:
+        low, high = (_quantity(end, requirement.unit) for end in known.interval)
+        band = _quantity(requirement.guard_band, requirement.unit)
+        guard = f" or its guard band of {band}" if requirement.guard_band else ""
+        return f"the interval {low} to {high} reaches over the bound{guard}; {decided.advice}"
+    why = f"{known.method.removeprefix('none: ')}; " if not known.exact else ""
+    return why + decided.advice
 
 
 def _overall(evidence: Evidence, judgements: Sequence[Judgement], found: Sequence[Finding]) -> tuple[str, list[str]]:
@@ -161,10 +180,10 @@ def _overall(evidence: Evidence, judgements: Sequence[Judgement], found: Sequenc
         hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
         if hits:
             return outcome, hits + [finding.text for finding in found]
-    # Only now: where a requirement is missed, what else could not be measured changes nothing.
-    unmeasured = [_sentence(judgement) for judgement in mandatory if judgement.measured is None]
-    if found or unmeasured:
-        return INADMISSIBLE, [*(finding.text for finding in found), *unmeasured]
+    # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
+    open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
+    if found or open_:
+        return INADMISSIBLE, [*(finding.text for finding in found), *open_]
     return PASS, ["Every mandatory requirement is met by evidence at full scale"]
 
 
@@ -173,7 +192,11 @@ def _sentence(judgement: Judgement) -> str:
         return f"{judgement.id} {judgement.text}: {judgement.reason}"
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
     measured, bound = (_quantity(value, judgement.unit) for value in (judgement.measured, judgement.scaled_bound))
-    return f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
+    text = f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
+    if judgement.decision != UNDECIDED:
+        return text
+    why = judgement.reason.partition(", but: ")[0]  # what invalidates the run stands beside it, once
+    return f"{text}, {why[0].lower()}{why[1:]}"
 
 
 def _quantity(value: float, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from bench_model.profiles import load_metrics, load_requirements
 from bench_model.verdict import judge
 
 sys.path.insert(0, str(Path(__file__).parent))
-from evidence_factory import evidence, setting
+from evidence_factory import evidence, scan_point, setting
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")
@@ -204,3 +205,79 @@ def test_a_run_that_did_not_finish_is_an_error(state: str) -> None:
     run.run.update(state=state, state_reason="stopped in the middle")
     document = verdict(run)
     assert (document["outcome"], document["reasons"]) == ("ERROR", ["stopped in the middle"])
+
+
+def clock(*differences: float) -> dict[str, Any]:
+    readings = [{"when": "after the load", "difference_s": one, "uncertainty_s": 0.5} for one in differences]
+    return {"same_clock": False, "readings": readings}
+
+
+@pytest.mark.parametrize(("differences", "outcome"), [((0.1, -1.4), "PASS"), ((0.1, -1.6), "INADMISSIBLE")])
+def test_a_clock_that_went_astray_during_the_run_makes_it_inadmissible(
+    differences: tuple[float, ...], outcome: str
+) -> None:
+    run = replace(evidence(), clock=clock(*differences))
+    minidaq(run)["superchunks"]["lost"] = 1 if outcome == "INADMISSIBLE" else 0  # and no FAIL either
+    document = verdict(run)
+    assert document["outcome"] == outcome
+    if outcome == "INADMISSIBLE":
+        assert document["reasons"][0].startswith(
+            "The candidate's clock was -1.6 s off the control node's after the load"
+        )
+
+
+def test_a_candidate_behind_ssh_whose_clock_nobody_compared_does_not_pass_silently() -> None:
+    run = evidence()
+    run.run["candidate"]["connection"] = "ssh"
+    assert verdict(run)["outcome"] == "INADMISSIBLE"
+    assert verdict(replace(run, clock=clock(0.0)))["outcome"] == "PASS"
+
+
+def test_an_undecided_requirement_is_neither_a_pass_nor_a_fail() -> None:
+    run = evidence()
+    scan = run.results["results/block_scan.json"]
+    scan["points"] = [scan_point(9.243e9)]  # its samples average just below the bound
+    scan["large_blocks"]["throughput_bytes_per_s"] = scan["points"][0]["throughput_bytes_per_s"]
+    document = verdict(run)
+    found = row(document, "SNB-07")
+    assert (document["outcome"], found["outcome"], found["decision"]) == ("INADMISSIBLE", "INADMISSIBLE", "undecided")
+    assert found["confidence_interval"][0] < 9.24288 < found["confidence_interval"][1]
+    assert document["declared_rehearsal"] is False
+    text = "SNB-07 Writing blocks of 8 MiB and more sustains the real demand: measured 9.23"
+    assert document["reasons"][0].startswith(text) and ", undecided: the interval" in document["reasons"][0]
+    minidaq(run)["superchunks"]["lost"] = 1
+    assert verdict(run)["outcome"] == "FAIL"
+
+
+def test_too_few_samples_say_how_many_more_are_needed_and_spoil_no_rehearsal() -> None:
+    run = evidence()
+    run.results["results/block_scan.json"]["points"] = [scan_point(9.9e9, seconds=3)]
+    found = row(verdict(run), "SNB-07")
+    assert found["interval_method"] == "none: 12 samples are too few: 50 are the least"
+    assert found["length_factor"] == pytest.approx(50 / 12)
+    assert "about 4.2 times as long would decide" in found["reason"]
+    run.run["scenario"]["scale"] = 0.1
+    assert verdict(run)["declared_rehearsal"] is True
+
+
+def test_a_throughput_clearly_below_the_bound_fails() -> None:
+    run = evidence()
+    scan = run.results["results/block_scan.json"]
+    scan["points"] = [scan_point(9.0e9)]
+    scan["large_blocks"]["throughput_bytes_per_s"] = scan["points"][0]["throughput_bytes_per_s"]
+    document = verdict(run)
+    assert (document["outcome"], row(document, "SNB-07")["decision"]) == ("FAIL", "missed")
+
+
+def test_the_verdict_is_the_same_to_the_last_digit() -> None:
+    assert json.dumps(verdict(evidence())) == json.dumps(verdict(evidence()))
+
+
+def test_a_value_inside_its_guard_band_is_undecided() -> None:
+    index = next(number for number, one in enumerate(PROFILE.requirements) if one.id == "SNB-06")
+    requirements = list(PROFILE.requirements)
+    requirements[index] = replace(requirements[index], guard_band=12.0)
+    document = judge(evidence(), replace(PROFILE, requirements=tuple(requirements)), METRICS)
+    found = row(document, "SNB-06")  # 12 degrees of headroom, 1 asked: 11 inside, less than the band
+    assert (document["outcome"], found["decision"], found["guard_band"]) == ("INADMISSIBLE", "undecided", 12.0)
+    assert "within the guard band" in document["reasons"][0]

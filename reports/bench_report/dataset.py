@@ -91,6 +91,17 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How values scattered: `of` repetitions, or of the samples of a single one."""
+
+    of: str
+    count: int
+    low: float
+    high: float
+    sd: float | None
+
+
+@dataclass(frozen=True)
 class Judged:
     """One requirement and what became of it. `bound` may be a name that the inventory resolves."""
 
@@ -104,6 +115,11 @@ class Judged:
     measured: float | None
     n: int | None
     interval: tuple[float, float] | None
+    confidence: float | None
+    method: str | None
+    spread: Spread | None
+    decision: str | None  # met, missed or undecided
+    guard_band: float
     margin: float | None
     margin_percent: float | None
     severity: str
@@ -178,6 +194,7 @@ class BlockScan:
     reason: str | None  # why there is no plateau
     large_blocks_bytes_per_s: float | None  # the lowest point from `large_blocks_from_bytes` on
     large_blocks_from_bytes: int | None
+    others: tuple[BlockScan, ...] = ()  # the same scan with further tools
 
 
 @dataclass(frozen=True)

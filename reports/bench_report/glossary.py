@@ -21,11 +21,21 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("Read-back", "The whole record is read from the target with O_DIRECT; every payload is computed again from the seed and compared, "
      "and every checksum, identity and position is tested."),
     ("Plateau", "The block sizes from which on a larger block brings no more throughput; the exact rule stands under the figure."),
+    ("Knee", "The first offered rate at which a latency curve leaves its low part; the exact rule stands beside the figure."),
+    ("Inhibit", "A trigger decision that was vetoed, a BUSY episode, or a lost superchunk: what a stable rate has none of."),
+    ("Published", "A figure that somebody else stated of a device, with its conditions and source: drawn as a reference, never judged."),
     ("[P]", "Beside a requirement: a threshold that this project chose; all others stand in the source named."),
     ("Margin", "How far inside its bound a value lies, in the bound's unit; negative: outside."),
+    ("Confidence interval", "Where the judged value could lie, were the same measured again: two-sided, at 95 % unless said "
+     "otherwise, so that a candidate at the bound is wrongly met in at most 2.5 % of runs and wrongly missed in at most 2.5 %."),
+    ("Met, missed, undecided", "Met: the whole interval lies inside the bound, by at least the guard band. Missed: all of it lies outside. "
+     "Else undecided: a longer measurement, or more repetitions, may decide."),
+    ("Guard band", "A distance to the bound that a requirement may ask for beyond the interval, for what the statistics do not see, "
+     "such as a meter's own error (JCGM 106:2012)."),
     ("PASS", "Every mandatory requirement is met, and the evidence counts."),
     ("FAIL", "The candidate misses a mandatory requirement."),
     ("ERROR", "The bench broke. Nothing is said about the candidate."),
-    ("INADMISSIBLE", "The evidence does not count: scaled down, source too slow, telemetry gap, tuning or machine not as declared."),
+    ("INADMISSIBLE", "The evidence does not count: scaled down, source too slow, telemetry gap, tuning or "
+     "machine not as declared; or it does not decide."),
     ("Advisory", "A requirement that is measured and shown but does not decide the outcome."),
 )  # fmt: skip

@@ -55,6 +55,7 @@ def block_scan_of(node: Node) -> BlockScan:
         reason=_plateau_reason(node),
         large_blocks_bytes_per_s=large.number("throughput_bytes_per_s") if large else None,
         large_blocks_from_bytes=large.integer("from_block_bytes") if large else None,
+        others=tuple(block_scan_of(other) for other in node.list("others")),
     )
 
 

@@ -19,6 +19,7 @@ from .dataset import (
     Run,
     Setting,
     Smart,
+    Spread,
     Target,
     Verdict,
 )
@@ -27,6 +28,7 @@ from .fields import Node, parse_document, read_text
 
 STATES = ("running", "finished", "interrupted", "error")
 OUTCOMES = ("PASS", "FAIL", "ERROR", "INADMISSIBLE")
+DECISIONS = ("met", "missed", "undecided")
 COMPARISONS = ("at_least", "at_most", "equal")
 
 
@@ -171,6 +173,11 @@ def _judged(node: Node) -> Judged:
         measured=node.number("measured"),
         n=node.integer("n"),
         interval=_interval(node.find("confidence_interval")),
+        confidence=node.number("confidence"),
+        method=node.text("interval_method"),
+        spread=_spread(node.find("spread")),
+        decision=choice(decision, DECISIONS) if (decision := node.find("decision")) else None,
+        guard_band=node.number("guard_band") or 0.0,
         margin=node.number("margin"),
         margin_percent=node.number("margin_percent"),
         severity=node.text("severity") or "mandatory",
@@ -179,6 +186,18 @@ def _judged(node: Node) -> Judged:
         reason=node.text("reason"),
         evidence=node.texts("evidence"),
         source=node.text("source"),
+    )
+
+
+def _spread(node: Node | None) -> Spread | None:
+    if node is None:
+        return None
+    return Spread(
+        of=node.at("of").as_text(),
+        count=node.at("count").as_integer(),
+        low=node.at("min").as_number(),
+        high=node.at("max").as_number(),
+        sd=node.number("sd"),
     )
 
 

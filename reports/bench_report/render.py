@@ -106,7 +106,7 @@ def _content(bundle: Bundle) -> dict[str, Any]:
         "devices": [(device.name, view.device_pairs(device)) for device in run.target.devices] if run.target else [],
         "demand": view.demand_cells(bundle), "requirements": requirement_table.requirement_rows(bundle),
         "facts": view.fact_lines(bundle), "shared_reason": requirement_table.shared_reason(bundle),
-        "shared_n": requirement_table.shared_n(bundle),
+        "shared_n": requirement_table.shared_n(bundle), "requirement_notes": requirement_table.notes(bundle),
         "record_figures": record, "scan_figure": scan, "latency_figure": latency, "host_figure": host,
         "number_of": {figure.name: number for number, figure in enumerate(figures, 1)},
         "tables": _tables(bundle), "commands": view.commands(bundle), "terms": TERMS,

@@ -5,7 +5,7 @@ Promise: as in tables.py. A number that the writer or the verifier did not give 
 
 from __future__ import annotations
 
-from .dataset import Bundle, Latency, Minidaq, Verify
+from .dataset import BlockPoint, Bundle, Latency, Minidaq, Verify
 from .tables import Table, pairs_table, plain_words
 from .units import (
     NONE,
@@ -29,26 +29,34 @@ def block_table(bundle: Bundle) -> Table | None:
     scan = bundle.block_scan
     if scan is None or not scan.points:
         return None
-    rows = []
-    for point in scan.points:
-        samples = point.samples_bytes_per_s
-        tail = dict(point.latency.points_us) if point.latency else {}
-        rows.append((
-            binary_size(point.block_bytes),
-            binary_rate(point.throughput_bytes_per_s),
-            f"{binary_rate(min(samples), 3)} \u2013 {binary_rate(max(samples), 3)}" if samples else NONE,
-            count(len(samples)) if samples else NONE,
-            latency(tail[99.0]) if 99.0 in tail else NONE,
-            percent(point.cpu_percent) if point.cpu_percent is not None else NONE,
-            "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
-        ))  # fmt: skip
+    scans = [scan, *scan.others]
+    rows = [(one, point, _block_row(point)) for one in scans for point in one.points]
+    several = len(scans) > 1
     return Table(
-        heads=("Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure"),
-        kinds="nnnnnnt", rows=tuple(rows), name="blocks",
+        heads=(
+            *(("Tool",) if several else ()),
+            "Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure",
+        ),
+        kinds=("n" if several else "") + "nnnnnnt", name="blocks",
+        rows=tuple((one.tool or NONE, *row) if several else row for one, _, row in rows),
         caption="Throughput by block size in binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
         "generator, one whole CPU being 100 %.",
-        marked=frozenset(index for index, point in enumerate(scan.points) if not point.admissible),
+        marked=frozenset(index for index, (_, point, _) in enumerate(rows) if not point.admissible),
     )  # fmt: skip
+
+
+def _block_row(point: BlockPoint) -> tuple[str, ...]:
+    samples = point.samples_bytes_per_s
+    tail = dict(point.latency.points_us) if point.latency else {}
+    return (
+        binary_size(point.block_bytes),
+        binary_rate(point.throughput_bytes_per_s),
+        f"{binary_rate(min(samples), 3)} \u2013 {binary_rate(max(samples), 3)}" if samples else NONE,
+        count(len(samples)) if samples else NONE,
+        latency(tail[99.0]) if 99.0 in tail else NONE,
+        percent(point.cpu_percent) if point.cpu_percent is not None else NONE,
+        "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+    )
 
 
 def latency_table(bundle: Bundle) -> Table | None:

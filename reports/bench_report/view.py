@@ -36,6 +36,7 @@ MEANINGS = {
     "INADMISSIBLE": "The evidence does not count, so the candidate is neither accepted nor refused.",
     NO_VERDICT: "The run was not judged.",
 }
+UNDECIDED_MEANING = "The evidence does not decide yet, so the candidate is neither accepted nor refused: measure more."
 MOST_REASONS = 8
 DEVICES_ON_FIRST_PAGE = 4
 
@@ -83,7 +84,17 @@ def outcome_of(bundle: Bundle) -> Outcome:
         reasons = ("A rehearsal, declared as such beforehand: no mandatory requirement is missed.", *reasons)
     if len(reasons) > MOST_REASONS:
         reasons = (*reasons[:MOST_REASONS], f"and {len(reasons) - MOST_REASONS} more in verdict.json")
-    return Outcome(word, GLYPHS[word], css_name(word), suffix, MEANINGS[word], reasons)
+    meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
+    return Outcome(word, GLYPHS[word], css_name(word), suffix, meaning, reasons)
+
+
+def _only_undecided(bundle: Bundle) -> bool:
+    """Nothing is wrong with the evidence but that there is too little of it."""
+    verdict = bundle.verdict
+    if verdict is None or verdict.findings:
+        return False
+    open_ = [row.decision for row in verdict.requirements if row.severity == "mandatory" and row.decision != "met"]
+    return bool(open_) and all(decision == "undecided" for decision in open_)
 
 
 def _reasons(bundle: Bundle) -> tuple[str, ...]:
@@ -249,7 +260,7 @@ def commands(bundle: Bundle) -> list[str]:
     if run.target and run.target.name:
         words.append(_assign("TARGET", run.target.name))
     if run.scale is not None:
-        words.append(f"SCALE={run.scale:g}")
+        words.append(f"SCALE={run.scale:.17g}" if run.scale > 1 else f"SCALE={run.scale:g}")
     if run.demand and run.demand.duration_s is not None:
         words.append(f"DURATION={run.demand.duration_s:g}")
     checkout = [f"git checkout {run.git_commit}"] if run.git_commit else []

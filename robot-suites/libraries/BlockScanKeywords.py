@@ -1,4 +1,4 @@
-"""The fio block-size scan as keywords: run it, then show that what it measured is usable evidence."""
+"""The block-size scan as keywords: run it, then show that what it measured is usable evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from robot.api.deco import keyword, library
 
 from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.workloads.fio_scan import Folders, run_scan
+from rig.workloads.fio_scan import run_tools
+from rig.workloads.site import Site
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -27,8 +28,7 @@ class BlockScanKeywords:
             context.phase("block_scan", text, step, steps, seconds)
 
         parameters = context.scenario.workloads["block_scan"]
-        folders = Folders(context.places.raw, context.raw)
-        scan = run_scan(context.machine, parameters, context.scratch, folders, context.device, report)
+        scan = run_tools(Site.of(context), parameters, report)
         check_document(scan, "block-scan", "results/block_scan.json")
         context.bundle.write("results/block_scan.json", scan)
         return scan
@@ -37,13 +37,15 @@ class BlockScanKeywords:
     def every_block_size_should_have_been_measured(self, scan: dict[str, Any]) -> None:
         """Fails when a point of the scan is missing; a masked point is there, with its reason."""
         asked = self._context.scenario.workloads["block_scan"]["block_sizes"]
-        measured = [point["block_bytes"] for point in scan["points"]]
-        if measured != asked:
-            raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B")
+        for one in (scan, *scan["others"]):
+            measured = [point["block_bytes"] for point in one["points"]]
+            if measured != asked:
+                raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B with {one['tool']}")
 
     @keyword
     def at_least_half_of_the_points_should_be_admissible(self, scan: dict[str, Any]) -> None:
-        """Fails when the device or fio let most points down, so that no curve can be drawn."""
-        reasons = {point["block_bytes"]: point["reason"] for point in scan["points"] if not point["admissible"]}
-        if 2 * len(reasons) > len(scan["points"]):
-            raise AssertionError(f"most points are masked: {reasons}")
+        """Fails when the device or a tool let most points down, so that no curve can be drawn."""
+        for one in (scan, *scan["others"]):
+            reasons = {point["block_bytes"]: point["reason"] for point in one["points"] if not point["admissible"]}
+            if 2 * len(reasons) > len(one["points"]):
+                raise AssertionError(f"most points of {one['tool']} are masked: {reasons}")

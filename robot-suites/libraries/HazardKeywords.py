@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
 from robot.api.deco import keyword, library
 
 from bench_model.units import parse_size
 from rig.context import RunContext
+from rig.hazard_schedule import HazardSchedule
 from rig.hazards import hazards_of
+from virtual_candidate.hazards import Hazards
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -15,10 +21,46 @@ class HazardKeywords:
 
     def __init__(self, bundle: str) -> None:
         self._context = RunContext.open(bundle)
-        self._hazards = hazards_of(self._context.candidate)
+        self._schedule: HazardSchedule | None = None
 
-    def _note(self, text: str) -> None:
-        self._context.bundle.event("hazard", "rig", text)
+    @cached_property
+    def _hazards(self) -> Hazards:
+        """Asked for by the first hazard: a suite that commands none may run on real hardware."""
+        return hazards_of(self._context.candidate)
+
+    def _note(self, text: str, **data: Any) -> None:
+        self._context.bundle.event("hazard", "rig", text, **data)
+
+    @keyword
+    def hazards_of_the_scenario(self, workload: str) -> HazardSchedule:
+        """What the scenario commands while a workload runs, ready to be played; empty where it commands nothing."""
+        steps = [
+            (
+                float(entry["after_s"]),
+                *self._command(*next((key, one) for key, one in entry.items() if key != "after_s")),
+            )
+            for entry in self._context.scenario.workloads[workload].get("hazards", [])
+        ]
+        self._schedule = HazardSchedule(sorted(steps, key=lambda step: step[0]), self.release_all_hazards)
+        return self._schedule
+
+    def _command(self, kind: str, value: Any) -> tuple[str, Callable[[], None]]:
+        """(what a scenario's hazard is, what commands it)."""
+        if kind == "throttle":
+            return f"throttle {value['serial']}", partial(self.throttle_drive, value["serial"], f"{value['to_size']}B")
+        if kind == "bay":
+            return f"bay of {value['serial']}", partial(self.raise_bay_temperature, value["serial"], value["celsius"])
+        if kind == "inlet":
+            return "inlet", partial(self.raise_inlet_temperature, value["celsius"])
+        if kind == "stop_fan":
+            return f"stop {value}", partial(self.stop_fan, value)
+        return "release all", self.release_all_hazards
+
+    @keyword
+    def release_scheduled_hazards(self) -> None:
+        """Ends what a schedule has commanded and not released; for a suite's teardown."""
+        if self._schedule:
+            self._schedule.release()
 
     @keyword
     def throttle_drive(self, serial: str, bandwidth: str) -> None:
@@ -72,4 +114,4 @@ class HazardKeywords:
     def release_all_hazards(self) -> None:
         """Ends every hazard but a power cut."""
         self._hazards.release_all()
-        self._note("every hazard is released")
+        self._note("every hazard is released", released=True)

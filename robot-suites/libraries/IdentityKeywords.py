@@ -22,7 +22,7 @@ class IdentityKeywords:
         """Checks everything that the inventory declares; writes results/identity.json and returns the checks."""
         context = self._context
         context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
-        checks = check_identity(context.candidate, survey(context.machine, context.scratch))
+        checks = check_identity(context.candidate, survey(context.machine, context.target_path))
         context.bundle.write("results/identity.json", {"schema_version": 1, "checks": checks})
         return checks
 

@@ -7,7 +7,7 @@ from typing import Any
 from robot.api.deco import keyword, library
 
 from rig.context import RunContext
-from rig.workloads.snb_record import RecordPlan, run_record
+from rig.workloads.snb_record import RecordPlan, conditions_of, run_record
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,12 +22,15 @@ class SnbRecordKeywords:
         """Records and reads back as often as the scenario says; writes results/snb_record.json and returns it."""
         context = self._context
         run = context.bundle.run
+        parameters = context.scenario.workloads["snb_record"]
         plan = RecordPlan(
             daqwriter=context.daqwriter,
-            parameters=context.scenario.workloads["snb_record"],
+            parameters=parameters,
             demand=context.demand,
             seed=context.scenario.seed,
-            scratch=context.scratch,
+            load=context.load_target,
+            capacity_bytes=run["target"]["device"]["size_bytes"] if run["target"]["device"] else None,
+            dedicated=context.candidate.target.storage is not None,
             work=context.places.raw,
             raw=context.raw,
             line_protocol=context.places.workload_file,
@@ -37,7 +40,9 @@ class SnbRecordKeywords:
         def report(text: str, step: int, steps: int, seconds: float) -> None:
             context.phase("snb_record", text, step, steps, seconds)
 
-        record = run_record(context.machine, plan, context.scenario.repetitions, report)
+        record = run_record(
+            context.machine, plan, context.stopping("snb_record", stages=len(conditions_of(parameters))), report
+        )
         context.bundle.write("results/snb_record.json", record)
         self._log_events(record)
         return record

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench_model.errors import BenchError
@@ -15,9 +15,10 @@ from rig.bundle import Bundle
 from rig.connection import connection_of
 from rig.host import Survey, survey
 from rig.machine import Machine, SshMachine, machine_of, prepare_folders
+from rig.preflight import raw_path
 from rig.provision import Provisioner, provisioner
 from rig.remote_agent import RemoteAgent, agent_arguments, reachable_influx
-from rig.settings import Layout, Profiles
+from rig.settings import Layout, Profiles, target_directory
 
 
 @contextmanager
@@ -39,12 +40,22 @@ def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machi
 
 @dataclass
 class CandidateSession:
-    """What one run does with its candidate. `directory` is the target's folder on the candidate."""
+    """What one run does with its candidate. `directory` is the target's folder on the candidate, or the raw drive's device node."""
 
     layout: Layout
     profiles: Profiles
     machine: Machine
     directory: Path
+
+    def find_raw_drive(self) -> None:
+        """Of a raw-device target: where its drive is at present. A reboot may change the name."""
+        if self.profiles.candidate.target.is_raw:
+            self.directory = raw_path(self.profiles.candidate, survey(self.machine))
+
+    def at(self, target: str) -> CandidateSession:
+        """The same candidate with another of its targets."""
+        profiles = replace(self.profiles, candidate=self.profiles.candidate.aimed_at(target))
+        return replace(self, profiles=profiles, directory=target_directory(self.layout, profiles.candidate))
 
     def survey(self) -> tuple[Survey, float, float]:
         """The survey, and our clock before and after it, s."""
@@ -54,7 +65,17 @@ class CandidateSession:
 
     def ansible(self, facts: Path, run_id: str, bundle: Path | None = None) -> Provisioner:
         places = self.machine.places(self.profiles.candidate.name, bundle or facts)
-        return provisioner(self.layout, self.profiles, self.machine, places, facts, self.directory, run_id)
+        profiles = self.profiles
+        return provisioner(
+            self.layout,
+            profiles.candidate,
+            profiles.inventory_file,
+            self.machine,
+            places,
+            facts,
+            self.directory,
+            run_id,
+        )
 
     def prepare_agent(self, bundle: Bundle, influx_url: str) -> tuple[Agent | RemoteAgent, list[str]]:
         """The run's agent, not started yet, and the arguments that its unit on a candidate behind SSH needs."""

@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from bench_model import verdict as outcomes
+from bench_model.comparison import compared_names
 from bench_model.errors import BenchError
 from rig.bundle import Bundle, to_json
 from rig.candidate_session import CandidateSession
@@ -187,10 +188,18 @@ def resume(options: argparse.Namespace) -> int:
 
 def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]:
     """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
-    candidate = load_profiles(_request(options), Layout()).candidate
+    profiles = load_profiles(_request(options), Layout())
+    candidate, compared = profiles.candidate, compared_names(profiles.scenario)
     known = [target.name for target in candidate.targets]
+    if compared:
+        if options.target not in (None, compared[0]):
+            raise BenchError(
+                f"scenario {profiles.scenario.id!r} measures its targets in one run ({', '.join(compared)}), so that TARGET="
+                f"{options.target} chooses nothing. Leave it out, or change the scenario's `reference` and `sets`"
+            )
+        return compared[:1], None
     if options.target is None:
-        return known, None
+        return candidate.own_run_targets, None
     if options.target in known:
         return [options.target], None
     if len(known) > 1 or candidate.connection != "local":
@@ -236,7 +245,8 @@ def validate(options: argparse.Namespace) -> int:
 def ansible(options: argparse.Namespace) -> int:
     """provision, verify and restore without a run, for each target; the facts go to build/facts/<candidate>."""
     layout = Layout()
-    names = [target.name for target in load_profiles(_request(options), layout).candidate.targets]
+    profiles = load_profiles(_request(options), layout)
+    names = compared_names(profiles.scenario)[:1] or profiles.candidate.own_run_targets
     if options.command == "restore":
         names = names[:1]  # one restore undoes what was built for any of them
     for name in names:
@@ -249,7 +259,7 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
     candidate = profiles.candidate
     facts = layout.build / "facts" / candidate.name / candidate.target.name / ("check" if pretend else "")
     directory = target_directory(layout, candidate)
-    if candidate.connection == "local" and candidate.target.storage is None:
+    if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
         require_target_directory(directory)
     facts.mkdir(parents=True, exist_ok=True)
     with exclusive(candidate.name, f"make {command} in {layout.repository}"):
@@ -257,6 +267,7 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
         # Ansible connects by itself: what concerns the BMC can be restored when the candidate is dead.
         machine = machine_of(connection_of(profiles.inventory_file, candidate.name), facts / "no-link", layout)
         session = CandidateSession(layout, profiles, machine, directory)
+        session.find_raw_drive()
         said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
     if pretend:
         print(said)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench_model import cost
+from bench_model.errors import BenchError
+from bench_model.evidence import Document
 from bench_model.load import Demand
-from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
+from bench_model.profiles import (
+    Candidate,
+    Scenario,
+    load_candidate,
+    load_metrics,
+    load_requirements,
+    load_scenario,
+)
+from bench_model.sequential import Stopping
 from rig.bundle import Bundle
+from rig.load_target import FileTarget, LoadTarget, RawDevice
 from rig.machine import Machine, Places, machine_from_environment
 
 
@@ -44,9 +57,25 @@ class RunContext:
         return self.scenario.demand
 
     @property
-    def scratch(self) -> Path:
-        """The run's own folder on the target; the run removes it at its end, however it ends."""
+    def target_path(self) -> Path:
+        """The run's own folder on the target, or the raw drive."""
         return Path(self.bundle.run["target"]["path"])
+
+    @property
+    def scratch(self) -> Path:
+        """The run's own folder on the target; the run removes it at its end, however it ends. Raises BenchError on a raw drive."""
+        if self.candidate.target.is_raw:
+            raise BenchError(
+                f"{self.target_path} is a raw drive and has no folder; the workload should ask for a load target"
+            )
+        return self.target_path
+
+    def load_target(self, name: str) -> LoadTarget:
+        """What a measurement writes to: the file `name` in the run's folder, or the raw drive."""
+        target = self.candidate.target
+        if target.is_raw and target.drive_serial:
+            return RawDevice(self.machine, target.drive_serial, self.target_path, target.destroy, self.daqwriter)
+        return FileTarget(self.machine, self.scratch / name)
 
     @property
     def raw(self) -> Path:
@@ -67,6 +96,17 @@ class RunContext:
     @property
     def daqwriter(self) -> Path:
         return self.places.daqwriter
+
+    def stopping(self, workload: str, stages: int = 1) -> Stopping:
+        """Whom `workload` asks after each repetition, of each stage, whether to go on (bench_model.sequential)."""
+        profiles, run = self.bundle.path / "profiles", self.bundle.run
+        metrics = load_metrics(profiles / "metrics.yml")
+        profile = load_requirements(profiles / "requirements" / f"{run['requirement']['id']}.yml", metrics)
+
+        def cost_so_far() -> Document:
+            return cost.so_far(self.bundle.path, run, time.time())
+
+        return Stopping.of(self.scenario, profile, metrics, f"results/{workload}.json", run, cost_so_far, stages)
 
     def phase(self, source: str, text: str, step: int, steps: int, expected_s: float) -> None:
         """Announces what runs now: the progress display, the report's shading and InfluxDB's annotations read it."""

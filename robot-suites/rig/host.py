@@ -32,9 +32,11 @@ class Device:
 
 @dataclass(frozen=True)
 class Target:
-    """The folder that a run writes in. `device` is None where no single drive or array is beneath (network, memory)."""
+    """What a run writes to. `device` is None where no single drive or array is beneath (network, memory).
 
-    filesystem: str
+    `filesystem` is None on a raw drive, whose `free_bytes` are all that it has."""
+
+    filesystem: str | None
     free_bytes: int
     device: Device | None
 
@@ -47,6 +49,13 @@ class Survey:
     devices: list[dict[str, Any]]
     target: Target | None
     clock_s: float
+
+    def path_of(self, serial: str) -> Path | None:
+        """The device node of the whole drive with this serial or WWN."""
+        for node in self.devices:
+            if serial in (node["description"]["serial"], node["description"]["wwn"]) and node["type"] == "disk":
+                return Path(node["path"])
+        return None
 
     def drives_of(self, device: Device | None) -> list[Device]:
         """The drive itself, or the members of an array (partitions count as their drive)."""
@@ -101,8 +110,11 @@ def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool
     if serials and directory_is_there:
         beneath = found.drives_of(found.target.device if found.target else None)
         said = ", ".join(drive.serial or drive.name for drive in beneath) or "no drive"
-        subject = "drive under the target folder" if len(serials) == 1 else "drives under the target folder"
-        add(subject, ", ".join(serials), said, sorted(serials) == sorted(drive.serial or "" for drive in beneath))
+        folder = "" if candidate.target.is_raw else " under the target folder"
+        subject = f"{'target drive' if not folder else 'drive' if len(serials) == 1 else 'drives'}{folder}"
+        # A raw drive may be named by its WWN, where its serial is not its own.
+        known = [drive.wwn if candidate.target.is_raw and drive.wwn in serials else drive.serial for drive in beneath]
+        add(subject, ", ".join(serials), said, sorted(serials) == sorted(name or "" for name in known))
     return checks
 
 

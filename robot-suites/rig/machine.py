@@ -83,11 +83,14 @@ class Machine(ABC):
     def _python(self) -> list[str]:
         """The words that start the candidate's Python."""
 
+    def program(self, name: str, *arguments: str | Path) -> list[str]:
+        """The command line of a program of `on_candidate`."""
+        source = (ON_CANDIDATE / f"{name}.py").read_text(encoding="utf-8")
+        return [*self._python(), "-c", source, *map(str, arguments)]
+
     def call(self, program: str, *arguments: str | Path, timeout_s: float = CALL_S_MAX) -> Any:
         """The `result` (or the whole document) of a program of `on_candidate`. Raises BenchError with its `error`."""
-        source = (ON_CANDIDATE / f"{program}.py").read_text(encoding="utf-8")
-        argv = [*self._python(), "-c", source, *map(str, arguments)]
-        completed = self.run(argv, timeout_s=timeout_s)
+        completed = self.run(self.program(program, *arguments), timeout_s=timeout_s)
         if completed.returncode != 0:
             said = completed.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
             raise BenchError(f"{program} failed on the candidate with exit status {completed.returncode}: {said[0]}")

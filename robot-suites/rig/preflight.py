@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-from bench_model.errors import RefusedError
+from bench_model.admissibility import CLOCK_DIFFERENCE_S_MAX
+from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
+from bench_model.raid_facts import DATA_DRIVES
 from bench_model.units import GB, decimal_label
 from rig.host import Survey, Target, check_identity, differences
+from rig.load_target import RawDevice
 from rig.machine import Machine
 from rig.workloads.base import Need
 from rig.workloads.registry import workloads_of
@@ -23,32 +25,26 @@ def space_needs(scenario: Scenario) -> list[Need]:
     return [workload.need(scenario) for workload in workloads_of(scenario)]
 
 
-def check_space(scenario: Scenario, directory: Path, free: int) -> None:
-    """Raises RefusedError, with the arithmetic, when the `free` B of the target cannot hold the largest workload."""
+def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = RESERVE_BYTES) -> None:
+    """Raises RefusedError, with the arithmetic, when the `free` B of the target cannot hold the largest workload.
+
+    `reserve`: what is left free; nothing on a raw drive."""
     need = max(space_needs(scenario), key=lambda need: need.size_bytes)
-    if need.size_bytes + RESERVE_BYTES <= free:
+    if need.size_bytes + reserve <= free:
         return
-    share = max(0, free - RESERVE_BYTES) / need.size_bytes
+    share = max(0, free - reserve) / need.size_bytes
     remedy = f"smaller sizes in {scenario.file}"
     if scenario.duration_s and need.size_bytes == scenario.demand.record_bytes:
         remedy = (
             f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most "
             "(both scale the verdict down)"
         )
+    room = f"plus {decimal_label(reserve)} kept free, against {decimal_label(free)} ({free} B) free"
+    if not reserve:
+        room = f"against a drive of {decimal_label(free)} ({free} B)"
     raise RefusedError(
-        f"target {directory} is too small: {need.arithmetic}, plus {decimal_label(RESERVE_BYTES)} kept free, "
-        f"against {decimal_label(free)} ({free} B) free. Nothing was written. Use a larger target, or {remedy}"
+        f"target {directory} is too small: {need.arithmetic}, {room}. Nothing was written. Use a larger target, or {remedy}"
     )
-
-
-# md(4): of n members, what holds data
-DATA_DRIVES: dict[int, Callable[[int], float]] = {
-    0: lambda n: n,
-    1: lambda n: 1,
-    5: lambda n: n - 1,
-    6: lambda n: n - 2,
-    10: lambda n: n / 2,
-}
 
 
 def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, directory: Path) -> None:
@@ -69,7 +65,18 @@ def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, dire
     check_space(scenario, directory, int(min(sizes) * drives))
 
 
-def check_direct_io(directory: Path, filesystem: str, machine: Machine, daqwriter: Path) -> None:
+def check_drives(candidate: Candidate, found: Survey) -> None:
+    """For a target that is yet to be built: raises RefusedError when one of its drives is not there."""
+    there = {one["description"]["serial"] for one in found.devices}
+    missing = [serial for serial in candidate.target.serials if serial not in there]
+    if missing:
+        raise RefusedError(
+            f"target {candidate.target.name}: {candidate.name} has no drive {', '.join(missing)}. Nothing was erased. Put it in, "
+            "correct targets." + f"{candidate.target.name}.storage.drives in the inventory, or leave the target out"
+        )
+
+
+def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, daqwriter: Path) -> None:
     """Raises RefusedError when the target's file system keeps data in memory or does no direct I/O.
 
     daqwriter itself is asked, by a dry run: some file systems accept O_DIRECT and then write through the page cache."""
@@ -101,15 +108,14 @@ def check_candidate(candidate: Candidate, found: Survey, inventory: Path) -> Non
 
 def check_target(candidate: Candidate, found: Survey, directory: Path) -> Target:
     """The target's facts. Raises RefusedError when its folder is not there."""
+    if found.target is None and candidate.target.is_raw:
+        raise RefusedError(f"target {directory} is no drive of {candidate.name} any more. Nothing was written")
     if found.target is None:
         raise RefusedError(
             f"target directory {directory} is not there on {candidate.name}. Mount the drives under test there, correct "
             "target.directory in the inventory, or let provisioning build it (target.storage, docs/own-hardware.md)"
         )
     return found.target
-
-
-CLOCK_DIFFERENCE_S_MAX = 1.0  # more, and the candidate's samples no longer lie beside the bench's events
 
 
 def check_clock(found: Survey, before_s: float, after_s: float) -> float:
@@ -137,7 +143,38 @@ def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) ->
             )
 
 
+def raw_path(candidate: Candidate, found: Survey) -> Path:
+    """Device node of the raw drive that the inventory names. Raises RefusedError when it is not there."""
+    serial = candidate.target.drive_serial or ""
+    path = found.path_of(serial)
+    if path is None:
+        drives = [node for node in found.devices if node["type"] == "disk" and node["description"]["serial"]]
+        there = ", ".join(f"{node['path']} {node['description']['serial']}" for node in drives)
+        raise RefusedError(
+            f"candidate {candidate.name} has no drive with the serial {serial}; it has: {there or 'none with a serial'}. "
+            "Nothing was written. Correct drive_serial in the inventory"
+        )
+    return path
+
+
+def check_raw(candidate: Candidate, machine: Machine, path: Path, daqwriter: Path | None) -> RawDevice:
+    """The raw drive, which the guard has just let pass. Raises RefusedError with every objection."""
+    target = candidate.target
+    drive = RawDevice(machine, target.drive_serial or "", path, target.destroy, daqwriter)
+    try:
+        drive.check()
+    except BenchError as error:
+        name = f"target {target.name}: " if target.name else ""
+        raise RefusedError(f"{name}{error}. Nothing was written") from None
+    return drive
+
+
 def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     """Raises RefusedError for what a workload cannot do on this candidate."""
     for workload in workloads_of(scenario):
+        if candidate.target.is_raw and not workload.raw:
+            raise RefusedError(
+                f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
+                "Choose a target of kind filesystem, or leave the workload out"
+            )
         workload.check(scenario, candidate, found)

@@ -13,7 +13,7 @@ from bench_model.errors import BenchError
 from bench_model.profiles import Candidate
 from rig.bundle import to_json, write_text_atomically
 from rig.machine import Machine, Places
-from rig.settings import Layout, Profiles
+from rig.settings import Layout
 from rig.shell import LocalShell, Shell
 
 PLAYBOOK_S_MAX = 4 * 3600.0  # sanitizing a drive and a reboot take their time; each step in it has a tighter limit
@@ -63,15 +63,21 @@ class Provisioner:
 
 
 def provisioner(
-    layout: Layout, profiles: Profiles, machine: Machine, places: Places, facts: Path, target: Path, run_id: str
+    layout: Layout,
+    candidate: Candidate,
+    inventory: Path,
+    machine: Machine,
+    places: Places,
+    facts: Path,
+    target: Path,
+    run_id: str,
 ) -> Provisioner:
     """Ansible for the candidate, with the variables that the playbooks ask for; `facts` gets the evidence and the logs."""
-    candidate = profiles.candidate
     shell = LocalShell()
     return Provisioner(
         shell=shell,
         repository=layout.repository,
-        inventory=profiles.inventory_file,
+        inventory=inventory,
         candidate=candidate.name,
         log_directory=facts,
         variables={

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,16 +16,21 @@ from typing import Any
 from rich.console import Console
 
 from bench_model import derived
+from bench_model.comparison import compared_names
 from bench_model.errors import BenchError, InterruptedRunError
 from rig import preflight
 from rig.agent import Agent
 from rig.bundle import Bundle, now_utc, write_text_atomically
 from rig.candidate_session import CandidateSession, connected
+from rig.clock import FILE as CLOCK_FILE
+from rig.clock import ClockLog
 from rig.fan_lease import FanLease, fan_lease
+from rig.further_targets import INVENTORY_VARIABLE, described_targets
 from rig.history import publish_verdict, server_version
 from rig.host import Survey, require_target_directory
 from rig.influx_server import DATABASE, DEFAULT_PORT, LocalInflux
 from rig.judging import judge_bundle
+from rig.load_target import RawDevice
 from rig.lock import exclusive
 from rig.machine import environment_of
 from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
@@ -53,6 +59,9 @@ class Qualification:
         self._agent: Agent | RemoteAgent | None = None
         self._lease: FanLease | None = None
         self._provisioning = False
+        self._raw: RawDevice | None = None  # from when it may have been written to
+        self._further: list[CandidateSession] = []  # the targets besides the first, where a run measures several
+        self._clock = ClockLog()
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
@@ -65,8 +74,11 @@ class Qualification:
             connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
         ):
             session = CandidateSession(self._layout, self._profiles, machine, directory)
-            for folder, size in machine.call("scratch", "remove-stale", directory):
-                self._say(f"removed {folder} ({size / 1e9:.1f} GB), left behind by a run that was killed")
+            session.find_raw_drive()
+            self._further = [session.at(name) for name in compared_names(self._profiles.scenario)[1:]]
+            for one in (session, *self._further):
+                for folder, size in machine.call("scratch", "remove-stale", one.directory):
+                    self._say(f"removed {folder} ({size / 1e9:.1f} GB), left behind by a run that was killed")
             found = self._preflight(session)
             bundle = Bundle.create(self._runs, candidate.name, candidate.target.name, self._profiles.scenario.id)
             self._say(f"run {bundle.id}")
@@ -77,29 +89,52 @@ class Qualification:
         self._console.print(text, highlight=False, soft_wrap=True)
 
     def _preflight(self, session: CandidateSession) -> Survey:
-        """What can be refused before the machine is tuned. A target that provisioning builds is looked at after it."""
-        candidate, machine = self._profiles.candidate, session.machine
+        """What can be refused before the machine is tuned."""
+        found = self._preflight_target(session)
+        for further in self._further:
+            candidate, seen = further.profiles.candidate, self._preflight_target(further)
+            preflight.check_candidate(candidate, seen, self._profiles.inventory_file)
+            if candidate.target.storage is not None:
+                preflight.check_drives(candidate, seen)
+        candidate = self._profiles.candidate
+        preflight.check_candidate(candidate, found, self._profiles.inventory_file)
+        preflight.check_memory(candidate, self._profiles.scenario, found.host["memory_bytes"])
+        preflight.check_workloads(self._profiles.scenario, candidate, found)
+        return found
+
+    def _preflight_target(self, session: CandidateSession) -> Survey:
+        """One target: its room and its file system. One that provisioning builds is looked at again after it."""
+        candidate, machine = session.profiles.candidate, session.machine
         built = candidate.target.storage is not None
-        if machine.is_local and not built:
+        if machine.is_local and not built and not candidate.target.is_raw:
             require_target_directory(session.directory)
         found, before_s, after_s = session.survey()
         if not machine.is_local:
             preflight.check_clock(found, before_s, after_s)
-        if not built:
+        self._clock.note("before the run", found, before_s, after_s)
+        if candidate.target.is_raw:
+            preflight.check_candidate(candidate, found, self._profiles.inventory_file)
+            self._check_raw(session, found, self._layout.daqwriter if machine.is_local else None)
+        elif not built:
             target = preflight.check_target(candidate, found, session.directory)
             if machine.is_local:
                 preflight.check_direct_io(session.directory, target.filesystem, machine, self._layout.daqwriter)
             preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes)
         else:
             preflight.check_capacity(self._profiles.scenario, candidate, found, session.directory)
-        preflight.check_candidate(candidate, found, self._profiles.inventory_file)
-        preflight.check_memory(candidate, self._profiles.scenario, found.host["memory_bytes"])
-        preflight.check_workloads(self._profiles.scenario, candidate, found)
         return found
+
+    def _check_raw(self, session: CandidateSession, found: Survey, daqwriter: Path | None) -> RawDevice:
+        """The raw drive may be overwritten and is large enough. Raises RefusedError."""
+        candidate = self._profiles.candidate
+        target = preflight.check_target(candidate, found, session.directory)
+        preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes, reserve=0)
+        return preflight.check_raw(candidate, session.machine, session.directory, daqwriter)
 
     def _run(self, session: CandidateSession, bundle: Bundle, found: Survey) -> dict[str, Any]:
         plan = self._plan()
-        folder = session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
+        raw = self._profiles.candidate.target.is_raw
+        folder = session.directory if raw else session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
         bundle.save_run(
             **run_document(bundle, self._profiles, found, folder, session.directory),
             request=request_document(self._request),
@@ -125,8 +160,11 @@ class Qualification:
             with signals_ignored():
                 if reason:
                     bundle.event("interruption" if state == "interrupted" else "error", "qualify", reason)
-                self._clean_up(session, bundle, folder)
-            bundle.save_run(state=state, state_reason=reason, finished_utc=now_utc())
+                self._clean_up(session, bundle)
+            bundle.save_run(
+                state=state, state_reason=reason, finished_utc=now_utc(), further_targets=described_targets(bundle)
+            )
+            self._derive(bundle)
             return self._conclude(bundle)
 
     def _plan(self) -> Plan:
@@ -146,6 +184,8 @@ class Qualification:
         self._provisioning = True
         ansible.run("provision", bench_agent_arguments=arguments)
         session.reconnect()
+        session.find_raw_drive()  # a reboot may have given it another name
+        ansible = session.ansible(bundle.path / "facts", bundle.id, bundle.path)
         self._lease = fan_lease(self._layout, self._profiles.candidate, session.machine, bundle)
         if self._lease:
             self._lease.start()
@@ -159,8 +199,14 @@ class Qualification:
         agent.start()
         self._agent = agent
         run_suites(
-            self._shell, self._layout.repository, bundle, self._profiles.scenario, environment_of(session.machine)
+            self._shell,
+            self._layout.repository,
+            bundle,
+            self._profiles.scenario,
+            {**environment_of(session.machine), INVENTORY_VARIABLE: str(self._profiles.inventory_file)},
         )
+        self._clock.note("after the load", *session.survey())
+        bundle.write(CLOCK_FILE, self._clock.document(same_clock=session.machine.is_local))
         if not agent.alive():
             raise BenchError("the telemetry agent ended during the run; see telemetry/agent.log in the bundle")
         self._phase(bundle, "verify", "reading the tuning back")
@@ -169,14 +215,20 @@ class Qualification:
     def _open_target(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Looks at the target once more where provisioning made it or brought daqwriter there, and makes the run's folder on it."""
         candidate, machine = self._profiles.candidate, session.machine
-        found = session.survey()[0]
+        found, before_s, after_s = session.survey()
+        self._clock.note("before the load", found, before_s, after_s)
+        if candidate.target.is_raw:
+            daqwriter = machine.places(candidate.name, bundle.path).daqwriter
+            self._raw = self._check_raw(session, found, daqwriter)
+            bundle.save_run(target=target_document(candidate, found, session.directory, session.directory))
+            return
         target = preflight.check_target(candidate, found, session.directory)
         if not (machine.is_local and candidate.target.storage is None):
             daqwriter = machine.places(candidate.name, bundle.path).daqwriter
             preflight.check_direct_io(session.directory, target.filesystem, machine, daqwriter)
             preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes)
         machine.call("scratch", "create", session.directory, bundle.id)
-        bundle.save_run(target=target_document(self._profiles, found, folder, session.directory))
+        bundle.save_run(target=target_document(candidate, found, folder, session.directory))
 
     def _phase(self, bundle: Bundle, name: str, text: str) -> None:
         bundle.event("phase", name, text, step=1, steps=1)
@@ -194,20 +246,31 @@ class Qualification:
             self._say(f"warning: {text}")
             return f"http://127.0.0.1:{DEFAULT_PORT}"
 
-    def _clean_up(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
-        """Whatever happened: scratch files go, the tuning is put back, the agent closes its account.
+    def _clean_up(self, session: CandidateSession, bundle: Bundle) -> None:
+        """Whatever happened: scratch files go, the tuning is put back, what was built is undone, the agent closes its account.
 
         What fails here is recorded and does not hide how the run itself ended."""
         telemetry = ("telemetry", lambda: self._stop_agent(session, bundle))
         tuning = ("tuning", lambda: self._restore(session, bundle))
         # On a candidate behind SSH the agent is a part of what `restore` takes away.
         last = (tuning, telemetry) if session.machine.is_local else (telemetry, tuning)
-        for name, step in (("scratch files", lambda: session.machine.call("scratch", "remove", folder)), *last):
+        targets = [
+            (f"target {one.directory}", partial(self._give_back, one, bundle)) for one in (session, *self._further)
+        ]
+        steps: list[tuple[str, Callable[[], None]]] = [*targets, *last]
+        for name, step in steps:
             try:
                 step()
             except BenchError as error:
                 bundle.event("error", "clean-up", f"{name}: {error}")
                 self._say(f"warning: {name} could not be cleaned up: {error}")
+
+    def _give_back(self, session: CandidateSession, bundle: Bundle) -> None:
+        """A target as others may find it: without scratch files, or without anything that a raw drive could be mistaken for."""
+        if not session.profiles.candidate.target.is_raw:
+            session.machine.call("scratch", "remove", session.directory / f"{SCRATCH_PREFIX}{bundle.id}")
+        elif self._raw is not None:
+            bundle.write("facts/raw-device-released.json", self._raw.release())
 
     def _stop_agent(self, session: CandidateSession, bundle: Bundle) -> None:
         if self._agent is None:
@@ -217,7 +280,6 @@ class Qualification:
             status = self._agent.stop()
         except BenchError:
             self._agent.kill()
-            self._derive(bundle)
             raise
         session.forget_run(bundle)
         summary = bundle.read("telemetry/summary.json")
@@ -229,9 +291,11 @@ class Qualification:
             text = f"{undelivered} telemetry points are not in InfluxDB; the next run or `make replay RUN=runs/{bundle.id}` delivers them"
             bundle.event("telemetry", "agent", text)
             self._say(f"warning: {text}")
-        self._derive(bundle)
 
     def _derive(self, bundle: Bundle) -> None:
+        """What follows from the finished run's telemetry and results; a run that was never watched has nothing to follow from."""
+        if self._agent is None:
+            return
         for name, document in derived.documents(bundle.path).items():
             bundle.write(name, document)
 

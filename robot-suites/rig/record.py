@@ -12,6 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from bench_model.admissibility import scaled_down
+from bench_model.profiles import Candidate
 from bench_model.published import FOLDER
 from rig.bundle import Bundle, now_utc
 from rig.host import Survey
@@ -37,9 +38,10 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "description": candidate.description,
             "transient_buffer_bytes": candidate.transient_buffer_bytes,
             "virtual": candidate.virtual,
+            "connection": candidate.connection,
             **found.host,
         },
-        "target": target_document(profiles, found, scratch, directory),
+        "target": target_document(candidate, found, scratch, directory),
         "scenario": {
             "id": scenario.id,
             "title": scenario.title,
@@ -47,6 +49,7 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             "scale": scenario.scale,
             "seed": scenario.seed,
             "repetitions": scenario.repetitions,
+            "repetitions_max": scenario.repetitions_max,
             "parameters": scenario.document,
         },
         "requirement": {"id": requirement.id, "title": requirement.title, "file": requirement.file.name},
@@ -57,9 +60,9 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
     return document
 
 
-def target_document(profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
+def target_document(candidate: Candidate, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
     """run.json's `target`; what is beneath it is null until provisioning has made it."""
-    chosen = profiles.candidate.target
+    chosen = candidate.target
     device = found.target.device if found.target else None
     return {
         "name": chosen.name,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.comparison import check_compared
+from bench_model.errors import BenchError
 from bench_model.profiles import (
     Candidate,
     RequirementProfile,
@@ -20,6 +22,7 @@ from bench_model.profiles import (
 from bench_model.published import FOLDER, load_published
 
 DEFAULT_PROFILE = "dune-snb"
+NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -113,9 +116,10 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     scenario = load_scenario(profile_file(layout.inventory / "scenarios", chosen))
     metrics = load_metrics(metrics_file)
     check_scenario_metrics(scenario, metrics)
-    judged_by = request.requirement or candidate.document.get("requirement", DEFAULT_PROFILE)
+    judged_by = request.requirement or _requirement_of(request, candidate, scenario)
     requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
     check_yields(requirement, scenario)
+    check_compared(scenario, candidate, inventory_file)
     load_published(layout.inventory / FOLDER)  # the report draws them: a broken file is found now, not after the run
     return Profiles(
         candidate,
@@ -127,7 +131,23 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     )
 
 
+def _requirement_of(request: Request, candidate: Candidate, scenario: Scenario) -> str:
+    """Whoever asks for a scenario by name gets the requirements that belong to it; else the candidate's own choice comes first."""
+    choices = [scenario.document.get("requirement"), candidate.document.get("requirement")]
+    if request.scenario is None:
+        choices.reverse()
+    return next((choice for choice in choices if choice), DEFAULT_PROFILE)
+
+
 def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:
-    """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout."""
+    """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout.
+
+    Of a raw drive, whose device node only the candidate knows: a folder that is never made."""
+    if candidate.target.is_raw:
+        if asked is not None:
+            raise BenchError(
+                f"candidate {candidate.name!r} is qualified on a raw drive; TARGET={asked} would be a folder. Leave TARGET out"
+            )
+        return NO_FOLDER
     folder = asked or Path(candidate.target.directory)
     return folder if folder.is_absolute() else layout.repository / folder

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench_model.profiles import (
     check_scenario_metrics,
+    check_yields,
     load_candidate,
     load_metrics,
     load_requirements,
@@ -14,7 +15,7 @@ from bench_model.profiles import (
     plain,
 )
 from bench_model.yaml_source import read_yaml
-from rig.settings import Layout
+from rig.settings import Layout, profile_file
 from rig.suites import suite_files
 
 
@@ -31,6 +32,8 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
         scenario = load_scenario(file)
         check_scenario_metrics(scenario, metrics)
         suite_files(layout.repository, scenario)
+        if wanted := scenario.document.get("requirement"):
+            check_yields(load_requirements(profile_file(folder / "requirements", wanted), metrics), scenario)
         yield f"scenarios/{file.name}: {scenario.title}"
     for file in sorted((folder / "requirements").glob("*.yml")):
         profile = load_requirements(file, metrics)

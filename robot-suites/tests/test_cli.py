@@ -40,7 +40,9 @@ def test_each_outcome_has_its_exit_status(tmp_path: Path, state: str, document: 
 
 def test_the_last_words_name_outcome_reasons_and_paths(tmp_path: Path) -> None:
     (tmp_path / "report.pdf").touch()
-    words = closing_words(Bundle(tmp_path), verdict("FAIL"))
+    bundle = Bundle(tmp_path)
+    bundle.run = {"state": "finished"}
+    words = closing_words(bundle, verdict("FAIL"))
     assert "Outcome: FAIL\n  - because" in words
     assert f"report.pdf      {tmp_path}/report.pdf" in words
     assert "rehearsal" not in words
@@ -75,6 +77,6 @@ def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> Non
         "lab.yml: candidate this-machine",
         "scenarios/dune-snb.yml",
         "scenarios/snb-100s.yml",
-        "requirements/dune-snb.yml: 9",
+        "requirements/dune-snb.yml: 11",
     ):
         assert name in said

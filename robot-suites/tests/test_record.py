@@ -61,8 +61,8 @@ def test_of_ansibles_output_the_first_error_is_quoted() -> None:
 
 
 LINES = [
-    "temperature,device=nvme0n1,sensor=hwmon1/temp1 temperature_degc=61.0,warning_degc=70.0 1",
-    "temperature,device=nvme0n1,sensor=hwmon1/temp1 temperature_degc=66.5,warning_degc=70.0 2",
+    "temperature,device=nvme0n1,sensor=hwmon1/temp1 temperature_degc=61.0,warning_degc=70.0,critical_degc=80.0 1",
+    "temperature,device=nvme0n1,sensor=hwmon1/temp1 temperature_degc=66.5,warning_degc=70.0,critical_degc=80.0 2",
     "temperature,device=nvme1n1,sensor=hwmon2/temp1 temperature_degc=69.9,warning_degc=70.0 3",
     "temperature,chip=k10temp,sensor=hwmon0/temp1 temperature_degc=91.0 4",
 ]
@@ -71,6 +71,7 @@ LINES = [
 def test_the_headroom_is_the_target_drives_own() -> None:
     found = drive_temperature.from_points(map(parse_line, LINES), ["nvme0n1"])
     assert (found["samples"], found["max_degC"], found["headroom_degC"], found["reasons"]) == (2, 66.5, 3.5, {})
+    assert (found["critical_degC"], found["critical_headroom_degC"]) == (80.0, 13.5)
 
 
 def test_the_headroom_of_an_array_is_its_hottest_drives() -> None:

@@ -10,6 +10,7 @@ from telemetry_agent.collectors.cpu import Cpu
 from telemetry_agent.collectors.cpu_frequency import CpuFrequency
 from telemetry_agent.collectors.ipmi import Ipmi
 from telemetry_agent.collectors.memory import Memory
+from telemetry_agent.collectors.pcie_link import PcieLink
 from telemetry_agent.collectors.pressure import Pressure
 from telemetry_agent.collectors.smart import Smart
 from telemetry_agent.collectors.temperature import Temperature
@@ -24,6 +25,7 @@ def system_collectors(period_s: float, root: Path = Path("/")) -> list[Collector
         Memory(period_s, root),
         Pressure(period_s, root),
         Temperature(period_s, root),
+        PcieLink(period_s, root),
         Smart(period_s, root),
         Ipmi(period_s, root),
     ]

@@ -1,4 +1,5 @@
-"""Drive health through `smartctl -j -a`, every 10 seconds at most.
+"""Drive health through `smartctl -j -a`, every 10 seconds at most; of NVMe drives also the thermal management
+counters, which smartctl does not print, from the same log page through `nvme smart-log`, where nvme-cli is installed.
 
 Promise: only reads; every call is bounded by a timeout; JSON that is not JSON is a failure, never an empty
 result. A drive that does not answer is a fault; when none answers the collector is unsupported. NVMe data
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,17 @@ TIMEOUT_S = 5.0
 NVME_DATA_UNIT_BYTES = 512_000
 COMMAND_LINE_OR_OPEN_FAILED = 0b11  # smartctl(8): the exit status' two lowest bits
 ATA_REALLOCATED_SECTORS = 5
+
+THERMAL_KEY = "thermal:"  # texts["thermal:nvme0n1"] holds the drive's raw log page as hexadecimal digits
+# NVMe base specification, SMART / Health Information log: four 32-bit counters from this byte on
+THERMAL_AT_BYTE = 216
+THERMAL_FIELDS = (
+    "thermal_management_1_transitions",
+    "thermal_management_2_transitions",
+    "thermal_management_1_time_s",
+    "thermal_management_2_time_s",
+)
+LOG_PAGE_BYTES = 512
 
 # NVMe health log name -> (field, factor)
 NVME_FIELDS = {
@@ -69,6 +82,13 @@ def health_fields(document: dict[str, Any]) -> dict[str, FieldValue]:
     return fields
 
 
+def thermal_fields(page: bytes) -> dict[str, FieldValue]:
+    """The thermal management counters of a raw log page."""
+    if len(page) != LOG_PAGE_BYTES:
+        raise ValueError(f"nvme smart-log: {len(page)} B, a log page has {LOG_PAGE_BYTES} B")
+    return dict(zip(THERMAL_FIELDS, struct.unpack_from("<4I", page, THERMAL_AT_BYTE)))
+
+
 class Smart:
     """Collector of the measurement `smart`."""
 
@@ -91,6 +111,14 @@ class Smart:
                 faults.append(f"{name}: {fault}")
             else:
                 texts[name] = text
+        nvme = shutil.which("nvme", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        if nvme is not None:
+            for name in [name for name in texts if name.startswith("nvme")]:
+                page, fault = self._ask_thermal(nvme, name)
+                if fault:
+                    faults.append(f"{name}: {fault}")
+                else:
+                    texts[THERMAL_KEY + name] = page
         if not texts:
             raise Unsupported("no drive answers SMART: " + ("; ".join(faults) or "no drive found"))
         return reading_now(texts, tuple(faults))
@@ -99,14 +127,19 @@ class Smart:
         """One point per drive that answered."""
         points = []
         for name, text in reading.texts.items():
+            if name.startswith(THERMAL_KEY):
+                continue
             document = json.loads(text)
             tags = {"device": name}
             for source, tag in (("serial_number", "serial"), ("model_name", "model")):
                 value = str(document.get(source, "")).strip()
                 if value:
                     tags[tag] = value
-            point = Point("smart", tuple(sorted(tags.items())), health_fields(document), reading.time_ns)
-            points.append(point)
+            fields = health_fields(document)
+            page = reading.texts.get(THERMAL_KEY + name)
+            if page is not None:
+                fields.update(thermal_fields(bytes.fromhex(page)))
+            points.append(Point("smart", tuple(sorted(tags.items())), fields, reading.time_ns))
         return points
 
     def _drives(self) -> list[str]:
@@ -134,3 +167,18 @@ class Smart:
             head = (done.stdout or done.stderr)[:80]
             raise ValueError(f"smartctl -j -a /dev/{name}: not JSON: {head!r}") from None
         return done.stdout, answer_fault(document)
+
+    def _ask_thermal(self, program: str, name: str) -> tuple[str, str | None]:
+        try:
+            done = subprocess.run(
+                [program, "smart-log", "--raw-binary", f"/dev/{name}"],
+                capture_output=True,
+                timeout=self._timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "", f"nvme smart-log gave no answer within {self._timeout_s:g} s"
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            return "", f"nvme smart-log: {said or f'exit status {done.returncode}'}"
+        return done.stdout.hex(), None

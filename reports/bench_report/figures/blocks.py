@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from ..dataset import BlockPoint, BlockScan, Bundle
 from ..units import GIB, binary_size, duration, factor_text, in_gib_per_s
-from .canvas import BLUE, GREEN, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
+from .canvas import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILLION, Figure, legend_above, sheet, to_svg
 from .references import COLOUR, DASHES, measured_references
 
 HEIGHT_MM = 78.0
@@ -18,17 +19,36 @@ FARTHEST = 4.0  # a reference line more than so many times above the data would 
 MOST_LABELS = 16
 
 
+@dataclass(frozen=True)
+class Look:
+    """How one tool's scan is drawn."""
+
+    colour: str
+    dashes: str
+    marker: str
+    spread: str
+    plateau: str
+
+
+LOOKS = (Look(BLUE, "-", "o", INK, GREEN), Look(ORANGE, "--", "s", SKY, VERMILLION))
+
+
 def block_figure(bundle: Bundle) -> Figure | None:
     scan = bundle.block_scan
-    drawn = [point for point in scan.points if point.admissible] if scan else []
-    if scan is None or not drawn:
+    if scan is None:
+        return None
+    scans = [scan, *scan.others]
+    drawn = [point for point in scan.points if point.admissible]
+    counted = [point for one in scans for point in one.points if point.admissible]
+    if not drawn:
         return None
     name, title = "blocks", "Sequential write throughput against block size"
     references = _references(bundle)
     with sheet(HEIGHT_MM) as (figure, (axes,)):
-        _draw_points(axes, scan.points)
-        _draw_plateau(axes, scan, drawn)
-        top = max(max(_spread(point)[1] for point in drawn), *(point.throughput_bytes_per_s for point in drawn), 0.0)
+        for one, look in zip(scans, LOOKS, strict=False):
+            _draw_points(axes, one, look, alone=len(scans) == 1)
+            _draw_plateau(axes, one, look, alone=len(scans) == 1)
+        top = max(max(_spread(point)[1] for point in counted), *(point.throughput_bytes_per_s for point in counted))
         shown = [reference for reference in references if reference[1] <= FARTHEST * top]
         _draw_references(axes, shown)
         highest = max([top, *(value for _, value, _, _ in shown)])
@@ -48,10 +68,15 @@ def _spread(point: BlockPoint) -> tuple[float, float]:
     return min(samples), max(samples)
 
 
-def _draw_points(axes: Axes, points: Sequence[BlockPoint]) -> None:
+def _draw_points(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
+    points = scan.points
     line = [point.throughput_bytes_per_s / GIB if point.admissible else math.nan for point in points]
     # not a number breaks the line: no stroke may suggest what a masked point would have been
-    axes.plot([point.block_bytes for point in points], line, color=BLUE, marker="o", label="mean", zorder=3)
+    label = "mean" if alone else f"{scan.tool}, mean"
+    axes.plot(
+        [point.block_bytes for point in points], line, color=look.colour, linestyle=look.dashes, marker=look.marker,
+        label=label, zorder=3,
+    )  # fmt: skip
     drawn = [point for point in points if point.admissible]
     x = [point.block_bytes for point in drawn]
     y = [point.throughput_bytes_per_s / GIB for point in drawn]
@@ -59,19 +84,20 @@ def _draw_points(axes: Axes, points: Sequence[BlockPoint]) -> None:
     below = [max(0.0, value - low / GIB) for value, (low, _) in zip(y, spread, strict=True)]
     above = [max(0.0, high / GIB - value) for value, (_, high) in zip(y, spread, strict=True)]
     axes.errorbar(
-        x, y, yerr=(below, above), fmt="none", ecolor=INK, elinewidth=0.8, capsize=2.5, capthick=0.8,
-        label="lowest to highest sample", zorder=5,
+        x, y, yerr=(below, above), fmt="none", ecolor=look.spread, elinewidth=0.8, capsize=2.5, capthick=0.8,
+        label="lowest to highest sample" if alone or scan.tool == "fio" else "_nolegend_", zorder=5,
     )  # fmt: skip
 
 
-def _draw_plateau(axes: Axes, scan: BlockScan, points: Sequence[BlockPoint]) -> None:
+def _draw_plateau(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
     if scan.plateau_bytes_per_s is None or scan.plateau_from_bytes is None:
         return
     level, start = scan.plateau_bytes_per_s / GIB, scan.plateau_from_bytes
-    end = max(point.block_bytes for point in points)
+    end = max(point.block_bytes for point in scan.points if point.admissible)
+    of = "plateau" if alone else f"plateau, {scan.tool}"
     axes.hlines(
-        level, start, end * 1.25, color=GREEN, linewidth=1.1, linestyle="--",
-        label=f"plateau {in_gib_per_s(scan.plateau_bytes_per_s)} from {binary_size(start)}", zorder=4,
+        level, start, end * 1.25, color=look.plateau, linewidth=1.1, linestyle="--" if look is LOOKS[0] else ":",
+        label=f"{of} {in_gib_per_s(scan.plateau_bytes_per_s)} from {binary_size(start)}", zorder=4,
     )  # fmt: skip
 
 
@@ -119,7 +145,16 @@ def _set_axes(axes: Axes, points: Sequence[BlockPoint], highest: float) -> None:
 
 def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidden: Sequence[Reference]) -> str:
     parts = [_how_measured(scan, drawn), _plateau_text(scan), _large_blocks_text(scan)]
-    masked = [binary_size(point.block_bytes) for point in scan.points if not point.admissible]
+    for other in scan.others:
+        parts.append(_how_measured(other, [point for point in other.points if point.admissible]))
+        if other.plateau_bytes_per_s is None:
+            parts.append(f"With {other.tool} the scan has no plateau.")
+    masked = [
+        binary_size(point.block_bytes) + (f" with {one.tool}" if scan.others else "")
+        for one in (scan, *scan.others)
+        for point in one.points
+        if not point.admissible
+    ]
     if masked:
         parts.append(
             f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in the table)."

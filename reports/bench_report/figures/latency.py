@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from .. import hdr
+from bench_model import hdr
+
 from ..dataset import Bundle, Latency, Minidaq
 from ..envelope import thinned
 from ..units import count, factor_text, latency
@@ -40,10 +41,10 @@ def nines(percentile: float) -> float:
 
 def curves_of(minidaq: Minidaq, suffix: str = "") -> list[Curve]:
     pairs = zip(KINDS, (minidaq.arrival, minidaq.write), strict=True)
-    return [_curve(kind + suffix, found) for kind, found in pairs if found and (found.points_us or found.hdr)]
+    return [curve_of(kind + suffix, found) for kind, found in pairs if found and (found.points_us or found.hdr)]
 
 
-def _curve(label: str, found: Latency) -> Curve:
+def curve_of(label: str, found: Latency) -> Curve:
     problem = None
     if found.hdr:
         try:
@@ -119,8 +120,8 @@ def latency_figure(bundle: Bundle) -> Figure | None:
     name, title = "latency", "Latency by percentile"
     with sheet(HEIGHT_MM) as (figure, (axes,)):
         for curve, (colour, dashes, marker) in zip(curves, SERIES, strict=False):
-            _draw(axes, curve, colour, dashes, marker)
-        _set_axes(axes, curves)
+            draw_curve(axes, curve, colour, dashes, marker)
+        set_percentile_axes(axes, curves)
         legend_above(axes, columns=2)
         alt = (
             f"{title}: " + "; ".join(f"{curve.label}, highest drawn {latency(max(curve.us))}" for curve in curves) + "."
@@ -134,7 +135,7 @@ def _tail(minidaq: Minidaq) -> float:
     return points[-1][1] if points else 0.0
 
 
-def _draw(axes: Axes, curve: Curve, colour: str, dashes: object, marker: str) -> None:
+def draw_curve(axes: Axes, curve: Curve, colour: str, dashes: object, marker: str) -> None:
     x = [nines(percentile) for percentile in curve.percentiles]
     if curve.whole:
         drawn_x, drawn_y = thinned(x, curve.us, limit=1000)
@@ -143,7 +144,7 @@ def _draw(axes: Axes, curve: Curve, colour: str, dashes: object, marker: str) ->
         axes.plot(x, curve.us, color=colour, linestyle=dashes, marker=marker, label=curve.label)
 
 
-def _set_axes(axes: Axes, curves: list[Curve]) -> None:
+def set_percentile_axes(axes: Axes, curves: list[Curve]) -> None:
     end = max(nines(max(curve.percentiles)) for curve in curves) * 1.15
     ticks = [percentile for percentile in TICK_PERCENTILES if nines(percentile) <= end]
     axes.set_xscale("log")

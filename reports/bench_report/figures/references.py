@@ -35,7 +35,7 @@ class Reference:
     def attribution(self) -> str:
         """One sentence: what is stated, how it came about, under which conditions, and by whom."""
         number = f"{self.figure.value:g}".rstrip()
-        unit = {"percent": "%", "1": ""}.get(self.figure.unit, self.figure.unit)
+        unit = {"percent": "%", "1": "times"}.get(self.figure.unit, self.figure.unit)
         stated = " ".join(part for part in (self.figure.qualifier, number, unit) if part)
         return (
             f"Published, not measured here: {self.device.model} {stated} "

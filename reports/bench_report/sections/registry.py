@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
-from . import endurance, interference
+from . import endurance, interference, latency_under_load, minidaq_scan, thread_scan
+from .cost import cost_section
+from .dips import dips_section
 from .section import Maker, Section
+from .thermal import thermal_section
 
-MAKERS: tuple[Maker, ...] = (endurance.section, interference.section)
+MAKERS: tuple[Maker, ...] = (
+    thread_scan.section,
+    minidaq_scan.section,
+    latency_under_load.section,
+    endurance.section,
+    interference.section,
+    thermal_section,
+    dips_section,
+    cost_section,
+)
 
 
 def sections_of(bundle: Bundle) -> list[Section]:

@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -68,8 +69,9 @@ def _said(argv: list[str]) -> str:
 
 
 def device_of(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The whole drive or array under the file system of `path`; None where there is none (network, memory)."""
-    number = path.stat().st_dev
+    """The whole drive or array under the file system of `path`, or `path` itself; None where there is none (network, memory)."""
+    status = path.stat()
+    number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
     by_name = {device["kname"]: device for device in devices}
     node = next((d for d in devices if d["maj:min"] == f"{os.major(number)}:{os.minor(number)}"), None)
     while node is not None and node["pkname"] and node["type"] in ("part", "crypt", "lvm"):
@@ -137,7 +139,10 @@ def filesystem_of(path: Path) -> str:
 
 
 def target_facts(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """{filesystem, free_bytes, device} of a folder; None when it is not there."""
+    """{filesystem, free_bytes, device} of a folder or of a whole drive, which has no file system; None when it is not there."""
+    if path.is_block_device():
+        node = device_of(path, devices)
+        return {"filesystem": None, "free_bytes": int(node["size"]), "device": node["description"]} if node else None
     if not path.is_dir():
         return None
     node = device_of(path, devices)
@@ -149,7 +154,7 @@ def target_facts(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | 
 
 
 def probe(target: str | None) -> dict[str, Any]:
-    """The whole survey; `target` is a folder or None."""
+    """The whole survey; `target` is a folder, a whole drive or None."""
     devices = block_devices()
     return {
         "host": host_facts(),

@@ -11,7 +11,21 @@ from typing import Any
 
 PREFIX = "daq-bench-"
 MARKER = ".daq-storage-bench-scratch"
-OWN_FILES = (MARKER, "block-scan.bin", "snb-record-*.daq", "endurance.bin", "interference-*")
+OWN_FILES = (
+    MARKER,
+    "block-scan*.bin",
+    "snb-record-*.daq",
+    "thread-scan*.bin",
+    "daqwriter-write-*.bin",
+    "minidaq-scan*",
+    "latency-under-load*.daq",
+    "steady-state.bin",
+    "precondition.bin",
+    "thermal.bin",
+    "endurance.bin",
+    "interference-*",
+    "raid-vs-3dxp.*",
+)
 
 
 class ForeignFilesError(Exception):

@@ -38,7 +38,7 @@ class Workload:
     `seconds`: expected duration. `need`: the most that it keeps on the target at a time. `memory`: RAM for buffers, which
     the candidate must declare. `check`: raises RefusedError, before anything is written, for what cannot work on this
     candidate. `limits`: one sentence for each respect in which the scenario asks for less than its source or standard
-    does; they forbid a PASS and stand on the report's first page."""
+    does; they forbid a PASS and stand on the report's first page. `raw`: it can load a drive that has no file system."""
 
     name: str
     seconds: Callable[[Scenario], float]
@@ -46,3 +46,4 @@ class Workload:
     memory: Callable[[Scenario], Need] = _no_memory
     check: Callable[[Scenario, Candidate, Survey], None] = _accept
     limits: Callable[[Scenario], list[str]] = _no_limits
+    raw: bool = False

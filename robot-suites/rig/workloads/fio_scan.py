@@ -1,23 +1,28 @@
-"""The block-size scan: sequential O_DIRECT writes with fio, one point per block size (DUNE paper, figure 1).
+"""The block-size scan: sequential O_DIRECT writes with fio and, where asked for, daqwriter; one point per block size
+(DUNE paper, figure 1). Its fio points also serve the thread scan.
 
-The file is written once before the first point, so that every point overwrites allocated blocks and none pays for the
+fio's file is written once before the first point, so that every point overwrites allocated blocks and none pays for the
 file system's allocation. Evidence that a point's bytes reached the device is the device's own write counter."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.errors import BenchError, RefusedError
 from bench_model.plateau import LARGE_BLOCK_BYTES, RULE, find_plateau, lowest_of_large_blocks
-from bench_model.profiles import Scenario
+from bench_model.profiles import Candidate, Scenario
 from bench_model.units import binary_label, decimal_label
+from rig.host import Survey
 from rig.machine import Machine
 from rig.workloads.base import Need, Report, Workload
+from rig.workloads.site import Site
+from rig.workloads.write_point import measure_write, version_of
 
 SAMPLE_MS = 250  # averaging window of the throughput samples that the report's spread comes from
 RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
@@ -39,8 +44,16 @@ class Folders:
 def estimated_s(scenario: Scenario) -> float:
     """Expected duration of the scan in s, for the progress display: a point takes its time plus fio's start."""
     parameters = scenario.workloads["block_scan"]
+    tools = _tools(parameters)
     per_point = parameters["seconds_per_point"] + parameters["ramp_s"] + 0.6
-    return float(per_point * len(parameters["block_sizes"]) + parameters["file_size"] / 2e9)
+    writing_s = parameters["file_size"] / 2e9
+    layouts = 1 + (len(parameters["block_sizes"]) if "daqwriter" in tools else 0)
+    return float(per_point * len(parameters["block_sizes"]) * len(tools) + layouts * writing_s)
+
+
+def _tools(parameters: dict[str, Any]) -> list[str]:
+    """fio first: its scan is the one that the document's own figures are of."""
+    return list(parameters.get("tools", ["fio"]))
 
 
 def _need(scenario: Scenario) -> Need:
@@ -48,29 +61,84 @@ def _need(scenario: Scenario) -> Need:
     return Need(size, f"the block scan's file of {decimal_label(size)}")
 
 
-WORKLOAD = Workload("block_scan", estimated_s, _need)
+def check_sizes(scenario: Scenario, workload: str, threads: int = 1) -> None:
+    """Raises RefusedError when a thread's part of the file cannot hold a block of the largest size."""
+    parameters = scenario.workloads[workload]
+    largest, part = max(parameters["block_sizes"]), parameters["file_size"] // threads
+    if largest > part:
+        parts = f" shared out among {threads} threads" if threads > 1 else ""
+        raise RefusedError(
+            f"{scenario.file}: workloads.{workload}.file_size: {parameters['file_size']} B{parts} hold no block of {largest} B. "
+            f"Make it {largest * threads} B or more, or leave the largest block sizes out"
+        )
+
+
+def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    check_sizes(scenario, "block_scan")
+    parameters = scenario.workloads["block_scan"]
+    asked = [metric for metric in parameters["yields"] if metric.startswith("block_scan.daqwriter_")]
+    if asked and "daqwriter" not in _tools(parameters):
+        raise RefusedError(
+            f"{scenario.file}: workloads.block_scan.yields: {asked[0]} needs daqwriter, which `tools` does not name. "
+            "Write tools: [fio, daqwriter], or leave it out"
+        )
+
+
+WORKLOAD = Workload("block_scan", estimated_s, _need, check=_check)
+
+
+def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    """results/block_scan.json: fio's scan, with those of the other tools that the scenario names in `others`."""
+    tools = _tools(parameters)
+    folders = Folders(site.work, site.raw)
+    scan = run_scan(site.machine, parameters, site.scratch, folders, site.device, report)
+    others = [_run_daqwriter(site, parameters, report)] if "daqwriter" in tools else []
+    reasons = {
+        name.replace("block_scan.", f"block_scan.{other['tool']}_"): why
+        for other in others
+        for name, why in other["reasons"].items()
+    }
+    return {**scan, "others": others, "reasons": scan["reasons"] | reasons}
+
+
+def _run_daqwriter(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    sizes, points = parameters["block_sizes"], []
+    for step, block_bytes in enumerate(sizes, start=1):
+        seconds = parameters["seconds_per_point"] + parameters["ramp_s"]
+        report(f"block size {binary_label(block_bytes)} with daqwriter", step, len(sizes), seconds)
+        points.append(measure_write(site, block_bytes, 1, parameters, f"daqwriter-write-{block_bytes}"))
+    condition = "overwrite of a file that was written once before each point"
+    return document(version_of(site), parameters, points, "daqwriter", condition)
 
 
 def run_scan(
     machine: Machine, parameters: dict[str, Any], scratch: Path, folders: Folders, device: str | None, report: Report
 ) -> dict[str, Any]:
-    """Runs all points on a file in `scratch`; returns results/block_scan.json. `report` gets (text, step, steps, seconds)."""
+    """fio's scan: all points on a file in `scratch`. `report` gets (text, step, steps, seconds)."""
     version = machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
     sizes = parameters["block_sizes"]
     file = scratch / "block-scan.bin"
-    with _removed_afterwards(machine, file):
+    with removed_afterwards(machine, file):
         report("laying out the scan's file", 0, len(sizes), parameters["file_size"] / 2e9)
-        _lay_out(machine, file, parameters["file_size"])
+        lay_out(machine, file, parameters["file_size"])
         points = []
         for step, block_bytes in enumerate(sizes, start=1):
             seconds = parameters["seconds_per_point"] + parameters["ramp_s"]
             report(f"block size {binary_label(block_bytes)}", step, len(sizes), seconds)
-            points.append(_measure(machine, file, block_bytes, parameters, folders, device))
+            points.append(measure(machine, file, block_bytes, parameters, folders, device))
     return document(version, parameters, points)
 
 
-def document(version: str, parameters: dict[str, Any], points: list[dict[str, Any]]) -> dict[str, Any]:
-    """results/block_scan.json from its points; what the scan does not show is null, and `reasons` says why by metric."""
+def document(
+    version: str,
+    parameters: dict[str, Any],
+    points: list[dict[str, Any]],
+    tool: str = "fio",
+    condition: str = "overwrite of a file that was written once before the scan",
+) -> dict[str, Any]:
+    """One tool's scan from its points; what it does not show is null, and `reasons` says why by metric.
+
+    `throughput_bytes_per_s_samples` of `large_blocks` are those of the lowest point, whose mean is the value."""
     measured = [
         (point["block_bytes"], point["throughput_bytes_per_s"] if point["admissible"] else None) for point in points
     ]
@@ -85,7 +153,7 @@ def document(version: str, parameters: dict[str, Any], points: list[dict[str, An
         reasons[LARGE_BLOCK_METRIC] = "a block size of at least 8 MiB was not measured, or its point does not count"
     return {
         "schema_version": 1,
-        "tool": "fio",
+        "tool": tool,
         "tool_version": version,
         "io_depth": parameters["io_depth"],
         "threads": 1,
@@ -94,7 +162,7 @@ def document(version: str, parameters: dict[str, Any], points: list[dict[str, An
         "sample_s": SAMPLE_MS / 1000,
         "file_bytes": parameters["file_size"],
         "direct": True,
-        "condition": "overwrite of a file that was written once before the scan",
+        "condition": condition,
         "points": points,
         "plateau": {
             "throughput_bytes_per_s": plateau.throughput_bytes_per_s if plateau else None,
@@ -103,21 +171,27 @@ def document(version: str, parameters: dict[str, Any], points: list[dict[str, An
         },
         "large_blocks": {
             "throughput_bytes_per_s": lowest,
+            "throughput_bytes_per_s_samples": _samples_of_lowest(points, lowest),
             "from_block_bytes": LARGE_BLOCK_BYTES,
         },
         "reasons": reasons,
     }
 
 
+def _samples_of_lowest(points: list[dict[str, Any]], lowest: float | None) -> list[float]:
+    large = [point for point in points if point["block_bytes"] >= LARGE_BLOCK_BYTES and point["admissible"]]
+    return next((p["throughput_bytes_per_s_samples"] for p in large if p["throughput_bytes_per_s"] == lowest), [])
+
+
 @contextmanager
-def _removed_afterwards(machine: Machine, file: Path) -> Iterator[None]:
+def removed_afterwards(machine: Machine, file: Path) -> Iterator[None]:
     try:
         yield
     finally:
         machine.remove(file)
 
 
-def _lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
+def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
     block = 2**20
     size = -(-size_bytes // block) * block
     argv = [
@@ -136,10 +210,19 @@ def _common(file: Path) -> list[str]:
     return ["fio", f"--filename={file}", "--rw=write", "--direct=1", "--ioengine=libaio", "--output-format=json"]
 
 
-def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path) -> list[str]:
-    """fio's command line for one point: closed loop, one thread, overwriting. Its default buffers are random and scrambled at each
-    write, so that they neither compress nor deduplicate; refilling them would measure the random generator instead."""
-    size = parameters["file_size"] // block_bytes * block_bytes
+def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:
+    """fio's command line for one point: closed loop, overwriting, each thread in its own part of the file.
+
+    fio's default buffers are random and scrambled at each write, so that they neither compress nor deduplicate; refilling
+    them would measure the random generator instead."""
+    size = parameters["file_size"] // threads // block_bytes * block_bytes
+    several = [
+        f"--numjobs={threads}",
+        "--thread",
+        "--group_reporting",
+        f"--offset_increment={size}",
+        "--per_job_logs=0",
+    ]
     return [
         *_common(file),
         f"--name=bs-{block_bytes}",
@@ -154,21 +237,30 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
         "--percentile_list=50:99:99.9",
         f"--write_bw_log={log}",
         f"--log_avg_msec={SAMPLE_MS}",
+        *(several if threads > 1 else []),
     ]
 
 
-def _measure(
-    machine: Machine, file: Path, block_bytes: int, parameters: dict[str, Any], folders: Folders, device: str | None
+def measure(
+    machine: Machine,
+    file: Path,
+    block_bytes: int,
+    parameters: dict[str, Any],
+    folders: Folders,
+    device: str | None,
+    threads: int = 1,
 ) -> dict[str, Any]:
-    log = folders.work / f"fio-{block_bytes}"
-    argv = fio_arguments(file, block_bytes, parameters, log)
+    """One point with fio; its output is kept in `folders.raw`."""
+    name = f"fio-{block_bytes}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads"
+    log, logged = folders.work / name, f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
+    argv = fio_arguments(file, block_bytes, parameters, log, threads)
     before = written_bytes(machine, device)
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
     completed = machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
     after = written_bytes(machine, device)
-    (folders.raw / f"fio-{block_bytes}.json").write_text(completed.stdout, encoding="utf-8")
-    bandwidth = folders.raw / f"fio-{block_bytes}_bw.1.log"
-    machine.fetch(Path(f"{log}_bw.1.log"), bandwidth)
+    (folders.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
+    bandwidth = folders.raw / logged
+    machine.fetch(folders.work / logged, bandwidth)
     samples = parse_bandwidth_log(bandwidth.read_text(encoding="ascii"))
     device_bytes = after - before if after is not None and before is not None else None
     return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], samples, device_bytes)
@@ -183,8 +275,17 @@ def written_bytes(machine: Machine, device: str | None) -> int | None:
 
 
 def parse_bandwidth_log(text: str) -> list[float]:
-    """Throughput samples in B/s; fio's bandwidth log is `time_ms, KiB/s, direction, ...`, one line per window."""
-    return [float(line.split(",")[1]) * 1024 for line in text.splitlines() if line.strip()]
+    """Throughput samples in B/s; fio's bandwidth log is `time_ms, KiB/s, direction, ...`, one line per window.
+
+    Several threads share a log, one after the other: time then starts again, and windows of the same number are summed."""
+    threads: list[list[float]] = []
+    before_ms = math.inf
+    for fields in (line.split(",") for line in text.splitlines() if line.strip()):
+        if float(fields[0]) <= before_ms:
+            threads.append([])
+        before_ms = float(fields[0])
+        threads[-1].append(float(fields[1]) * 1024)
+    return [sum(windows) for windows in zip(*threads, strict=False)]
 
 
 def parse_point(

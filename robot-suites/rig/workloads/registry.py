@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from bench_model.profiles import Scenario
-from rig.workloads import endurance, fio_scan, interference, snb_record
+from rig.workloads import (
+    endurance,
+    fio_scan,
+    interference,
+    latency_under_load,
+    minidaq_scan,
+    raid_vs_3dxp,
+    snb_record,
+    steady_state,
+    thermal,
+    thread_scan,
+)
 from rig.workloads.base import Workload
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for workload in (fio_scan.WORKLOAD, snb_record.WORKLOAD, endurance.WORKLOAD, interference.WORKLOAD)
+    for workload in (
+        fio_scan.WORKLOAD,
+        snb_record.WORKLOAD,
+        thread_scan.WORKLOAD,
+        minidaq_scan.WORKLOAD,
+        latency_under_load.WORKLOAD,
+        steady_state.WORKLOAD,
+        thermal.WORKLOAD,
+        endurance.WORKLOAD,
+        interference.WORKLOAD,
+        raid_vs_3dxp.WORKLOAD,
+    )
 }
 
 

@@ -1,8 +1,12 @@
-"""The supernova-burst record: `daqwriter minidaq` writes it, `daqwriter verify` reads all of it back, then the file goes."""
+"""The supernova-burst record: `daqwriter minidaq` writes it, `daqwriter verify` reads all of it back, then the file goes.
+
+Where the scenario names conditions, every repetition is made in each of them: fresh before each record, preconditioned once, since
+a record leaves a drive that has been written twice as preconditioned as it was."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +14,11 @@ from typing import Any
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.load import Demand
 from bench_model.profiles import Scenario
+from bench_model.sequential import Stopping
 from bench_model.units import GB, decimal_label
 from bench_model.yaml_source import check_document
+from rig.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
+from rig.load_target import LoadTarget, RawDevice
 from rig.machine import Machine
 from rig.shell import Completed
 from rig.workloads.base import Need, Report, Workload
@@ -24,13 +31,18 @@ READ_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bou
 
 @dataclass(frozen=True)
 class RecordPlan:
-    """Everything that one record needs besides its repetition number. `work` is on the candidate, `raw` in the bundle."""
+    """Everything that one record needs besides its repetition number. `work` is on the candidate, `raw` in the bundle.
+
+    `load` gives what is loaded by its name. `capacity_bytes`: of the drive or array, where there is one. `dedicated`: nothing but the
+    bench's files is on it."""
 
     daqwriter: Path
     parameters: dict[str, Any]
     demand: Demand
     seed: int
-    scratch: Path
+    load: Callable[[str], LoadTarget]
+    capacity_bytes: int | None
+    dedicated: bool
     work: Path
     raw: Path
     line_protocol: Path
@@ -38,14 +50,21 @@ class RecordPlan:
 
 
 def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: each record, and its read-back at a GB/s."""
-    demand = scenario.demand
-    return scenario.repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
+    """Expected duration in s: each record, and its read-back at a GB/s; bringing the target into its conditions."""
+    demand, parameters = scenario.demand, scenario.workloads["snb_record"]
+    conditions = parameters.get("conditions", [])
+    each = scenario.repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
+    span = parameters.get("precondition_size", demand.record_bytes)
+    return max(1, len(conditions)) * each + sum(seconds_for(condition, span) for condition in conditions)
 
 
 def _need(scenario: Scenario) -> Need:
-    demand = scenario.demand
+    """Preconditioning's file goes before the record comes: the larger of the two."""
+    demand, parameters = scenario.demand, scenario.workloads["snb_record"]
     size = demand.record_bytes
+    span = parameters.get("precondition_size", 0) if PRECONDITIONED in parameters.get("conditions", []) else 0
+    if span > size:
+        return Need(span, f"preconditioning over precondition_size = {decimal_label(span)} ({span} B)")
     return Need(
         size,
         f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
@@ -58,37 +77,91 @@ def _rings(scenario: Scenario) -> Need:
     return Need(links * each, f"ring_size: {links} rings of {each} B need {links * each} B")
 
 
-WORKLOAD = Workload("snb_record", estimated_s, _need, memory=_rings)
+WORKLOAD = Workload("snb_record", estimated_s, _need, memory=_rings, raw=True)
 
 
-def run_record(machine: Machine, plan: RecordPlan, repetitions: int, report: Report) -> dict[str, Any]:
-    """Runs all repetitions; returns results/snb_record.json. Raises BenchError when daqwriter itself breaks."""
-    done = []
-    for number in range(1, repetitions + 1):
-        target = plan.scratch / f"snb-record-{number}.daq"
-        try:
-            report(f"record {number} of {repetitions}", number, repetitions, plan.demand.duration_s)
-            minidaq = _minidaq(machine, plan, target, number)
-            report(f"read-back {number} of {repetitions}", number, repetitions, plan.demand.record_bytes / 1e9)
-            verify = _verify(machine, plan, target, number)
-        finally:
-            machine.remove(target)
-        done.append(repetition_document(minidaq, verify))
-    return {"schema_version": 1, "repetitions": done}
+def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: Report) -> dict[str, Any]:
+    """Records in each condition until `stopping` has enough of it; returns results/snb_record.json.
+
+    Raises BenchError when daqwriter itself breaks."""
+    done: list[dict[str, Any]] = []
+    conditioning: list[dict[str, Any]] = []
+    conditions = conditions_of(plan.parameters)
+    total = len(conditions) * stopping.most
+    for condition in conditions:
+        of_this: list[dict[str, Any]] = []
+        for repetition in range(1, stopping.most + 1):
+            number = len(done) + 1
+            if condition == FRESH or (condition is not None and repetition == 1):
+                conditioning.append(_condition(plan, condition, number, total, report))
+            minidaq, verify = _record(machine, plan, number, total, report, f" ({condition})" if condition else "")
+            of_this.append(repetition_document(minidaq, verify, condition))
+            done.append(of_this[-1])
+            if stopping.enough(repetition, {"repetitions": of_this}, condition):
+                break
+    limits = list(dict.fromkeys(text for one in conditioning for text in one["limits"]))
+    return {
+        "schema_version": 1,
+        "repetitions": done,
+        "conditioning": conditioning,
+        "limits": limits,
+        "stopping": stopping.record(),
+    }
 
 
-def minidaq_arguments(plan: RecordPlan, target: Path, number: int) -> list[str]:
+def conditions_of(parameters: dict[str, Any]) -> list[str | None]:
+    """The conditions of the target that are recorded in; a scenario that names none records in the one that is found."""
+    return [*parameters.get("conditions", [])] or [None]
+
+
+def _condition(plan: RecordPlan, condition: str, number: int, total: int, report: Report) -> dict[str, Any]:
+    """Evidence of the condition before record `number`. A raw drive is conditioned whole, a file system by a file that then goes."""
+    target = plan.load("precondition.bin")
+    raw = isinstance(target, RawDevice)
+    span = (
+        plan.capacity_bytes
+        if raw and plan.capacity_bytes
+        else plan.parameters.get("precondition_size", plan.demand.record_bytes)
+    )
+
+    def announce(text: str, seconds: float) -> None:
+        report(f"before record {number}: {text}", number, total, seconds)
+
+    purge = plan.parameters.get("purge", "discard")
+    conditioner = Conditioner(target, span, plan.capacity_bytes, purge, plan.raw, announce, plan.dedicated)
+    try:
+        return conditioner.bring_to(condition, f"record-{number}-{condition}")
+    finally:
+        target.remove()
+
+
+def _record(
+    machine: Machine, plan: RecordPlan, number: int, total: int, report: Report, said: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What daqwriter says of record `number` and of its read-back."""
+    target = plan.load(f"snb-record-{number}.daq")
+    try:
+        report(f"record {number} of {total}{said}", number, total, plan.demand.duration_s)
+        minidaq = _minidaq(machine, plan, target, number)
+        report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / 1e9)
+        return minidaq, _verify(machine, plan, target, number)
+    finally:
+        target.remove()
+
+
+def minidaq_arguments(plan: RecordPlan, target: LoadTarget, number: int) -> list[str]:
     """daqwriter's command line for one record."""
     parameters = plan.parameters
     return [
         str(plan.daqwriter),
         "minidaq",
-        f"--target={target}",
+        f"--target={target.path}",
+        *target.daqwriter_options,
         f"--duration={plan.demand.duration_s:g}",
         f"--links={parameters['links']}",
         f"--superchunk-bytes={parameters['superchunk_bytes']}",
-        f"--superchunk-rate={parameters['superchunk_rate_hz']:g}",
-        f"--scale={plan.demand.scale:g}",
+        f"--superchunk-rate={parameters['superchunk_rate_hz']}",
+        f"--scale={plan.demand.scale}",
         f"--ring-size={parameters['ring_size']}",
         f"--block-size={parameters['block_size']}",
         f"--io-depth={parameters['io_depth']}",
@@ -103,7 +176,7 @@ def _common(plan: RecordPlan, name: str) -> list[str]:
     return [f"--json={plan.work / name}.json", f"--line-protocol={plan.line_protocol}", *tags]
 
 
-def _minidaq(machine: Machine, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
+def _minidaq(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
     # FAILED with a document is an I/O error of the drive: evidence about the candidate, not a broken bench.
     completed = machine.run(minidaq_arguments(plan, target, number), timeout_s=plan.demand.duration_s + DRAIN_S_MAX)
     if completed.returncode == INTERRUPTED:
@@ -111,8 +184,8 @@ def _minidaq(machine: Machine, plan: RecordPlan, target: Path, number: int) -> d
     return _document(machine, completed, plan, f"minidaq-{number}.json", "daqwriter-minidaq", {COMPLETE, FAILED})
 
 
-def _verify(machine: Machine, plan: RecordPlan, target: Path, number: int) -> dict[str, Any]:
-    argv = [str(plan.daqwriter), "verify", f"--target={target}", *_common(plan, f"verify-{number}")]
+def _verify(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
+    argv = [str(plan.daqwriter), "verify", f"--target={target.path}", *_common(plan, f"verify-{number}")]
     completed = machine.run(argv, timeout_s=60 + plan.demand.record_bytes / READ_BYTES_PER_S_MIN)
     if completed.returncode == INTERRUPTED:
         raise InterruptedRunError("the read-back was interrupted")
@@ -137,10 +210,13 @@ def _document(
     return document
 
 
-def repetition_document(minidaq: dict[str, Any], verify: dict[str, Any]) -> dict[str, Any]:
+def repetition_document(
+    minidaq: dict[str, Any], verify: dict[str, Any], condition: str | None = None
+) -> dict[str, Any]:
     """One repetition of results/snb_record.json: both documents and what follows from the two together.
 
-    `verified_fraction` is what read back intact over what was *offered*, so that a lost superchunk counts against it."""
+    `condition`: what the target was brought into before; None: it was taken as it was. `verified_fraction` is what read back intact
+    over what was *offered*, so that a lost superchunk counts against it."""
     counts = verify["superchunks"]
     kinds = ("missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
     offered = minidaq["superchunks"]["offered"]
@@ -148,6 +224,7 @@ def repetition_document(minidaq: dict[str, Any], verify: dict[str, Any]) -> dict
     if verify["record_id"] != minidaq["parameters"]["record_id"]:
         raise BenchError(f"read back record {verify['record_id']} instead of {minidaq['parameters']['record_id']}")
     return {
+        "condition": condition,
         "minidaq": minidaq,
         "verify": verify,
         "damaged_superchunks": damaged,

@@ -1,0 +1,81 @@
+"""The stretches of a run in which a workload wrote at a steady pace, each with its throughput series.
+
+Two sources: daqwriter's own records (phases record and write), and what a results document lists under `sustained`:
+[{"name", "start_utc_s", "end_utc_s"}], on the candidate's clock; there the counters of the target's device give the series."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_model.telemetry_tracks import Track, Tracks, rates, spacing_s
+
+STEP_S = 1.0
+STILL_GAP_S = 5.0  # daqwriter's records are 0.1 s apart: a longer silence is the end of one and the begin of another
+DAQWRITER_FIELDS = {"record": "stored_bytes", "write": "written_bytes"}
+
+
+@dataclass(frozen=True)
+class Window:
+    """`start_s` and `end_s` on the candidate's clock; `rates` in B/s, one per `step_s` from `start_s`."""
+
+    workload: str
+    name: str
+    start_s: float
+    end_s: float
+    source: str
+    rates: tuple[float, ...]
+    step_s: float = STEP_S
+
+    @property
+    def length_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+def of_bundle(bundle: Path, run: dict[str, Any], tracks: Tracks) -> list[Window]:
+    """All windows of a run in the order of time."""
+    found = [*_daqwriter(run, tracks), *_sustained(bundle, run, tracks)]
+    return sorted((window for window in found if window.rates), key=lambda window: window.start_s)
+
+
+def _daqwriter(run: dict[str, Any], tracks: Tracks) -> Iterator[Window]:
+    for phase, field in DAQWRITER_FIELDS.items():
+        track = tracks.get("daqwriter", phase, field)
+        if track is None:
+            continue
+        breaks = np.flatnonzero((np.diff(track.times_s) > STILL_GAP_S) | (np.diff(track.values) < 0)) + 1
+        for number, index in enumerate(np.split(np.arange(len(track.times_s)), breaks), start=1):
+            part = Track(track.times_s[index], track.values[index])
+            start, end = float(part.times_s[0]), float(part.times_s[-1])
+            series = tuple(rates(part, start, end, STEP_S))
+            yield Window("daqwriter", f"{phase} {number}", start, end, f"daqwriter {field}", series)
+
+
+def _sustained(bundle: Path, run: dict[str, Any], tracks: Tracks) -> Iterator[Window]:
+    counter, source = target_counter(run, tracks)
+    if counter is None:
+        return
+    step = max(STEP_S, spacing_s(counter))
+    for file in sorted((bundle / "results").glob("*.json")):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        for one in document.get("sustained", []) if isinstance(document, dict) else []:
+            start, end = float(one["start_utc_s"]), float(one["end_utc_s"])
+            series = tuple(rates(counter, start, end, step))
+            first = max(start, float(counter.times_s[0]))
+            yield Window(file.stem, one["name"], first, end, source, series, step)
+
+
+def target_counter(run: dict[str, Any], tracks: Tracks) -> tuple[Track | None, str]:
+    """The counter of bytes written to the run's target: of the device beneath, else of its only drive."""
+    device = run["target"]["device"]
+    drives = [drive["name"] for drive in run["target"]["drives"]]
+    for name in ([device["name"]] if device else []) + (drives if len(drives) == 1 else []):
+        track = tracks.get("block_device", name, "written_bytes")
+        if track is not None and len(track.times_s) > 1:
+            return track, f"block_device {name} written_bytes"
+    return None, ""

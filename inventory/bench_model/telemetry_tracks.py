@@ -1,0 +1,124 @@
+"""The telemetry of a bundle as tracks, one per subject and field, on the candidate's own clock (s since 1970 UTC)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_model.line_protocol import Point, points_of
+
+POINTS_FILE = "telemetry/points.lp"
+# Measurement -> the tag that names its subject.
+SUBJECTS = {
+    "block_device": "device",
+    "cpu": "core",
+    "cpu_frequency": "core",
+    "daqwriter": "phase",
+    "ipmi_sensor": "sensor",
+    "pcie_link": "device",
+    "pressure": "resource",
+    "smart": "device",
+    "temperature": "device",
+}
+COMPOSITE = "Composite"  # NVMe's name for the temperature that WCTEMP and CCTEMP are about
+
+
+@dataclass(frozen=True)
+class Track:
+    """Samples in the order of time."""
+
+    times_s: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def between(self, start_s: float, end_s: float) -> NDArray[np.float64]:
+        inside = (self.times_s >= start_s) & (self.times_s <= end_s)
+        return self.values[inside]
+
+    def mean(self, start_s: float, end_s: float) -> float | None:
+        found = self.between(start_s, end_s)
+        return float(found.mean()) if len(found) else None
+
+    def max(self, start_s: float, end_s: float) -> float | None:
+        found = self.between(start_s, end_s)
+        return float(found.max()) if len(found) else None
+
+    def growth(self, start_s: float, end_s: float) -> float | None:
+        """Growth of a counter from its last sample before `start_s` to its first after `end_s`; None where it cannot be told."""
+        before = self.values[self.times_s <= start_s]
+        later = self.values[self.times_s >= end_s]
+        inside = self.between(start_s, end_s)
+        first = before[-1] if len(before) else inside[0] if len(inside) else None
+        last = later[0] if len(later) else inside[-1] if len(inside) else None
+        return float(last - first) if first is not None and last is not None else None
+
+
+@dataclass
+class Tracks:
+    """`get` returns None for what was never collected."""
+
+    found: dict[tuple[str, str, str], Track] = field(default_factory=dict)
+
+    def get(self, measurement: str, subject: str, name: str) -> Track | None:
+        return self.found.get((measurement, subject, name))
+
+    def of(self, measurement: str, name: str) -> dict[str, Track]:
+        """The tracks of one field by subject."""
+        return {key[1]: track for key, track in self.found.items() if key[0] == measurement and key[2] == name}
+
+    def has(self, measurement: str) -> bool:
+        return any(key[0] == measurement for key in self.found)
+
+
+def of_bundle(bundle: Path) -> Tracks:
+    """Every track of the bundle's telemetry; none where the run has none."""
+    file = bundle / POINTS_FILE
+    return from_points(points_of(file, SUBJECTS)) if file.exists() else Tracks()
+
+
+def from_points(points: Iterable[Point]) -> Tracks:
+    samples: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
+    for point in points:
+        subject = _subject(point)
+        if subject is None:
+            continue
+        for name, value in point.fields.items():
+            if not isinstance(value, str):
+                samples[(point.measurement, subject, name)].append((point.time_ns / 1e9, float(value)))
+    return Tracks({key: _track(pairs) for key, pairs in samples.items()})
+
+
+def _subject(point: Point) -> str | None:
+    if point.measurement == "temperature" and point.tags.get("label", COMPOSITE) != COMPOSITE:
+        return None  # a drive's inner sensors have no limits of their own
+    if point.measurement == "pressure" and point.tags.get("kind") != "some":
+        return None
+    return point.tags.get(SUBJECTS.get(point.measurement, ""))
+
+
+def _track(pairs: list[tuple[float, float]]) -> Track:
+    pairs.sort()
+    array = np.asarray(pairs, dtype=float)
+    return Track(array[:, 0], array[:, 1])
+
+
+def rates(counter: Track, start_s: float, end_s: float, step_s: float) -> list[float]:
+    """Mean growth per second of a counter over whole steps from `start_s`; only where samples surround them.
+
+    The counter is interpolated between its samples, so that a late sample shifts bytes by less than its lateness and loses none."""
+    first, last = max(start_s, float(counter.times_s[0])), min(end_s, float(counter.times_s[-1]))
+    steps = int(np.floor((last - first) / step_s + 1e-3))  # times of this size are only good to a microsecond
+    if steps < 1:
+        return []
+    edges = first + step_s * np.arange(steps + 1)
+    levels = np.interp(edges, counter.times_s, counter.values)
+    return [float(value) for value in np.maximum(np.diff(levels), 0.0) / step_s]
+
+
+def spacing_s(track: Track) -> float:
+    """Usual distance of two samples."""
+    return float(np.median(np.diff(track.times_s))) if len(track.times_s) > 1 else 0.0

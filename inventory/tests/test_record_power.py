@@ -1,0 +1,31 @@
+"""Mean power during a record: a reading holds until the next."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench_model.record_power import document, mean_power
+
+
+def test_the_mean_is_weighted_by_time() -> None:
+    # 0 to 2 s: 400 W (read before the record), 2 to 8 s: 500 W, 8 to 10 s: 600 W -> (800 + 3000 + 1200) / 10
+    assert mean_power([(-3.0, 400.0), (2.0, 500.0), (8.0, 600.0), (12.0, 900.0)], 0.0, 10.0) == pytest.approx(500.0)
+
+
+def test_without_an_earlier_reading_the_first_one_stands_for_the_start() -> None:
+    assert mean_power([(4.0, 300.0)], 0.0, 10.0) == pytest.approx(300.0)
+
+
+def test_a_record_during_which_nothing_was_read_has_no_mean() -> None:
+    assert mean_power([(-1.0, 300.0), (11.0, 300.0)], 0.0, 10.0) is None
+
+
+def test_every_repetition_has_its_own_power_and_its_condition() -> None:
+    minidaq = {"started_utc": "1970-01-01T00:00:00Z", "time": {"record_s": 10.0}, "stored_bytes_per_s": 9e9}
+    found = document([(1.0, 450.0)], [{"condition": "fresh", "minidaq": minidaq}])
+    assert found["records"][0]["mean_w"] == pytest.approx(450.0)
+    assert found["records"][0]["w_per_gb_per_s"] == pytest.approx(50.0)
+    assert (found["records"][0]["condition"], found["reasons"]) == ("fresh", {})
+    silent = document([], [{"condition": "fresh", "minidaq": minidaq}])
+    assert silent["records"][0]["mean_w"] is None
+    assert silent["reasons"]["snb_record.power_mean"] == "the BMC gave no power reading (DCMI) during a record"

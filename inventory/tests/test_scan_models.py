@@ -1,0 +1,238 @@
+"""What the scans say of their points: ratios, plateaus, limits of a search, percentiles with losses, the knee."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model import minidaq_curve, thread_scaling
+from bench_model.hdr import Histogram
+from bench_model.load_latency import Load, find_knee, judged_rate, percentiles, value_of
+from bench_model.profiles import (
+    check_scenario_metrics,
+    check_yields,
+    load_metrics,
+    load_requirements,
+    load_scenario,
+)
+from bench_model.thread_scaling import Point
+
+INVENTORY = Path(__file__).resolve().parents[1]
+
+KIB, MIB = 2**10, 2**20
+
+
+CLEAN: dict[str, Any] = {"achieved_fraction": 1.0, "vetoed": 0, "busy_count": 0, "lost": 0}
+
+
+def thread_points(**masked: bool) -> list[Point]:
+    rates = {(1, 32 * KIB): 2e9, (10, 32 * KIB): 8e9, (1, 4 * MIB): 8.8e9, (5, 4 * MIB): 9.0e9, (10, 4 * MIB): 9.1e9}
+    return [
+        Point(threads, size, None if masked.get(f"t{threads}_{size}") else rate, 15.0 if threads == 1 else 4.0)
+        for (threads, size), rate in rates.items()
+    ]
+
+
+def test_the_papers_figures_come_out_of_a_scan_like_the_papers() -> None:
+    found, reasons = thread_scaling.summarize(thread_points())
+    assert reasons == {}
+    assert found["ratio"]["value"] == 4.0
+    assert found["system_cpu"]["highest_fraction"] == 0.15  # the worst number of threads, here one
+    assert found["plateau"]["throughput_bytes_per_s"] == 9.0e9  # median of 8.8, 9.0, 9.1: all within 95 % of 9.1
+    assert found["saturating_block_bytes"] == 4 * MIB
+    assert [one["plateau"] for one in found["series"]] == [None, {"throughput_bytes_per_s": 9.0e9, "from_threads": 1}]
+
+
+def test_a_masked_point_takes_its_metric_along() -> None:
+    found, reasons = thread_scaling.summarize(thread_points(t10_32768=True))
+    assert found["ratio"]["value"] is None
+    assert reasons == {thread_scaling.RATIO: "10 threads with blocks of 32 KiB were not measured, or do not count"}
+
+
+def search(highest: float | None, refused: float | None, trials: list[tuple[float, bool, int]]) -> dict[str, Any]:
+    """`trials`: (rate asked, stood, vetoed)."""
+    return {
+        "highest_bytes_per_s": highest,
+        "lowest_refused_bytes_per_s": refused,
+        "trials": [
+            {"asked_bytes_per_s": rate, "stood": stood, "vetoed": vetoed, "lost": 0, "busy_count": 0}
+            for rate, stood, vetoed in trials
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "limit"),
+    [
+        (search(5e9, 6e9, [(5e9, True, 0), (5e9, True, 0), (6e9, False, 3)]), "inhibit"),
+        (search(5e9, 6e9, [(5e9, True, 0), (5e9, True, 0), (6e9, False, 0)]), "source"),
+        # A trial far above says nothing of what bounds the rate that was found.
+        (search(5e9, 6e9, [(9e9, False, 8), (5e9, True, 0), (5e9, True, 0), (6e9, False, 0)]), "source"),
+        (search(9e9, None, [(9e9, True, 0), (9e9, True, 0)]), "all asked"),
+        (search(None, 1e9, [(1e9, False, 5)]), "nothing stood"),
+    ],
+)
+def test_what_kept_the_search_from_a_higher_rate(found: dict[str, Any], limit: str) -> None:
+    assert minidaq_curve.limited_by(found) == limit
+
+
+def minidaq_point(size: int, rate: float, synthetic: float = 9.0e9, **more: Any) -> dict[str, Any]:
+    made = {
+        "asked_request_bytes": size,
+        "throughput_bytes_per_s": rate,
+        "synthetic": {"throughput_bytes_per_s": synthetic},
+        "limited_by": "inhibit",
+        "inhibits": 0,
+        "copy_share": 0.1,
+        "admissible": True,
+        **more,
+    }
+    return {**made, "ratio_to_synthetic": minidaq_curve.ratio_of(made, 9.24e9)}
+
+
+def test_the_minidaqs_plateau_is_held_against_the_synthetic_writes_of_its_rounds() -> None:
+    points = [minidaq_point(4 * MIB, 6e9), minidaq_point(16 * MIB, 8.9e9), minidaq_point(32 * MIB, 8.8e9, inhibits=2)]
+    found, reasons = minidaq_curve.summarize(points)
+    assert found["plateau"]["from_request_bytes"] == 16 * MIB
+    assert found["plateau"]["ratio_to_synthetic"] == pytest.approx((8.9 / 9 + 8.8 / 9) / 2)
+    assert (found["inhibits"], reasons) == (2, {})
+
+
+def test_where_a_plateau_begins_is_not_known_behind_a_masked_point() -> None:
+    """Else a source that was slow at 16 MiB would make a drive miss "plateau by 16 MiB"."""
+    points = [
+        minidaq_point(4 * MIB, 6e9),
+        minidaq_point(16 * MIB, 8.9e9),
+        minidaq_point(32 * MIB, 8.8e9),
+        minidaq_point(64 * MIB, 8.9e9),
+    ]
+    points[1]["admissible"] = False
+    found, reasons = minidaq_curve.summarize(points)
+    assert found["plateau"]["from_request_bytes"] is None
+    assert found["plateau"]["throughput_bytes_per_s"] == pytest.approx(8.85e9)
+    assert list(reasons) == [minidaq_curve.PLATEAU_SIZE]
+
+
+def test_what_the_links_do_not_deliver_is_not_held_against_the_minidaq() -> None:
+    """A drive faster than the links: synthetic writes at 14 GB/s, while there are only 9.24 GB/s to store."""
+    point = minidaq_point(16 * MIB, 9.2e9, synthetic=14e9, limited_by="all asked")
+    assert point["ratio_to_synthetic"] == pytest.approx(9.2 / 9.24)
+    assert minidaq_point(16 * MIB, 9.2e9, synthetic=14e9)["ratio_to_synthetic"] == pytest.approx(9.2 / 14)
+
+
+@pytest.mark.parametrize(
+    ("limit", "run", "synthetic", "words"),
+    [
+        ("nothing stood", None, None, "no rate was stood twice"),
+        ("inhibit", {**CLEAN, "achieved_fraction": 0.9}, None, "offered only 90.00%"),
+        ("inhibit", {**CLEAN, "vetoed": 3}, None, "met an inhibit at every rate"),
+        ("source", CLEAN, None, "the rate that the source could offer"),
+        ("inhibit", CLEAN, "ended by signal", "ended by signal"),
+        ("inhibit", CLEAN, None, None),
+    ],
+)
+def test_points_that_do_not_count_say_why(
+    limit: str, run: dict[str, Any] | None, synthetic: str | None, words: str | None
+) -> None:
+    reason = minidaq_curve.why_masked(limit, run, synthetic)
+    assert reason is None if words is None else reason is not None and words in reason
+
+
+def uniform(total: int) -> Histogram:
+    """`total` values, one each of 1, 2, ... us."""
+    return Histogram(tuple(range(1, total + 1)), tuple(range(1, total + 1)), (1,) * total)
+
+
+def us_of(found: list[dict[str, Any]]) -> dict[float, float | None]:
+    return {one["percentile"]: one["us"] for one in found}
+
+
+def test_a_percentile_needs_ten_values_beyond_it() -> None:
+    found = percentiles(uniform(10_000), 1.0, Load(10_000, 0, 0, 0.0))
+    assert us_of(found) == {50.0: 5000, 90.0: 9000, 99.0: 9900, 99.9: 9990, 99.99: None, 99.999: None}
+    assert found[-2]["reason"] == "10000 superchunks leave 1 beyond it, fewer than 10"
+    assert us_of(percentiles(uniform(9_999), 1.0, Load(9_999, 0, 0, 0.0)))[99.9] is None
+
+
+def test_lost_superchunks_count_as_later_than_all_others() -> None:
+    """200 of 20 000 lost: exactly 1 %. The p99 is the last stored one, beyond it there is nothing but loss."""
+    found = percentiles(uniform(19_800), 1.0, Load(20_000, 200, 0, 0.0))
+    assert us_of(found)[50.0] == 10_000  # of all offered, not 9 900 of the stored
+    assert us_of(found)[99.0] == 19_800
+    assert us_of(found)[99.9] is None
+    assert found[3]["reason"] == "200 of 20000 superchunks never became durable"
+
+
+def test_the_sources_own_lateness_is_not_blamed_on_the_drive() -> None:
+    """500 superchunks left the source up to 9 ms late, so the tail beyond p99 may be its doing; p50 cannot be."""
+    found = us_of(percentiles(uniform(10_000), 1.0, Load(10_000, 0, 500, 9_000.0)))
+    assert (found[50.0], found[99.0], found[99.9]) == (5000, None, None)
+    harmless = us_of(percentiles(uniform(10_000), 1.0, Load(10_000, 0, 500, 100.0)))
+    assert harmless[99.0] == 9900
+
+
+def rung(gb_per_s: float, tail_us: float | None, **more: Any) -> dict[str, Any]:
+    return {
+        "asked_bytes_per_s": gb_per_s * 1e9,
+        "admissible": True,
+        "reason": None,
+        "lost": 0,
+        "busy_count": 0,
+        "percentiles": [{"percentile": 99.9, "us": tail_us, "reason": None}],
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("ladder", "sustained", "knee", "words"),
+    [
+        # A block takes longer to fill at a low rate: the curve comes down before it goes up.
+        ([rung(1, 900), rung(2, 400), rung(3, 1100), rung(4, 1300)], 3, 4, "3.25 times its lowest"),
+        ([rung(1, 900), rung(2, 800), rung(3, None, lost=7)], 2, 3, "7 superchunks are lost"),
+        ([rung(1, 900), rung(2, 800, busy_count=1)], 1, 2, "BUSY 1 time"),
+        ([rung(1, 900), rung(2, 800)], 2, None, "not reached"),
+        ([rung(1, 900), rung(2, 800, admissible=False, reason="slow source"), rung(3, 700)], 1, None, "slow source"),
+        ([rung(1, 900), rung(2, None), rung(3, 700)], 1, None, "without a p99.9"),
+        ([rung(1, 900, lost=1)], None, 1, "1 superchunks are lost"),
+    ],
+)
+def test_the_knee(ladder: list[dict[str, Any]], sustained: float | None, knee: float | None, words: str) -> None:
+    found = find_knee(ladder)
+    assert found["sustained_bytes_per_s"] == (None if sustained is None else sustained * 1e9)
+    assert found["knee_bytes_per_s"] == (None if knee is None else knee * 1e9)
+    assert words in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("sustained", "knee", "judged"),
+    [
+        (5e9, 6e9, 5e9),  # a knee was seen: the candidate does no more
+        (5e9, None, None),  # only a lower bound, below the demand: nothing to hold against the candidate
+        (9e9, None, 9e9),
+        (11e9, None, 11e9),
+        (None, 1e9, None),
+    ],
+)
+def test_a_lower_bound_below_the_demand_is_not_judged(
+    sustained: float | None, knee: float | None, judged: float | None
+) -> None:
+    assert judged_rate({"sustained_bytes_per_s": sustained, "knee_bytes_per_s": knee}, 9e9) == judged
+
+
+def test_a_percentile_is_found_by_its_name() -> None:
+    assert value_of(rung(1, 900), 99.9) == 900
+    assert value_of(rung(1, 900), 99.0) is None
+
+
+@pytest.mark.parametrize("name", ["block-scan", "thread-scan", "minidaq-scan", "latency-under-load"])
+def test_each_scan_has_a_profile_that_it_answers_and_that_agrees_with_the_whole(name: str) -> None:
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    own = load_requirements(INVENTORY / "requirements" / f"{name}.yml", metrics)
+    whole = load_requirements(INVENTORY / "requirements" / "dune-scans.yml", metrics)
+    scenario = load_scenario(INVENTORY / "scenarios" / f"{name}.yml")
+    check_scenario_metrics(scenario, metrics)
+    check_yields(own, scenario)
+    assert set(own.requirements) <= set(whole.requirements)
+    check_yields(whole, load_scenario(INVENTORY / "scenarios" / "scans-rehearsal.yml"))

@@ -1,0 +1,166 @@
+"""Throttling needs a drive's own word; each cause of a dip is named by what changed with it, and unknown stays unknown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from series_factory import white, with_dip
+from tracks_factory import BEGIN_S, DRIVE, drive, hazard, scenery, track
+
+from bench_model.dip_documents import dips_document, throttling_document
+from bench_model.telemetry_tracks import Track, Tracks, rates
+
+COUNT = 600
+HOT = (300.0, 400.0)
+
+
+def dipped(seed: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return with_dip(white(np.random.default_rng(seed), COUNT), 300, 100, 0.5)
+
+
+def disturbed(before: float, during: float, period_s: float = 1.0) -> Track:
+    return track(lambda time: during if HOT[0] <= time < HOT[1] else before, COUNT, period_s)
+
+
+def test_a_dip_alone_is_no_throttling() -> None:
+    document = throttling_document(scenery(dipped()))
+    assert document["summary"] == {"episodes": 0, "time_to_onset_s": None, "lost_bytes": 0}
+    assert document["watched"] == ["temperature", "critical_warning", "counter"]
+
+
+@pytest.mark.parametrize(
+    ("signals", "confidence"),
+    [
+        ({"temperature": True}, "medium"),
+        ({"warning": True}, "medium"),
+        ({"counter": True}, "medium"),
+        ({"temperature": True, "warning": True}, "high"),
+        ({"temperature": True, "warning": True, "counter": True}, "high"),
+    ],
+)
+def test_what_the_drive_says_with_the_dip_makes_it_throttling(signals: dict[str, bool], confidence: str) -> None:
+    (episode,) = throttling_document(scenery(dipped(), drive(COUNT, HOT, **signals)))["episodes"]
+    assert episode["confidence"] == confidence
+    assert len(episode["signals"]) == len(signals)
+    assert len(episode["silent"]) == 3 - len(signals)
+    assert episode["time_to_onset_s"] == pytest.approx(300, abs=1)
+    assert episode["depth_fraction"] == pytest.approx(0.5, abs=0.02)
+    assert episode["ended"]
+
+
+def test_a_warning_before_the_dip_is_not_of_it() -> None:
+    document = throttling_document(scenery(dipped(), drive(COUNT, (100.0, 200.0), temperature=True, warning=True)))
+    assert document["episodes"] == []
+
+
+def test_a_hot_drive_that_keeps_its_rate_is_told_but_is_no_episode() -> None:
+    document = throttling_document(scenery(None, drive(COUNT, HOT, temperature=True)))
+    assert document["episodes"] == []
+    assert (
+        document["warnings_without_dip"][0]["signals"][0]["text"] == f"{DRIVE} at 78 degC, its warning limit is 75 degC"
+    )
+
+
+def test_without_any_sense_of_heat_nothing_is_said() -> None:
+    scene = scenery(dipped())
+    scene.tracks.found = {key: one for key, one in scene.tracks.found.items() if key[0] not in ("temperature", "smart")}
+    document = throttling_document(scene)
+    assert document["summary"]["episodes"] is None
+    assert "cannot be told from throttling" in document["reasons"]["throttling.episodes"]
+
+
+def test_recovery_counts_from_the_release_of_what_was_commanded() -> None:
+    events = [hazard(300, "drive is held"), hazard(390, "every hazard is released", released=True)]
+    (episode,) = throttling_document(scenery(dipped(), drive(COUNT, HOT, warning=True), events))["episodes"]
+    assert episode["recovery_s"] == pytest.approx(10, abs=1)
+
+
+CAUSES: dict[str, dict[tuple[str, str, str], Track]] = {
+    "drive_temperature": drive(COUNT, HOT, temperature=True),
+    "drive_log": {("smart", DRIVE, "media_errors"): track(lambda time: 3 + 4 * (time >= 310), COUNT, 10.0)},
+    "pcie_link": {("pcie_link", DRIVE, "bandwidth_bytes_per_s"): disturbed(7.877e9, 1.97e9, 5.0)},
+    "cpu_frequency": {("cpu_frequency", "0", "frequency_hz"): disturbed(3.3e9, 1.5e9)},
+    "interrupt_or_numa": {("cpu", "0", "softirq_fraction"): disturbed(0.05, 0.9)},
+    "host_contention": {("cpu", "total", "steal_fraction"): disturbed(0.0, 0.4)},
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_dip_is_put_down_to_what_changed_with_it(cause: str) -> None:
+    (window,) = dips_document(scenery(dipped(), CAUSES[cause]))["windows"]
+    (dip,) = window["dips"]
+    assert dip["cause"] == cause
+    assert {one["cause"] for one in dip["evidence"]} == {cause}
+    assert dip["not_looked_at"] == []
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        {("pressure", "cpu", "stalled_fraction"): disturbed(0.01, 0.5)},
+        {("block_device", "sda", "written_bytes_per_s"): disturbed(1e6, 2e9)},
+        {("block_device", DRIVE, "read_bytes_per_s"): disturbed(0.0, 2e9)},
+    ],
+)
+def test_contention_shows_in_stalls_and_in_the_bytes_of_others(signal: dict[tuple[str, str, str], Track]) -> None:
+    document = dips_document(scenery(dipped(), signal))
+    assert document["windows"][0]["dips"][0]["cause"] == "host_contention"
+
+
+def test_stalls_for_io_explain_nothing_since_a_slow_drive_makes_them() -> None:
+    document = dips_document(scenery(dipped(), {("pressure", "io", "stalled_fraction"): disturbed(0.2, 0.9)}))
+    assert document["windows"][0]["dips"][0]["cause"] == "unknown"
+    assert document["summary"]["unexplained"] == 1
+
+
+def test_a_circumstance_that_was_there_before_explains_nothing() -> None:
+    always = {("cpu", "total", "steal_fraction"): track(lambda _: 0.4, COUNT)}
+    assert dips_document(scenery(dipped(), always))["windows"][0]["dips"][0]["cause"] == "unknown"
+
+
+def test_a_commanded_hazard_comes_first_and_the_drives_evidence_stays() -> None:
+    events = [hazard(299, f"drive {DRIVE} is held to 50MB/s")]
+    (window,) = dips_document(scenery(dipped(), drive(COUNT, HOT, warning=True), events))["windows"]
+    (dip,) = window["dips"]
+    assert dip["cause"] == "commanded_hazard"
+    assert [one["cause"] for one in dip["evidence"]] == ["commanded_hazard", "drive_temperature"]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [hazard(100, "a fan stands still")],
+        [hazard(298, "drive is held"), hazard(299, "every hazard is released", released=True)],
+    ],
+)
+def test_a_hazard_long_before_or_already_released_is_no_cause(events: list[dict[str, Any]]) -> None:
+    assert dips_document(scenery(dipped(), None, events))["windows"][0]["dips"][0]["cause"] == "unknown"
+
+
+def test_what_nobody_collected_is_listed_beside_an_unknown_cause() -> None:
+    scene = scenery(dipped())
+    scene.tracks.found = {key: one for key, one in scene.tracks.found.items() if key[0] != "cpu_frequency"}
+    (dip,) = dips_document(scene)["windows"][0]["dips"]
+    assert (dip["cause"], dip["not_looked_at"]) == ("unknown", ["CPU frequency"])
+
+
+def test_a_late_sample_shifts_bytes_and_loses_none() -> None:
+    """The agent reads at 3.4 s instead of 3: interpolation keeps the sum, and the rate within a tenth of the truth."""
+    times = np.array([0.0, 1.0, 2.0, 3.4, 4.0, 5.0])
+    counter = Track(BEGIN_S + times, times * 1e9)
+    found = rates(counter, BEGIN_S, BEGIN_S + 5, 1.0)
+    assert found == pytest.approx([1e9] * 5)
+    assert rates(counter, BEGIN_S + 10, BEGIN_S + 20, 1.0) == []
+
+
+def test_nothing_collected_is_no_error() -> None:
+    scene = scenery(dipped())
+    scene.tracks.found.clear()
+    assert throttling_document(scene)["watched"] == []
+    assert Tracks().get("smart", DRIVE, "critical_warning") is None

@@ -1,0 +1,75 @@
+"""What figures of throughput share: an axis of sizes in powers of two, GiB/s upwards, published references, spread of samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from ..units import GIB, binary_size, in_gib_per_s
+from .canvas import INK
+from .references import COLOUR, DASHES, Reference
+
+FARTHEST = 2.2  # a reference line more than so many times above the data would squash them
+MOST_LABELS = 16
+
+
+def size_axis(axes: Axes, sizes: Sequence[int], label: str) -> None:
+    """Every measured size has its place, the masked ones too: a gap is then seen as a gap."""
+    labelled = sizes[:: max(1, -(-len(sizes) // MOST_LABELS))]
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(min(sizes) / 1.35, max(sizes) * 1.35)
+    axes.xaxis.set_major_locator(FixedLocator(labelled))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(labelled, [binary_size(size).replace("\u202f", "\n") for size in labelled])
+    axes.set_xlabel(label, color=INK)
+
+
+def rate_axis(axes: Axes, highest_bytes_per_s: float) -> None:
+    axes.set_ylim(0, highest_bytes_per_s / GIB * 1.1 or 1.0)
+    axes.set_ylabel("throughput (GiB/s)")
+
+
+def split_references(references: Sequence[Reference], top: float) -> tuple[list[Reference], list[Reference]]:
+    """(those to draw, those so far above the data that only the caption names them)."""
+    shown = [one for one in references if one.value <= FARTHEST * top]
+    return shown, [one for one in references if one not in shown]
+
+
+def draw_references(axes: Axes, references: Sequence[Reference]) -> None:
+    for one in references:
+        label = f"{one.label} {in_gib_per_s(one.value)}"
+        axes.axhline(one.value / GIB, color=COLOUR, linewidth=0.9, linestyle=DASHES, label=label, zorder=1)
+
+
+def beyond_text(references: Sequence[Reference]) -> str:
+    if not references:
+        return ""
+    return f"Beyond the axis: {' and '.join(f'{one.label} ({in_gib_per_s(one.value)})' for one in references)}."
+
+
+def draw_spread(
+    axes: Axes, x: Sequence[float], y: Sequence[float], samples: Sequence[Sequence[float]], colour: str
+) -> None:
+    """Bars from the lowest to the highest sample of each point; all in B/s."""
+    below = [max(0.0, (value - min(found, default=value)) / GIB) for value, found in zip(y, samples, strict=True)]
+    above = [max(0.0, (max(found, default=value) - value) / GIB) for value, found in zip(y, samples, strict=True)]
+    axes.errorbar(
+        x, [value / GIB for value in y], yerr=(below, above), fmt="none", ecolor=colour, elinewidth=0.7, capsize=2,
+        capthick=0.7, zorder=2,
+    )  # fmt: skip
+
+
+def with_gaps(values: Sequence[float | None]) -> list[float]:
+    """In GiB/s; not a number breaks the line, so that no stroke suggests what a masked point would have been."""
+    return [math.nan if value is None else value / GIB for value in values]
+
+
+def samples_text(numbers: Sequence[int]) -> str:
+    """`4` or `3 to 5`: how many samples the points have."""
+    found = sorted({number for number in numbers if number})
+    if not found:
+        return "no"
+    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"

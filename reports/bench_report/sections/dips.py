@@ -1,0 +1,116 @@
+"""Dips of the rate under sustained load, what caused each, and which of them were thermal throttling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dataset import Bundle
+from ..fields import Node
+from ..figures.canvas import Figure
+from ..figures.dips import dip_figure
+from ..tables import Table
+from ..units import NONE, decimal_rate, decimal_size, duration, percent
+from .section import Lacking, Part, Section
+
+MOST_FIGURES = 3
+MOST_ROWS = 40
+
+
+def dips_section(bundle: Bundle) -> Section | None:
+    dips = bundle.results.get("dips")
+    if dips is None:
+        return None
+    windows = dips.list("windows")
+    if not windows and "thermal" not in bundle.run.workloads:
+        return None
+    parts: list[Part] = [_words(dips, bundle.results.get("throttling"))]
+    parts += _figures(bundle, windows)
+    table = _table(windows)
+    if table:
+        parts.append(table)
+    parts += [Lacking(f"{text}.") for text in sorted(set(filter(None, (window.text("reason") for window in windows))))]
+    if not windows:
+        parts.append(Lacking("no workload wrote at a steady pace for long enough, or its telemetry is not there."))
+    return Section("dips", "Dips and their causes", tuple(parts))
+
+
+def _words(dips: Node, throttling: Node | None) -> str:
+    summary = dips.at("summary")
+    count, unexplained = summary.integer("dips"), summary.integer("unexplained")
+    if count is None:
+        return "Whether the rate dipped cannot be said."
+    text = "The rate never dipped by 10 % or more under sustained load."
+    if count:
+        plural = "s" if count != 1 else ""
+        text = (
+            f"{count} dip{plural} of 10 % or more under sustained load, {unexplained} of them without a known cause; "
+        )
+        text += f"{decimal_size(summary.at('lost_bytes').as_number())} were not written because of them."
+    patterns = [pattern for window in dips.list("windows") for pattern in window.list("patterns")]
+    for pattern in patterns:
+        text += (
+            f" A regular dip every {duration(pattern.at('period_s').as_number())}, "
+            f"{percent(100 * pattern.at('depth_fraction').as_number())} deep, belongs to the target's own rhythm."
+        )
+    return f"{text} {_throttling_words(throttling)}"
+
+
+def _throttling_words(throttling: Node | None) -> str:
+    episodes = throttling.at("summary").integer("episodes") if throttling else None
+    if throttling is None or episodes is None:
+        return "No drive told of its heat, so that thermal throttling could neither be found nor excluded."
+    watched = ", ".join(kind.replace("_", " ") for kind in throttling.texts("watched"))
+    if episodes == 0:
+        return f"No thermal throttling was found; watched of the drives: {watched}."
+    first = throttling.list("episodes")[0]
+    return (
+        f"Thermal throttling was found {episodes} time{'s' if episodes != 1 else ''} (watched of the drives: {watched}), first "
+        f"{duration(first.at('time_to_onset_s').as_number())} after the begin of the load, with confidence "
+        f"{first.at('confidence').as_text()}."
+    )
+
+
+def _figures(bundle: Bundle, windows: Sequence[Node]) -> list[Figure]:
+    """Of the loads that lost most; of the longest one where none lost anything."""
+    dipped = [window for window in windows if window.list("dips")]
+    chosen = sorted(dipped, key=_lost, reverse=True)[:MOST_FIGURES]
+    if not chosen:
+        chosen = sorted(windows, key=lambda window: window.at("duration_s").as_number())[-1:]
+    made = (dip_figure(bundle, window, f"dips-{number}") for number, window in enumerate(chosen, 1))
+    return [figure for figure in made if figure is not None]
+
+
+def _lost(window: Node) -> float:
+    return sum(dip.at("lost_bytes").as_number() for dip in window.list("dips"))
+
+
+def _table(windows: Sequence[Node]) -> Table | None:
+    rows = [_row(window, dip) for window in windows for dip in window.list("dips")]
+    if not rows:
+        return None
+    unknown = frozenset(index for index, row in enumerate(rows[:MOST_ROWS]) if row[4] == "unknown")
+    caption = "Each dip with the evidence for its cause; those without one are marked."
+    if len(rows) > MOST_ROWS:
+        caption += f" The first {MOST_ROWS} of {len(rows)}; the rest is in results/dips.json."
+    return Table(
+        heads=("Load", "From its begin", "Depth", "Not written", "Cause", "Evidence"),
+        kinds="tnnntt", rows=tuple(rows[:MOST_ROWS]), name="dips", caption=caption, marked=unknown,
+    )  # fmt: skip
+
+
+def _row(window: Node, dip: Node) -> tuple[str, ...]:
+    start, end = (dip.at(key).as_number() for key in ("start_s", "end_s"))
+    evidence = "; ".join(one.at("text").as_text() for one in dip.list("evidence"))
+    unseen = ", ".join(dip.texts("not_looked_at"))
+    if not evidence:
+        evidence = "no evidence for any cause that was looked at" + (f"; not looked at: {unseen}" if unseen else "")
+    until = duration(end) if dip.flag("ended") else "its end"
+    level = decimal_rate(dip.at("level_bytes_per_s").as_number(), 3)
+    return (
+        f"{window.at('workload').as_text()}: {window.at('name').as_text()}",
+        f"{duration(start)} to {until}",
+        f"{percent(100 * dip.at('depth_fraction').as_number())}, to {level}",
+        decimal_size(dip.at("lost_bytes").as_number(), 3) or NONE,
+        dip.at("cause").as_text().replace("_", " "),
+        evidence,
+    )

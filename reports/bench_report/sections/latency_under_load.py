@@ -1,0 +1,203 @@
+"""Latency from intended arrival to durable against offered rate, and its whole distribution at a few rates."""
+
+from __future__ import annotations
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from ..dataset import Bundle
+from ..errors import BundleError
+from ..fields import Node
+from ..figures.canvas import GREY, INK, SERIES, Figure, legend_above, sheet, to_svg
+from ..figures.latency import Curve, curve_of, draw_curve, set_percentile_axes
+from ..load_results import latency_of
+from ..tables import Table
+from ..units import GB, NONE, count, duration, factor_text, in_gb_per_s, latency
+from .section import Lacking, Part, Section
+
+HEIGHT_MM, SPECTRUM_MM = 84.0, 70.0
+PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
+MOST_CURVES = 3
+
+
+def section(bundle: Bundle) -> Section | None:
+    node = bundle.results.get("latency_under_load")
+    if node is None:
+        return None
+    points = list(node.at("points").items())
+    parts: list[Part] = [_paragraph(node), _curve_figure(node, points) or Lacking("no load that was really offered")]
+    spectrum = _spectrum_figure(node, points)
+    if spectrum:
+        parts.append(spectrum)
+    parts.append(_table(points))
+    return Section("latency-under-load", "Latency under load", tuple(parts))
+
+
+def _paragraph(node: Node) -> str:
+    knee = node.at("knee")
+    sustained, beyond, why = (
+        knee.number("sustained_bytes_per_s"),
+        knee.number("knee_bytes_per_s"),
+        knee.at("why").as_text(),
+    )
+    if sustained is None:
+        said = f"No offered rate lies before the knee: {why}."
+    elif beyond is None:
+        said = f"At least {in_gb_per_s(sustained)} is sustained; the knee was {why}."
+    else:
+        said = f"{in_gb_per_s(sustained)} is sustained; the knee is at {in_gb_per_s(beyond)}, where {why}."
+    return f"{said} {knee.at('rule').as_text()}."
+
+
+def _asked(point: Node) -> float:
+    return point.at("asked_bytes_per_s").as_number()
+
+
+def _values(point: Node) -> dict[float, float | None]:
+    return {one.at("percentile").as_number(): one.number("us") for one in point.at("percentiles").items()}
+
+
+def _curve_figure(node: Node, points: list[Node]) -> Figure | None:
+    drawn = [point for point in points if point.at("admissible").as_flag()]
+    values = [us for point in drawn for us in _values(point).values() if us]
+    if not values:
+        return None
+    name, title = "latency-under-load", "Latency against offered rate"
+    rates = [_asked(point) / GB for point in points]
+    with sheet(HEIGHT_MM) as (figure, (axes,)):
+        for percentile, (colour, dashes, marker) in zip(PERCENTILES, SERIES, strict=False):
+            line = [
+                (_values(point).get(percentile) or math.nan) if point.at("admissible").as_flag() else math.nan
+                for point in points
+            ]
+            if any(not math.isnan(value) for value in line):
+                axes.plot(
+                    rates, line, color=colour, linestyle=dashes, marker=marker, label=f"p{percentile:g}", zorder=3
+                )
+        _mark_losses(axes, drawn, max(values))
+        _mark_knee(axes, node)
+        _set_axes(axes, rates, values)
+        legend_above(axes, columns=7)
+        alt = f"{title}: {len(drawn)} rates from {in_gb_per_s(_asked(drawn[0]))} to {in_gb_per_s(_asked(drawn[-1]))}."
+        svg = to_svg(figure, name, alt)
+    return Figure(name, title, _caption(node, points, drawn), alt, svg)
+
+
+def _mark_losses(axes: Axes, drawn: list[Node], highest_us: float) -> None:
+    lost = [_asked(point) / GB for point in drawn if point.at("lost").as_integer()]
+    if lost:
+        axes.plot(
+            lost, [highest_us * 2] * len(lost), linestyle="none", marker="x", markersize=6, color=INK,
+            label="superchunks lost", zorder=4,
+        )  # fmt: skip
+
+
+def _mark_knee(axes: Axes, node: Node) -> None:
+    knee = node.at("knee").number("knee_bytes_per_s")
+    if knee is not None:
+        axes.axvline(
+            knee / GB, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), label=f"knee {in_gb_per_s(knee)}", zorder=1
+        )
+
+
+def _set_axes(axes: Axes, rates: list[float], values: list[float]) -> None:
+    axes.set_yscale("log")
+    axes.set_ylim(min(values) / 1.6, max(values) * 3.2)
+    subdivisions = (1.0, 2.0, 5.0) if max(values) < 2000 * min(values) else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subdivisions, numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: latency(value, 1)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(0, max(rates) * 1.05)
+    axes.set_xlabel("offered rate (GB/s)", color=INK)
+    axes.set_ylabel("intended arrival to durable")
+
+
+def _caption(node: Node, points: list[Node], drawn: list[Node]) -> str:
+    masked = [in_gb_per_s(_asked(point)) for point in points if point not in drawn]
+    numbers = [point.at("offered").as_integer() for point in drawn]
+    parts = [
+        f"Time from each superchunk's intended arrival until all of it is durable: an open loop of {node.at('links').as_integer()} links "
+        f"that keeps its schedule whatever the drive does. Records of {duration(node.at('seconds_per_point').as_number())}; n = "
+        f"{count(min(numbers))} to {count(max(numbers))} superchunks each, of which those in one block share their fate.",
+        f"{node.at('percentile_rule').as_text()}.",
+        "A rate with a cross lost superchunks; percentiles that fall among them have no value."
+        if any(point.at("lost").as_integer() for point in drawn)
+        else "",
+        f"Not drawn, since the source did not offer the load: {', '.join(masked)} (reasons in the table)." if masked else "",
+    ]  # fmt: skip
+    scale = node.at("scale").as_number()
+    if scale < 1:
+        parts.append(f"Scaled down: the demand is {factor_text(scale)} of one readout unit's.")
+    return " ".join(part for part in parts if part)
+
+
+def _chosen(node: Node, points: list[Node]) -> list[Node]:
+    """The lowest rate, the sustained one, and the first one at or beyond the knee, else the highest."""
+    drawn = [point for point in points if point.at("admissible").as_flag() and point.at("stored").as_integer()]
+    if not drawn:
+        return []
+    knee = node.at("knee")
+    wanted = [
+        _asked(drawn[0]),
+        knee.number("sustained_bytes_per_s"),
+        knee.number("knee_bytes_per_s") or _asked(drawn[-1]),
+    ]
+    return [point for point in drawn if _asked(point) in wanted][:MOST_CURVES]
+
+
+def _spectrum_figure(node: Node, points: list[Node]) -> Figure | None:
+    curves: list[Curve] = []
+    for point in _chosen(node, points):
+        curve = curve_of(f"{in_gb_per_s(_asked(point))} offered", latency_of(point.at("latency_us")))
+        if curve.problem:
+            raise BundleError(
+                point.at("latency_us").where, f"the exported distribution cannot be used: {curve.problem}"
+            )
+        curves.append(curve)
+    if not curves:
+        return None
+    name, title = "latency-spectrum", "Latency by percentile at a few offered rates"
+    with sheet(SPECTRUM_MM) as (figure, (axes,)):
+        for curve, (colour, dashes, marker) in zip(curves, SERIES, strict=False):
+            draw_curve(axes, curve, colour, dashes, marker)
+        set_percentile_axes(axes, curves)
+        legend_above(axes, columns=3)
+        alt = f"{title}: " + "; ".join(f"{curve.label}, highest {latency(max(curve.us))}" for curve in curves) + "."
+        svg = to_svg(figure, name, alt)
+    numbers = "; ".join(f"{curve.label}: n = {count(curve.count or 0)}" for curve in curves)
+    caption = (
+        "The whole distribution (HdrHistogram) over the stored superchunks: the lowest rate, the highest before the knee, "
+        f"and the knee or the highest rate offered. {numbers}. "
+        "Lost superchunks are not in these curves; they are in the percentiles of the figure above."
+    )
+    return Figure(name, title, caption, alt, svg)
+
+
+def _table(points: list[Node]) -> Table:
+    rows = tuple(_row(point) for point in points)
+    return Table(
+        heads=(
+            "Offered", "Stored", "n", *(f"p{percentile:g}" for percentile in PERCENTILES), "Lost", "BUSY", "Source late by",
+            "In the figure",
+        ),
+        kinds="nnn" + "n" * len(PERCENTILES) + "nnnt", rows=rows, name="latency-load",
+        caption="Latency from intended arrival to durable by offered rate; n: superchunks offered. A dash: no "
+        "value, by the rule under the figure. Source late by: the worst delay of an arrival that the source itself made.",
+        marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
+    )  # fmt: skip
+
+
+def _row(point: Node) -> tuple[str, ...]:
+    values = _values(point)
+    return (
+        in_gb_per_s(_asked(point)),
+        in_gb_per_s(point.at("stored_bytes_per_s").as_number()),
+        count(point.at("offered").as_integer()),
+        *(latency(us) if (us := values.get(percentile)) is not None else NONE for percentile in PERCENTILES),
+        count(point.at("lost").as_integer()),
+        count(point.at("busy_count").as_integer()),
+        latency(point.at("worst_lateness_us").as_number()),
+        "drawn" if point.at("admissible").as_flag() else f"not drawn: {point.text('reason') or 'no reason recorded'}",
+    )

@@ -1,0 +1,177 @@
+"""The MiniDAQ against request size beside synthetic writes (DUNE paper, figure 4)."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+from ..dataset import Bundle
+from ..fields import Node
+from ..figures.canvas import BLUE, GREEN, GREY, ORANGE, Figure, legend_above, sheet, to_svg
+from ..figures.references import measured_references
+from ..figures.sizes import (
+    beyond_text,
+    draw_references,
+    draw_spread,
+    rate_axis,
+    samples_text,
+    size_axis,
+    split_references,
+    with_gaps,
+)
+from ..tables import Table
+from ..units import GIB, NONE, binary_size, count, duration, in_gib_per_s, percent, significant
+from .section import Lacking, Part, Section
+
+HEIGHT_MM = 80.0
+LIMITS = {
+    "inhibit": "inhibit",
+    "all asked": "links: all that they deliver",
+    "source": "source",
+    "nothing stood": "no rate stood",
+}
+
+
+def section(bundle: Bundle) -> Section | None:
+    node = bundle.results.get("minidaq_scan")
+    if node is None:
+        return None
+    points = list(node.at("points").items())
+    figure = _figure(bundle, node, points)
+    parts: list[Part] = [
+        _paragraph(bundle, node),
+        figure or Lacking("no request size at which the MiniDAQ ran without inhibit and counts"),
+        _table(points),
+    ]
+    return Section("minidaq-scan", "MiniDAQ against request size", tuple(parts))
+
+
+def _paragraph(bundle: Bundle, node: Node) -> str:
+    plateau = node.at("plateau")
+    start, rate, ratio = (
+        plateau.number(key) for key in ("from_request_bytes", "throughput_bytes_per_s", "ratio_to_synthetic")
+    )
+    if start is None and rate is not None:
+        found = f"The highest throughput without inhibit is {in_gib_per_s(rate)}; where it begins is not known, since a point is masked."
+    elif start is None or rate is None or ratio is None:
+        found = "Throughput does not level out within the scanned request sizes, so no plateau is stated."
+    else:
+        found = (
+            f"The highest throughput without inhibit is {in_gib_per_s(rate)}, level from requests of {binary_size(start)} on, and "
+            f"{significant(ratio, 3)} times that of synthetic writes in the same rounds."
+        )
+    copy = plateau.number("copy_share")
+    if copy is not None:
+        found += f" Copying takes {percent(100 * copy)} of the CPU time of the MiniDAQ, its emulated source included."
+    references = [
+        one
+        for metric in ("minidaq_plateau_request_size", "minidaq_copy_share")
+        for one in measured_references(bundle, metric)
+    ]
+    return " ".join([found, *(one.attribution for one in references)])
+
+
+def _figure(bundle: Bundle, node: Node, points: list[Node]) -> Figure | None:
+    drawn = [point for point in points if point.at("admissible").as_flag()]
+    if not drawn:
+        return None
+    name, title = "minidaq-scan", "Highest throughput of the MiniDAQ without inhibit, beside synthetic writes"
+    applications, threads = node.at("applications").as_integer(), node.at("synthetic_threads").as_integer()
+    sizes = [point.at("asked_request_bytes").as_integer() for point in points]
+    demand = node.at("demand_bytes_per_s").as_number()
+    top = max(_top(point) for point in drawn)
+    references = measured_references(bundle, "minidaq_throughput")
+    shown, hidden = split_references(references, top)
+    with sheet(HEIGHT_MM) as (figure, (axes,)):
+        _draw(axes, points, sizes, f"{applications} \u00d7 MiniDAQ", BLUE, "-", "o")
+        _draw(axes, points, sizes, f"synthetic, {threads} threads", ORANGE, "--", "s", key="synthetic")
+        _draw_plateau(axes, node, sizes)
+        if demand <= 2 * top:
+            label = f"all that the links deliver {in_gib_per_s(demand)}"
+            axes.axhline(demand / GIB, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), label=label, zorder=1)
+        draw_references(axes, shown)
+        size_axis(axes, sizes, "request size of each application (bytes, powers of two)")
+        rate_axis(axes, max([top, *(one.value for one in shown), *([demand] if demand <= 2 * top else [])]))
+        legend_above(axes, columns=3)
+        alt = f"{title}: {len(drawn)} request sizes, highest {in_gib_per_s(top)}."
+        svg = to_svg(figure, name, alt)
+    masked = [binary_size(s) for s, point in zip(sizes, points, strict=True) if not point.at("admissible").as_flag()]
+    each = samples_text([len(point.numbers("throughput_bytes_per_s_samples")) for point in drawn])
+    caption = [
+        f"{applications} applications of {node.at('links').as_integer()} links, one writer thread each; records of "
+        f"{duration(node.at('seconds_per_point').as_number())} at the highest trigger rate that stood without inhibit, and "
+        "synthetic writes with blocks of the request's size in the same round; "
+        f"{node.at('condition').as_text()}; n = {len(drawn)} request sizes, each with {each} samples; "
+        "bars reach from the lowest to the highest sample, which do not include the final flush.",
+        f"{node.at('plateau').at('rule').as_text()}.",
+        f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in the table)."
+        if masked
+        else "",
+        beyond_text(hidden),
+        *(one.attribution for one in references),
+    ]
+    return Figure(name, title, " ".join(part for part in caption if part), alt, svg)
+
+
+def _of(point: Node, key: str) -> Node:
+    return point.at(key) if key else point
+
+
+def _top(point: Node) -> float:
+    found = [point, point.at("synthetic")]
+    return max(
+        max((*one.numbers("throughput_bytes_per_s_samples"), one.number("throughput_bytes_per_s") or 0.0))
+        for one in found
+    )
+
+
+def _draw(
+    axes: Axes, points: list[Node], sizes: list[int], label: str, colour: str, dashes: str, marker: str, key: str = ""
+) -> None:
+    rates = [
+        _of(point, key).number("throughput_bytes_per_s") if point.at("admissible").as_flag() else None
+        for point in points
+    ]
+    axes.plot(sizes, with_gaps(rates), color=colour, linestyle=dashes, marker=marker, label=label, zorder=3)
+    known = [(s, rate, point) for s, rate, point in zip(sizes, rates, points, strict=True) if rate is not None]
+    samples = [_of(point, key).numbers("throughput_bytes_per_s_samples") for _, _, point in known]
+    draw_spread(axes, [s for s, _, _ in known], [rate for _, rate, _ in known], samples, colour)
+
+
+def _draw_plateau(axes: Axes, node: Node, sizes: list[int]) -> None:
+    start, rate = (node.at("plateau").number(key) for key in ("from_request_bytes", "throughput_bytes_per_s"))
+    if start is None or rate is None:
+        return
+    label = f"plateau {in_gib_per_s(rate)} from {binary_size(start)}"
+    axes.hlines(rate / GIB, start, max(sizes) * 1.2, color=GREEN, linewidth=1.1, linestyle="--", label=label, zorder=4)
+
+
+def _table(points: list[Node]) -> Table:
+    rows = [_row(point) for point in points]
+    return Table(
+        heads=(
+            "Request", "MiniDAQ", "Trigger rate", "Kept from more by", "Inhibits", "Records", "Copying", "Synthetic", "Ratio",
+            "In the figure",
+        ),
+        kinds="nnntnnnnnt", rows=tuple(rows), name="minidaq-scan",
+        caption="MiniDAQ: stored per second by all applications, final flush included. Trigger rate: decisions per second of each "
+        "application. Inhibits: vetoed decisions, BUSY episodes and lost superchunks of the record drawn. Records: how many it took, each "
+        "2 % slower, until one had none. Copying: share of the CPU time.",
+        marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
+    )  # fmt: skip
+
+
+def _row(point: Node) -> tuple[str, ...]:
+    rate, ratio, copy = (point.number(key) for key in ("throughput_bytes_per_s", "ratio_to_synthetic", "copy_share"))
+    runs, inhibits = list(point.at("runs").items()), point.integer("inhibits")
+    return (
+        binary_size(point.at("asked_request_bytes").as_number()),
+        in_gib_per_s(rate) if rate is not None else NONE,
+        f"{significant(runs[-1].at('trigger_rate_hz').as_number(), 4)}\u202fHz" if runs else NONE,
+        LIMITS[point.at("limited_by").as_text()],
+        count(inhibits) if inhibits is not None else NONE,
+        str(len(runs)),
+        percent(100 * copy) if copy is not None else NONE,
+        in_gib_per_s(point.at("synthetic").at("throughput_bytes_per_s").as_number()),
+        significant(ratio, 3) if ratio is not None else NONE,
+        "drawn" if point.at("admissible").as_flag() else f"not drawn: {point.text('reason') or 'no reason recorded'}",
+    )

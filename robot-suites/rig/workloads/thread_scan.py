@@ -1,0 +1,155 @@
+"""The thread scan: sequential O_DIRECT writes by 1 ... 10 threads with several block sizes (DUNE paper, figure 2).
+
+Each thread writes a part of the file of its own. fio's file is written once before the first point, daqwriter's before each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bench_model.errors import RefusedError
+from bench_model.profiles import Candidate, Scenario
+from bench_model.thread_scaling import CPU_BLOCK_BYTES, FEW_THREADS, MANY_THREADS, RATIO_BLOCK_BYTES, Point, summarize
+from bench_model.units import binary_label, decimal_label
+from rig.host import Survey
+from rig.workloads import fio_scan
+from rig.workloads.base import Need, Report, Workload
+from rig.workloads.site import Site
+from rig.workloads.write_point import SAMPLE_S, measure_write, version_of
+
+FILE = "thread-scan.bin"
+PAPER_THREADS, PAPER_BLOCK_BYTES = (FEW_THREADS, MANY_THREADS), (8 * 2**10, 4 * 2**20)
+SECONDS_MIN = 5  # [P] a shorter point shows the drive's cache and little else
+
+
+def _parameters(scenario: Scenario) -> dict[str, Any]:
+    return scenario.workloads["thread_scan"]
+
+
+def estimated_s(scenario: Scenario) -> float:
+    """Expected duration in s: each point with its start, and the file once for fio or before each point for daqwriter."""
+    parameters = _parameters(scenario)
+    points = len(parameters["threads"]) * len(parameters["block_sizes"])
+    once_s = parameters["file_size"] / 2e9
+    each_s = parameters["seconds_per_point"] + parameters["ramp_s"]
+    per_tool = {"fio": points * (each_s + 0.6) + once_s, "daqwriter": points * (each_s + 0.2 + once_s)}
+    return float(sum(per_tool[tool] for tool in parameters["tools"]))
+
+
+def _need(scenario: Scenario) -> Need:
+    size = _parameters(scenario)["file_size"]
+    return Need(size, f"the thread scan's file of {decimal_label(size)}")
+
+
+def _memory(scenario: Scenario) -> Need:
+    parameters = _parameters(scenario)
+    threads, block, depth = max(parameters["threads"]), max(parameters["block_sizes"]), parameters["io_depth"]
+    size = threads * block * depth
+    return Need(size, f"io_depth: {threads} threads x {depth} blocks of {binary_label(block)} need {size} B")
+
+
+def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    parameters = _parameters(scenario)
+    if parameters["threads"] != sorted(set(parameters["threads"])):
+        raise RefusedError(
+            f"{scenario.file}: workloads.thread_scan.threads: is not ascending. Sort it, each number once"
+        )
+    fio_scan.check_sizes(scenario, "thread_scan", max(parameters["threads"]))
+
+
+def _limits(scenario: Scenario) -> list[str]:
+    parameters, found = _parameters(scenario), []
+    threads, sizes = parameters["threads"], parameters["block_sizes"]
+    if not {FEW_THREADS, MANY_THREADS} <= set(threads) or not {RATIO_BLOCK_BYTES, CPU_BLOCK_BYTES} <= set(sizes):
+        found.append(
+            f"The thread scan lacks {FEW_THREADS} or {MANY_THREADS} threads, or blocks of {binary_label(RATIO_BLOCK_BYTES)} or "
+            f"{binary_label(CPU_BLOCK_BYTES)}, which its requirements speak of"
+        )
+    if parameters["seconds_per_point"] < SECONDS_MIN:
+        found.append(
+            f"The thread scan measures each point for {parameters['seconds_per_point']:g} s instead of {SECONDS_MIN} s or more"
+        )
+    return found
+
+
+WORKLOAD = Workload("thread_scan", estimated_s, _need, memory=_memory, check=_check, limits=_limits)
+
+
+def run_thread_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    """Runs every tool's points; returns results/thread_scan.json, whose metrics are those of the first tool."""
+    steps = len(parameters["tools"]) * len(parameters["threads"]) * len(parameters["block_sizes"])
+    scans: list[dict[str, Any]] = []
+    for tool in parameters["tools"]:
+        done = sum(len(scan["points"]) for scan in scans)
+
+        def announce(step: int, text: str, done: int = done) -> None:
+            report(text, done + step, steps, parameters["seconds_per_point"] + parameters["ramp_s"])
+
+        run = _with_fio if tool == "fio" else _with_daqwriter
+        version, condition, points = run(site, parameters, announce)
+        scans.append({"tool": tool, "tool_version": version, "condition": condition, "points": points})
+    return document(parameters, scans)
+
+
+def document(parameters: dict[str, Any], scans: list[dict[str, Any]]) -> dict[str, Any]:
+    """results/thread_scan.json from the tools' points."""
+    made = [{**scan, **_summary(scan["points"])} for scan in scans]
+    return {
+        "schema_version": 1,
+        "io_depth": parameters["io_depth"],
+        "seconds_per_point": parameters["seconds_per_point"],
+        "ramp_s": parameters["ramp_s"],
+        "sample_s": SAMPLE_S,
+        "file_bytes": parameters["file_size"],
+        "scans": made,
+        "reasons": made[0]["reasons"],
+    }
+
+
+def _summary(points: list[dict[str, Any]]) -> dict[str, Any]:
+    found, reasons = summarize(
+        [
+            Point(
+                point["threads"],
+                point["block_bytes"],
+                point["throughput_bytes_per_s"] if point["admissible"] else None,
+                point["cpu_system_percent"],
+            )
+            for point in points
+        ]
+    )
+    return {**found, "reasons": reasons}
+
+
+Announce = Callable[[int, str], None]
+Measured = tuple[str, str, list[dict[str, Any]]]
+
+
+def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Measured:
+    version = site.machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+    folders, file, points = fio_scan.Folders(site.work, site.raw), site.scratch / FILE, []
+    with fio_scan.removed_afterwards(site.machine, file):
+        announce(0, "laying out the thread scan's file")
+        fio_scan.lay_out(site.machine, file, parameters["file_size"])
+        for step, (block, threads) in enumerate(_grid(parameters), start=1):
+            announce(step, _text(block, threads, "fio"))
+            point = fio_scan.measure(site.machine, file, block, parameters, folders, site.device, threads)
+            points.append({"threads": threads, **point})
+    return version, "overwrite of a file that was written once before the scan", points
+
+
+def _with_daqwriter(site: Site, parameters: dict[str, Any], announce: Announce) -> Measured:
+    points = []
+    for step, (block, threads) in enumerate(_grid(parameters), start=1):
+        announce(step, _text(block, threads, "daqwriter"))
+        point = measure_write(site, block, threads, parameters, f"daqwriter-write-{block}-{threads}-threads")
+        points.append({"threads": threads, **point})
+    return version_of(site), "overwrite of a file that was written once before each point", points
+
+
+def _grid(parameters: dict[str, Any]) -> list[tuple[int, int]]:
+    return [(block, threads) for block in parameters["block_sizes"] for threads in parameters["threads"]]
+
+
+def _text(block_bytes: int, threads: int, tool: str) -> str:
+    return f"{threads} thread{'s' if threads > 1 else ''}, block size {binary_label(block_bytes)}, {tool}"

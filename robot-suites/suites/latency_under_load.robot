@@ -1,0 +1,11 @@
+*** Settings ***
+Documentation    Latency from intended arrival to durable against offered rate, open loop, up to and beyond saturation.
+
+Library          LatencyUnderLoadKeywords    ${BUNDLE}
+
+
+*** Test Cases ***
+Latency Is Known At Every Load
+    ${found}=    Climb The Ladder Of Loads
+    Every Superchunk Should Be Accounted For    ${found}
+    At Least Half Of The Loads Should Have Been Offered    ${found}

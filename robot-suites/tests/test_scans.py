@@ -1,0 +1,226 @@
+"""Thread scan, MiniDAQ scan and latency under load: each runs for real, short, and refuses what it cannot do in words."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model.errors import RefusedError
+from bench_model.profiles import Scenario, load_candidate, load_scenario
+from bench_model.yaml_source import check_document
+from rig.host import survey
+from rig.machine import LocalMachine
+from rig.preflight import check_memory, check_space, check_workloads
+from rig.settings import Layout
+from rig.workloads import fio_scan, latency_under_load, minidaq_scan, thread_scan, write_point
+from rig.workloads.registry import declared_limits, workloads_of
+from rig.workloads.site import Site
+
+MIB = 2**20
+INVENTORY = Layout().inventory
+
+
+def site_in(disk: Path) -> Site:
+    (disk / "raw").mkdir()
+    return Site(LocalMachine(), Layout().daqwriter, disk, disk / "raw", disk / "raw", None)
+
+
+def announce(*phase: Any) -> None:
+    """No progress display in these tests."""
+
+
+def left_on(disk: Path) -> list[str]:
+    return [path.name for path in disk.iterdir() if path.name != "raw"]
+
+
+def scenario(name: str, **changes: Any) -> Scenario:
+    """A shipped scenario of one workload with parameters changed; sizes in bytes."""
+    loaded = load_scenario(INVENTORY / "scenarios" / f"{name}.yml")
+    workloads = copy.deepcopy(loaded.workloads)
+    for parameters in workloads.values():
+        parameters.update(changes)
+    return replace(loaded, workloads=workloads)
+
+
+def test_block_scan_with_daqwriter_beside_fio(disk: Path) -> None:
+    parameters = {
+        "tools": ["fio", "daqwriter"],
+        "block_sizes": [65536, MIB],
+        "seconds_per_point": 1,
+        "ramp_s": 0.25,
+        "io_depth": 4,
+        "file_size": 64 * MIB,
+    }
+    scan = fio_scan.run_tools(site_in(disk), parameters, announce)
+    check_document(scan, "block-scan", "block_scan.json")
+    (other,) = scan["others"]
+    assert (scan["tool"], other["tool"]) == ("fio", "daqwriter")
+    assert [point["block_bytes"] for point in other["points"]] == [65536, MIB]
+    for point in other["points"]:
+        samples = point["throughput_bytes_per_s_samples"]
+        assert len(samples) in (3, 4, 5)  # 1 s in windows of 0.25 s, the ramp left out
+        assert point["throughput_bytes_per_s"] == pytest.approx(sum(samples) / len(samples), rel=0.3)
+    assert any(
+        name.startswith("block_scan.daqwriter_") for name in scan["reasons"]
+    )  # below 8 MiB there are no large blocks
+    assert left_on(disk) == []
+
+
+def test_thread_scan(disk: Path) -> None:
+    parameters = {
+        "tools": ["fio", "daqwriter"],
+        "threads": [1, 10],
+        "block_sizes": [32768, 4 * MIB],
+        "seconds_per_point": 1,
+        "ramp_s": 0.25,
+        "io_depth": 1,
+        "file_size": 80 * MIB,
+    }
+    scan = thread_scan.run_thread_scan(site_in(disk), parameters, announce)
+    check_document(scan, "thread-scan", "thread_scan.json")
+    assert [one["tool"] for one in scan["scans"]] == ["fio", "daqwriter"]
+    for one in scan["scans"]:
+        grid = [(point["block_bytes"], point["threads"]) for point in one["points"]]
+        assert grid == [(32768, 1), (32768, 10), (4 * MIB, 1), (4 * MIB, 10)]
+        rates = {key: point["throughput_bytes_per_s"] for key, point in zip(grid, one["points"], strict=True)}
+        if all(point["admissible"] for point in one["points"]):
+            assert one["ratio"]["value"] == pytest.approx(rates[32768, 10] / rates[32768, 1])
+            assert 0 < one["system_cpu"]["highest_fraction"] < 1
+    assert left_on(disk) == []
+
+
+def test_fios_threads_share_the_file_and_their_log(disk: Path) -> None:
+    parameters = {"file_size": 80 * MIB, "io_depth": 1, "seconds_per_point": 1, "ramp_s": 0}
+    argv = fio_scan.fio_arguments(disk / "f", 32768, parameters, disk / "log", 10)
+    assert {f"--size={8 * MIB}", f"--offset_increment={8 * MIB}", "--numjobs=10", "--group_reporting"} <= set(argv)
+    log = "250, 100, 1, 0, 0\n500, 200, 1, 0, 0\n249, 10, 1, 0, 0\n501, 20, 1, 0, 0\n751, 30, 1, 0, 0\n"
+    assert fio_scan.parse_bandwidth_log(log) == [110 * 1024.0, 220 * 1024.0]
+
+
+def test_daqwriters_ramp_is_left_out_and_its_preparation_expected_of_the_device() -> None:
+    document: dict[str, Any] = {
+        "written_bytes": 700,
+        "parameters": {"span_bytes": 300, "block_bytes": 4096},
+        "series": {"t_s": [0.25, 0.5, 0.75, 1.0, 1.01], "written_bytes": [100, 150, 200, 240, 10]},
+        "latency_us": dict.fromkeys(("p50", "p99", "p99_9", "max", "mean"), 1.0),
+        "threads": [{"end_s": 1.0, "user_s": 0.1, "system_s": 0.2}, {"end_s": 1.0, "user_s": 0.1, "system_s": 0.4}],
+    }
+    point = write_point.write_point(document, seconds=0.5, ramp_s=0.5, device_bytes=1000)
+    assert point["throughput_bytes_per_s"] == pytest.approx(450 / 0.51)
+    assert point["throughput_bytes_per_s_samples"] == [800, 960]
+    assert point["cpu_system_percent"] == pytest.approx(30)
+    assert point["admissible"]
+    masked = write_point.write_point(document, seconds=0.5, ramp_s=0.5, device_bytes=700)
+    assert masked["reason"] == "the device counted 700 B of the 1000 B that daqwriter says it wrote"
+
+
+def test_minidaq_scan(disk: Path) -> None:
+    parameters = {
+        "applications": 2,
+        "links": 5,
+        "superchunk_bytes": 5568,
+        "superchunk_rate_hz": 166000,
+        "ring_size": 16 * MIB,
+        "block_size": 4 * MIB,
+        "io_depth": 4,
+        "checksum": "off",
+        "request_sizes": [MIB, 4 * MIB],
+        "seconds_per_trial": 0.2,
+        "search_resolution": 0.5,
+        "seconds_per_point": 0.5,
+        "synthetic_threads": 2,
+    }
+    scan = minidaq_scan.run_minidaq_scan(site_in(disk), parameters, 0.02, 7, announce)
+    check_document(scan, "minidaq-scan", "minidaq_scan.json")
+    assert scan["demand_bytes_per_s"] == pytest.approx(0.02 * 9.24288e9)
+    assert [point["synthetic"]["first"] for point in scan["points"]] == [True, False]  # in turn, so that drift cancels
+    for point in scan["points"]:
+        assert point["request_bytes"] % (5 * 5568) == 0
+        assert point["admissible"] or point["reason"]
+        if point["limited_by"] == "all asked" and point["admissible"]:
+            assert point["runs"][-1]["stored_bytes_per_s"] <= scan["demand_bytes_per_s"]
+    assert left_on(disk) == []
+
+
+def test_latency_under_load(disk: Path) -> None:
+    parameters = {
+        "links": 10,
+        "superchunk_bytes": 5568,
+        "superchunk_rate_hz": 166000,
+        "ring_size": 2 * MIB,
+        "block_size": MIB,
+        "io_depth": 4,
+        "checksum": "crc32",
+        "load_factors": [0.5, 1.0],
+        "seconds_per_point": 1,
+    }
+    ladder = latency_under_load.Ladder(parameters, 0.01, 7)
+    found = latency_under_load.run_ladder(site_in(disk), ladder, announce)
+    check_document(found, "latency-under-load", "latency_under_load.json")
+    for point, factor in zip(found["points"], (0.5, 1.0), strict=True):
+        assert point["asked_bytes_per_s"] == pytest.approx(factor * 92.4288e6)
+        assert point["offered"] == point["stored"] + point["lost"]
+        given = [one["percentile"] for one in point["percentiles"] if one["us"] is not None]
+        assert 99.999 not in given  # 16 600 superchunks leave none beyond it
+    assert "latency_under_load.p99_999_at_demand" in found["reasons"]
+    assert left_on(disk) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        (
+            "block-scan",
+            {"file_size": 16 * MIB},
+            "file_size: 16777216 B hold no block of 33554432 B. Make it 33554432 B or more",
+        ),
+        ("block-scan", {"tools": ["fio"]}, "yields: block_scan.daqwriter_large_block_throughput needs daqwriter"),
+        ("thread-scan", {"file_size": 8 * MIB}, "8388608 B shared out among 10 threads hold no block of 4194304 B"),
+        ("thread-scan", {"threads": [10, 1]}, "threads: is not ascending"),
+        ("minidaq-scan", {"ring_size": 8 * MIB}, "hold fewer than four requests of 64 MiB"),
+        ("latency-under-load", {"load_factors": [1.0, 0.5]}, "load_factors: is not ascending"),
+    ],
+)
+def test_what_cannot_work_is_refused(name: str, changes: dict[str, Any], words: str) -> None:
+    candidate = load_candidate(INVENTORY / "lab.yml", "this-machine")
+    with pytest.raises(RefusedError, match="(?s)" + name) as caught:
+        check_workloads(scenario(name, **changes), candidate, survey(LocalMachine()))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("block-scan", "the block scan's file of 34.36 GB"),
+        ("thread-scan", "the thread scan's file of 42.95 GB"),
+        ("minidaq-scan", "9.243 GB/s x 30 s = 277.3 GB"),
+        ("latency-under-load", "11.55 GB/s x 30 s = 346.6 GB"),
+    ],
+)
+def test_a_drive_that_is_too_small_is_refused_with_the_arithmetic(name: str, words: str) -> None:
+    with pytest.raises(RefusedError, match="is too small") as caught:
+        check_space(scenario(name), Path("/mnt/drive"), 20 * 10**9)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["minidaq-scan", "latency-under-load"])
+def test_rings_that_the_server_has_no_memory_for_are_refused(name: str) -> None:
+    candidate = load_candidate(INVENTORY / "lab.yml", "this-machine")
+    with pytest.raises(RefusedError, match="ring_size: 10 rings of"):
+        check_memory(candidate, scenario(name), 64 * 2**30)
+
+
+@pytest.mark.parametrize("name", ["block-scan", "thread-scan", "minidaq-scan", "latency-under-load"])
+def test_the_full_scenarios_have_no_limits_of_their_own(name: str) -> None:
+    assert declared_limits(scenario(name)) == []
+    assert all(workload.seconds(scenario(name)) > 300 for workload in workloads_of(scenario(name)))
+
+
+def test_the_rehearsal_says_in_what_it_is_less() -> None:
+    limits = declared_limits(load_scenario(INVENTORY / "scenarios" / "scans-rehearsal.yml"))
+    for words in ("1 s instead of 5 s", "0.1 of one readout unit", "fewer than 1000000 for a p99.999"):
+        assert any(words in text for text in limits), words

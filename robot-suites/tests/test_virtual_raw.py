@@ -1,0 +1,229 @@
+"""Raw drives of the virtual candidate: what the guard refuses, that nothing starts without it, and a whole steady-state run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from bench_model.errors import BenchError, RefusedError
+from bench_model.profiles import load_candidate, load_scenario
+from rig import preflight
+from rig.candidate_session import connected
+from rig.host import survey
+from rig.load_target import RawDevice
+from rig.machine import SshMachine
+from rig.settings import Layout
+from virtual_candidate.candidate import VirtualCandidate
+
+pytestmark = pytest.mark.virtual
+
+LAYOUT = Layout()
+YAML_SAFE = YAML(typ="safe")
+SERIAL = "VCNA0001"
+DAQWRITER = Path("/root/daqwriter")
+
+
+@pytest.fixture(scope="module")
+def inventory(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped virtual candidate with one raw drive as its target, on the tests' own ports."""
+    at = virtual_machine.instance
+    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
+    host = document["all"]["children"]["candidates"]["hosts"]["virtual"]
+    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
+    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
+    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
+    candidate = host["bench_candidate"]
+    del candidate["bmc"], candidate["targets"]
+    candidate["target"] = {"kind": "raw-device", "drive_serial": SERIAL, "destroy": True}
+    candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none"}
+    file = tmp_path_factory.mktemp("inventory") / "lab.yml"
+    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def machine(virtual_machine: VirtualCandidate, inventory: Path) -> Iterator[SshMachine]:
+    """The candidate, with daqwriter on it, as after provisioning."""
+    with connected(inventory, virtual_machine.instance.name, LAYOUT) as found:
+        assert isinstance(found, SshMachine)
+        at = virtual_machine.instance
+        copy = ["scp", "-q", "-P", str(at.ports.ssh), "-i", str(at.ssh / "id_ed25519")]
+        copy += [
+            "-o",
+            f"UserKnownHostsFile={at.ssh / 'known_hosts'}",
+            str(LAYOUT.portable_daqwriter),
+            f"root@127.0.0.1:{DAQWRITER}",
+        ]
+        subprocess.run(copy, check=True, timeout=60)
+        yield found
+        found.remove(DAQWRITER)
+
+
+@pytest.fixture
+def node(machine: SshMachine) -> Path:
+    path = survey(machine).path_of(SERIAL)
+    assert path is not None
+    return path
+
+
+def drive(machine: SshMachine, path: Path, destroy: bool = True) -> RawDevice:
+    return RawDevice(machine, SERIAL, path, destroy, DAQWRITER)
+
+
+def first_bytes(virtual_machine: VirtualCandidate, path: Path) -> str:
+    return virtual_machine.run(f"head -c 65536 {path} | sha256sum").split()[0]
+
+
+def test_without_consent_a_drive_is_refused_and_nothing_starts(
+    machine: SshMachine, virtual_machine: VirtualCandidate, node: Path
+) -> None:
+    before = first_bytes(virtual_machine, node)
+    with pytest.raises(BenchError, match=r"no known signature .* there is no consent to lose it: write destroy: true"):
+        drive(machine, node, destroy=False).check()
+    with pytest.raises(RefusedError, match=r"^sh was not started: .*no consent"):
+        drive(machine, node, destroy=False).run(["sh", "-c", "touch /tmp/started"], 60)
+    assert machine.run(["test", "-e", "/tmp/started"], 30).returncode == 1
+    assert first_bytes(virtual_machine, node) == before
+
+
+def test_a_drive_in_use_is_refused_whatever_the_consent(
+    machine: SshMachine, virtual_machine: VirtualCandidate, node: Path
+) -> None:
+    virtual_machine.run(f"mkfs.ext4 -q {node} && mkdir -p /mnt/used && mount {node} /mnt/used")
+    try:
+        with pytest.raises(BenchError, match="is mounted at /mnt/used: unmount it"):
+            drive(machine, node).check()
+        with pytest.raises(RefusedError, match=r"fio was not started: .*mounted at /mnt/used"):
+            drive(machine, node).run(["fio", "--version"], 60)
+    finally:
+        virtual_machine.run("umount /mnt/used && rmdir /mnt/used")
+    # unmounted, it still carries a file system: lost only with consent
+    with pytest.raises(BenchError, match=rf"it holds ext4 on {node.name}, and there is no consent"):
+        drive(machine, node, destroy=False).check()
+    assert drive(machine, node).check()["signatures"] == {node.name: ["ext4"]}
+    assert drive(machine, node).release()["path"] == str(node)
+    assert virtual_machine.run(f"wipefs --noheadings {node}").strip() == ""
+
+
+def test_a_member_of_a_set_is_refused_whatever_the_consent(
+    machine: SshMachine, virtual_machine: VirtualCandidate, node: Path
+) -> None:
+    virtual_machine.run(f"mdadm --create /dev/md/h --level=1 --raid-devices=2 --force --run {node} missing")
+    try:
+        with pytest.raises(BenchError, match=r"it is held by md\w+ \(raid1\)"):
+            drive(machine, node).check()
+        virtual_machine.run("mdadm --stop /dev/md/h")
+        with pytest.raises(BenchError, match=r"belongs to a set of drives \(linux_raid_member\)"):
+            drive(machine, node).check()
+    finally:
+        virtual_machine.run(f"mdadm --stop --scan; mdadm --zero-superblock {node}")
+
+
+def test_the_claim_lasts_as_long_as_the_command(machine: SshMachine, node: Path) -> None:
+    """While the guarded command runs nobody can mount or format the drive; afterwards it is free again."""
+    tried = ["sh", "-c", f"mkfs.ext4 -q {node} 2>&1; echo status $?"]
+    done = drive(machine, node).run(tried, 120)
+    assert "apparently in use by the system" in done.stdout, done.stdout
+    assert "status 0" not in done.stdout
+    assert drive(machine, node).check()["signatures"] == {}
+
+
+def test_a_purged_drive_reads_as_zeros(machine: SshMachine, virtual_machine: VirtualCandidate, node: Path) -> None:
+    virtual_machine.run(f"dd if=/dev/urandom of={node} bs=1M count=64 oflag=direct status=none")
+    for method in ("discard", "format"):
+        found = drive(machine, node).purge(method)
+        assert (found["zero_share"], found["samples"]) == (1.0, 64), method
+
+
+def test_an_unknown_serial_is_answered_with_the_drives_that_are_there(machine: SshMachine, inventory: Path) -> None:
+    candidate = load_candidate(inventory, machine.link.connection.name)
+    wrong = replace(candidate, target=replace(candidate.target, drive_serial="VCNA9999"))
+    with pytest.raises(
+        RefusedError, match=r"has no drive with the serial VCNA9999; it has: .*VCNA0001.*Correct drive_serial"
+    ):
+        preflight.raw_path(wrong, survey(machine))
+
+
+def test_a_drive_that_is_too_small_is_refused_with_the_arithmetic(node: Path) -> None:
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "snb-120s.yml")
+    with pytest.raises(RefusedError) as caught:
+        preflight.check_space(scenario, node, 10**9, reserve=0)
+    assert "x 120 s = 1.109 TB (1109145600000 B), against a drive of 1 GB (1000000000 B). Nothing was written" in str(
+        caught.value
+    )
+
+
+def rig(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rig", *words], capture_output=True, text=True, timeout=900, check=False
+    )
+
+
+def document(file: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def qualified(virtual_machine: VirtualCandidate, inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run of the shipped scenario on the raw drive; its bundle."""
+    runs = tmp_path_factory.mktemp("raw-qualify") / "runs"
+    words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory), "--runs", str(runs)]
+    done = rig("qualify", *words, "--scenario", "steady-state-emulated", "--requirement", "steady-state")
+    assert (runs / "latest" / "verdict.json").exists(), done.stdout + done.stderr
+    return (runs / "latest").resolve()
+
+
+@pytest.mark.campaign
+def test_the_drive_is_purged_preconditioned_and_watched_in_rounds(qualified: Path) -> None:
+    run, result = document(qualified / "run.json"), document(qualified / "results" / "steady_state.json")
+    assert (run["state"], run["target"]["kind"], run["target"]["filesystem"]) == ("finished", "raw-device", None), run[
+        "state_reason"
+    ]
+    assert [one["serial"] for one in run["target"]["drives"]] == [SERIAL]
+    assert [test["name"] for test in result["tests"]] == ["throughput-128kib", "iops", "latency", "jesd219"]
+    for test in result["tests"]:
+        conditioning = test["conditioning"]
+        assert (conditioning["purge"]["method"], conditioning["purge"]["zero_share"]) == ("format", 1.0)
+        assert conditioning["preconditioning"]["bytes_written"] == 2 * result["span_bytes"]
+        assert 5 <= len(test["rounds"]) <= result["rounds_max"]
+        # the drive's own counter saw what fio says it wrote
+        for one in test["rounds"]:
+            written = sum(point["write"]["bytes"] for point in one["points"] if point["write"])
+            assert one["device_bytes_written"] >= 0.95 * written
+    verdict = document(qualified / "verdict.json")
+    assert verdict["outcome"] in ("INADMISSIBLE", "FAIL")
+    assert any(finding["text"].startswith("Steady state is sought on 256 MiB") for finding in verdict["findings"])
+
+
+@pytest.mark.campaign
+def test_a_test_that_is_not_steady_has_no_figures(qualified: Path) -> None:
+    result = document(qualified / "results" / "steady_state.json")
+    for test, metric in (("iops", "random_write_4kib"), ("jesd219", "jesd219_iops")):
+        steady = next(one["steady"] for one in result["tests"] if one["name"] == test)
+        assert (result["summary"][metric] is not None) == steady
+        assert (f"steady_state.{metric}" in result["reasons"]) != steady
+
+
+@pytest.mark.campaign
+def test_the_drive_is_given_back_without_a_signature(
+    qualified: Path, virtual_machine: VirtualCandidate, node: Path
+) -> None:
+    assert document(qualified / "facts" / "raw-device-released.json")["path"] == str(node)
+    assert virtual_machine.run(f"wipefs --noheadings {node}").strip() == ""
+    assert virtual_machine.run(f"head -c 1048576 {node} | tr -d '\\0' | wc -c").strip() == "0"
+    assert virtual_machine.run("find /opt /var/lib/daq-storage-bench/runs -mindepth 1").strip() == ""
+
+
+@pytest.mark.campaign
+def test_the_bundle_gives_the_same_verdict_again(qualified: Path) -> None:
+    done = rig("check-bundle", str(qualified))
+    assert done.returncode == 0, done.stdout + done.stderr
