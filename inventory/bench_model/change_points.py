@@ -19,7 +19,9 @@ Values = NDArray[np.float64]
 PENALTY = 3.0
 MEMORY_MAX = 0.95  # of the lag-1 correlation: beyond it noise and change of level are the same thing
 NORMAL_MAD = 0.6745  # a normal distribution's median absolute deviation over its standard deviation
-LAGS = (15, 20, 25, 30)  # samples; at these distances what is left of most correlations is small
+# Differences are taken over at most a twentieth of the series, so that the two changes of one dip touch a tenth of them.
+SHARE_OF_LENGTH = 20
+LAG_MAX = 30  # samples
 MOST_SAMPLES = 7200  # the search takes time with their square: a longer series is averaged down to this many
 
 
@@ -54,12 +56,27 @@ def noise_of(series: ArrayLike, floor: float) -> Noise:
 
     `floor`: the least standard deviation that is believed; a perfectly even series still has the resolution of its counters."""
     values = np.asarray(series, dtype=float)
-    far = [_spread(values, lag) for lag in LAGS if lag <= len(values) // 3] or [_spread(values, 1)]
-    sigma = float(np.median(far)) / np.sqrt(2)
-    if sigma <= floor:
-        return Noise(floor, 0.0)
-    memory = 1 - (_spread(values, 1) ** 2) / (2 * sigma**2)
-    return Noise(sigma, float(np.clip(memory, 0.0, MEMORY_MAX)))
+    near = _spread(values, 1)
+    furthest = int(np.clip(len(values) // SHARE_OF_LENGTH, 2, LAG_MAX))
+    memory = float(
+        np.median([_memory(_spread(values, lag), near, lag) for lag in range(max(2, furthest // 2), furthest + 1)])
+    )
+    sigma = near / np.sqrt(2 * (1 - memory))
+    return Noise(float(sigma), memory) if sigma > floor else Noise(floor, 0.0)
+
+
+def _memory(far: float, near: float, lag: int) -> float:
+    """The lag-1 correlation of the autoregressive process whose differences have these spreads at `lag` and at 1.
+
+    The ratio of their variances is 1 + phi + phi^2 + ... + phi^(lag - 1)."""
+    if near <= 0:
+        return 0.0
+    ratio = (far / near) ** 2
+    low, high = 0.0, MEMORY_MAX
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 - middle**lag) / (1 - middle) < ratio else (low, middle)
+    return (low + high) / 2
 
 
 def _spread(values: Values, lag: int) -> float:

@@ -71,11 +71,18 @@ def _sustained(bundle: Path, run: dict[str, Any], tracks: Tracks) -> Iterator[Wi
 
 
 def target_counter(run: dict[str, Any], tracks: Tracks) -> tuple[Track | None, str]:
-    """The counter of bytes written to the run's target: of the device beneath, else of its only drive."""
+    """The counter of bytes written to the run's target: of the device beneath, else the sum over its drives.
+
+    The sum is the fallback for an array whose own counters stand still (older kernels count none for some levels): with redundancy
+    it is a multiple of what was written, whose dips are the same."""
     device = run["target"]["device"]
-    drives = [drive["name"] for drive in run["target"]["drives"]]
-    for name in ([device["name"]] if device else []) + (drives if len(drives) == 1 else []):
-        track = tracks.get("block_device", name, "written_bytes")
-        if track is not None and len(track.times_s) > 1:
-            return track, f"block_device {name} written_bytes"
-    return None, ""
+    own = tracks.get("block_device", device["name"], "written_bytes") if device else None
+    if own is not None and len(own.times_s) > 1 and own.values[-1] > own.values[0]:
+        return own, f"block_device {device['name']} written_bytes"
+    names = [drive["name"] for drive in run["target"]["drives"]]
+    found = [track for name in names if (track := tracks.get("block_device", name, "written_bytes")) is not None]
+    if not found or len(found) < len(names) or len(found[0].times_s) < 2:
+        return None, ""
+    times = found[0].times_s
+    total = np.sum([np.interp(times, track.times_s, track.values) for track in found], axis=0)
+    return Track(times, total), f"block_device {'+'.join(names)} written_bytes"

@@ -249,7 +249,8 @@ def _target(
     sizes = [drive["size_bytes"] for drive in described["drives"]]
     rates = [_value(one, ("write", "throughput_bytes_per_s")) for one in visits]
     rate = _middle(rates)
-    written = amplification(visits)
+    # A folder shares its drive with others, whose writes the drive counts too.
+    written = amplification(visits) if described["layout"] else None
     units = rack_units(declared, candidate.document)
     watts = [_per(one["added_power"], one) for one in visits]
     return {

@@ -40,7 +40,7 @@ class Figure:
 
 def mean_power(readings: Sequence[tuple[float, float]], window: Mapping[str, float]) -> float | None:
     """Mean of the (time s, W) readings within the window; None where there is none."""
-    within = [watts for at, watts in readings if window["begin_s"] <= at <= window["end_s"]]
+    within = [watts for at, watts in readings if window["begin_s"] <= at < window["end_s"]]
     return fmean(within) if within else None
 
 
@@ -93,7 +93,10 @@ def endurance(
     if per_drive is None:
         return Figure(None, basis)
     if written_per_taken is None:
-        return Figure(None, "the drives' own counters were not read, so what the set writes to them is not known")
+        return Figure(
+            None,
+            "what the target writes to its drives per byte taken is not known: they are not its own, or were not counted",
+        )
     text = f"{len(sizes_bytes)} x {per_drive / PB:.4g} PB of each drive ({basis}), {written_per_taken:.3g} B written to drives per B taken"
     return Figure(len(sizes_bytes) * per_drive / written_per_taken, text)
 

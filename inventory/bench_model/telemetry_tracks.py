@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,15 @@ class Tracks:
 def of_bundle(bundle: Path) -> Tracks:
     """Every track of the bundle's telemetry; none where the run has none."""
     file = bundle / POINTS_FILE
-    return from_points(points_of(file, SUBJECTS)) if file.exists() else Tracks()
+    if not file.exists():
+        return Tracks()
+    found = file.stat()
+    return _read(file, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=1)  # several documents follow from one run's telemetry, which may have millions of lines
+def _read(file: Path, size: int, mtime_ns: int) -> Tracks:
+    return from_points(points_of(file, SUBJECTS))
 
 
 def from_points(points: Iterable[Point]) -> Tracks:
@@ -97,7 +106,10 @@ def _subject(point: Point) -> str | None:
         return None  # a drive's inner sensors have no limits of their own
     if point.measurement == "pressure" and point.tags.get("kind") != "some":
         return None
-    return point.tags.get(SUBJECTS.get(point.measurement, ""))
+    subject = point.tags.get(SUBJECTS.get(point.measurement, ""))
+    if subject and "entity" in point.tags:  # a server may call the sensors of two processors by one name
+        return f"{subject} ({point.tags['entity']})"
+    return subject
 
 
 def _track(pairs: list[tuple[float, float]]) -> Track:

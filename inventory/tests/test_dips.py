@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bench_model.change_points import Noise, noise_of, segments
 from bench_model.dips import analyse
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import BACKGROUNDS, LEVEL, memory, white, with_dip
 
 
@@ -49,6 +49,17 @@ def test_sigma_and_memory_of_noise_are_found_beside_a_change_of_level(phi: float
     noise = noise_of(series, 0.0)
     assert noise.sigma == pytest.approx(0.05 * LEVEL, rel=0.25)
     assert noise.memory == pytest.approx(phi, abs=0.15)
+
+
+@pytest.mark.parametrize("length", [10, 30, 45])
+def test_a_dip_that_fills_much_of_a_short_load_is_found(length: int) -> None:
+    """90 s of load: its noise has to be told from the dip itself."""
+    hits = 0
+    for seed in range(20):
+        series = with_dip(white(np.random.default_rng(seed), 90), 30, length, 0.6)
+        dips = analyse(series.tolist(), 1.0).dips
+        hits += any(abs(dip.start_s - 30) <= 1 and abs(dip.duration_s - length) <= 2 for dip in dips)
+    assert hits == 20
 
 
 def test_a_dip_has_its_times_depth_and_lost_bytes() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, scenery, track
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, hazard, scenery, track
 
 from bench_model.dip_documents import dips_document, throttling_document
+from bench_model.load_windows import target_counter
 from bench_model.telemetry_tracks import Track, Tracks, rates
 
 COUNT = 600
@@ -157,6 +158,19 @@ def test_a_late_sample_shifts_bytes_and_loses_none() -> None:
     found = rates(counter, BEGIN_S, BEGIN_S + 5, 1.0)
     assert found == pytest.approx([1e9] * 5)
     assert rates(counter, BEGIN_S + 10, BEGIN_S + 20, 1.0) == []
+
+
+def test_an_array_that_counts_nothing_is_measured_by_its_drives() -> None:
+    still = Track(BEGIN_S + np.arange(3.0), np.zeros(3))
+    first, second = (Track(BEGIN_S + np.arange(3.0), np.arange(3.0) * rate) for rate in (1e9, 2e9))
+    names = {"md127": still, "nvme0n1": first, "nvme1n1": second}
+    tracks = Tracks({("block_device", name, "written_bytes"): one for name, one in names.items()})
+    run = {"target": {"device": {"name": "md127"}, "drives": [{"name": "nvme0n1"}, {"name": "nvme1n1"}]}}
+    counter, source = target_counter(run, tracks)
+    assert counter is not None
+    assert (counter.values.tolist(), source) == ([0.0, 3e9, 6e9], "block_device nvme0n1+nvme1n1 written_bytes")
+    del tracks.found["block_device", "nvme1n1", "written_bytes"]
+    assert target_counter(run, tracks) == (None, "")
 
 
 def test_nothing_collected_is_no_error() -> None:

@@ -260,6 +260,11 @@ class Verify:
 class Repetition:
     minidaq: Minidaq | None
     verify: Verify | None
+    condition: str | None = None  # fresh or preconditioned, where the scenario named conditions
+
+    def named(self, number: int) -> str:
+        """`2`, or `2, preconditioned`: how tables and figures call it."""
+        return f"{number}, {self.condition}" if self.condition else str(number)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,10 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("Knee", "The first offered rate at which a latency curve leaves its low part; the exact rule stands beside the figure."),
     ("Inhibit", "A trigger decision that was vetoed, a BUSY episode, or a lost superchunk: what a stable rate has none of."),
     ("Published", "A figure that somebody else stated of a device, with its conditions and source: drawn as a reference, never judged."),
+    ("Fresh, preconditioned", "Fresh: the drive was purged, so that every block is free. Preconditioned: then written twice over "
+     "in 128 KiB sequential writes. A fresh flash drive is faster than it stays."),
+    ("Steady state", "Five successive rounds whose tracking variable varies by at most 20 % of its mean and whose best line by at most "
+     "10 % (SNIA SSS PTS). A test that does not get there has no figures."),
     ("[P]", "Beside a requirement: a threshold that this project chose; all others stand in the source named."),
     ("Margin", "How far inside its bound a value lies, in the bound's unit; negative: outside."),
     ("Confidence interval", "Where the judged value could lie, were the same measured again: two-sided, at 95 % unless said "

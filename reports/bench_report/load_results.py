@@ -105,7 +105,9 @@ def repetitions_of(node: Node) -> tuple[Repetition, ...]:
 
 def _repetition(node: Node) -> Repetition:
     minidaq, verify = node.find("minidaq"), node.find("verify")
-    return Repetition(_minidaq(minidaq) if minidaq else None, _verify(verify) if verify else None)
+    return Repetition(
+        _minidaq(minidaq) if minidaq else None, _verify(verify) if verify else None, node.text("condition")
+    )
 
 
 def _section(node: Node, key: str) -> Node:

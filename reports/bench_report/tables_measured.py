@@ -70,7 +70,7 @@ def latency_table(bundle: Bundle) -> Table | None:
                 if found:
                     rows.append(
                         (
-                            str(number),
+                            repetition.named(number),
                             label,
                             count(found.count) if found.count is not None else NONE,
                             *_percentile_cells(found),
@@ -97,7 +97,7 @@ def _definitions(bundle: Bundle) -> str:
 
 def written_table(bundle: Bundle) -> Table | None:
     rows = [
-        _written_row(number, repetition.minidaq)
+        _written_row(repetition.named(number), repetition.minidaq)
         for number, repetition in enumerate(bundle.repetitions, 1)
         if repetition.minidaq
     ]
@@ -111,13 +111,13 @@ def written_table(bundle: Bundle) -> Table | None:
     )  # fmt: skip
 
 
-def _written_row(number: int, minidaq: Minidaq) -> tuple[str, ...]:
+def _written_row(name: str, minidaq: Minidaq) -> tuple[str, ...]:
     chunks = dict(minidaq.superchunks)
     cells = (
         count(chunks[key]) if key in chunks else NONE for key in ("intended", "offered", "stored", "lost", "abandoned")
     )
     return (
-        str(number), minidaq.status + (f": {minidaq.error}" if minidaq.error else ""), *cells,
+        name, minidaq.status + (f": {minidaq.error}" if minidaq.error else ""), *cells,
         count(minidaq.busy_count) if minidaq.busy_count is not None else NONE,
         decimal_size(minidaq.buffer_needed_bytes) if minidaq.buffer_needed_bytes is not None else NONE,
         duration(minidaq.drain_s) if minidaq.drain_s is not None else NONE,
@@ -126,7 +126,7 @@ def _written_row(number: int, minidaq: Minidaq) -> tuple[str, ...]:
 
 def verified_table(bundle: Bundle) -> Table | None:
     rows = [
-        _verified_row(number, repetition.verify)
+        _verified_row(repetition.named(number), repetition.verify)
         for number, repetition in enumerate(bundle.repetitions, 1)
         if repetition.verify
     ]
@@ -152,13 +152,13 @@ def verified_table(bundle: Bundle) -> Table | None:
     )  # fmt: skip
 
 
-def _verified_row(number: int, verify: Verify) -> tuple[str, ...]:
+def _verified_row(name: str, verify: Verify) -> tuple[str, ...]:
     chunks = dict(verify.superchunks)
     keys = ("expected", "present", "missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
     trailer = "" if verify.complete_trailer is not False else ": trailer missing"
     rate = decimal_rate(verify.read_bytes_per_s) if verify.read_bytes_per_s is not None else NONE
     return (
-        str(number),
+        name,
         verify.status + trailer,
         *(count(chunks[key]) if key in chunks else NONE for key in keys),
         rate,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))  # raid_factory
 
 from bundle_factory import make
 from factory_knobs import Knobs

@@ -10,7 +10,7 @@ from robot.api.deco import keyword, library
 
 from bench_model.units import parse_size
 from rig.context import RunContext
-from rig.hazard_schedule import HazardSchedule
+from rig.hazard_schedule import RELEASE, HazardSchedule
 from rig.hazards import hazards_of
 from virtual_candidate.hazards import Hazards
 
@@ -54,7 +54,7 @@ class HazardKeywords:
             return "inlet", partial(self.raise_inlet_temperature, value["celsius"])
         if kind == "stop_fan":
             return f"stop {value}", partial(self.stop_fan, value)
-        return "release all", self.release_all_hazards
+        return RELEASE, self.release_all_hazards
 
     @keyword
     def release_scheduled_hazards(self) -> None:

@@ -39,10 +39,12 @@ class FanDuty:
             return f"{percent} % is below {least} %, the least that the inventory of vendors allows"
         return self._sequence(self.vendor["duty"]["send"], percent)
 
-    def give_back(self) -> None:
-        """Full speed, as provisioning left it. Raises BenchError: the guard's lease then runs out, or `restore` follows."""
-        refusal = self._sequence([step["send"] for step in self.vendor["full"] if not step.get("optional")])
-        refusal = self._sequence([step["send"] for step in self.vendor["full"] if step.get("optional")]) or refusal
+    def give_back(self, slowed: bool) -> None:
+        """Full speed, as provisioning left it. `slowed`: a duty was in force, so that also optional steps must be taken now.
+
+        Raises BenchError: the run then ends, and `restore` or the end of the guard's lease gives the fans back."""
+        needed = [step["send"] for step in self.vendor["full"] if slowed or not step.get("optional")]
+        refusal = self._sequence(needed)
         if refusal:
             raise BenchError(f"the fans could not be set to full speed again: {refusal}")
 

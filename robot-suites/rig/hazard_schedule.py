@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+RELEASE = "release all"  # the step after which nothing is in force
+
 
 @dataclass
 class HazardSchedule:
@@ -19,7 +21,7 @@ class HazardSchedule:
         """Commands what is due."""
         while self.steps and self.steps[0][0] <= elapsed_s:
             after_s, text, command = self.steps.pop(0)
-            self._in_force = True
+            self._in_force = text != RELEASE
             command()
             self.commanded.append(f"{text} after {after_s:g} s")
 

@@ -18,9 +18,11 @@ from bench_model.profiles import load_candidate, load_scenario
 from rig import preflight
 from rig.candidate_session import connected
 from rig.host import survey
+from rig.influx_server import LocalInflux
 from rig.load_target import RawDevice
 from rig.machine import SshMachine
 from rig.settings import Layout
+from virtual_candidate import ssh
 from virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = pytest.mark.virtual
@@ -55,14 +57,9 @@ def machine(virtual_machine: VirtualCandidate, inventory: Path) -> Iterator[SshM
     with connected(inventory, virtual_machine.instance.name, LAYOUT) as found:
         assert isinstance(found, SshMachine)
         at = virtual_machine.instance
-        copy = ["scp", "-q", "-P", str(at.ports.ssh), "-i", str(at.ssh / "id_ed25519")]
-        copy += [
-            "-o",
-            f"UserKnownHostsFile={at.ssh / 'known_hosts'}",
-            str(LAYOUT.portable_daqwriter),
-            f"root@127.0.0.1:{DAQWRITER}",
-        ]
-        subprocess.run(copy, check=True, timeout=60)
+        copy = ssh.command(at.ssh, at.ports.ssh, f"cat > {DAQWRITER} && chmod +x {DAQWRITER}")
+        with LAYOUT.portable_daqwriter.open("rb") as program:
+            subprocess.run(copy, stdin=program, check=True, timeout=120)
         yield found
         found.remove(DAQWRITER)
 
@@ -120,7 +117,7 @@ def test_a_member_of_a_set_is_refused_whatever_the_consent(
     try:
         with pytest.raises(BenchError, match=r"it is held by md\w+ \(raid1\)"):
             drive(machine, node).check()
-        virtual_machine.run("mdadm --stop /dev/md/h")
+        virtual_machine.run("mdadm --stop --scan")
         with pytest.raises(BenchError, match=r"belongs to a set of drives \(linux_raid_member\)"):
             drive(machine, node).check()
     finally:
@@ -163,7 +160,7 @@ def test_a_drive_that_is_too_small_is_refused_with_the_arithmetic(node: Path) ->
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rig", *words], capture_output=True, text=True, timeout=900, check=False
+        [sys.executable, "-m", "rig", *words], capture_output=True, text=True, timeout=2400, check=False
     )
 
 
@@ -172,12 +169,35 @@ def document(file: Path) -> dict[str, Any]:
     return loaded
 
 
+def scenario_with_a_record(folder: Path) -> Path:
+    """The shipped scenario, and before it a short record in both conditions."""
+    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "steady-state-emulated.yml")
+    record = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "snb-emulated.yml")["workloads"]["snb_record"]
+    record["conditions"] = ["fresh", "preconditioned"]
+    scenario |= {"id": "raw-drive", "duration_s": 3, "workloads": {"snb_record": record, **scenario["workloads"]}}
+    file = folder / "raw-drive.yml"
+    YAML_SAFE.dump(scenario, file)
+    return file
+
+
 @pytest.fixture(scope="module")
 def qualified(virtual_machine: VirtualCandidate, inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run of the shipped scenario on the raw drive; its bundle."""
-    runs = tmp_path_factory.mktemp("raw-qualify") / "runs"
+    """A whole run on the raw drive; its bundle."""
+    folder = tmp_path_factory.mktemp("raw-qualify")
+    runs, server = folder / "runs", LocalInflux(LAYOUT.influxd, folder / "influxdb")
     words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory), "--runs", str(runs)]
-    done = rig("qualify", *words, "--scenario", "steady-state-emulated", "--requirement", "steady-state")
+    words += [
+        "--scenario",
+        "steady-state-emulated",
+        "--requirement",
+        "steady-state",
+        "--influx-url",
+        server.start(18487),
+    ]
+    try:
+        done = rig("qualify", *words)
+    finally:
+        server.stop()
     assert (runs / "latest" / "verdict.json").exists(), done.stdout + done.stderr
     return (runs / "latest").resolve()
 
@@ -202,6 +222,18 @@ def test_the_drive_is_purged_preconditioned_and_watched_in_rounds(qualified: Pat
     verdict = document(qualified / "verdict.json")
     assert verdict["outcome"] in ("INADMISSIBLE", "FAIL")
     assert any(finding["text"].startswith("Steady state is sought on 256 MiB") for finding in verdict["findings"])
+
+
+@pytest.mark.campaign
+def test_the_record_is_made_on_the_fresh_and_on_the_preconditioned_drive(qualified: Path) -> None:
+    result = document(qualified / "results" / "snb_record.json")
+    assert [one["condition"] for one in result["repetitions"]] == ["fresh", "preconditioned"]
+    assert [one["verify"]["status"] for one in result["repetitions"]] == ["intact", "intact"]
+    assert {one["minidaq"]["parameters"]["target_kind"] for one in result["repetitions"]} == {"raw-device"}
+    fresh, preconditioned = result["conditioning"]
+    assert (fresh["preconditioning"], fresh["purge"]["zero_share"]) == (None, 1.0)
+    assert preconditioned["preconditioning"]["bytes_written"] >= 2 * (preconditioned["capacity_bytes"] - 2**17)
+    assert result["limits"] == []
 
 
 @pytest.mark.campaign

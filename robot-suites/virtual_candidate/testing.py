@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,7 @@ def free_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list
 def clear_left_overs(base: Path = DEFAULT_BASE) -> None:
     """Ends the instances of test processes that were killed."""
     for folder in base.glob(f"{PREFIX}*"):
-        pid = folder.name.removeprefix(PREFIX)
+        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
         if pid.isdecimal() and processes.identity_of(int(pid)) is None:
             VirtualCandidate(Instance(base, folder.name)).down()
 
@@ -63,15 +63,13 @@ def wait_for_fans(bmc: Bmc, wanted: list[int]) -> None:
     assert readings == wanted
 
 
-@pytest.fixture(scope="session")
-def virtual_machine() -> Iterator[VirtualCandidate]:
-    """A virtual candidate that is up, shared by the session's tests: each of them leaves it as it was.
-
-    At the end it is taken down, and nothing of it may be left."""
+@contextmanager
+def running_candidate(drive_bytes: int, suffix: str = "") -> Iterator[VirtualCandidate]:
+    """A virtual candidate of this test process that is up; at the end it is taken down, and nothing of it may be left."""
     clear_left_overs()
     ssh, redfish, system = free_ports(3)
     ports = Ports(ssh, free_ports(1, socket.SOCK_DGRAM)[0], redfish, system)
-    candidate = VirtualCandidate(Instance(name=f"{PREFIX}{os.getpid()}", ports=ports, drive_bytes=10**9))
+    candidate = VirtualCandidate(Instance(name=f"{PREFIX}{os.getpid()}{suffix}", ports=ports, drive_bytes=drive_bytes))
     candidate.up()
     try:
         yield candidate
@@ -80,6 +78,13 @@ def virtual_machine() -> Iterator[VirtualCandidate]:
         (candidate.instance.cache / f"{candidate.instance.name}.lock").unlink()  # nobody has this name again
     assert not candidate.instance.directory.exists()
     assert processes.strays(candidate.instance.directory) == []
+
+
+@pytest.fixture(scope="session")
+def virtual_machine() -> Iterator[VirtualCandidate]:
+    """A virtual candidate that is up, shared by the session's tests: each of them leaves it as it was."""
+    with running_candidate(10**9) as candidate:
+        yield candidate
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def latency_figure(bundle: Bundle) -> Figure | None:
     curves = [
         curve
         for number, minidaq in sorted(worst_first, key=lambda item: item[0])
-        for curve in curves_of(minidaq, f", repetition {number}" if many else "")
+        for curve in curves_of(minidaq, f", repetition {bundle.repetitions[number - 1].named(number)}" if many else "")
     ]
     if not curves:
         return None

@@ -38,16 +38,23 @@ def record_figures(bundle: Bundle) -> list[Figure]:
     chosen = sorted(drawn, key=lambda item: item[1].backlog_high_bytes or 0.0, reverse=True)[:MOST_FIGURES]
     total = len(bundle.repetitions)
     return [
-        _figure(bundle, f"record-{number}", series, minidaq, _title(number, total, len(drawn) > len(chosen)))
+        _figure(
+            bundle,
+            f"record-{number}",
+            series,
+            minidaq,
+            _title(number, total, len(drawn) > len(chosen), bundle.repetitions[number - 1].condition),
+        )
         for number, minidaq, series in sorted(chosen, key=lambda item: item[0])
     ]
 
 
-def _title(number: int, total: int, selected: bool) -> str:
+def _title(number: int, total: int, selected: bool, condition: str | None) -> str:
+    on = f" on the {condition} target" if condition else ""
     if total == 1:
-        return "Record: offered and stored rate, and backlog"
+        return f"Record{on}: offered and stored rate, and backlog"
     note = f", one of the {MOST_FIGURES} with the largest backlog" if selected else ""
-    return f"Record, repetition {number} of {total}{note}: offered and stored rate, and backlog"
+    return f"Record{on}, repetition {number} of {total}{note}: offered and stored rate, and backlog"
 
 
 def _live_title() -> str:

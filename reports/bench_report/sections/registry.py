@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
-from . import endurance, interference, latency_under_load, minidaq_scan, thread_scan
+from . import endurance, interference, latency_under_load, minidaq_scan, record_conditions, steady_state, thread_scan
 from .cost import cost_section
 from .dips import dips_section
+from .raid_vs_3dxp import raid_section
 from .section import Maker, Section
 from .thermal import thermal_section
 
 MAKERS: tuple[Maker, ...] = (
+    record_conditions.make,
     thread_scan.section,
     minidaq_scan.section,
     latency_under_load.section,
+    steady_state.make,
     endurance.section,
-    interference.section,
     thermal_section,
+    interference.section,
+    raid_section,
     dips_section,
     cost_section,
 )

@@ -261,7 +261,12 @@ class Drive:
             raise RefusalError(
                 f"drive {self.serial} still carries {', '.join(left)} after both its ends were zeroed. Wipe it by hand (wipefs --all)"
             )
-        return {**self.facts(), "partition_table": partitions}
+        return {
+            "path": self.path,
+            "size_bytes": self.size_bytes,
+            "signatures_before": self.signatures,
+            "partition_table": partitions,
+        }
 
 
 def main(arguments: list[str]) -> dict[str, Any]:

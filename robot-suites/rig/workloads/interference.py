@@ -206,7 +206,7 @@ class _Runner:
         activities = [plan.activities[name] for name in [victim, *disturbers]]
         services = [service for activity in activities for service in activity.services()]
         limit_s = LIMIT_S + 3 * plan.seconds
-        spec = {
+        spec: dict[str, Any] = {
             "victim": {"name": victim, "argv": activities[0].command(plan.seconds, tag)},
             "disturbers": [
                 {"name": one.name, "argv": one.command(disturber_s(plan.seconds), f"{tag}-{one.name}")}

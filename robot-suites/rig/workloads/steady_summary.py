@@ -89,7 +89,7 @@ def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
 def _in_window(test: dict[str, Any], wanted: Wanted) -> tuple[list[float], str]:
     window = test["window"]
     if window is None:
-        return [], f"{test['title']}: {test['reason']}"
+        return [], f"{test['title']}: steady state was not reached in {len(test['rounds'])} rounds"
     rounds = [one for one in test["rounds"] if window["first_round"] <= one["round"] <= window["last_round"]]
     points = [point for one in rounds for point in one["points"] if point["name"] == wanted.point]
     if not points:

@@ -148,6 +148,10 @@ class Watch:
         self._file, self._offset = file, 0
         self._points: list[Point] = []
 
+    def forget(self) -> None:
+        """What was before the load that begins now decides nothing."""
+        self._points.clear()
+
     def tracks(self) -> Tracks:
         if self._file.exists():
             with self._file.open("rb") as stream:
@@ -360,6 +364,8 @@ class Soak:
         self, name: str, rule: Rule, tick: Callable[[float], None] | None = None, by_us: bool = False
     ) -> dict[str, Any]:
         load = Load(self._machine, self._plan, name, rule.max_s)
+        self._watch.tracks()
+        self._watch.forget()
         load.start()
         reason = "time limit"
         try:
@@ -371,7 +377,8 @@ class Soak:
                 elapsed = time.monotonic() - begin
                 if tick:
                     tick(elapsed)
-                if elapsed - decided >= DECIDE_EVERY_S:
+                # A long soak is looked at more rarely, since each look goes through all of it.
+                if elapsed - decided >= max(DECIDE_EVERY_S, elapsed / 100):
                     decided = elapsed
                     found = decide(self._watch.tracks(), self._plan.run, rule, start_s, start_s + elapsed, by_us)
                     if found:
@@ -397,12 +404,14 @@ class Soak:
         if obstacle:
             return {"status": "unsupported", "reason": obstacle, "points": []}
         points: list[dict[str, Any]] = []
+        slowed = False
         rule = self._plan.rule(asked["min_s"], asked["max_s"])
         duties = asked["duties_percent"]
         try:
             for step, percent in enumerate(duties, start=1):
                 self._report(f"fans at {percent} %", step, len(duties), asked["max_s"])
                 refusal = self._fans.set(percent)
+                slowed = slowed or refusal is None
                 if refusal:
                     return {"status": "unsupported", "reason": refusal, "points": points}
                 point = {**self._load(f"fans at {percent} %", rule, by_us=True), "duty_percent": percent}
@@ -411,7 +420,7 @@ class Soak:
                     reason = f"at {percent} % a drive came within {DANGER_K:g} K of its critical temperature, or the BMC warned"
                     return {"status": "stopped", "reason": reason, "points": points}
         finally:
-            self._fans.give_back()
+            self._fans.give_back(slowed)
         return {"status": "done", "reason": None, "points": points}
 
     def _blind(self) -> str | None:

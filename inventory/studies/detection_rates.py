@@ -1,0 +1,146 @@
+"""How often the detection of dips and of throttling is wrong, on seeded series whose truth is known.
+
+    python inventory/studies/detection_rates.py [--hours 40] [--trials 40]     writes the tables of docs/detection.md
+
+Each figure follows from the seeds 0, 1, 2, ...: the same command gives the same tables."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import chi2
+
+sys.path.insert(0, str(Path(__file__).parent))
+from series_factory import BACKGROUNDS, white, with_dip
+from tracks_factory import LOG_PERIOD_S, drive, scenery, track
+
+from bench_model.dip_documents import throttling_document
+from bench_model.dips import analyse
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "detection.md"
+BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+DEPTHS = (0.10, 0.15, 0.20, 0.30, 0.50, 1.00)
+LENGTHS = (1, 3, 10, 30, 100)
+TIMED = ("white noise, 5 %", "AR(1), 0.8, 5 %")
+AT_S, LOAD_S = 450, 900
+EARLY_OR_LATE_S = 3
+THROTTLED = (5, 10, 30, 100)
+SIGNALS: dict[str, dict[str, bool]] = {
+    "temperature over its limit": {"temperature": True},
+    "critical warning": {"warning": True},
+    "thermal counter": {"counter": True},
+    "all three": {"temperature": True, "warning": True, "counter": True},
+    "none: no throttling": {},
+}
+
+
+def false_alarms(name: str, hours: int, load_s: int = 3600) -> int:
+    """Dips reported in so many seeded hours that hold none, each cut into loads of `load_s`."""
+    alarms = 0
+    for seed in range(hours):
+        series = BACKGROUNDS[name](np.random.default_rng(seed), 3600)
+        alarms += sum(len(analyse(part.tolist(), 1.0).dips) for part in np.split(series, 3600 // load_s))
+    return alarms
+
+
+def upper_limit_per_hour(alarms: int, hours: int) -> float:
+    """Upper end of the 95 % interval of a Poisson rate (exact)."""
+    return float(chi2.ppf(0.95, 2 * alarms + 2) / 2 / hours)
+
+
+def detected(name: str, depth: float, length: int, trials: int) -> float:
+    """Share of dips of a depth and a length that were found where they are."""
+    hits = 0
+    for seed in range(trials):
+        series = with_dip(BACKGROUNDS[name](np.random.default_rng(seed), LOAD_S), AT_S, length, depth)
+        hits += any(abs(dip.start_s - AT_S) <= EARLY_OR_LATE_S for dip in analyse(series.tolist(), 1.0).dips)
+    return hits / trials
+
+
+def throttling_found(signals: dict[str, bool], length: int, trials: int) -> float:
+    """Share of loads with a dip of half the rate that are called throttling, the drive saying `signals` meanwhile.
+
+    The dip begins at another moment between two readings of the drive's log in each trial."""
+    hits = 0
+    for seed in range(trials):
+        start = AT_S + seed % int(LOG_PERIOD_S)
+        series = with_dip(white(np.random.default_rng(seed), LOAD_S), start, length, 0.5)
+        hot = (float(start), float(start + length))
+        document = throttling_document(scenery(series, drive(LOAD_S, hot, **signals)))
+        hits += any(abs(one["start_s"] - start) <= EARLY_OR_LATE_S for one in document["episodes"])
+    return hits / trials
+
+
+def throttling_alarms(hours: int) -> tuple[int, int]:
+    """(false alarms, dips that were there) in hours with ten dips for other reasons, the drive warm but below its limit."""
+    alarms = dips = 0
+    for seed in range(hours):
+        rng = np.random.default_rng(seed)
+        series = white(rng, 3600)
+        for start in range(200, 3500, 330):
+            series = with_dip(series, start, int(rng.integers(5, 60)), float(rng.uniform(0.3, 0.9)))
+            dips += 1
+        warm = {("temperature", "nvme0n1", "temperature_degc"): track(lambda time: 72 + 2 * np.sin(time / 200), 3600)}
+        alarms += len(throttling_document(scenery(series, {**drive(3600), **warm}))["episodes"])
+    return alarms, dips
+
+
+def tables(hours: int, trials: int) -> Iterator[str]:
+    yield f"**False alarms per hour of a load without a dip** ({hours} seeded hours each, one sample per second)"
+    yield ""
+    yield "| the load's own behaviour | dips reported | per hour | at most, with 95 % confidence | per hour in loads of 100 s |"
+    yield "|---|---|---|---|---|"
+    for name in BACKGROUNDS:
+        alarms, short = false_alarms(name, hours), false_alarms(name, hours, 100)
+        limit = upper_limit_per_hour(alarms, hours)
+        yield f"| {name} | {alarms} | {alarms / hours:.3f} | {limit:.3f} | {short / hours:.3f} |"
+    for name in TIMED:
+        yield ""
+        yield (
+            f"**Detection of one dip in {LOAD_S} s of {name}** ({trials} trials each; found means: begin within "
+            f"{EARLY_OR_LATE_S} s of the truth)"
+        )
+        yield ""
+        yield "| depth | " + " | ".join(f"{length} s" for length in LENGTHS) + " |"
+        yield "|---|" + "---|" * len(LENGTHS)
+        for depth in DEPTHS:
+            rates = (f"{detected(name, depth, length, trials):.0%}" for length in LENGTHS)
+            yield f"| {depth:.0%} | " + " | ".join(rates) + " |"
+    yield ""
+    yield f"**Called throttling, where the rate falls to half** ({trials} trials each)"
+    yield ""
+    yield "| the drive says meanwhile | " + " | ".join(f"for {length} s" for length in THROTTLED) + " |"
+    yield "|---|" + "---|" * len(THROTTLED)
+    for words, signals in SIGNALS.items():
+        rates = (f"{throttling_found(signals, length, trials):.0%}" for length in THROTTLED)
+        yield f"| {words} | " + " | ".join(rates) + " |"
+    alarms, dips = throttling_alarms(max(1, hours // 4))
+    yield ""
+    yield (
+        f"In {max(1, hours // 4)} further hours with {dips} dips of 30 to 90 % for other reasons, and a drive that came within 1 K of "
+        f"its warning temperature, {alarms} were called throttling."
+    )
+
+
+def write(page: Path, lines: list[str]) -> None:
+    """Replaces what stands between the page's two marks."""
+    text = page.read_text(encoding="utf-8")
+    made = f"{BEGIN}\n" + "\n".join(lines) + f"\n{END}"
+    page.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: made, text, flags=re.DOTALL), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the tables of docs/detection.md.")
+    parser.add_argument("--hours", type=int, default=40, help="seeded hours per background")
+    parser.add_argument("--trials", type=int, default=40, help="trials per cell of the other tables")
+    arguments = parser.parse_args()
+    write(PAGE, list(tables(arguments.hours, arguments.trials)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The thermal soak as a user runs it on a machine without sensors: it ends honestly, and what it could not see is no PASS."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.settings import Layout
+
+pytestmark = [pytest.mark.integration, pytest.mark.campaign]
+
+
+def rig(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rig", *words],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        env=dict(os.environ),
+    )
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("thermal")
+    os.environ.setdefault("DAQ_BENCH_LOCK_DIR", str(folder))
+    words = ["--scenario", "thermal-rehearsal", "--requirement", "thermal", "--runs", str(folder / "runs")]
+    target = Layout().build / "tests" / "thermal"
+    done = rig("qualify", *words, "--target", str(target), "--influx-url", "http://127.0.0.1:9")
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    assert not list(target.glob("*"))
+    return (folder / "runs" / "latest").resolve()
+
+
+def document(bundle: Path, name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((bundle / name).read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_it_ends_with_a_verdict_that_counts_for_nothing_more_than_it_saw(bundle: Path) -> None:
+    verdict = document(bundle, "verdict.json")
+    assert verdict["outcome"] == "INADMISSIBLE"
+    rows = {one["id"]: one for one in verdict["requirements"]}
+    watched = document(bundle, "results/throttling.json")["watched"]
+    if "temperature" not in watched:
+        assert (rows["TH-03"]["outcome"], rows["TH-03"]["measured"]) == ("INADMISSIBLE", None)
+    if not watched:
+        assert (rows["TH-01"]["outcome"], rows["TH-01"]["measured"]) == ("INADMISSIBLE", None)
+        assert "cannot be told from throttling" in rows["TH-01"]["reason"]
+    assert not [one for one in rows.values() if one["outcome"] == "PASS"]
+
+
+def test_the_soak_wrote_and_was_watched(bundle: Path) -> None:
+    thermal = document(bundle, "results/thermal.json")
+    assert thermal["soak"]["end_utc_s"] - thermal["soak"]["start_utc_s"] >= 40
+    assert thermal["fan_sweep"]["status"] == "unsupported"
+    (window,) = [one for one in document(bundle, "results/dips.json")["windows"] if one["name"] == "soak"]
+    assert window["reason"] is None
+    assert window["mean_bytes_per_s"] == pytest.approx(thermal["soak"]["throughput_bytes_per_s"], rel=0.15)
+
+
+def test_the_analysis_comes_out_again_from_the_bundle(bundle: Path) -> None:
+    done = rig("check-bundle", str(bundle))
+    assert done.returncode == 0, done.stdout + done.stderr
