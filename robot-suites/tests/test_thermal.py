@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from ruamel.yaml import YAML
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import load_candidate, load_scenario
 from bench_model.telemetry_tracks import Track, Tracks
+from HazardKeywords import HazardKeywords
+from rig.bundle import Bundle
+from rig.context import RunContext
 from rig.fan_duty import FanDuty, fan_duty
 from rig.hazard_schedule import HazardSchedule
 from rig.machine import LocalMachine
@@ -117,6 +121,40 @@ def test_hazards_are_commanded_when_due_and_released_once() -> None:
     schedule.release()
     assert done == ["throttle", "fan", "release"]
     assert schedule.commanded == ["throttle after 1 s", "fan after 5 s"]
+
+
+class Asked:
+    """Hazards that only write down what they are asked for."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *words: self.said.append((name, *words))
+
+
+def test_the_emulated_scenarios_hazards_are_commanded_as_written_and_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = Bundle(tmp_path)
+    (tmp_path / "telemetry").mkdir()
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "thermal-emulated.yml")
+    context = SimpleNamespace(bundle=bundle, scenario=scenario, candidate=None)
+    asked = Asked()
+    monkeypatch.setattr(RunContext, "open", staticmethod(lambda _: context))
+    monkeypatch.setattr("HazardKeywords.hazards_of", lambda _: asked)
+    keywords = HazardKeywords(str(tmp_path))
+    schedule = keywords.hazards_of_the_scenario("thermal")
+    schedule.play(31)
+    assert asked.said == []
+    schedule.play(33)
+    throttle, bay, inlet, fan = asked.said
+    assert (throttle, bay) == (("throttle", "VCXP0001", 4_000_000), ("raise_bay", "VCXP0001", 75))
+    assert (inlet, fan) == (("raise_inlet", 47), ("stop_fan", "Fan1"))
+    schedule.play(66)
+    keywords.release_scheduled_hazards()
+    assert asked.said[4:] == [("release_all",)]
+    assert [event["data"] for event in bundle.events()] == [{}, {}, {}, {}, {"released": True}]
 
 
 def vendors() -> dict[str, Any]:

@@ -63,7 +63,8 @@ def test_the_soak_wrote_and_was_watched(bundle: Path) -> None:
     assert thermal["fan_sweep"]["status"] == "unsupported"
     (window,) = [one for one in document(bundle, "results/dips.json")["windows"] if one["name"] == "soak"]
     assert window["reason"] is None
-    assert window["mean_bytes_per_s"] == pytest.approx(thermal["soak"]["throughput_bytes_per_s"], rel=0.15)
+    # The device also takes what others write on this machine, but no less than fio wrote.
+    assert window["mean_bytes_per_s"] >= 0.85 * thermal["soak"]["throughput_bytes_per_s"]
 
 
 def test_the_analysis_comes_out_again_from_the_bundle(bundle: Path) -> None:
