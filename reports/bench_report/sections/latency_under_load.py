@@ -170,7 +170,8 @@ def _spectrum_figure(node: Node, points: list[Node]) -> Figure | None:
     caption = (
         "The whole distribution (HdrHistogram) over the stored superchunks: the lowest rate, the highest before the knee, "
         f"and the knee or the highest rate offered. {numbers}. "
-        "Lost superchunks are not in these curves; they are in the percentiles of the figure above."
+        "Lost superchunks are not in these curves, and the source's own lateness (table) is: the percentiles of the figure above "
+        "count the ones and leave out what the other may have made."
     )
     return Figure(name, title, caption, alt, svg)
 
