@@ -91,8 +91,7 @@ def _nand_written(file: Path) -> int | None:
     if not file.exists():
         return None
     document: Document = json.loads(file.read_text(encoding="utf-8"))
-    moments = [(document.get(key) or {}).get("drives", []) for key in ("at_start", "at_end")]
-    before, after = ({drive["id"]: drive["nand_bytes"] for drive in drives} for drives in moments)
+    before, after = ({drive["id"]: drive["nand_bytes"] for drive in document[key]} for key in ("at_start", "at_end"))
     if not after or before.keys() != after.keys() or None in (*before.values(), *after.values()):
         return None
     return sum(int(after[drive]) - int(before[drive]) for drive in after)

@@ -89,8 +89,8 @@ def test_what_was_not_measured_is_null_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_nand_writes_are_those_of_the_drives_own_logs(bundle: Path) -> None:
-    def moment(nand_bytes: int | None) -> dict[str, Any]:
-        return {"drives": [{"id": "A", "nand_bytes": nand_bytes}]}
+    def moment(nand_bytes: int | None) -> list[dict[str, Any]]:
+        return [{"id": "A", "nand_bytes": nand_bytes}]
 
     file = bundle / "results" / "endurance.json"
     file.write_text(json.dumps({"at_start": moment(100), "at_end": moment(250)}), encoding="utf-8")
