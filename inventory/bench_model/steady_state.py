@@ -10,9 +10,14 @@ value (its load was not what was asked) breaks a window: five rounds around a ho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import linear_regression, mean
+from statistics import linear_regression, mean, stdev
+
+from scipy.stats import t as student
+
+from bench_model.statistics import CONFIDENCE
 
 WINDOW_ROUNDS = 5
 ROUNDS_MAX = 25
@@ -62,6 +67,15 @@ def window_of(values: Sequence[float], first_round: int) -> Window:
         # a line's extremes over an interval lie at its ends
         fit_share=abs(line.slope) * (len(values) - 1) / average,
     )
+
+
+def mean_interval_of_rounds(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Student's interval of the mean over a window's rounds, each of which is a measurement of its own.
+
+    Five rounds cannot show how far they depend on each other; that they may drift by 10 % in a steady window is in their scatter."""
+    average = mean(values)
+    half = float(student.ppf((1 + confidence) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+    return average - half, average + half
 
 
 def windows(values: Sequence[float | None]) -> list[Window]:

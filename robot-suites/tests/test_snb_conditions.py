@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench_model.profiles import load_scenario
+from bench_model.sequential import Looks, Stopping
 from bench_model.yaml_source import check_document
 from rig.load_target import FileTarget, RawDevice
 from rig.machine import LocalMachine
@@ -45,7 +46,8 @@ def plan_in(disk: Path, raw: Path) -> RecordPlan:
 
 def test_every_condition_has_its_record_and_its_evidence(disk: Path, tmp_path: Path) -> None:
     said: list[str] = []
-    result = run_record(MACHINE, plan_in(disk, tmp_path), 2, lambda text, step, steps, seconds: said.append(text))
+    twice = Stopping(Looks(2, 2, stages=2), [], {"scenario": {"scale": 0.005}}, dict)
+    result = run_record(MACHINE, plan_in(disk, tmp_path), twice, lambda text, step, steps, seconds: said.append(text))
     assert [one["condition"] for one in result["repetitions"]] == ["fresh", "fresh", "preconditioned", "preconditioned"]
     assert {one["verify"]["status"] for one in result["repetitions"]} == {"intact"}
     # fresh before each record, preconditioned once

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from bench_model.decision import decide, estimate, measure
 from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import Target, load_candidate, load_scenario
+from bench_model.profiles import Target, load_candidate, load_metrics, load_requirements, load_scenario
+from bench_model.steady_state import steady_window
 from bench_model.units import KIB, MIB
 from bench_model.yaml_source import check_document
 from rig.host import Survey
@@ -150,12 +152,48 @@ def test_real_rounds_make_a_whole_document(measured: dict[str, Any]) -> None:
 def test_what_is_not_steady_has_no_figure_but_a_reason(measured: dict[str, Any]) -> None:
     test = json.loads(json.dumps(measured["tests"][0]))
     test |= {"steady": False, "window": None, "reason": "steady state was not reached"}
-    values, samples, reasons = summary_of([test], rounds_max=25)
-    assert values["write_latency_4kib_mean"] is None
-    assert samples == {}
-    assert reasons["steady_state.write_latency_4kib_mean"].endswith("steady state was not reached in 5 rounds")
-    assert values["tests_not_steady"] == 1
-    assert summary_of([test], rounds_max=12)[0]["tests_not_steady"] is None  # the standard's 25 rounds were not tried
+    found = summary_of([test], rounds_max=25)
+    assert found.values["write_latency_4kib_mean"] is None
+    assert (found.samples, found.intervals) == ({}, {})
+    assert found.reasons["steady_state.write_latency_4kib_mean"].endswith("steady state was not reached in 5 rounds")
+    assert found.values["tests_not_steady"] == 1
+    assert (
+        summary_of([test], rounds_max=12).values["tests_not_steady"] is None
+    )  # the standard's 25 rounds were not tried
+
+
+def test_a_steady_mean_is_decided_by_its_interval() -> None:
+    """The window's five rounds give the verdict its interval: a single mean alone would stay undecided for ever."""
+    (test, *_) = tests_of(asked(REHEARSAL), 512)
+    rates = [0.098e9, 0.101e9, 0.1e9, 0.104e9, 0.097e9]
+    point = {
+        "name": "write-131072",
+        "bytes_per_s": 0.0,
+        "iops": 1.0,
+        "latency_us": 1.0,
+        "admissible": True,
+        "reason": None,
+    }
+    rounds = [
+        {"round": number, "value": rate, "points": [{**point, "bytes_per_s": rate}]}
+        for number, rate in enumerate(rates, 1)
+    ]
+    found = summary_of([test_document(test, {}, rounds, steady_window(rates))], rounds_max=25)
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    profile = load_requirements(INVENTORY / "requirements" / "steady-state.yml", metrics)
+    asked_for = next(one for one in profile.requirements if one.id == "SS-02")
+    document = {
+        "summary": found.values,
+        "samples": found.samples,
+        "intervals": found.intervals,
+        "reasons": found.reasons,
+    }
+    measured = measure(asked_for, metrics[asked_for.metric], {"results/steady_state.json": document})
+    known = estimate(asked_for, metrics[asked_for.metric], measured, seed=1)
+    assert known.value == pytest.approx(0.1)
+    assert known.interval == (pytest.approx(0.0966, abs=1e-4), pytest.approx(0.1034, abs=1e-4))
+    assert decide(asked_for.comparison, 0.0924288, 0.0, known).decision == "met"
+    assert decide(asked_for.comparison, 0.1, 0.0, known).decision == "undecided"
 
 
 def test_a_tracked_point_that_ended_early_or_that_the_device_did_not_see_does_not_count() -> None:

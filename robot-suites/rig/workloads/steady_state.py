@@ -101,7 +101,7 @@ def run_steady_state(machine: Machine, plan: SteadyPlan, report: Report) -> dict
 def document(version: str, plan: SteadyPlan, logical: int, tests: list[dict[str, Any]]) -> dict[str, Any]:
     """results/steady_state.json of the tests that were run."""
     limits = [text for test in tests for text in test["conditioning"]["limits"]]
-    summary, samples, reasons = summary_of(tests, plan.parameters["rounds_max"])
+    summary = summary_of(tests, plan.parameters["rounds_max"])
     return {
         "schema_version": 1,
         "tool": "fio",
@@ -114,9 +114,10 @@ def document(version: str, plan: SteadyPlan, logical: int, tests: list[dict[str,
         "seconds_per_point": plan.parameters["seconds_per_point"],
         "rounds_max": plan.parameters["rounds_max"],
         "tests": tests,
-        "summary": summary,
-        "samples": samples,
-        "reasons": reasons,
+        "summary": summary.values,
+        "samples": summary.samples,
+        "intervals": summary.intervals,
+        "reasons": summary.reasons,
         "limits": list(dict.fromkeys(limits)),
     }
 

@@ -7,10 +7,21 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from bench_model.steady_state import ROUNDS_MAX
+from bench_model.steady_state import ROUNDS_MAX, mean_interval_of_rounds
 
 KIB = 2**10
-Summary = tuple[dict[str, float | None], dict[str, list[float]], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """By metric, without the workload's name: `values`; `samples`, the window's rounds in their order; `intervals`, of the means.
+
+    `reasons`: by full metric name, for what has no value."""
+
+    values: dict[str, float | None]
+    samples: dict[str, list[float]]
+    intervals: dict[str, list[float]]
+    reasons: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -61,10 +72,11 @@ WANTED = (
 
 
 def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
-    """(value by metric, the window's rounds by metric in their order, reason by full metric name for what has no value)."""
+    """What `tests` come to. `rounds_max`: how many rounds the scenario allowed."""
     by_name = {test["name"]: test for test in tests}
     values: dict[str, float | None] = {}
     samples: dict[str, list[float]] = {}
+    intervals: dict[str, list[float]] = {}
     reasons: dict[str, str] = {}
     for wanted in WANTED:
         test = by_name.get(wanted.test)
@@ -74,6 +86,8 @@ def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
         values[wanted.name] = wanted.join(found) if found else None
         if found:
             samples[wanted.name] = found
+            if wanted.join is mean:
+                intervals[wanted.name] = list(mean_interval_of_rounds(found))
         else:
             reasons[f"steady_state.{wanted.name}"] = reason
     values["rounds"] = float(max(len(test["rounds"]) for test in tests)) if tests else None
@@ -85,7 +99,7 @@ def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
             f"{len(slow)} of {len(tests)} tests are not steady after {rounds_max} of the standard's {ROUNDS_MAX} rounds"
         )
         reasons["steady_state.tests_not_steady"] = text
-    return values, samples, reasons
+    return Summary(values, samples, intervals, reasons)
 
 
 def _in_window(test: dict[str, Any], wanted: Wanted) -> tuple[list[float], str]:
