@@ -116,11 +116,13 @@ def estimate(requirement: Requirement, metric: ResultMetric, measured: Measured,
         ends = [judged_value([pair[end] for pair in measured.intervals], requirement.statistic) for end in (0, 1)]
         text = f"given by the workload in {metric.file}" + (f", {requirement.statistic} over {n}" if n > 1 else "")
         return Estimate(value, n, spread, (ends[0], ends[1]), text, of_series=True)
+    of_series = _of_series(requirement, metric, measured, spread, seed) if len(measured.series) == n else None
     of_values = _of_repetitions(requirement.statistic, values, measured.confidence)
-    if of_values and (requirement.statistic == "median" or len(measured.series) != n):
+    # A median over enough repetitions speaks of all such repetitions; else the series, where they are long enough.
+    if of_values and (requirement.statistic == "median" or of_series is None or of_series.interval is None):
         return Estimate(value, n, spread, of_values, _order_statistics(requirement.statistic))
-    if len(measured.series) == n:
-        return _of_series(requirement, metric, measured, spread, seed)
+    if of_series:
+        return of_series
     needed = repetitions_for_median(measured.confidence)
     text = f"none: {n} repetition{'s' if n > 1 else ''} without a series, and fewer than {needed} bound nothing"
     return Estimate(value, n, spread, None, text, more_repetitions=needed - n)

@@ -13,6 +13,7 @@ from bench_model import (
     endurance_projection,
     raid_comparison,
     record_power,
+    sensor_coverage,
     thermal_soak,
 )
 from bench_model.evidence import Document
@@ -22,6 +23,7 @@ Maker = Callable[[Path, Document], Document | None]  # None: the run has nothing
 # In this order: a later one may read what an earlier one wrote.
 MAKERS: dict[str, Maker] = {
     "results/drive_temperature.json": drive_temperature.of_bundle,
+    "results/sensor_coverage.json": sensor_coverage.of_bundle,
     "results/cost.json": cost.of_bundle,
     "results/record_power.json": record_power.of_bundle,
     "results/dips.json": dip_documents.dips_of_bundle,

@@ -85,7 +85,9 @@ def analyse(rates: Sequence[float], step_s: float) -> Analysis:
     """Dips of a series of mean rates in B/s, one per `step_s` seconds."""
     values = np.asarray(rates, dtype=float)
     if len(values) < SAMPLES_MIN:
-        return Analysis(step_s=step_s, reason=f"{len(values)} samples are fewer than {SAMPLES_MIN}")
+        return Analysis(
+            step_s=step_s, reason=f"{len(values)} samples are fewer than the {SAMPLES_MIN} that tell noise from a dip"
+        )
     if float(np.max(values)) <= 0:
         return Analysis(step_s=step_s, reason="nothing was written")
     merged = -(-len(values) // MOST_SAMPLES)

@@ -77,6 +77,7 @@ def summarize(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[st
             "the point just below the plateau does not count, so where the plateau begins is not known"
         )
     on_it = [point for point in counted if plateau and point["asked_request_bytes"] >= plateau.start]
+    ratios = [point["ratio_to_synthetic"] for point in on_it]
     shares = [point["copy_share"] for point in on_it if point["copy_share"] is not None]
     if plateau and not shares:
         reasons[COPY] = (
@@ -86,7 +87,8 @@ def summarize(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[st
         "plateau": {
             "from_request_bytes": start,
             "throughput_bytes_per_s": plateau.throughput_bytes_per_s if plateau else None,
-            "ratio_to_synthetic": statistics.median(point["ratio_to_synthetic"] for point in on_it) if on_it else None,
+            "ratio_to_synthetic": statistics.median(ratios) if ratios else None,
+            "ratio_range": [min(ratios), max(ratios)] if ratios else None,
             "copy_share": statistics.median(shares) if shares else None,
             "rule": RULE,
         },

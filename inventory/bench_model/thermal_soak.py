@@ -73,6 +73,7 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
         **values,
         "reasons": {},
     }  # fmt: skip
+    document["equilibrium_degC_samples"] = _warmest(scenery, heat, soak, rule)
     document["reasons"] = _reasons(thermal, document)
     return document
 
@@ -80,7 +81,8 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
 def _without(thermal: dict[str, Any], reason: str) -> dict[str, Any]:
     return {
         "schema_version": 1, "stopped_by": thermal["soak"]["stopped_by"], "soak": None, "throttled": None, "onset": None,
-        "drives": {}, "recovery": None, "record": None, "fan_sweep": [], "onsets_in_record": None, "equilibrium_degC": None,
+        "drives": {}, "recovery": None, "record": None, "fan_sweep": [], "equilibrium_degC_samples": [],
+        "onsets_in_record": None, "equilibrium_degC": None,
         "headroom_degC": None, "reasons": dict.fromkeys(METRICS, reason),
     }  # fmt: skip
 
@@ -89,6 +91,15 @@ def _worst(heat: dict[str, Any], key: str, choose: Any) -> float | None:
     """Of all drives; None as soon as one of them does not tell: that one might be the worst."""
     values = [one[key] for one in heat.values()]
     return float(choose(values)) if values and None not in values else None
+
+
+def _warmest(scenery: Scenery, heat: dict[str, Any], soak: Window, rule: dict[str, Any]) -> list[float]:
+    """The samples whose mean is the warmest drive's temperature at equilibrium; none where not every drive had settled."""
+    if not heat or any(one["equilibrium_degC"] is None for one in heat.values()):
+        return []
+    drive = max(heat, key=lambda name: float(heat[name]["equilibrium_degC"]))
+    track = scenery.tracks.get("temperature", drive, "temperature_degc")
+    return [float(value) for value in track.between(soak.end_s - rule["window_s"], soak.end_s)] if track else []
 
 
 def _onset(scenery: Scenery, soak: Window) -> dict[str, Any] | None:

@@ -106,8 +106,8 @@ def rates(decisions: list[str], intervals: int = 0) -> Rates:
     """At the bound itself, the limit of both errors, every `met` and every `missed` counts as wrong."""
     counts, runs = Counter(decisions), len(decisions)
     wrong = counts[MET] + counts[MISSED]
-    shares = (100 * count / runs for count in (counts[MET], counts[MISSED], runs - wrong, intervals))
-    return Rates(*shares, holding=100 * (intervals - wrong) / intervals if intervals else math.nan)
+    met, missed, undecided, given = (100 * one / runs for one in (counts[MET], counts[MISSED], runs - wrong, intervals))
+    return Rates(met, missed, undecided, given, 100 * (intervals - wrong) / intervals if intervals else math.nan)
 
 
 def decision_of(document: Document, asked: Requirement, seed: int) -> tuple[str, bool]:
@@ -203,9 +203,11 @@ def tables(runs: int) -> Iterator[str]:
     yield "\n**Sequential stopping**, and what the same looks would give at 95 % each (naive).\n"
     yield "| repetitions | series | wrong PASS, % | wrong FAIL, % | undecided, % | naive wrong PASS, % | naive wrong FAIL, % |"
     yield "|---|---|---|---|---|---|---|"
-    for plan, length in ((Looks(6, 20), None), (Looks(9, 30), None), (Looks(1, 5), 80), (Looks(1, 10), 80)):
-        seen = sequential(plan, length, runs)
-        of = f"{length} samples" if length else "none"
+    plans: tuple[tuple[Looks, int | None], ...]
+    plans = ((Looks(6, 20), None), (Looks(9, 30), None), (Looks(1, 5), 80), (Looks(1, 10), 80))
+    for plan, samples in plans:
+        seen = sequential(plan, samples, runs)
+        of = f"{samples} samples" if samples else "none"
         yield f"| {plan.least} to {plan.most} | {of} | {_rate(seen.rates)} | {seen.naive.wrong_pass:.1f} | {seen.naive.wrong_fail:.1f} |"
     yield "\n**What stopping saves**: 9 to 30 repetitions without series, at a distance from the bound.\n"
     yield "| distance, sd of a repetition | met, % | undecided, % | repetitions used, mean |\n|---|---|---|---|"

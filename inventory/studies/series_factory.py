@@ -40,7 +40,8 @@ def drift(rng: np.random.Generator, count: int) -> Values:
 
 def flush(rng: np.random.Generator, count: int) -> Values:
     """Every 10 s one second at 60 %, as of a cache that is written out."""
-    return LEVEL * (1 - 0.4 * (np.arange(count) % 10 == 5) + rng.normal(0.0, 0.03, count))
+    rates: Values = LEVEL * (1 - 0.4 * (np.arange(count) % 10 == 5) + rng.normal(0.0, 0.03, count))
+    return rates
 
 
 def long_flush(rng: np.random.Generator, count: int) -> Values:

@@ -120,6 +120,12 @@ def test_six_repetitions_without_series_are_judged_by_their_order() -> None:
     assert decide("at_least", 9.0, 0.0, worst).decision == "met"
 
 
+def test_series_that_are_too_short_leave_the_repetitions_order_to_decide() -> None:
+    few = of_series(*([rate] * 12 for rate in (9100.0, 9200.0, 9300.0, 9400.0, 9500.0, 9600.0)))
+    assert known(few).interval == (9.1, 9.6)
+    assert known({key: entries[:5] for key, entries in few.items()}).method.startswith("none: repetition 1: 12 samples")
+
+
 def test_an_interval_of_the_workload_itself_is_taken() -> None:
     metric = replace(METRIC, samples=None, interval="[years.interval]")
     found = known({"values": [9500.0], "years": {"interval": [9000.0, 9800.0]}}, metric=metric)

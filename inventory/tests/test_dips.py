@@ -115,7 +115,7 @@ def test_a_single_stall_among_flushes_still_stands_out() -> None:
 
 
 def test_a_series_that_says_nothing_is_refused_with_a_reason() -> None:
-    assert analyse([1.0] * 19, 1.0).reason == "19 samples are fewer than 20"
+    assert analyse([1.0] * 19, 1.0).reason == "19 samples are fewer than the 20 that tell noise from a dip"
     assert analyse([0.0] * 60, 1.0).reason == "nothing was written"
     assert analyse([5e9] * 60, 1.0).dips == ()
 

@@ -67,6 +67,7 @@ def test_a_quiet_soak_has_equilibrium_headroom_and_no_onset() -> None:
     found = thermal_soak.document(thermal(), scenery())
     assert (found["throttled"], found["onsets_in_record"], found["record"]["lost_bytes"]) == (False, 0, 0.0)
     assert (found["equilibrium_degC"], found["headroom_degC"]) == (55.0, 20.0)
+    assert found["equilibrium_degC_samples"] == [55.0] * 300
     assert found["reasons"] == {}
 
 

@@ -126,6 +126,11 @@ def test_a_fan_sweep_is_drawn_and_tabled(bundle_with: Maker) -> None:
 
 
 def test_a_run_without_sustained_load_has_no_such_section(bundle_with: Maker) -> None:
-    empty = {"rule": "", "windows": [], "summary": {"dips": None, "unexplained": None}, "reasons": {}}
+    empty = {
+        "rule": "",
+        "windows": [],
+        "summary": {"windows_analysed": 0, "dips": None, "unexplained": None},
+        "reasons": {},
+    }
     text = html(bundle_with(extra={"results/dips.json": empty}))
     assert "Dips and their causes" not in text

@@ -25,8 +25,10 @@ INVENTORY = Layout().inventory
 
 
 def site_in(disk: Path) -> Site:
-    (disk / "raw").mkdir()
-    return Site(LocalMachine(), Layout().daqwriter, disk, disk / "raw", disk / "raw", None)
+    """Tools write into `work` and their output is fetched into `raw`, as on a candidate behind SSH."""
+    for name in ("work", "raw"):
+        (disk / name).mkdir()
+    return Site(LocalMachine(), Layout().daqwriter, disk, disk / "work", disk / "raw", None)
 
 
 def announce(*phase: Any) -> None:
@@ -34,7 +36,7 @@ def announce(*phase: Any) -> None:
 
 
 def left_on(disk: Path) -> list[str]:
-    return [path.name for path in disk.iterdir() if path.name != "raw"]
+    return [path.name for path in disk.iterdir() if path.name not in ("work", "raw")]
 
 
 def scenario(name: str, **changes: Any) -> Scenario:

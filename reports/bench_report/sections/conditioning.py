@@ -10,8 +10,8 @@ from ..units import NONE, TIMES, decimal_rate, decimal_size, duration, percent
 def conditioning_table(name: str, evidence: list[tuple[str, Node]]) -> Table:
     """One row for each (what it was done for, evidence of rig.conditioning)."""
     return Table(
-        heads=("Before", "Condition", "Purge", "Reads zero", "Preconditioning", "Written", "Time", "Rate"),
-        kinds="tttntnnn", rows=tuple(_row(label, node) for label, node in evidence), name=name,
+        heads=("Before", "Purge", "Reads zero", "Preconditioning", "Written", "Time", "Rate"),
+        kinds="ttntnnn", rows=tuple(_row(label, node) for label, node in evidence), name=name,
         caption="How the target was brought into its condition: purge, and for the preconditioned one sequential writes of 128 KiB. "
         "Reads zero: share of 64 evenly spread places that read as zeros after the purge.",
     )  # fmt: skip
@@ -22,8 +22,7 @@ def _row(label: str, evidence: Node) -> tuple[str, ...]:
     how = purge.at("method").as_text() if purge.at("done").as_flag() else "not done"
     share, zeros = evidence.number("share_of_capacity"), purge.number("zero_share")
     row = (
-        label,
-        evidence.at("condition").as_text(),
+        f"{label}: {evidence.at('condition').as_text()}",
         f"{how}: {purge.at('text').as_text()}",
         percent(100 * zeros) if zeros is not None else NONE,
     )

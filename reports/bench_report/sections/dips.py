@@ -14,6 +14,7 @@ from .section import Lacking, Part, Section
 
 MOST_FIGURES = 3
 MOST_ROWS = 40
+MOST_REASONS = 3
 
 
 def dips_section(bundle: Bundle) -> Section | None:
@@ -21,14 +22,18 @@ def dips_section(bundle: Bundle) -> Section | None:
     if dips is None:
         return None
     windows = dips.list("windows")
-    if not windows and "thermal" not in bundle.run.workloads:
+    analysed = dips.at("summary").integer("windows_analysed")
+    if not analysed and "thermal" not in bundle.run.workloads:
         return None
     parts: list[Part] = [_words(dips, bundle.results.get("throttling"))]
     parts += _figures(bundle, windows)
     table = _table(windows)
     if table:
         parts.append(table)
-    parts += [Lacking(f"{text}.") for text in sorted(set(filter(None, (window.text("reason") for window in windows))))]
+    short = [window for window in windows if window.text("reason")]
+    if short:
+        said = sorted(set(filter(None, (window.text("reason") for window in short))))
+        parts.append(f"Of {len(windows)} loads {len(short)} could not be analysed: {'; '.join(said[:MOST_REASONS])}.")
     if not windows:
         parts.append(Lacking("no workload wrote at a steady pace for long enough, or its telemetry is not there."))
     return Section("dips", "Dips and their causes", tuple(parts))

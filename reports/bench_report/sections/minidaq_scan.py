@@ -163,11 +163,12 @@ def _table(points: list[Node]) -> Table:
 def _row(point: Node) -> tuple[str, ...]:
     rate, ratio, copy = (point.number(key) for key in ("throughput_bytes_per_s", "ratio_to_synthetic", "copy_share"))
     runs, inhibits = list(point.at("runs").items()), point.integer("inhibits")
+    limit = point.at("limited_by").as_text()
     return (
         binary_size(point.at("asked_request_bytes").as_number()),
         in_gib_per_s(rate) if rate is not None else NONE,
         f"{significant(runs[-1].at('trigger_rate_hz').as_number(), 4)}\u202fHz" if runs else NONE,
-        LIMITS[point.at("limited_by").as_text()],
+        LIMITS.get(limit, limit),
         count(inhibits) if inhibits is not None else NONE,
         str(len(runs)),
         percent(100 * copy) if copy is not None else NONE,

@@ -81,7 +81,9 @@ def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
     values["tests_not_steady"] = float(len(slow))
     if slow and rounds_max < ROUNDS_MAX:  # nobody knows what the rest of the standard's rounds would have shown
         values["tests_not_steady"] = None
-        text = f"not steady after {rounds_max} of the standard's {ROUNDS_MAX} rounds: {', '.join(slow)}"
+        text = (
+            f"{len(slow)} of {len(tests)} tests are not steady after {rounds_max} of the standard's {ROUNDS_MAX} rounds"
+        )
         reasons["steady_state.tests_not_steady"] = text
     return values, samples, reasons
 

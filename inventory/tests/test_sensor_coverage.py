@@ -1,0 +1,81 @@
+"""A drive's temperature sensor that falls silent, or is not there, is told; and the verdict then does not count."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model import sensor_coverage
+from bench_model.profiles import load_metrics, load_requirements
+from bench_model.verdict import judge
+
+sys.path.insert(0, str(Path(__file__).parent))
+from evidence_factory import evidence
+
+INVENTORY = Path(__file__).resolve().parents[1]
+RUN: dict[str, Any] = {"target": {"drives": [{"name": "nvme0n1"}, {"name": "nvme1n1"}]}}
+Telemetry = Callable[[dict[str, list[int]]], Path]
+
+
+@pytest.fixture
+def telemetry(tmp_path: Path) -> Telemetry:
+    """A bundle that was watched for 100 s, with temperatures of drives at the given seconds."""
+
+    def write(readings: dict[str, list[int]]) -> Path:
+        (tmp_path / "telemetry").mkdir(exist_ok=True)
+        lines = [(second, "block_device,device=sda written_bytes=1i") for second in range(101)]
+        lines += [
+            (second, f"temperature,device={drive} temperature_degc=50.0")
+            for drive, seconds in readings.items()
+            for second in seconds
+        ]
+        text = "".join(f"{line} {second * 10**9}\n" for second, line in sorted(lines))
+        (tmp_path / "telemetry" / "points.lp").write_text(text, encoding="utf-8")
+        summary = {"collectors": [{"name": "temperature", "period_s": 1.0}]}
+        (tmp_path / "telemetry" / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+WHOLE = list(range(101))
+
+
+def test_sensors_that_were_read_throughout_say_nothing(telemetry: Telemetry) -> None:
+    document = sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE, "nvme1n1": WHOLE[20:]}), RUN)
+    assert document["longest_silence_s"] == {"nvme0n1": 1.0, "nvme1n1": 1.0}
+    assert (document["invalid"], document["limits"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("silent", "seconds"), [(range(40, 71), 32), (range(70, 101), 31)], ids=["between", "at the end"]
+)
+def test_a_sensor_that_fell_silent_invalidates_the_run(telemetry: Telemetry, silent: range, seconds: int) -> None:
+    readings = [second for second in WHOLE if second not in silent]
+    document = sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE, "nvme1n1": readings}), RUN)
+    assert document["invalid"] == [f"The temperature of drive nvme1n1 was not read for {seconds} s (limit 10 s)"]
+    run = evidence()
+    run.results["results/sensor_coverage.json"] = document
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    verdict = judge(run, load_requirements(INVENTORY / "requirements" / "dune-snb.yml", metrics), metrics)
+    assert (verdict["outcome"], verdict["reasons"]) == ("INADMISSIBLE", document["invalid"])
+
+
+def test_a_drive_without_a_sensor_beside_one_that_has_one_forbids_a_pass(telemetry: Telemetry) -> None:
+    document = sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE}), RUN)
+    assert document["invalid"] == []
+    assert document["limits"] == ["Drive nvme1n1 reports no temperature, while other drives of the target do"]
+
+
+def test_where_no_drive_has_a_sensor_the_requirement_on_it_says_so_itself(telemetry: Telemetry, tmp_path: Path) -> None:
+    document = sensor_coverage.of_bundle(telemetry({}), RUN)
+    assert (document["invalid"], document["limits"]) == ([], [])
+    assert sensor_coverage.of_bundle(tmp_path / "nothing", RUN)["longest_silence_s"] == {
+        "nvme0n1": None,
+        "nvme1n1": None,
+    }
