@@ -238,6 +238,25 @@ def test_a_step_that_the_drive_does_not_confirm_is_masked(tmp_path: Path) -> Non
     assert {entry["charged_by"] for entry in ledger.entries} == {"tool"}
 
 
+def test_somebody_elses_writing_ends_the_experiment_and_is_no_fault_of_the_candidate(tmp_path: Path) -> None:
+    def others(step: int) -> None:
+        machine.counted += 10**9 if step == 3 else 0
+
+    def more(step: int) -> None:
+        machine.counted += 15 * 10**8 if step == 3 else 0
+
+    machine = Drives(others)
+    document, _ = run(machine, tmp_path)
+    assert (document["invalid"], document["overrun_bytes"]) == ([], 0)
+    assert len(document["steps"]) < 7
+    machine = Drives(more)
+    (tmp_path / "again").mkdir()
+    document, _ = run(machine, tmp_path / "again")
+    assert len(document["steps"]) == 3
+    assert document["overrun_bytes"] > 0
+    assert "something besides the bench wrote to the drives" in document["invalid"][0]
+
+
 def test_nand_writes_come_from_an_ocp_page_only() -> None:
     page = (123_456_789).to_bytes(16, "little") + bytes(480) + drive_wear.OCP_GUID
     assert drive_wear.nand_bytes(page) == 123_456_789

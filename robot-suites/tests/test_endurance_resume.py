@@ -99,9 +99,9 @@ def test_the_account_survives_a_killed_bench_and_ctrl_c(tmp_path: Path, disk: Pa
     state = LAYOUT.state_directory(NAME) / "endurance"
     shutil.rmtree(state)  # the control node loses its account: the bundles know it
     done = rig("resume", str(second))
-    assert done.returncode in (0, 1), (
+    assert done.returncode in (0, 3), (
         done.stdout + done.stderr
-    )  # 1: others wrote to this disk, and the budget was exceeded by them
+    )  # 3: others wrote to this disk, and the budget was exceeded by them
     third = (runs / "latest").resolve()
     result = document(third / "results" / "endurance.json")
     assert [entry["number"] for entry in result["ledger"]] == list(range(1, len(result["ledger"]) + 1))

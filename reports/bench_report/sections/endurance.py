@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -68,15 +70,17 @@ def _figure(document: Node) -> Figure | None:
         total += charged[number].number("charged_bytes") or 0.0
         written[number] = total / TB
     factor, unit = (1.0, "TB") if total >= TB else (1e3, "GB")
-    x = [written[step.at("number").as_integer()] * factor for step in drawn]
-    y = [step.at("throughput_bytes_per_s").as_number() / 1e9 for step in drawn]
+    x = [written[step.at("number").as_integer()] * factor for step in steps]
+    # not a number breaks the line: no stroke may suggest what a masked step would have been
+    line = [step.at("throughput_bytes_per_s").as_number() / 1e9 if step in drawn else math.nan for step in steps]
+    y = [value for value in line if not math.isnan(value)]
     name, title = "endurance", "Throughput and wear against what was written"
     with sheet(HEIGHT_MM, 2, (1.3, 1.0)) as (figure, (rate, wear)):
-        rate.plot(x, y, color=BLUE, marker="o", label="one step of the pattern")
+        rate.plot(x, line, color=BLUE, marker="o", label="one step of the pattern")
         label_panel(rate, "throughput (GB/s)")
         rate.set_ylim(0, max(y) * 1.15)
         legend_above(rate)
-        shown = _draw_wear(wear, document, drawn, x)
+        shown = _draw_wear(wear, document, steps, x)
         label_panel(wear, "percentage used, by the drives (%)")
         wear.set_xlabel(f"written by all runs of the experiment, by the account ({unit})", color=INK)
         wear.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -342,8 +342,19 @@ def _account(ledger: WearLedger) -> dict[str, Any]:
         "spent_bytes": ledger.spent_bytes,
         "left_bytes": max(0, left),
         "overrun_bytes": max(0, -left),
+        "invalid": _others_wrote(ledger, -left) if left < 0 else [],
         "ledger": ledger.entries,
     }
+
+
+def _others_wrote(ledger: WearLedger, overrun: int) -> list[str]:
+    """A step is only begun when it fits, so that an overrun is somebody else's writing, and no fault of the candidate."""
+    counted = sum(entry["counted_bytes"] or 0 for entry in ledger.entries)
+    asked = sum(entry["asked_bytes"] for entry in ledger.entries if entry["counted_bytes"] is not None)
+    return [
+        f"The write budget is exceeded by {decimal_label(overrun)}: something besides the bench wrote to the drives, which counted "
+        f"{decimal_label(counted)} while {decimal_label(asked)} were asked for"
+    ]
 
 
 def _step_document(
