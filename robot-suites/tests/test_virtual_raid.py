@@ -67,7 +67,6 @@ def compared(candidate: VirtualCandidate, inventory: Path, tmp_path_factory: pyt
     scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "raid-vs-3dxp-emulated.yml")
     scenario["id"] = "disturbed"
     scenario["workloads"]["raid_vs_3dxp"] |= {"hazards": [DISTURBED]}
-    scenario["workloads"]["raid_vs_3dxp"]["paced"] |= {"seconds": 3}
     YAML_SAFE.dump(scenario, folder / "disturbed.yml")
     words = ["--candidate", candidate.instance.name, "--inventory", str(inventory)]
     words += ["--scenario", str(folder / "disturbed.yml"), "--requirement", "raid-vs-3dxp"]

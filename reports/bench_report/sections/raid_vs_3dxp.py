@@ -163,7 +163,9 @@ def _decision(result: Node) -> str:
 
 def _ratio_figure(found: Node) -> Figure | None:
     panels = []
-    for key in ("throughput", "latency_p99_9", "kernel_cpu"):
+    measured = {one.at("quantity").as_text() for one in found.at("comparisons").items() if one.find("result")}
+    tail = "latency_p99_9" if "latency_p99_9" in measured else "latency_p99"
+    for key in ("throughput", tail, "kernel_cpu"):
         rows = [
             row
             for one in found.at("comparisons").items()
@@ -216,6 +218,14 @@ def _disturbed(found: Node) -> Table | None:
     )  # fmt: skip
 
 
+def _power(target: Node) -> str:
+    """The median, with its n where some rounds have none."""
+    power = target.at("added_power_w")
+    shown = _number(power.number("median"))
+    partial = power.number("median") is not None and power.text("reason")
+    return f"{shown} (n = {count(power.at('n').as_integer())})" if partial else shown
+
+
 def _costs(found: Node) -> Table:
     rows = []
     for target in found.at("targets").items():
@@ -223,7 +233,7 @@ def _costs(found: Node) -> Table:
         endurance, price = target.at("endurance_bytes").number("value"), target.at("cost")
         currency = price.text("currency") or ""
         rows.append((
-            target.at("name").as_text(), _number(target.at("added_power_w").number("median")), _number(per),
+            target.at("name").as_text(), _power(target), _number(per),
             _number(None if per is None else per * 1000), _number(target.number("gb_per_s_per_u")),
             _number(target.number("device_bytes_per_byte")), NONE if endurance is None else significant(endurance / 1e15, 3),
             *(f"{significant(value, 4, trim=True)}{THIN}{currency}" if (value := price.number(key)) is not None else NONE
@@ -245,27 +255,25 @@ def _costs(found: Node) -> Table:
 
 def _without(found: Node) -> Iterator[Part]:
     """Where declared figures come from, and why others are missing; one sentence each."""
-    bases, reasons = [], []
+    bases: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     for target in found.at("targets").items():
         name = target.at("name").as_text()
         for key, what in (("rack_units", "rack units"), ("endurance_bytes", "endurance"), ("cost", "price")):
-            node = target.at(key)
-            basis, reason = node.text("basis"), node.text("reason")
-            if basis:
-                bases.append(f"{name}, {what}: {basis}.")
-            if reason:
-                reasons.append((what, reason, name))
+            for word, kept in (("basis", bases), ("reason", reasons)):
+                text = target.at(key).text(word)
+                if text:
+                    kept.setdefault((what, text), []).append(name)
         power = target.at("added_power_w")
-        if power.text("reason"):
-            few = f" in {count(power.at('n').as_integer())} rounds there was one" if power.at("n").as_integer() else ""
-            reasons.append(("power", (power.text("reason") or "") + (f";{few}" if few else ""), name))
+        reason, n = power.text("reason"), power.at("n").as_integer()
+        if reason:
+            text = f"{reason}; only {count(n)} of its rounds have one" if n else reason
+            reasons.setdefault(("power", text), []).append(name)
     if bases:
-        yield "Declared or published, not measured. " + " ".join(bases)
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for what, reason, name in reasons:
-        grouped.setdefault((what, reason), []).append(name)
-    for (what, reason), names in grouped.items():
-        yield Lacking(f"{what} of {', '.join(names)}: {reason}")
+        said = (f"{what[0].upper()}{what[1:]} of {', '.join(names)}: {text}." for (what, text), names in bases.items())
+        yield "Declared or published, not measured. " + " ".join(said)
+    for (what, text), names in reasons.items():
+        yield Lacking(f"{what} of {', '.join(names)}: {text}")
 
 
 def _rate_figure(found: Node) -> Figure | None:
@@ -280,7 +288,7 @@ def _rate_figure(found: Node) -> Figure | None:
         return None
     for one in found.at("published").items():
         qualifier, basis = one.text("qualifier") or "", one.at("basis").as_text()
-        label = f"{one.at('model').as_text()}, {basis}"
+        label = f"{one.at('model').as_text()}, {'measured by others' if basis == 'measured' else basis}"
         rows.append(RateRow(label, (), one.at("bytes_per_s").as_number(), published=True))
         stated = f"{qualifier} {in_gb_per_s(one.at('bytes_per_s').as_number())}".strip()
         sources.append(f"{one.at('model').as_text()} {stated} ({one.at('source').as_text()})")
