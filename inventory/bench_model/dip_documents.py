@@ -43,7 +43,7 @@ class Scenery:
         return Scenery(run, tracks, load_windows.of_bundle(bundle, run, tracks), read_events(bundle))
 
     def attributed(self, window: Window, dip: Dip) -> attribution.Attribution:
-        own = None
+        own = window.own
         if not window.source.startswith("block_device"):
             times = window.start_s + window.step_s * (np.arange(len(window.rates), dtype=np.float64) + 0.5)
             own = Track(np.asarray(times, dtype=np.float64), np.asarray(window.rates, dtype=np.float64))

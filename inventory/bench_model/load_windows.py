@@ -1,7 +1,8 @@
 """The stretches of a run in which a workload wrote at a steady pace, each with its throughput series.
 
 Two sources: daqwriter's own records (phases record and write), and what a results document lists under `sustained`:
-[{"name", "start_utc_s", "end_utc_s"}], on the candidate's clock; there the counters of the target's device give the series."""
+[{"name", "start_utc_s", "end_utc_s"}], on the candidate's clock; there the counters of the target's device give the series. What such a
+load says itself of what it wrote may stand in `own`, [[utc_s, B/s], ...]: the difference is what others wrote."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ class Window:
     source: str
     rates: tuple[float, ...]
     step_s: float = STEP_S
+    own: Track | None = None  # the workload's own account, where the series is the device's
 
     @property
     def length_s(self) -> float:
@@ -67,7 +69,9 @@ def _sustained(bundle: Path, run: dict[str, Any], tracks: Tracks) -> Iterator[Wi
             start, end = float(one["start_utc_s"]), float(one["end_utc_s"])
             series = tuple(rates(counter, start, end, step))
             first = max(start, float(counter.times_s[0]))
-            yield Window(file.stem, one["name"], first, end, source, series, step)
+            pairs = np.asarray(one.get("own") or [], dtype=np.float64).reshape(-1, 2)
+            own = Track(pairs[:, 0], pairs[:, 1]) if len(pairs) else None
+            yield Window(file.stem, one["name"], first, end, source, series, step, own)
 
 
 def target_counter(run: dict[str, Any], tracks: Tracks) -> tuple[Track | None, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,16 @@ def test_a_dip_is_put_down_to_what_changed_with_it(cause: str) -> None:
 def test_contention_shows_in_stalls_and_in_the_bytes_of_others(signal: dict[tuple[str, str, str], Track]) -> None:
     document = dips_document(scenery(dipped(), signal))
     assert document["windows"][0]["dips"][0]["cause"] == "host_contention"
+
+
+def test_another_writer_on_the_same_drive_shows_beside_the_loads_own_account() -> None:
+    """The device goes on at its rate, and half of that is no more ours."""
+    own = disturbed(5e9, 2.5e9)
+    scene = scenery(dipped(), {("block_device", DRIVE, "written_bytes_per_s"): track(lambda _: 5e9, COUNT)})
+    for account, cause in ((own, "host_contention"), (track(lambda _: 5e9, COUNT), "unknown"), (None, "unknown")):
+        scene.windows[0] = replace(scene.windows[0], own=account)
+        (dip,) = dips_document(scene)["windows"][0]["dips"]
+        assert dip["cause"] == cause
 
 
 def test_stalls_for_io_explain_nothing_since_a_slow_drive_makes_them() -> None:

@@ -226,6 +226,7 @@ class Load:
         self._machine.fetch(self._plan.work / f"{self._stem}_bw.1.log", log)
         text = log.read_text(encoding="ascii")
         times = [int(line.split(",")[0]) / 1000 for line in text.splitlines() if line.strip()]
+        rates = parse_bandwidth_log(text)
         try:
             job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
             write = job["write"]
@@ -233,7 +234,7 @@ class Load:
             raise BenchError(
                 f"fio's output ({self._name}) cannot be read ({error!r}); it is kept in results/raw"
             ) from None
-        if job["error"] or not write["io_bytes"] or len(parse_bandwidth_log(text)) < 2:
+        if job["error"] or not write["io_bytes"] or len(rates) < 2:
             raise BenchError(f"fio ({self._name}) ended with error {job['error']} after {write['io_bytes']} B")
         # A line of the log is the end of its second; the first second, in which fio starts, is left out.
         return {
@@ -242,7 +243,12 @@ class Load:
             "end_utc_s": times[-1],
             "bytes_written": write["io_bytes"],
             "throughput_bytes_per_s": write["bw_bytes"],
+            "own": [list(pair) for pair in zip(times, rates, strict=True)],
         }
+
+
+def _without_series(load: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in load.items() if key != "own"}
 
 
 def _common(file: Path) -> list[str]:
@@ -352,12 +358,13 @@ class Soak:
                 "duration_s": self._plan.demand.duration_s,
             },
             "sustained": [
-                {key: load[key] for key in ("name", "start_utc_s", "end_utc_s")} for load in [*loads, *sweep["points"]]
+                {key: load[key] for key in ("name", "start_utc_s", "end_utc_s", "own")}
+                for load in [*loads, *sweep["points"]]
             ],
-            "soak": loads[0],
+            "soak": _without_series(loads[0]),
             "cool_down": cooling,
             "hazards": self._hazards.commanded,
-            "fan_sweep": sweep,
+            "fan_sweep": {**sweep, "points": [_without_series(point) for point in sweep["points"]]},
         }
 
     def _load(
