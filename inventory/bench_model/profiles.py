@@ -209,7 +209,7 @@ def load_candidate(file: Path, name: str) -> Candidate:
         virtual=document.get("virtual", False),
         identity=document["identity"],
         targets=targets,
-        target=targets[0],
+        target=next(target for target in targets if not target.comparison_only),
         transient_buffer_bytes=parse_size(document["transient_buffer"]),
         document=document,
     )

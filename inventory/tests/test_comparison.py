@@ -145,3 +145,16 @@ def test_an_entry_needs_a_target_of_its_own(tmp_path: Path) -> None:
 
     with pytest.raises(ProfileError, match="has only targets that are comparison_only"):
         profiles(tmp_path, inventory=hide)
+
+
+def test_a_run_without_a_target_named_takes_one_of_its_own(tmp_path: Path) -> None:
+    """Also where the file names first what is there for comparisons alone."""
+
+    def sort(entry: Entry) -> None:
+        entry["targets"] = {
+            name: {**entry["targets"][name], "comparison_only": name == "nand-raid0"}
+            for name in ("nand-raid0", "reference")
+        }
+
+    _, candidate, _ = profiles(tmp_path, inventory=sort)
+    assert candidate.target.name == "reference"

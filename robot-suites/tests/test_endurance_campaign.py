@@ -51,7 +51,8 @@ def asked(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFa
     host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
     host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
     candidate = host["bench_candidate"]
-    del candidate["bmc"], candidate["targets"]["nand-raid0"]
+    del candidate["bmc"]
+    candidate["targets"] = {"reference": candidate["targets"]["reference"]}
     candidate["tuning"] = {}
     candidate["drive_ratings"] = [
         {"serial": SERIAL, "dwpd": 30, "years": 5, "source": "an invented rating, for the test"}
