@@ -122,7 +122,7 @@ virtual-up: apt-virtual python ## build (once) and start the virtual candidate; 
 virtual-down: python ## end it and remove everything of it but the caches
 	@$(PYTHON) -m virtual_candidate down
 
-test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; CAMPAIGNS=1: every scenario for real)
+test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; CAMPAIGNS=here: scenarios on this machine for real; CAMPAIGNS=1: on the virtual candidate too)
 	@SANITIZERS=$(SANITIZERS) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
 
 study: python ## measure how often the verdict errs, by simulation, and write it into docs/statistics.md (RUNS=500; minutes)
