@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model import (
@@ -20,7 +22,7 @@ from bench_model.evidence import Document
 
 Maker = Callable[[Path, Document], Document | None]  # None: the run has nothing to do with it
 
-# In this order: a later one may read what an earlier one wrote.
+# Each from the run's own results and telemetry; none reads another.
 MAKERS: dict[str, Maker] = {
     "results/drive_temperature.json": drive_temperature.of_bundle,
     "results/sensor_coverage.json": sensor_coverage.of_bundle,
@@ -34,8 +36,28 @@ MAKERS: dict[str, Maker] = {
 }
 
 
-def documents(bundle: Path) -> dict[str, Document]:
-    """Name and content of each derived document of `bundle`, whose run.json names the target."""
+@dataclass(frozen=True)
+class Fault:
+    """Why a document could not be made: a fault of the bench, or files that somebody altered since the run."""
+
+    name: str
+    reason: str
+    traceback: str
+
+
+def documents(bundle: Path) -> tuple[dict[str, Document], list[Fault]]:
+    """Name and content of each derived document of `bundle`, whose run.json names the target; and those that could not be made.
+
+    One that fails takes neither the others nor the verdict away: what it would have shown then counts as not measured."""
     run: Document = json.loads((bundle / "run.json").read_text(encoding="utf-8"))
-    made = {name: make(bundle, run) for name, make in MAKERS.items()}
-    return {name: document for name, document in made.items() if document is not None}
+    made: dict[str, Document] = {}
+    faults: list[Fault] = []
+    for name, make in MAKERS.items():
+        try:
+            document = make(bundle, run)
+        except Exception as error:  # whatever a maker trips over, it is named and makes the run an ERROR
+            faults.append(Fault(name, f"{type(error).__name__}: {error}", traceback.format_exc()))
+            continue
+        if document is not None:
+            made[name] = document
+    return made, faults

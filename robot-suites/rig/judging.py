@@ -14,6 +14,9 @@ from bench_model.verdict import judge
 from rig.bundle import Bundle, to_json
 
 
+MOST_FIELDS = 4  # of one requirement in a complaint
+
+
 def judge_bundle(bundle: Path) -> dict[str, Any]:
     """The content of verdict.json for `bundle`."""
     evidence = Evidence.load(bundle)
@@ -32,14 +35,33 @@ def check_bundle(path: Path) -> list[str]:
     stored = bundle.read("verdict.json")
     if stored is None:
         raise BenchError(f"{path} has no verdict.json: the run did not finish")
+    made, faults = derived.documents(bundle.path)
     problems += [
         f"{name}: differs from what the bundle's telemetry and results give"
-        for name, document in derived.documents(bundle.path).items()
+        for name, document in made.items()
         if (bundle.path / name).exists() and bundle.read(name) != json.loads(to_json(document))
     ]
+    problems += [
+        f"{fault.name}: cannot be computed again ({fault.reason})"
+        for fault in faults
+        if (bundle.path / fault.name).exists()
+    ]
     recomputed = judge_bundle(bundle.path)
-    return problems + [
+    return problems + _verdict_problems(stored, recomputed)
+
+
+def _verdict_problems(stored: dict[str, Any], recomputed: dict[str, Any]) -> list[str]:
+    """One line per field that differs; of the requirements one per requirement, with the fields that do."""
+    problems = [
         f"verdict.json: {key} is {stored.get(key)!r}, recomputed {value!r}"
         for key, value in recomputed.items()
-        if stored.get(key) != value
+        if key != "requirements" and stored.get(key) != value
     ]
+    before = {one["id"]: one for one in stored.get("requirements", [])}
+    for one in recomputed["requirements"]:
+        was = before.get(one["id"], {})
+        changed = [f"{key} was {was.get(key)!r}, now {value!r}" for key, value in one.items() if was.get(key) != value]
+        if changed:
+            problems.append(f"verdict.json: {one['id']}: {'; '.join(changed[:MOST_FIELDS])}")
+    gone = before.keys() - {one["id"] for one in recomputed["requirements"]}
+    return problems + [f"verdict.json: {name} is no requirement of the bundle's profile" for name in sorted(gone)]

@@ -296,8 +296,17 @@ class Qualification:
         """What follows from the finished run's telemetry and results; a run that was never watched has nothing to follow from."""
         if self._agent is None:
             return
-        for name, document in derived.documents(bundle.path).items():
+        made, faults = derived.documents(bundle.path)
+        for name, document in made.items():
             bundle.write(name, document)
+        for fault in faults:
+            text = (
+                f"a fault of the bench: {fault.name} could not be made ({fault.reason}); its traceback is in error.txt"
+            )
+            bundle.event("error", "derive", text)
+            write_text_atomically(bundle.path / "error.txt", fault.traceback)
+            if bundle.run["state"] == "finished":
+                bundle.save_run(state="error", state_reason=text)
 
     def _restore(self, session: CandidateSession, bundle: Bundle) -> None:
         if self._lease:
