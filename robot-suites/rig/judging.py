@@ -13,7 +13,6 @@ from bench_model.profiles import load_metrics, load_requirements
 from bench_model.verdict import judge
 from rig.bundle import Bundle, to_json
 
-
 MOST_FIELDS = 4  # of one requirement in a complaint
 
 
