@@ -70,7 +70,9 @@ class RawDevice(LoadTarget):
 
     def run(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
         """The guard, then `argv` in its place, which holds the drive for as long as it runs."""
-        completed = self.machine.run(self.machine.program("raw_device", *self._arguments("run"), *argv), timeout_s)
+        completed = self.machine.run(
+            self.machine.program("raw_device", *self._arguments("run"), self.path, *argv), timeout_s
+        )
         if completed.returncode == REFUSED:
             raise RefusedError(f"{argv[0]} was not started: {completed.stderr.strip()}")
         return Completed(tuple(map(str, argv)), completed.returncode, completed.stdout, completed.stderr)

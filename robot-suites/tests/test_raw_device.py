@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rig.on_candidate import raw_device
 from rig.on_candidate.raw_device import RefusalError, find, objections
 
 EMPTY: dict[str, Any] = {
@@ -90,3 +93,15 @@ def test_a_drive_is_found_by_serial_or_wwn_and_only_one() -> None:
         find("S9", roots)
     with pytest.raises(RefusalError):
         find("", roots)
+
+
+def test_a_command_for_another_drive_than_the_one_examined_is_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a reboot or a hot swap the name of yesterday may belong to another drive: only this program knows both."""
+    listed = {"blockdevices": [device("null")]}
+    monkeypatch.setattr(raw_device, "said", lambda *argv: json.dumps(listed) if argv[0] == "lsblk" else "")
+    started = tmp_path / "started"
+    answer = raw_device.main(["run", "S1", "yes", "", "/dev/other", "touch", str(started)])
+    assert "drive S1 is /dev/null now, and the command would write to /dev/other" in answer["error"]
+    assert not started.exists()

@@ -5,7 +5,7 @@ of drives claims, that the inventory consents to lose, and that daqwriter's own 
 no mount, RAID or daqwriter can take it) and looked at again; a command is started by replacing this program, so that the
 claim lasts exactly as long as the command does.
 
-`check SERIAL DESTROY DAQWRITER`, `run SERIAL DESTROY DAQWRITER COMMAND ...`, `purge SERIAL DESTROY DAQWRITER METHOD`,
+`check SERIAL DESTROY DAQWRITER`, `run SERIAL DESTROY DAQWRITER PATH COMMAND ...` (PATH: where the command will write), `purge SERIAL DESTROY DAQWRITER METHOD`,
 `release SERIAL DESTROY DAQWRITER`; DESTROY is yes or no; DAQWRITER is empty where the program is not on the candidate yet. Prints {result}
 or {error}; `run` prints what the command prints, and leaves with REFUSED when the guard refuses."""
 
@@ -275,13 +275,17 @@ def main(arguments: list[str]) -> dict[str, Any]:
         drive = Drive(serial, destroy == "yes", daqwriter)
         if command == "check":
             return {"result": drive.facts()}
+        if command == "run" and more[0] != drive.path:
+            raise RefusalError(
+                f"drive {serial} is {drive.path} now, and the command would write to {more[0]}, which is another: run again"
+            )
         drive.claim()
         if command == "purge":
             return {"result": drive.purge(more[0])}
         if command == "release":
             return {"result": drive.release()}
         os.set_inheritable(drive.fd, True)  # the claim passes to the command
-        os.execvp(more[0], more)
+        os.execvp(more[1], more[1:])
     except RefusalError as error:
         return {"error": str(error)}
     except (OSError, subprocess.SubprocessError) as error:
