@@ -5,9 +5,9 @@ of drives claims, that the inventory consents to lose, and that daqwriter's own 
 no mount, RAID or daqwriter can take it) and looked at again; a command is started by replacing this program, so that the
 claim lasts exactly as long as the command does.
 
-`check SERIAL DESTROY DAQWRITER`, `run SERIAL DESTROY DAQWRITER PATH COMMAND ...` (PATH: where the command will write), `purge SERIAL DESTROY DAQWRITER METHOD`,
-`release SERIAL DESTROY DAQWRITER`; DESTROY is yes or no; DAQWRITER is empty where the program is not on the candidate yet. Prints {result}
-or {error}; `run` prints what the command prints, and leaves with REFUSED when the guard refuses."""
+`check SERIAL DESTROY DAQWRITER`; `run SERIAL DESTROY DAQWRITER PATH COMMAND ...`, PATH being where the command will write; `purge SERIAL
+DESTROY DAQWRITER METHOD`; `release SERIAL DESTROY DAQWRITER`. DESTROY is yes or no; DAQWRITER is empty where the program is not on the
+candidate yet. Prints {result} or {error}; `run` prints what the command prints, and leaves with REFUSED when the guard refuses."""
 
 from __future__ import annotations
 
