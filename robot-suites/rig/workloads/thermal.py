@@ -31,6 +31,7 @@ from rig.shell import Completed
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.fio_scan import parse_bandwidth_log
 
+TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent for longer says nothing of equilibrium
 NAME = "thermal"
 POLL_S = 1.0
 DECIDE_EVERY_S = 5.0
@@ -284,7 +285,10 @@ def decide(
     levels = []
     for drive in drives:
         track = tracks.get("temperature", drive, "temperature_degc")
-        levels.append(equilibrium.level_at(track, now_s, rule.window_s, start_s) if track else None)
+        # The telemetry of a candidate behind SSH arrives seconds late: its last sample is "now", unless the sensor fell silent.
+        last_s = min(now_s, float(track.times_s[-1])) if track else now_s
+        heard = track is not None and now_s - last_s <= TELEMETRY_LATE_S_MAX
+        levels.append(equilibrium.level_at(track, last_s, rule.window_s, start_s) if track and heard else None)
     if levels and all(equilibrium.settled(level, rule.slope_max_k_per_min) for level in levels):
         return "equilibrium"
     return None
