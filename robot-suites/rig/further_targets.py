@@ -54,7 +54,8 @@ class FurtherTargets:
             if wrong:
                 raise BenchError(f"it is not what the inventory declares: {wrong}")
             preflight.check_direct_io(directory, target.filesystem, context.machine, context.daqwriter)
-            preflight.check_space(context.scenario, directory, target.free_bytes)
+            reserve = preflight.reserve_of(candidate, target.free_bytes)
+            preflight.check_space(context.scenario, directory, target.free_bytes, reserve)
             context.machine.call("scratch", "create", directory, context.bundle.id)
         except BenchError as error:
             raise BenchError(f"set {name!r} could not be made ready: {error}") from None

@@ -47,6 +47,11 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     )
 
 
+def reserve_of(candidate: Candidate, free: int) -> int:
+    """What is left free: of a file system that others use too, and at most a tenth of drives that are the bench's own."""
+    return min(RESERVE_BYTES, free // 10) if candidate.target.storage is not None else RESERVE_BYTES
+
+
 def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, directory: Path) -> None:
     """For a target that provisioning is yet to build: raises RefusedError while nothing on its drives has been erased.
 
@@ -62,7 +67,8 @@ def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, dire
         return
     level = storage.get("raid", {}).get("level")
     drives = DATA_DRIVES[level](len(candidate.target.serials)) if level is not None else 1
-    check_space(scenario, directory, int(min(sizes) * drives))
+    room = int(min(sizes) * drives)
+    check_space(scenario, directory, room, reserve_of(candidate, room))
 
 
 def check_drives(candidate: Candidate, found: Survey) -> None:

@@ -226,7 +226,8 @@ class Qualification:
         if not (machine.is_local and candidate.target.storage is None):
             daqwriter = machine.places(candidate.name, bundle.path).daqwriter
             preflight.check_direct_io(session.directory, target.filesystem, machine, daqwriter)
-            preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes)
+            reserve = preflight.reserve_of(candidate, target.free_bytes)
+            preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes, reserve)
         machine.call("scratch", "create", session.directory, bundle.id)
         bundle.save_run(target=target_document(candidate, found, folder, session.directory))
 

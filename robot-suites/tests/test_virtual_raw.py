@@ -188,7 +188,7 @@ def qualified(virtual_machine: VirtualCandidate, inventory: Path, tmp_path_facto
     words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory), "--runs", str(runs)]
     words += [
         "--scenario",
-        "steady-state-emulated",
+        str(scenario_with_a_record(folder)),
         "--requirement",
         "steady-state",
         "--influx-url",
