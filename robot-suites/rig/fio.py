@@ -7,7 +7,8 @@ from typing import Any
 
 from bench_model.errors import BenchError
 
-COMMON = ("--direct=1", "--ioengine=libaio", "--output-format=json", "--fallocate=none")
+# verify_state_save: an interrupted fio must not leave a file where the bench was started.
+COMMON = ("--direct=1", "--ioengine=libaio", "--verify_state_save=0", "--output-format=json", "--fallocate=none")
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
 PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
 

@@ -139,7 +139,14 @@ class Fio(Activity):
                 f"--filename={self.file}",
                 f"--rw={own.get('pattern', self.default_pattern)}",
             ),
-            *("--direct=1", "--ioengine=libaio", "--thread", "--group_reporting", "--output-format=json"),
+            *(
+                "--direct=1",
+                "--ioengine=libaio",
+                "--verify_state_save=0",
+                "--thread",
+                "--group_reporting",
+                "--output-format=json",
+            ),
             *(f"--bs={own['block_size']}", f"--size={own['file_size']}", f"--numjobs={own['threads']}"),
             *(f"--iodepth={own['io_depth']}", "--time_based", f"--runtime={seconds:g}s", "--fallocate=none"),
         ]
@@ -151,7 +158,15 @@ class Fio(Activity):
         """Writes the file once, so that a reader reads what is on the drive and a writer overwrites."""
         own = self.setting.parameters[self.name]
         return [
-            *("fio", "--name=layout", f"--filename={self.file}", "--rw=write", "--direct=1", "--ioengine=libaio"),
+            *(
+                "fio",
+                "--name=layout",
+                f"--filename={self.file}",
+                "--rw=write",
+                "--direct=1",
+                "--ioengine=libaio",
+                "--verify_state_save=0",
+            ),
             *("--bs=1048576", "--iodepth=8", f"--size={own['file_size']}", "--fallocate=none", "--end_fsync=1"),
         ]
 

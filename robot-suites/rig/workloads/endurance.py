@@ -385,7 +385,14 @@ def _step_document(
 def fio_arguments(plan: Plan, step: Step, number: int) -> list[str]:
     """Both kinds of writing at once; each ends when its amount is written, whatever the time."""
     parameters = plan.parameters
-    argv = ["fio", f"--filename={plan.scratch / FILE}", "--direct=1", "--ioengine=libaio", "--thread"]
+    argv = [
+        "fio",
+        f"--filename={plan.scratch / FILE}",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--verify_state_save=0",
+        "--thread",
+    ]
     argv += ["--fallocate=none", "--output-format=json", f"--iodepth={parameters['io_depth']}"]
     if step.sequential_bytes:
         size = min(parameters["file_size"] - step.offset_bytes, step.sequential_bytes)

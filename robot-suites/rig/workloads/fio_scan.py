@@ -207,7 +207,15 @@ def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
 
 
 def _common(file: Path) -> list[str]:
-    return ["fio", f"--filename={file}", "--rw=write", "--direct=1", "--ioengine=libaio", "--output-format=json"]
+    return [
+        "fio",
+        f"--filename={file}",
+        "--rw=write",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--verify_state_save=0",
+        "--output-format=json",
+    ]
 
 
 def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:

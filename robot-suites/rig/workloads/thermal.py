@@ -253,7 +253,15 @@ def _without_series(load: dict[str, Any]) -> dict[str, Any]:
 
 
 def _common(file: Path) -> list[str]:
-    return ["fio", f"--filename={file}", "--rw=write", "--direct=1", "--ioengine=libaio", "--output-format=json"]
+    return [
+        "fio",
+        f"--filename={file}",
+        "--rw=write",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--verify_state_save=0",
+        "--output-format=json",
+    ]
 
 
 def lay_out(machine: Machine, plan: Plan) -> None:
