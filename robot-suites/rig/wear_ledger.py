@@ -205,6 +205,14 @@ class WearLedger:
             write_durably(path, to_json(self.document))
 
 
+def _knowledge(account: dict[str, Any]) -> tuple[int, int]:
+    """Entries are only ever added, and then settled: whoever has more of both is later.
+
+    Not the bytes: an entry that is still reserved counts for more than the same one settled."""
+    entries = account["entries"]
+    return len(entries), sum(entry["charged_bytes"] is not None for entry in entries)
+
+
 def adopt(file: Path, copy: Path, experiment: Experiment) -> bool:
     """Takes the account of a bundle where the control node's own is missing or knows less; True when it did."""
     theirs, ours = read_entries(copy), read_entries(file)
@@ -212,7 +220,7 @@ def adopt(file: Path, copy: Path, experiment: Experiment) -> bool:
         return False
     if theirs["experiment"]["scenario"] != experiment.scenario:
         return False
-    if ours is not None and spent_bytes(ours) >= spent_bytes(theirs):
+    if ours is not None and _knowledge(ours) >= _knowledge(theirs):
         return False
     write_durably(file, to_json(theirs))
     return True

@@ -157,3 +157,19 @@ def test_the_budget_is_never_exceeded_by_the_drives_count(
             ledger.settle(entry, size, counted(drive, f"boot {boots}"))
         boots += how == "lost"
     assert drive <= BUDGET
+
+
+def test_of_two_accounts_the_later_one_is_taken_though_it_counts_fewer_bytes(tmp_path: Path) -> None:
+    """A step that is still reserved counts in full; settled, and with a small step after it, the sum is less."""
+
+    def account(name: str, charged: list[int | None]) -> Path:
+        entries = [{"number": n, "reserved_bytes": 1000, "charged_bytes": one} for n, one in enumerate(charged, 1)]
+        document = {"experiment": {"scenario": EXPERIMENT.scenario, "serials": list(EXPERIMENT.serials)}}
+        (tmp_path / name).write_text(json.dumps({**document, "entries": entries}), encoding="utf-8")
+        return tmp_path / name
+
+    file = account("account.json", [1000, None])
+    later = account("later.json", [1000, 5, 900, 5])
+    assert adopt(file, later, EXPERIMENT)
+    assert json.loads(file.read_text(encoding="utf-8")) == json.loads(later.read_text(encoding="utf-8"))
+    assert not adopt(file, account("earlier.json", [1000, None]), EXPERIMENT)
