@@ -42,8 +42,9 @@ def asked(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         *("--candidate", NAME, "--inventory", str(inventory), "--scenario", str(tmp_path / "resumed.yml")),
         *("--requirement", "endurance", "--runs", str(tmp_path / "runs"), "--influx-url", NOWHERE),
     ]
-    shutil.rmtree(LAYOUT.state_directory(NAME), ignore_errors=True)
-    shutil.rmtree(LAYOUT.install_directory(NAME), ignore_errors=True)
+    for folder in (LAYOUT.state_directory(NAME), LAYOUT.install_directory(NAME)):
+        if folder.exists():  # a run that was refused made none
+            shutil.rmtree(folder)
 
 
 def document(file: Path) -> dict[str, Any]:

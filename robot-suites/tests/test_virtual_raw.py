@@ -30,7 +30,7 @@ pytestmark = pytest.mark.virtual
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
 SERIAL = "VCNA0001"
-DAQWRITER = Path("/root/daqwriter")
+DAQWRITER = Path("/root/daqwriter")  # in the guest, whose only user is root
 
 
 @pytest.fixture(scope="module")
