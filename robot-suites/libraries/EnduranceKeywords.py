@@ -13,7 +13,8 @@ from rig.context import RunContext
 from rig.host import device_from
 from rig.lock import exclusive
 from rig.wear_ledger import Experiment, WearLedger, adopt
-from rig.workloads.endurance import Plan, account_of, beneath, first_need, require_left, run_experiment
+from rig.workloads.endurance import account_of, beneath, first_need, require_left, run_experiment
+from rig.workloads.endurance_step import Plan
 
 RESULT, LEDGER = "results/endurance.json", "results/endurance_ledger.json"
 

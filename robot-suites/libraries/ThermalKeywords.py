@@ -11,7 +11,8 @@ from rig.context import RunContext
 from rig.fan_duty import fan_duty
 from rig.hazard_schedule import HazardSchedule
 from rig.settings import Layout
-from rig.workloads.thermal import Plan, Soak, demand_of
+from rig.workloads.thermal import Soak, demand_of
+from rig.workloads.thermal_load import Plan
 
 
 @library(scope="SUITE", auto_keywords=False)

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
+from rig.machine import Machine
 
 # verify_state_save: an interrupted fio must not leave a file where the bench was started.
 COMMON = ("--direct=1", "--ioengine=libaio", "--verify_state_save=0", "--output-format=json", "--fallocate=none")
+SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
 PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
+
+
+def writing(file: Path) -> list[str]:
+    """fio's command line so far: sequential O_DIRECT writes to `file`."""
+    return ["fio", f"--filename={file}", "--rw=write", *COMMON]
+
+
+def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
+    """Writes the whole file once, so that no load pays for the file system's allocation. `size_bytes` is rounded up to whole MiB."""
+    block = 2**20
+    size = -(-size_bytes // block) * block
+    argv = [*writing(file), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
+    machine.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S).check(f"laying out {file.name} with fio")
 
 
 def jobs_of(output: str, what: str) -> list[dict[str, Any]]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from rig.influx_server import LocalInflux
 from rig.settings import Layout
+from virtual_candidate.instance import Instance
 from virtual_candidate.testing import start_bmc, virtual_machine
 
 __all__ = ["start_bmc", "virtual_machine"]  # fixtures, for pytest to find
 
+Change = Callable[[dict[str, Any]], None]  # of the `bench_candidate` of an inventory
 TEST_PORT = 18086  # well away from a server that the user may run
 
 
@@ -37,3 +41,36 @@ def disk(request: pytest.FixtureRequest) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(dir=parent))
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def inventory_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Instance, Change], Path]:
+    """A function that writes the shipped virtual candidate's inventory for an instance of the tests, with its ports and keys.
+
+    Its firmware is asked for nothing: a reboot takes a minute under emulation, and the tests of the bios role have one. `change` says
+    what else differs."""
+
+    def write(at: Instance, change: Change) -> Path:
+        yaml = YAML(typ="safe")
+        host = yaml.load(Layout().inventory / "lab.yml")["all"]["children"]["candidates"]["hosts"]["virtual"]
+        known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
+        host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
+        host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
+        candidate = host["bench_candidate"]
+        candidate["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
+        candidate["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
+        candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none", "fan_mode": "full"}
+        change(candidate)
+        file = tmp_path_factory.mktemp("inventory") / "lab.yml"
+        yaml.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
+        return file
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Locks of the module's own: a run of the user's on the same machine does not keep the tests from theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path_factory.mktemp("locks")))
+        yield

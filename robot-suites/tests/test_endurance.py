@@ -20,7 +20,7 @@ from rig.on_candidate import drive_wear
 from rig.settings import Layout
 from rig.shell import Completed
 from rig.wear_ledger import Counters, Experiment, WearLedger
-from rig.workloads import endurance
+from rig.workloads import endurance, endurance_step
 
 LAYOUT = Layout()
 DRIVE = Device(
@@ -115,13 +115,22 @@ def test_a_spent_budget_is_refused_before_anything_is_written(tmp_path: Path) ->
 
 def test_a_step_goes_on_in_the_file_where_the_one_before_ended() -> None:
     parameters = {**scenario().workloads["endurance"], "step_size": 32 * MIB, "random_percent": 0}
-    assert [endurance.mix_step(parameters, number).offset_bytes // MIB for number in range(6)] == [0, 32, 64, 96, 0, 32]
+    assert [endurance_step.mix_step(parameters, number).offset_bytes // MIB for number in range(6)] == [
+        0,
+        32,
+        64,
+        96,
+        0,
+        32,
+    ]
     larger = {**parameters, "step_size": 256 * MIB}
-    assert endurance.mix_step(larger, 3).offset_bytes == 0
+    assert endurance_step.mix_step(larger, 3).offset_bytes == 0
 
 
 def test_the_pattern_is_split_by_bytes() -> None:
-    step = endurance.mix_step({**scenario().workloads["endurance"], "step_size": 100 * MIB, "random_percent": 25}, 0)
+    step = endurance_step.mix_step(
+        {**scenario().workloads["endurance"], "step_size": 100 * MIB, "random_percent": 25}, 0
+    )
     assert (step.sequential_bytes, step.random_bytes) == (75 * MIB, 25 * MIB)
 
 
@@ -170,7 +179,7 @@ class Drives(LocalMachine):
 def run(
     machine: Drives, tmp_path: Path, keep: Callable[[dict[str, Any]], None] = lambda _: None
 ) -> tuple[dict[str, Any], WearLedger]:
-    plan = endurance.Plan(
+    plan = endurance_step.Plan(
         scenario().workloads["endurance"], 1, tmp_path, tmp_path, (DRIVE,), 1, replace(EXPERIMENT, candidate="server")
     )
     ledger = WearLedger(tmp_path / "account.json", EXPERIMENT, 2 * 10**9, f"run-{machine.boot}", [])
@@ -280,4 +289,4 @@ def test_this_machines_counters_can_be_read() -> None:
 )
 def test_output_of_fio_that_says_nothing_is_an_error(output: str) -> None:
     with pytest.raises(BenchError, match="step 1"):
-        endurance.parse_step(output, "step 1")
+        endurance_step.parse_step(output, "step 1")

@@ -5,13 +5,12 @@ The drive's own counter, read beside the bench, is what the budget is held again
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from rig.settings import Layout
 from rig.wear_ledger import Experiment, ledger_file
 from virtual_candidate.candidate import VirtualCandidate
 
-pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
+pytestmark = [pytest.mark.virtual, pytest.mark.campaign, pytest.mark.usefixtures("own_lock")]
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
@@ -31,34 +30,22 @@ BUDGET, STEP, FILE = 400_000_000, 32 * 2**20, 16 * 2**20
 NOWHERE = "http://127.0.0.1:18999"  # no InfluxDB: the runs go on without
 
 
-@pytest.fixture(scope="module", autouse=True)
-def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    before = os.environ.get("DAQ_BENCH_LOCK_DIR")
-    os.environ["DAQ_BENCH_LOCK_DIR"] = str(tmp_path_factory.mktemp("locks"))
-    yield
-    if before is None:
-        del os.environ["DAQ_BENCH_LOCK_DIR"]
-    else:
-        os.environ["DAQ_BENCH_LOCK_DIR"] = before
-
-
-@pytest.fixture(scope="module")
-def asked(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """The words that choose candidate, scenario and requirement; the account of the experiment goes with the fixture."""
-    at, folder = virtual_machine.instance, tmp_path_factory.mktemp("endurance")
-    host = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")["all"]["children"]["candidates"]["hosts"]["virtual"]
-    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
-    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
-    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
-    candidate = host["bench_candidate"]
+def wear_of_one_drive(candidate: dict[str, Any]) -> None:
     del candidate["bmc"]
     candidate["targets"] = {"reference": candidate["targets"]["reference"]}
     candidate["tuning"] = {}
     candidate["drive_ratings"] = [
         {"serial": SERIAL, "dwpd": 30, "years": 5, "source": "an invented rating, for the test"}
     ]
-    inventory = folder / "lab.yml"
-    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, inventory)
+
+
+@pytest.fixture(scope="module")
+def asked(
+    virtual_machine: VirtualCandidate, inventory_of: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[str]]:
+    """The words that choose candidate, scenario and requirement; the account of the experiment goes with the fixture."""
+    at, folder = virtual_machine.instance, tmp_path_factory.mktemp("endurance")
+    inventory = inventory_of(at, wear_of_one_drive)
     scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "endurance-rehearsal.yml")
     scenario["id"] = "short-endurance"
     scenario["workloads"]["endurance"] |= {"write_budget": BUDGET, "step_size": STEP, "file_size": FILE}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -24,23 +23,11 @@ from rig.history import undelivered
 from rig.influx_server import LocalInflux, free_port
 from rig.settings import Layout
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("own_lock")]
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
 TEST_PORT = 18286
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The tests' runs do not wait for, or disturb the message of, a run of the user's."""
-    before = os.environ.get("DAQ_BENCH_LOCK_DIR")
-    os.environ["DAQ_BENCH_LOCK_DIR"] = str(tmp_path_factory.mktemp("locks"))
-    yield
-    if before is None:
-        del os.environ["DAQ_BENCH_LOCK_DIR"]
-    else:
-        os.environ["DAQ_BENCH_LOCK_DIR"] = before
 
 
 def write_profiles(folder: Path, block_scan: bool) -> tuple[Path, Path]:

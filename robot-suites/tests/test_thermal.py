@@ -26,7 +26,9 @@ from rig.machine import LocalMachine
 from rig.settings import Layout
 from rig.shell import Completed
 from rig.workloads.thermal import WORKLOAD as THERMAL
-from rig.workloads.thermal import Load, Plan, Rule, Watch, decide, demand_of
+from rig.workloads.thermal import demand_of
+from rig.workloads.thermal_load import Load, Plan
+from rig.workloads.thermal_watch import Rule, Watch, decide
 from virtual_candidate.bmc import Bmc
 from virtual_candidate.testing import wait_for_fans
 

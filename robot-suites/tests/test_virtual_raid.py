@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +32,18 @@ def candidate() -> Iterator[VirtualCandidate]:
 
 
 @pytest.fixture(scope="module")
-def inventory(candidate: VirtualCandidate, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped entry of the virtual candidate, reached as the tests' own one; with facts that only an inventory knows."""
-    at = candidate.instance
-    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
-    host = document["all"]["children"]["candidates"]["hosts"]["virtual"]
-    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
-    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
-    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
-    entry = host["bench_candidate"]
-    entry["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
-    entry["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
-    entry["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none", "fan_mode": "full"}
-    entry["rack_units"] = {"value": 2, "source": "invented for this test"}
-    entry["targets"]["reference"]["declared"] = {"published": "micron-x100"}
-    entry["targets"]["nand-raid5"]["declared"] = {
-        "drive_endurance": {"pbw": 10, "source": "invented for this test"},
-        "drive_price": {"amount": 500, "currency": "EUR", "date": "2026-11-01", "source": "invented for this test"},
-    }
-    file = tmp_path_factory.mktemp("inventory") / "lab.yml"
-    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
-    return file
+def inventory(candidate: VirtualCandidate, inventory_of: Callable[..., Path]) -> Path:
+    """With facts that only an inventory knows."""
+
+    def change(entry: dict[str, Any]) -> None:
+        entry["rack_units"] = {"value": 2, "source": "invented for this test"}
+        entry["targets"]["reference"]["declared"] = {"published": "micron-x100"}
+        entry["targets"]["nand-raid5"]["declared"] = {
+            "drive_endurance": {"pbw": 10, "source": "invented for this test"},
+            "drive_price": {"amount": 500, "currency": "EUR", "date": "2026-11-01", "source": "invented for this test"},
+        }
+
+    return inventory_of(candidate.instance, change)
 
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:

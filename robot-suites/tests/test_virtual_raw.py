@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,21 +34,14 @@ DAQWRITER = Path("/root/daqwriter")  # in the guest, whose only user is root
 
 
 @pytest.fixture(scope="module")
-def inventory(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped virtual candidate with one raw drive as its target, on the tests' own ports."""
-    at = virtual_machine.instance
-    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
-    host = document["all"]["children"]["candidates"]["hosts"]["virtual"]
-    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
-    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
-    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
-    candidate = host["bench_candidate"]
-    del candidate["bmc"], candidate["targets"]
-    candidate["target"] = {"kind": "raw-device", "drive_serial": SERIAL, "destroy": True}
-    candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none"}
-    file = tmp_path_factory.mktemp("inventory") / "lab.yml"
-    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
-    return file
+def inventory(virtual_machine: VirtualCandidate, inventory_of: Callable[..., Path]) -> Path:
+    """With one raw drive as its target."""
+
+    def change(candidate: dict[str, Any]) -> None:
+        del candidate["bmc"], candidate["targets"], candidate["tuning"]["fan_mode"]
+        candidate["target"] = {"kind": "raw-device", "drive_serial": SERIAL, "destroy": True}
+
+    return inventory_of(virtual_machine.instance, change)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,23 +40,8 @@ SECRET = "BENCH_VIRTUAL_BMC_PASSWORD"
 
 
 @pytest.fixture(scope="module")
-def inventory(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped inventory, with the ports and keys of the tests' own virtual candidate; its firmware is not asked for anything."""
-    at = virtual_machine.instance
-    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
-    host = document["all"]["children"]["candidates"]["hosts"]["virtual"]
-    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
-    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
-    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
-    candidate = host["bench_candidate"]
-    candidate["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
-    candidate["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
-    # A reboot takes a minute under emulation: the tests of the bios role have one.
-    candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none", "fan_mode": "full"}
-    hosts = {at.name: host}
-    file = tmp_path_factory.mktemp("inventory") / "lab.yml"
-    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)
-    return file
+def inventory(virtual_machine: VirtualCandidate, inventory_of: Callable[..., Path]) -> Path:
+    return inventory_of(virtual_machine.instance, lambda candidate: None)
 
 
 @pytest.fixture(scope="module")

@@ -5,42 +5,31 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from rig.influx_server import free_port
-from rig.settings import Layout
 from virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 
-LAYOUT = Layout()
-YAML_SAFE = YAML(typ="safe")
 RESULTS = ("block_scan", "thread_scan", "minidaq_scan", "latency_under_load")
 
 
-def inventory_of(virtual_machine: VirtualCandidate, folder: Path) -> Path:
-    """The shipped inventory with this candidate's ports and keys, its reference drive as the only target, and little to tune."""
-    at = virtual_machine.instance
-    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
-    host = document["all"]["children"]["candidates"]["hosts"]["virtual"]
-    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
-    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
-    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
-    candidate = host["bench_candidate"]
-    candidate["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
-    candidate["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
-    candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none"}
+def reference_alone(candidate: dict[str, Any]) -> None:
+    """One target, and little to tune."""
+    del candidate["tuning"]["fan_mode"]
     candidate["targets"] = {"reference": candidate["targets"]["reference"]}
-    file = folder / "lab.yml"
-    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
-    return file
 
 
-def test_every_scan_runs_on_a_candidate_behind_ssh(virtual_machine: VirtualCandidate, tmp_path: Path) -> None:
-    words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory_of(virtual_machine, tmp_path))]
+def test_every_scan_runs_on_a_candidate_behind_ssh(
+    virtual_machine: VirtualCandidate, inventory_of: Callable[..., Path], tmp_path: Path
+) -> None:
+    inventory = inventory_of(virtual_machine.instance, reference_alone)
+    words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory)]
     words += ["--scenario", "scans-emulated", "--requirement", "scans-emulated", "--runs", str(tmp_path / "runs")]
     words += ["--influx-url", f"http://127.0.0.1:{free_port(18586)}"]  # none is there: the run goes on without
     done = subprocess.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,22 +27,9 @@ DRIVE = "VCNA0001"  # one of the three members of the RAID 0, which is then as s
 
 
 @pytest.fixture(scope="module")
-def inventory(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped inventory with the ports and keys of the tests' own virtual candidate, its RAID 0 alone."""
-    at = virtual_machine.instance
-    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
-    host = document["all"]["children"]["candidates"]["hosts"]["virtual"]
-    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
-    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
-    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
-    candidate = host["bench_candidate"]
-    candidate["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
-    candidate["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
-    candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none", "fan_mode": "full"}
-    del candidate["targets"]["reference"]
-    file = tmp_path_factory.mktemp("inventory") / "lab.yml"
-    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
-    return file
+def inventory(virtual_machine: VirtualCandidate, inventory_of: Callable[..., Path]) -> Path:
+    """With the RAID 0 alone."""
+    return inventory_of(virtual_machine.instance, lambda candidate: candidate["targets"].pop("reference"))
 
 
 @pytest.fixture(scope="module")

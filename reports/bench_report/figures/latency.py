@@ -148,22 +148,22 @@ def set_percentile_axes(axes: Axes, curves: list[Curve]) -> None:
     end = max(nines(max(curve.percentiles)) for curve in curves) * 1.15
     ticks = [percentile for percentile in TICK_PERCENTILES if nines(percentile) <= end]
     axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.set_xlim(1, max(end, 2))
     axes.xaxis.set_major_locator(FixedLocator([nines(percentile) for percentile in ticks]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([nines(percentile) for percentile in ticks], [f"{percentile:g}\u202f%" for percentile in ticks])
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=_subdivisions(curves), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: latency(value, 1)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    set_latency_axis(axes, [us for curve in curves for us in curve.us if us > 0])
     axes.set_xlabel("percentile (each nine has equal room)")
     axes.set_ylabel("latency")
 
 
-def _subdivisions(curves: list[Curve]) -> tuple[float, ...]:
-    """Few decades have room for 1, 2 and 5 of each."""
-    positive = [us for curve in curves for us in curve.us if us > 0]
-    return (1.0, 2.0, 5.0) if positive and max(positive) < 2000 * min(positive) else (1.0,)
+def set_latency_axis(axes: Axes, us: list[float]) -> None:
+    """A logarithmic vertical axis in us, ms and s; few decades have room for 1, 2 and 5 of each."""
+    subdivisions = (1.0, 2.0, 5.0) if us and max(us) < 2000 * min(us) else (1.0,)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subdivisions, numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: latency(value, 1)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _caption(bundle: Bundle, curves: list[Curve], repetitions: int) -> str:

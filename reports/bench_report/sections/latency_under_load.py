@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ..dataset import Bundle
 from ..errors import BundleError
 from ..fields import Node
 from ..figures.canvas import GREY, INK, SERIES, Figure, legend_above, sheet, to_svg
-from ..figures.latency import Curve, curve_of, draw_curve, set_percentile_axes
+from ..figures.latency import Curve, curve_of, draw_curve, set_latency_axis, set_percentile_axes
 from ..load_results import latency_of
 from ..tables import Table
 from ..units import GB, NONE, count, duration, factor_text, in_gb_per_s, latency
@@ -103,12 +102,8 @@ def _mark_knee(axes: Axes, node: Node) -> None:
 
 
 def _set_axes(axes: Axes, rates: list[float], values: list[float]) -> None:
-    axes.set_yscale("log")
+    set_latency_axis(axes, values)
     axes.set_ylim(min(values) / 1.6, max(values) * 3.2)
-    subdivisions = (1.0, 2.0, 5.0) if max(values) < 2000 * min(values) else (1.0,)
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subdivisions, numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: latency(value, 1)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(0, max(rates) * 1.05)
     axes.set_xlabel("offered rate (GB/s)", color=INK)
     axes.set_ylabel("intended arrival to durable")

@@ -5,10 +5,8 @@ No step begins that does not fit what is left, with what a file system or an arr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,9 @@ from rig.machine import Machine
 from rig.settings import Layout
 from rig.wear_ledger import Counters, Experiment, WearLedger, held_elsewhere, ledger_file, read_entries, spent_bytes
 from rig.workloads.base import Need, Report, Workload
+from rig.workloads.endurance_step import Plan, Step, fill_step, mix_step, write
 
-FILE = "endurance.bin"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only
-SLOWEST_BYTES_PER_S = 2e6  # random writes to a slow drive: bounds the wait for a step
 DEVICE_SHARE_MIN = 0.95  # a step whose bytes the drives do not confirm is masked
 TELLING_BYTES = 1e12  # [P] a smaller budget is a rehearsal: even a small drive's life is hundreds of TB
 # What may reach the drives beyond what is asked: journal and metadata of the file system, the counters' steps.
@@ -33,33 +30,6 @@ COPIES = {"raid0": 1, "linear": 1, "raid5": 2, "raid6": 3, "raid10": 2}
 LEVEL_NAMES = {0: "raid0", 1: "raid1", 5: "raid5", 6: "raid6", 10: "raid10"}
 HEALTH_METRICS = ("media_errors", "percentage_used", "available_spare")
 EMULATED = "QEMU"  # its drives' counters begin again with each start of the machine, as the kernel's do
-
-
-@dataclass(frozen=True)
-class Step:
-    """One piece of writing. `sequential_bytes` and `random_bytes` are written at the same time, from `offset_bytes` on."""
-
-    kind: str  # "fill": the file is written once, so that all that follows overwrites; "mix": the pattern
-    sequential_bytes: int
-    random_bytes: int
-    offset_bytes: int
-
-    @property
-    def asked_bytes(self) -> int:
-        return self.sequential_bytes + self.random_bytes
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything that the experiment needs. `work` is on the candidate, `raw` in the bundle; `copies`: writes per byte."""
-
-    parameters: dict[str, Any]
-    seed: int
-    scratch: Path
-    raw: Path
-    drives: tuple[Device, ...]
-    copies: int
-    experiment: Experiment
 
 
 def drive_id(drive: Device, candidate: str) -> str:
@@ -77,20 +47,6 @@ def copies_of(level: str | None, members: int) -> int:
 def reserved_bytes(asked: int, copies: int) -> int:
     """What has to be left in the budget before `asked` B are written."""
     return int(asked * copies * (1 + OVERHEAD_SHARE)) + OVERHEAD_BYTES
-
-
-def fill_step(parameters: dict[str, Any]) -> Step:
-    return Step("fill", parameters["file_size"], 0, 0)
-
-
-def mix_step(parameters: dict[str, Any], number: int) -> Step:
-    """The pattern's step `number`, from 0: each goes on in the file where the one before it ended."""
-    blocks = parameters["sequential_block_size"], parameters["random_block_size"]
-    random = int(parameters["step_size"] * parameters["random_percent"] / 100) // blocks[1] * blocks[1]
-    sequential = (parameters["step_size"] - random) // blocks[0] * blocks[0]
-    regions = parameters["file_size"] // sequential if sequential else 0
-    offset = number % regions * sequential if regions > 1 else 0
-    return Step("mix", sequential, random, offset)
 
 
 def first_need(parameters: dict[str, Any], copies: int) -> tuple[int, str]:
@@ -253,7 +209,7 @@ def run_experiment(
         report(text, min(number + 1, total), total, step.asked_bytes / WRITE_BYTES_PER_S)
         entry = ledger.reserve(step.kind, step.asked_bytes, reserved, before)
         try:
-            written = _write(machine, plan, step, entry["number"])
+            written = write(machine, plan, step, entry["number"])
         except (
             BaseException
         ):  # a Ctrl-C, a lost candidate: what the drives say now is better than the whole reservation
@@ -379,63 +335,4 @@ def _step_document(
         "health": health,
         "admissible": reason is None,
         "reason": reason,
-    }
-
-
-def fio_arguments(plan: Plan, step: Step, number: int) -> list[str]:
-    """Both kinds of writing at once; each ends when its amount is written, whatever the time."""
-    parameters = plan.parameters
-    argv = [
-        "fio",
-        f"--filename={plan.scratch / FILE}",
-        "--direct=1",
-        "--ioengine=libaio",
-        "--verify_state_save=0",
-        "--thread",
-    ]
-    argv += ["--fallocate=none", "--output-format=json", f"--iodepth={parameters['io_depth']}"]
-    if step.sequential_bytes:
-        size = min(parameters["file_size"] - step.offset_bytes, step.sequential_bytes)
-        argv += ["--name=sequential", "--rw=write", f"--bs={parameters['sequential_block_size']}"]
-        argv += [f"--offset={step.offset_bytes}", f"--size={size}", f"--io_size={step.sequential_bytes}"]
-    if step.random_bytes:
-        argv += ["--name=random", "--rw=randwrite", f"--bs={parameters['random_block_size']}", "--offset=0"]
-        argv += [f"--size={parameters['file_size']}", f"--io_size={step.random_bytes}"]
-        argv += [f"--randseed={plan.seed + number}", "--norandommap"]
-    return argv
-
-
-def _write(machine: Machine, plan: Plan, step: Step, number: int) -> dict[str, Any]:
-    argv = fio_arguments(plan, step, number)
-    what = f"fio in step {number} of the endurance experiment"
-    completed = machine.run(argv, timeout_s=300 + step.asked_bytes / SLOWEST_BYTES_PER_S).check(what)
-    (plan.raw / f"endurance-{number}.json").write_text(completed.stdout, encoding="utf-8")
-    return parse_step(completed.stdout, what)
-
-
-def parse_step(output: str, what: str) -> dict[str, Any]:
-    """{written_bytes, duration_s, throughput_bytes_per_s, jobs} of one step. Raises BenchError for a failed or unreadable one."""
-    try:
-        jobs = json.loads(output)["jobs"]
-        failed = [job["jobname"] for job in jobs if job["error"]]
-        done = [
-            {
-                "name": job["jobname"],
-                "written_bytes": job["write"]["io_bytes"],
-                "duration_s": job["write"]["runtime"] / 1000,
-                "throughput_bytes_per_s": job["write"]["bw_bytes"],
-            }
-            for job in jobs
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"{what}: its output cannot be read ({error!r}); it is kept in results/raw") from None
-    duration = max((job["duration_s"] for job in done), default=0.0)
-    if failed or duration <= 0:
-        raise BenchError(f"{what}: {', '.join(failed) or 'every job'} ended with an error or without writing")
-    written = sum(job["written_bytes"] for job in done)
-    return {
-        "written_bytes": written,
-        "duration_s": duration,
-        "throughput_bytes_per_s": written / duration,
-        "jobs": done,
     }

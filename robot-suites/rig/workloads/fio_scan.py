@@ -18,6 +18,7 @@ from bench_model.errors import BenchError, RefusedError
 from bench_model.plateau import LARGE_BLOCK_BYTES, RULE, find_plateau, lowest_of_large_blocks
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import binary_label, decimal_label
+from rig import fio
 from rig.host import Survey
 from rig.machine import Machine
 from rig.workloads.base import Need, Report, Workload
@@ -120,7 +121,7 @@ def run_scan(
     file = scratch / "block-scan.bin"
     with removed_afterwards(machine, file):
         report("laying out the scan's file", 0, len(sizes), parameters["file_size"] / 2e9)
-        lay_out(machine, file, parameters["file_size"])
+        fio.lay_out(machine, file, parameters["file_size"])
         points = []
         for step, block_bytes in enumerate(sizes, start=1):
             seconds = parameters["seconds_per_point"] + parameters["ramp_s"]
@@ -191,33 +192,6 @@ def removed_afterwards(machine: Machine, file: Path) -> Iterator[None]:
         machine.remove(file)
 
 
-def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
-    block = 2**20
-    size = -(-size_bytes // block) * block
-    argv = [
-        *_common(file),
-        "--name=layout",
-        f"--bs={block}",
-        f"--size={size}",
-        "--iodepth=8",
-        "--end_fsync=1",
-        "--fallocate=none",
-    ]
-    machine.run(argv, timeout_s=120 + size / 50e6).check("laying out the block scan's file with fio")
-
-
-def _common(file: Path) -> list[str]:
-    return [
-        "fio",
-        f"--filename={file}",
-        "--rw=write",
-        "--direct=1",
-        "--ioengine=libaio",
-        "--verify_state_save=0",
-        "--output-format=json",
-    ]
-
-
 def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:
     """fio's command line for one point: closed loop, overwriting, each thread in its own part of the file.
 
@@ -232,7 +206,7 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
         "--per_job_logs=0",
     ]
     return [
-        *_common(file),
+        *fio.writing(file),
         f"--name=bs-{block_bytes}",
         f"--bs={block_bytes}",
         f"--size={size}",

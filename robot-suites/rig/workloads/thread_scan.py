@@ -11,6 +11,7 @@ from bench_model.errors import RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.thread_scaling import CPU_BLOCK_BYTES, FEW_THREADS, MANY_THREADS, RATIO_BLOCK_BYTES, Point, summarize
 from bench_model.units import binary_label, decimal_label
+from rig import fio
 from rig.host import Survey
 from rig.workloads import fio_scan
 from rig.workloads.base import Need, Report, Workload
@@ -130,7 +131,7 @@ def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Mea
     folders, file, points = fio_scan.Folders(site.work, site.raw), site.scratch / FILE, []
     with fio_scan.removed_afterwards(site.machine, file):
         announce(0, "laying out the thread scan's file")
-        fio_scan.lay_out(site.machine, file, parameters["file_size"])
+        fio.lay_out(site.machine, file, parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
             point = fio_scan.measure(site.machine, file, block, parameters, folders, site.device, threads)

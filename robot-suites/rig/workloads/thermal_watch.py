@@ -1,0 +1,106 @@
+"""What ends a load of the thermal soak: rules, read from the run's telemetry as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_model import dips, equilibrium, telemetry_tracks, throttling
+from bench_model.line_protocol import Point, parse_line
+from bench_model.load_windows import STEP_S, target_counter
+from bench_model.telemetry_tracks import Tracks
+
+TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent for longer says nothing of equilibrium
+DANGER_K = 2.0  # [P] below its own critical temperature a drive that we made hot is relieved
+BMC_CRITICAL = 2  # severity of a BMC's sensor: critical
+WATCHED = ("temperature,", "smart,", "block_device,", "ipmi_sensor,")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What ends a load."""
+
+    window_s: float
+    slope_max_k_per_min: float
+    min_s: float
+    max_s: float
+    hold_s: float
+
+    def as_document(self) -> dict[str, Any]:
+        return {**vars(self), "text": equilibrium.rule(self.window_s, self.slope_max_k_per_min)}
+
+
+class Watch:
+    """The run's telemetry as it grows: only whole lines, only what a soak is decided by."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._offset = file, 0
+        self._points: list[Point] = []
+
+    def forget(self) -> None:
+        """What was before the load that begins now decides nothing."""
+        self._points.clear()
+
+    def tracks(self) -> Tracks:
+        if self._file.exists():
+            with self._file.open("rb") as stream:
+                stream.seek(self._offset)
+                text = stream.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._offset += len(whole)
+            lines = whole.decode("utf-8").splitlines()
+            self._points += [parse_line(line) for line in lines if line.startswith(WATCHED)]
+        return telemetry_tracks.from_points(self._points)
+
+
+def decide(
+    tracks: Tracks, run: dict[str, Any], rule: Rule, start_s: float, now_s: float, by_us: bool = False
+) -> str | None:
+    """Why a load that began at `start_s` should end now; None: it goes on. Times on the candidate's clock.
+
+    `by_us`: the fans are at a speed that we chose, so that heat is our doing and danger a reason to end at once."""
+    drives = [drive["name"] for drive in run["target"]["drives"]]
+    if by_us and in_danger(tracks, drives, now_s):
+        return "danger"
+    elapsed = now_s - start_s
+    if elapsed < rule.min_s:
+        return None
+    if elapsed >= rule.max_s:
+        return "time limit"
+    onset = _onset_s(tracks, run, drives, start_s, now_s)
+    if onset is not None:
+        return "throttling" if elapsed - onset >= rule.hold_s else None
+    levels = []
+    for drive in drives:
+        track = tracks.get("temperature", drive, "temperature_degc")
+        # The telemetry of a candidate behind SSH arrives seconds late: its last sample is "now", unless the sensor fell silent.
+        last_s = min(now_s, float(track.times_s[-1])) if track else now_s
+        heard = track is not None and now_s - last_s <= TELEMETRY_LATE_S_MAX
+        levels.append(equilibrium.level_at(track, last_s, rule.window_s, start_s) if track and heard else None)
+    if levels and all(equilibrium.settled(level, rule.slope_max_k_per_min) for level in levels):
+        return "equilibrium"
+    return None
+
+
+def _onset_s(tracks: Tracks, run: dict[str, Any], drives: Sequence[str], start_s: float, now_s: float) -> float | None:
+    counter, _ = target_counter(run, tracks)
+    if counter is None:
+        return None
+    series = telemetry_tracks.rates(counter, start_s, now_s, STEP_S)
+    for dip in dips.analyse(series, STEP_S).dips:
+        if throttling.judge_dip(tracks, drives, dip, start_s).throttling:
+            return dip.start_s
+    return None
+
+
+def in_danger(tracks: Tracks, drives: Sequence[str], now_s: float) -> bool:
+    """A drive near its own critical temperature, or a sensor that the BMC calls critical, within the last seconds."""
+    for drive in drives:
+        degrees, limit = (tracks.get("temperature", drive, name) for name in ("temperature_degc", "critical_degc"))
+        hottest = degrees.max(now_s - 10, now_s + 10) if degrees else None
+        if hottest is not None and limit is not None and hottest >= float(limit.values.min()) - DANGER_K:
+            return True
+    severities = tracks.of("ipmi_sensor", "severity").values()
+    return any((track.max(now_s - 15, now_s + 15) or 0) >= BMC_CRITICAL for track in severities)
