@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every check of the project, one after the other, and counts: the last line reads `N passed, N failed`.
+"""Runs every check of the project and counts: the last line reads `N passed, N failed`.
 
 A failing check does not keep the later ones from running. A linter counts as one test; pytest and ctest count their own,
 from the JUnit files that they write. A step that breaks before it could write one counts as a failure of its own."""
@@ -7,11 +7,15 @@ from the JUnit files that they write. A step that breaks before it could write o
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +24,7 @@ BIN = ROOT / ".venv" / "bin"
 PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "native-writer/bench"]
 
 
+WORKERS = 2  # the virtual candidate and what runs beside it need 3 GiB each
 SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE = "SANITIZERS", "CAMPAIGNS"
 CAMPAIGNS_HERE = "here"  # of CAMPAIGNS: those on this machine alone
 
@@ -31,7 +36,6 @@ class Step:
     name: str
     argv: list[str]
     junit: Path | None = None
-    beside: Step | None = None  # runs at the same time, its output is printed afterwards
 
 
 @dataclass(frozen=True)
@@ -44,33 +48,34 @@ class Count:
         return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
 
 
-def steps() -> list[Step]:
-    """Cheap checks first, the whole bench last."""
+def stages() -> list[list[Step]]:
+    """The checks in order. Those of one stage run beside each other, as many as there are workers: each keeps one CPU busy at most."""
     native, build = RESULTS / "native.xml", str(ROOT / "build" / "native-writer")
-    made: list[Step] = [
-        Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"])
-        for target in ("python", "types", "imports", "robot", "ansible", "shell", "native")
+    made: list[list[Step]] = [
+        [Step("native-writer: build", ["cmake", "--build", build])],
+        [Step("native-writer: ctest", ctest(build, native), native)],
     ]
-    made.append(Step("native-writer: build", ["cmake", "--build", build]))
-    made.append(Step("native-writer: ctest", ctest(build, native), native))
     # Built and run once more each, they take as long as all the rest: CI asks for them.
     if os.environ.get(SANITIZERS_VARIABLE):
-        made += sanitized("asan", "address") + sanitized("tsan", "thread")
-    for part in PYTHON_PARTS:
-        if part not in ("robot-suites", "ansible"):
-            made.append(pytest(part, [part]))
-    unit, roles, virtual, job = "robot-suites", "ansible", "virtual candidate", "main job, end to end"
-    short = "not campaign"
-    made.append(pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]))
-    # Both spend most of their time waiting: for SSH, and for an emulated CPU.
-    emulated = pytest(virtual, [unit, roles, "-m", f"virtual and not integration and {short}"])
-    made.append(replace(pytest(roles, [roles, "-m", "not virtual"]), beside=emulated))
-    made.append(pytest(job, [unit, "-m", f"integration and {short}"]))
+        made += [[step] for step in sanitized("asan", "address") + sanitized("tsan", "thread")]
+    unit, roles, short = "robot-suites", "ansible", "not campaign"
+    beside = [
+        # The longest first. Both spend much of their time waiting: for an emulated CPU, and for SSH.
+        pytest("virtual candidate", [unit, roles, "-m", f"virtual and not integration and {short}"]),
+        pytest(roles, [roles, "-m", "not virtual"]),
+        pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
+        *(pytest(part, [part]) for part in PYTHON_PARTS if part not in (unit, roles)),
+    ]
+    for target in ("python", "types", "imports", "robot", "ansible", "shell", "native"):
+        beside.append(Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"]))
+    made.append(beside)
+    # What measures is alone on the machine.
+    made.append([pytest("main job, end to end", [unit, "-m", f"integration and {short}"])])
     # Whole scenarios, each of some minutes: not for every `make test`. In QEMU without acceleration they take the better part of an hour.
     if campaigns := os.environ.get(CAMPAIGNS_VARIABLE):
-        made.append(pytest("scenarios on this machine", [unit, "-m", "campaign and not virtual"]))
+        made.append([pytest("scenarios on this machine", [unit, "-m", "campaign and not virtual"])])
         if campaigns != CAMPAIGNS_HERE:
-            made.append(pytest("scenarios on the virtual candidate", [unit, "-m", "campaign and virtual"]))
+            made.append([pytest("scenarios on the virtual candidate", [unit, "-m", "campaign and virtual"])])
     return made
 
 
@@ -92,8 +97,13 @@ def sanitized(name: str, sanitizer: str) -> list[Step]:
     ]
 
 
+def plain(name: str) -> str:
+    """The name as one of a file."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())
+
+
 def pytest(name: str, arguments: list[str]) -> Step:
-    junit = RESULTS / f"{name.replace(' ', '-').replace('/', '-').replace(',', '')}.xml"
+    junit = RESULTS / f"{plain(name)}.xml"
     return Step(
         f"pytest: {name}", [str(BIN / "pytest"), "-q", "--durations=5", f"--junitxml={junit}", *arguments], junit
     )
@@ -116,48 +126,38 @@ def count(junit: Path | None, returncode: int) -> Count:
     return found + Count(failed=1) if returncode != 0 and not found.failed else found
 
 
-def started(step: Step, output: int | None) -> subprocess.Popen[bytes]:
-    """The step's process; `output` is where it writes, None: where we do."""
+def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[str, Count]:
+    """Runs a step. One that has others beside it keeps its output back until its end."""
     environment = {**os.environ, "INFLUXD_BIN": str(ROOT / "build" / "tools" / "influxd"), "LC_ALL": "C.UTF-8"}
     if step.junit:
         step.junit.unlink(missing_ok=True)
-    return subprocess.Popen(
-        step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-    )
-
-
-def finished(step: Step, process: subprocess.Popen[bytes], since_s: float) -> Count:
-    """Waits for the step and says how it went."""
-    this = count(step.junit, process.wait())
-    print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {time.monotonic() - since_s:.0f} s", flush=True)
-    return this
-
-
-def run(step: Step) -> list[tuple[str, Count]]:
-    """Runs a step, and the one beside it."""
-    print(f"\n== {step.name}", flush=True)
+    log = RESULTS / f"{plain(step.name)}.log"
+    with shown:
+        print(f"\n== {step.name}{' begins' if beside else ''}", flush=True)
     since_s = time.monotonic()
-    if step.beside is None:
-        return [(step.name, finished(step, started(step, None), since_s))]
-    other = step.beside
-    log = RESULTS / f"{other.name.replace(' ', '-')}.log"
     with log.open("wb") as file:
-        process = started(other, file.fileno())
-        this = finished(step, started(step, None), since_s)
-        print(f"\n== {other.name}", flush=True)
-        process.wait()
-    print(log.read_text(encoding="utf-8", errors="replace"), flush=True)
-    return [(step.name, this), (other.name, finished(other, process, since_s))]
+        process = subprocess.run(
+            step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False,
+            stdout=file if beside else None, stderr=subprocess.STDOUT if beside else None,
+        )  # fmt: skip
+    this = count(step.junit, process.returncode)
+    with shown:
+        if beside:
+            print(f"\n== {step.name}\n{log.read_text(encoding='utf-8', errors='replace')}")
+        print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {time.monotonic() - since_s:.0f} s", flush=True)
+    return step.name, this
 
 
 def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     total, failures = Count(), []
-    for step in steps():
-        for name, this in run(step):
-            if this.failed:
-                failures.append(name)
-            total += this
+    shown = threading.Lock()
+    for stage in stages():
+        with ThreadPoolExecutor(WORKERS) as workers:
+            for name, this in workers.map(partial(run, shown=shown, beside=len(stage) > 1), stage):
+                if this.failed:
+                    failures.append(name)
+                total += this
     if failures:
         print(f"\nFailed: {'; '.join(failures)}")
     if total.skipped:
