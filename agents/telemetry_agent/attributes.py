@@ -27,7 +27,7 @@ def whole_number(text: str, where: str) -> int:
     """A count from 0 to what a point can hold (2^63 - 1), or ValueError."""
     digits = text.strip()
     if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(f"{where}: a whole number is expected, not {excerpt(text)}")
+        raise ValueError(f"{where}: a whole number is expected, not {excerpt(digits)}")
     number = int(digits) if len(digits) < 40 else INT64_MAX + 1
     if number > INT64_MAX:
         raise ValueError(f"{where}: {excerpt(digits)} is more than a point can hold")

@@ -178,11 +178,13 @@ def _derived(now: DiskCounters, before: DiskCounters, interval_s: float) -> dict
         "read_bytes_per_s": (now.read_bytes - before.read_bytes) / interval_s,
         "written_bytes_per_s": (now.written_bytes - before.written_bytes) / interval_s,
         "busy_fraction": _milliseconds(now.io_time_ms, before.io_time_ms) / 1000.0 / interval_s,
-        "queue_depth": _milliseconds(now.queue_time_ms, before.queue_time_ms) / 1000.0 / interval_s,
     }
+    # An array of an older kernel counts requests and never their time: no latency, which is not a latency of zero.
+    if now.queue_time_ms or not now.read_ios + now.write_ios:
+        fields["queue_depth"] = _milliseconds(now.queue_time_ms, before.queue_time_ms) / 1000.0 / interval_s
     for field, ios, time_ms in _LATENCIES:
         done, earlier = getattr(now, ios), getattr(before, ios)
-        if done is not None and earlier is not None and done > earlier:
+        if done is not None and earlier is not None and done > earlier and getattr(now, time_ms):
             spent_ms = _milliseconds(getattr(now, time_ms), getattr(before, time_ms))
             fields[field] = spent_ms / 1000.0 / (done - earlier)
     return fields

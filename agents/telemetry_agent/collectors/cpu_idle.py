@@ -40,20 +40,20 @@ class CpuIdle:
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per package and state."""
         interval_s = rate_interval_s(reading, previous, self.period_s)
-        grown: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: {TIME: [], ENTRIES: []})
-        for key, text in reading.texts.items():
-            package, state, cpu, name = key.split("|")
-            now = whole_number(text, f"cpu{cpu}/cpuidle {state} {name}")
-            before = whole_number(previous.texts[key], key) if previous and key in previous.texts else None
-            if before is not None and now >= before:
-                grown[package, state][name].append(now - before)
+        if previous is None or interval_s is None:
+            return []
+        grown: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        for key in [key for key in reading.texts if key.endswith(TIME)]:
+            package, state = key.split("|")[:2]
+            now, before = _counters(reading, key), _counters(previous, key)
+            if now and before and now[0] >= before[0] and now[1] >= before[1]:
+                grown[package, state].append((now[0] - before[0], now[1] - before[1]))
         points = []
         for (package, state), growth in sorted(grown.items()):
-            if interval_s is None or not growth[TIME]:
-                continue
+            times_us, entries = zip(*growth)
             fields = {
-                "residency_fraction": sum(growth[TIME]) / 1e6 / interval_s / len(growth[TIME]),
-                "entries_per_s": sum(growth[ENTRIES]) / interval_s,
+                "residency_fraction": sum(times_us) / 1e6 / interval_s / len(growth),
+                "entries_per_s": sum(entries) / interval_s,
             }
             points.append(Point("cpu_idle", (("package", package), ("state", state)), fields, reading.time_ns))
         return points
@@ -70,3 +70,12 @@ class CpuIdle:
                 f"no {self._cpus}/cpu*/cpuidle/state* (no cpuidle driver: idle=poll, or a virtual machine)"
             )
         return files
+
+
+def _counters(reading: Reading, key: str) -> tuple[int, int] | None:
+    """(microseconds, entries) of one CPU's state, or None where the reading has not both."""
+    keys = (key, key[: -len(TIME)] + ENTRIES)
+    if not all(one in reading.texts for one in keys):
+        return None
+    time_us, entries = (whole_number(reading.texts[one], f"cpuidle {one}") for one in keys)
+    return time_us, entries

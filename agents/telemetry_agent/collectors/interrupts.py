@@ -72,11 +72,13 @@ def counts(line: str, cpus: int) -> list[str]:
     return columns
 
 
-def grown(now: Table, before: Table, vector: str) -> dict[str, int]:
-    """Interrupts since the reading before by CPU; none of a vector that is new, or whose counts began again."""
+def grown(now: Table, before: Table, vector: str) -> dict[str, int] | None:
+    """Interrupts since the reading before by CPU; None of a vector that came or went, or whose counts began again."""
     line, line_before = now.lines.get(vector), before.lines.get(vector)
-    if line is None or line_before is None or line == line_before:
+    if line == line_before:  # also of a vector without a handler, which has no line
         return {}
+    if line is None or line_before is None:
+        return None
     later, former = counts(line, len(now.cpus)), counts(line_before, len(before.cpus))
     cpus = now.cpus
     if now.cpus != before.cpus:  # one went offline or came back
@@ -91,7 +93,7 @@ def grown(now: Table, before: Table, vector: str) -> dict[str, int]:
     numbers = whole_numbers([later[at] for at in changed], where)
     earlier = whole_numbers([former[at] for at in changed], where)
     growth = {cpus[at]: number - first for at, number, first in zip(changed, numbers, earlier)}
-    return growth if min(growth.values()) > 0 else {}
+    return growth if min(growth.values()) > 0 else None
 
 
 def cpus_of(cpulist: str) -> frozenset[str]:
@@ -141,9 +143,12 @@ class Interrupts:
             if not key.startswith(DEVICE_KEY):
                 continue
             driver, node, cpulist, vectors = text.split("|")
+            growth = [grown(now, before, vector) for vector in vectors.split()]
+            if None in growth:
+                continue  # the driver began anew: a sum of the others would be too small
             total: Counter[str] = Counter()
-            for vector in vectors.split():
-                total.update(grown(now, before, vector))
+            for counts_by_cpu in growth:
+                total.update(counts_by_cpu)
             tags = (("device", key[len(DEVICE_KEY) :]), ("driver", driver))
             local = cpus_of(cpulist) if node else None
             for core, fields in _fields(total, local, interval_s).items():

@@ -26,6 +26,7 @@ from telemetry_agent.point import FieldValue, Point
 
 WHERE = "/proc/net/dev"
 HEADER_LINES = 2
+HEADER = "|bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop"
 COLUMNS = 16
 KINDS = ("bond", "bridge", "vlan")  # DEVTYPE in an interface's uevent
 INTERFACES = "interfaces"
@@ -56,7 +57,7 @@ RATES = {
 def interface_lines(text: str) -> dict[str, list[str]]:
     """The columns by interface. Raises ValueError on anything else than the kernel's table."""
     lines = table_lines(text, WHERE)
-    if len(lines) < HEADER_LINES or "|bytes" not in lines[1]:
+    if len(lines) < HEADER_LINES or HEADER not in lines[1]:
         raise ValueError(f"{WHERE}: no table in {excerpt(text)}")
     table = {}
     for line in lines[HEADER_LINES:]:
