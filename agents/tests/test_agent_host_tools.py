@@ -129,8 +129,21 @@ def test_memory_bandwidth_by_perf_where_resctrl_is_not_mounted(root: Path) -> No
     assert sockets["socket-0"] == pytest.approx({"read_bytes_per_s": 8e9, "written_bytes_per_s": 2e9}, rel=1e-5)
     assert sockets["socket-1"] == pytest.approx({"read_bytes_per_s": 4e9, "written_bytes_per_s": 0.0}, rel=1e-5)
     fake_program(programs, "perf", "echo 'Access to performance monitoring is limited' >&2; exit 255\n")
-    with pytest.raises(OSError, match=r"perf stat: 'Access to performance monitoring is limited'.*wants root"):
+    with pytest.raises(Unsupported, match=r"perf stat: 'Access to performance monitoring is limited'.*wants root"):
         MemoryBandwidth(1.0, root).read()
+    write(programs / "sample.csv", PERF_OUTPUT.replace("15258.79,MiB", "<not supported>,"))
+    fake_program(programs, "perf", f"exec cat {programs}/sample.csv\n")
+    with pytest.raises(Unsupported, match="S0,12,<not supported>"):
+        MemoryBandwidth(1.0, root).read()
+
+
+def test_memory_counters_that_are_assigned_to_nobody_are_unsupported_and_unavailable_ones_a_failure(root: Path) -> None:
+    """The first is how the machine is set up, the second may be otherwise at the next reading."""
+    for word, error in (("Unassigned", Unsupported), ("Unavailable", OSError)):
+        for file in (root / "sys/fs/resctrl").rglob("mbm_*_bytes"):
+            write(file, word + "\n")
+        with pytest.raises(error, match=f"mbm_total_bytes: the kernel says {word}"):
+            MemoryBandwidth(1.0, root).read()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ SAMPLE_S = 1
 PERF = "perf"
 COUNTERS = {"mbm_total_bytes": "total_bytes", "mbm_local_bytes": "local_bytes"}
 # What the kernel writes in the place of a count that it does not have at the moment.
-NO_COUNT = ("Unavailable", "Unassigned", "Error")
+NO_COUNT = ("Unavailable", "Error", "Unassigned")
+NOT_SUPPORTED = "<not supported>"
 EVENTS = {"uncore_imc/cas_count_read/": "read_bytes_per_s", "uncore_imc/cas_count_write/": "written_bytes_per_s"}
 TIME = "duration_time"
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -83,6 +84,8 @@ class MemoryBandwidth:
         texts, faults = read_present(files)
         for key in [key for key, text in texts.items() if text.strip() in NO_COUNT]:
             faults.append(f"{files[key]}: the kernel says {texts.pop(key).strip()}")
+        if not texts and faults and all(fault.endswith(NO_COUNT[-1]) for fault in faults):
+            raise Unsupported(f"{faults[0]}: assign its counters to the default group (info/L3_MON/mbm_assign_mode)")
         if texts or faults:
             return reading_of(texts, faults, "")
         return self._sampled()
@@ -127,10 +130,10 @@ class MemoryBandwidth:
             env={**os.environ, "LC_ALL": "C"},
             check=False,
         )
-        if done.returncode:
-            raise OSError(
-                f"perf stat: {excerpt((done.stderr or done.stdout).strip())} (perf_event_paranoid above 0 wants root)"
-            )
+        # perf that may not, or cannot here, is no reason to discard a run: at the first time it is unsupported.
+        if done.returncode or NOT_SUPPORTED in done.stdout:
+            words = excerpt((done.stderr or done.stdout).strip())
+            raise Unsupported(f"perf stat: {words} (perf_event_paranoid above 0 wants root)")
         return reading_now({PERF: done.stdout})
 
 
