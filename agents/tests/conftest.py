@@ -13,7 +13,9 @@ for folder in (TESTS, TESTS.parent):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from influx_server import InfluxServer  # noqa: E402 - needs the path above
+from agent_helpers import fake_program  # noqa: E402 - needs the path above
+from influx_server import InfluxServer  # noqa: E402
+from recorded_tree import FOLDER, Clock, unpack  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +33,16 @@ def own_influx(tmp_path: Path) -> Iterator[InfluxServer]:
     server = InfluxServer(tmp_path / "influx")
     yield server
     server.kill()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A server with two sockets at its first reading, and an ethtool on PATH."""
+    monkeypatch.setenv("PATH", fake_program(tmp_path / "bin", "ethtool", f"exec cat {FOLDER}/ethtool_mlx5.txt\n"))
+    return unpack("healthy_0", tmp_path / "root")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The agent's clocks, which stand until they are advanced."""
+    return Clock(monkeypatch)

@@ -6,12 +6,24 @@ from pathlib import Path
 
 import pytest
 import yaml
-from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_nvme, fake_smartctl, machine, two_readings, undeclared
+from agent_helpers import (
+    FIXTURES,
+    METRICS,
+    PYTHON_TYPES,
+    fake_nvme,
+    fake_program,
+    fake_smartctl,
+    machine,
+    two_readings,
+    undeclared,
+)
+from recorded_tree import FOLDER, Clock, sample, unpack
 
 from telemetry_agent.collector import reading_now
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
 from telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi
+from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
 from telemetry_agent.collectors.smart import health_fields
 from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
 from telemetry_agent.point import Point
@@ -27,12 +39,40 @@ WRITES = "daqwriter,command=write,phase=write,run=r written_bytes=1i,elapsed_s=0
 EVENT = 'bench_event,kind=phase,run=r,source=snb_record text="record 1 of 1" 2'
 
 
+# Not on the recorded machines: their host collectors run over the tree of a server with two sockets.
+HOST_ALONE = ("cpu_idle", "cpu_throttle", "interrupts", "md_array", "memory_bandwidth", "network", "network_link",
+              "numa", "pcie_errors", "pcie_link", "rapl")  # fmt: skip
+PERF = (
+    "\n".join(f"S0,12,1.00,MiB,uncore_imc/cas_count_{way}/,1,100.00,," for way in ("read", "write"))
+    + "\nS0,1,1000000000,ns,duration_time,1,100.00,,\n"
+)
+
+
+def emitted_by_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
+    """Points of the host collectors: a server with a healthy, then a failing second reading, and perf in the place of resctrl."""
+    points = MemoryBandwidth(1.0).parse(reading_now({"perf": PERF}), None)
+    monkeypatch.setenv(
+        "PATH", fake_program(tmp_path / "bin", "ethtool", f"cat {FOLDER}/ethtool_mlx5.txt; echo ' rx_missed: 1'\n")
+    )
+    with monkeypatch.context() as patched:
+        clock = Clock(patched)
+        root = unpack("healthy_0", tmp_path / "host")
+        collectors = [one for one in system_collectors(1.0, root) if one.name not in ("smart", "ipmi", "temperature")]
+        before = {one.name: sample(one)[0] for one in collectors}
+        for tree in ("healthy_1", "failing_1"):
+            unpack(tree, root)
+            clock.advance()
+            points += [point for one in collectors for point in sample(one, before[one.name])[1]]
+    return points
+
+
 def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of every collector over every recorded machine."""
     monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/$(basename $3).json\n"))
     fake_nvme(tmp_path / "bin", (3, 1, 40, 5))
     points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT)]
-    for name, absent in (("server", ("ipmi",)), ("vm", ("temperature", "smart", "ipmi", "pcie_link"))):
+    points += emitted_by_host(tmp_path, monkeypatch)
+    for name, absent in (("server", ("ipmi", *HOST_ALONE)), ("vm", ("temperature", "smart", "ipmi", *HOST_ALONE))):
         for index, collector in enumerate(system_collectors(1.0, machine(name, 0))):
             if collector.name == "smart" and name == "server":
                 monkeypatch.setattr(collector, "_drives", lambda: ["nvme0n1", "sda"])
@@ -105,7 +145,7 @@ def test_declarations_are_complete() -> None:
             assert field["kind"] in ("counter", "gauge")
             endings = {"B": "_bytes", "B/s": "_bytes_per_s", "s": "_s", "ms": "_ms", "us": "_us", "Hz": "_hz",
                        "degC": "_degc", "percent": "_percent", "min": "_min", "h": "_hours",
-                       "W": "_w", "V": "_v", "A": "_a", "rpm": "_rpm"}  # fmt: skip
+                       "W": "_w", "V": "_v", "A": "_a", "rpm": "_rpm", "1/s": "_per_s", "uJ": "_uj"}  # fmt: skip
             if field["unit"] in endings:
                 assert name.endswith(endings[field["unit"]]), name
             else:

@@ -18,6 +18,7 @@ CAUSES = (
     "commanded_hazard",
     "drive_temperature",
     "drive_log",
+    "degraded_array",
     "pcie_link",
     "cpu_frequency",
     "interrupt_or_numa",
@@ -29,6 +30,10 @@ HAZARD_S = 5.0  # [P] a command, its effect and two clocks lie within this
 FREQUENCY_DROP = 0.15  # [P] share of the frequency before
 IRQ_FRACTION = 0.7  # [P] of one CPU in interrupt handlers: it has become the bottleneck
 RISE = 0.10  # [P] rise of a share of time (steal, stalls, interrupts) that matters
+REMOTE_RISE = 0.25  # [P] rise of the share of a drive's interrupts that CPUs of another NUMA node take
+FASTER = 2.0  # [P] times as fast as before: so much faster an error counter has to grow in the dip
+COUNTER_PERIOD_S = 5.0  # such counters are read this rarely
+CORRECTABLE_ERRORS = 10  # [P] a link mends some at any time
 OTHERS_SHARE = 0.10  # [P] of the rate before the dip: so much by others on the same drives explains one
 LOG_COUNTERS = {"media_errors": "media errors", "error_log_entries": "entries of its error log"}
 
@@ -70,7 +75,7 @@ class Scene:
 
 def attribute(scene: Scene) -> Attribution:
     """The causes of one dip."""
-    finders = (_hazards, _temperature, _log, _link, _frequency, _interrupts, _contention)
+    finders = (_hazards, _temperature, _log, _array, _link, _frequency, _interrupts, _contention)
     found = sorted(
         (evidence for finder in finders for evidence in finder(scene)), key=lambda one: CAUSES.index(one.cause)
     )
@@ -128,12 +133,48 @@ def _log(scene: Scene) -> Iterator[Evidence]:
             yield Evidence("drive_log", f"{drive} has critical warning {bits:#04x} set")
 
 
+def _array(scene: Scene) -> Iterator[Evidence]:
+    lacking = scene.tracks.get("md_array", scene.device or "", "degraded")
+    begin_s = max(scene.load_start_s, scene.start_s - BEFORE_S)
+    spans = ((begin_s, scene.start_s - AROUND_S), (scene.start_s - AROUND_S, scene.end_s))
+    before, during = (lacking.max(*span) if lacking else None for span in spans)
+    if before is not None and during is not None and during > before:
+        yield Evidence("degraded_array", f"{scene.device} lost {during - before:.0f} of its members")
+    progress = scene.tracks.get("md_array", scene.device or "", "sync_completed_fraction")
+    # The field is there only while the array resynchronises.
+    if progress is not None:
+        ran, runs = (len(progress.between(*span)) for span in spans)
+        if runs and not ran:
+            yield Evidence("degraded_array", f"{scene.device} began to resynchronise")
+
+
 def _link(scene: Scene) -> Iterator[Evidence]:
     for drive in scene.drives:
         track = scene.tracks.get("pcie_link", drive, "bandwidth_bytes_per_s")
         before, during = scene.around(track) if track else (None, None)
         if before and during is not None and during < 0.99 * before:
             yield Evidence("pcie_link", f"PCIe link of {drive} fell from {before / 1e9:.3g} to {during / 1e9:.3g} GB/s")
+    yield from _link_errors(scene)
+
+
+def _link_errors(scene: Scene) -> Iterator[Evidence]:
+    """Errors that the drive or a port on the way to it counts; a link that errs all the time explains no dip."""
+    for kind, least in (("correctable", CORRECTABLE_ERRORS), ("nonfatal", 1), ("fatal", 1)):
+        for subject, track in scene.tracks.of("pcie_errors", kind).items():
+            drive, _, function = subject.rstrip(")").partition(" (")
+            count = _grew_faster(scene, track)
+            if drive in scene.drives and count and count >= least:
+                text = f"{function}, on the way to {drive}, counts {count:.0f} more {kind} PCIe errors"
+                yield Evidence("pcie_link", text)
+
+
+def _grew_faster(scene: Scene, track: Track) -> float | None:
+    """Growth of a counter with the dip, where it was FASTER than before."""
+    before = track.slope(max(scene.load_start_s, scene.start_s - BEFORE_S), scene.start_s - COUNTER_PERIOD_S)
+    during = track.slope(scene.start_s, scene.end_s)
+    if before is None or not during or during <= FASTER * before:
+        return None
+    return track.growth(scene.start_s, scene.end_s)
 
 
 def _frequency(scene: Scene) -> Iterator[Evidence]:
@@ -145,6 +186,11 @@ def _frequency(scene: Scene) -> Iterator[Evidence]:
             yield Evidence(
                 "cpu_frequency", f"mean CPU frequency fell from {before / 1e9:.2f} to {during / 1e9:.2f} GHz"
             )
+    for name, whose in (("core_throttle_count", "cores of processor"), ("package_throttle_count", "processor")):
+        for package, track in scene.tracks.of("cpu_throttle", name).items():
+            count = _grew_faster(scene, track)
+            if count:
+                yield Evidence("cpu_frequency", f"{whose} {package} were throttled for heat {count:.0f} more times")
 
 
 def _interrupts(scene: Scene) -> Iterator[Evidence]:
@@ -154,6 +200,12 @@ def _interrupts(scene: Scene) -> Iterator[Evidence]:
         before, during = (sum(pair[index] or 0.0 for pair in shares) for index in (0, 1))
         if during >= IRQ_FRACTION and during - before >= RISE:
             text = f"CPU {core} spent {during:.0%} of its time in interrupt handlers ({before:.0%} before)"
+            yield Evidence("interrupt_or_numa", text)
+    for drive in scene.drives:
+        remote = scene.tracks.get("interrupts", drive, "remote_fraction")
+        own, others = scene.around(remote) if remote else (None, None)
+        if own is not None and others is not None and others - own >= REMOTE_RISE:
+            text = f"{others:.0%} of the interrupts of {drive} went to CPUs of another NUMA node ({own:.0%} before)"
             yield Evidence("interrupt_or_numa", text)
 
 

@@ -19,8 +19,12 @@ SUBJECTS = {
     "block_device": "device",
     "cpu": "core",
     "cpu_frequency": "core",
+    "cpu_throttle": "package",
     "daqwriter": "phase",
+    "interrupts": "device",
     "ipmi_sensor": "sensor",
+    "md_array": "device",
+    "pcie_errors": "device",
     "pcie_link": "device",
     "pressure": "resource",
     "smart": "device",
@@ -50,12 +54,24 @@ class Track:
 
     def growth(self, start_s: float, end_s: float) -> float | None:
         """Growth of a counter from its last sample before `start_s` to its first after `end_s`; None where it cannot be told."""
-        before = self.values[self.times_s <= start_s]
-        later = self.values[self.times_s >= end_s]
-        inside = self.between(start_s, end_s)
-        first = before[-1] if len(before) else inside[0] if len(inside) else None
-        last = later[0] if len(later) else inside[-1] if len(inside) else None
-        return float(last - first) if first is not None and last is not None else None
+        ends = self._ends(start_s, end_s)
+        return float(self.values[ends[1]] - self.values[ends[0]]) if ends else None
+
+    def slope(self, start_s: float, end_s: float) -> float | None:
+        """The same growth per second between those two samples."""
+        ends = self._ends(start_s, end_s)
+        if ends is None or ends[0] == ends[1]:
+            return None
+        first, last = ends
+        return float((self.values[last] - self.values[first]) / (self.times_s[last] - self.times_s[first]))
+
+    def _ends(self, start_s: float, end_s: float) -> tuple[int, int] | None:
+        """Which samples are the last before and the first after; without one, the outermost inside."""
+        count = len(self.times_s)
+        first = max(int(np.searchsorted(self.times_s, start_s, side="right")) - 1, 0)
+        last = min(int(np.searchsorted(self.times_s, end_s, side="left")), count - 1)
+        outside = count == 0 or self.times_s[first] > end_s or self.times_s[last] < start_s
+        return None if outside else (first, last)
 
 
 @dataclass
@@ -106,7 +122,11 @@ def _subject(point: Point) -> str | None:
         return None  # a drive's inner sensors have no limits of their own
     if point.measurement == "pressure" and point.tags.get("kind") != "some":
         return None
+    if "member" in point.tags or (point.measurement == "interrupts" and point.tags.get("core") != "total"):
+        return None  # an array is judged as a whole, and so are a device's interrupts
     subject = point.tags.get(SUBJECTS.get(point.measurement, ""))
+    if subject and "function" in point.tags:
+        return f"{subject} ({point.tags['function']})"
     if subject and "entity" in point.tags:  # a server may call the sensors of two processors by one name
         return f"{subject} ({point.tags['entity']})"
     return subject

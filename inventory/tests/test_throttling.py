@@ -15,8 +15,9 @@ from series_factory import white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, hazard, scenery, track
 
 from bench_model.dip_documents import dips_document, throttling_document
+from bench_model.line_protocol import parse_line
 from bench_model.load_windows import target_counter
-from bench_model.telemetry_tracks import Track, Tracks, rates
+from bench_model.telemetry_tracks import Track, Tracks, from_points, rates
 
 COUNT = 600
 HOT = (300.0, 400.0)
@@ -100,6 +101,70 @@ def test_a_dip_is_put_down_to_what_changed_with_it(cause: str) -> None:
     assert dip["cause"] == cause
     assert {one["cause"] for one in dip["evidence"]} == {cause}
     assert dip["not_looked_at"] == []
+
+
+PORT = f"{DRIVE} (0000:3a:00.0)"
+
+
+def errors(per_s_before: float, per_s_during: float) -> Track:
+    """A counter that is read every 5 s."""
+    return track(
+        lambda time: 7 + per_s_before * time + (per_s_during - per_s_before) * max(0.0, min(time, HOT[1]) - HOT[0]),
+        COUNT,
+        5.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "key", "signal"),
+    [
+        ("degraded_array", ("md_array", DRIVE, "degraded"), disturbed(0, 1)),
+        (
+            "degraded_array",
+            ("md_array", DRIVE, "sync_completed_fraction"),
+            Track(BEGIN_S + np.arange(300.0, 400), np.ones(100) / 2),
+        ),
+        ("pcie_link", ("pcie_errors", PORT, "correctable"), errors(0.0, 200.0)),
+        ("pcie_link", ("pcie_errors", PORT, "correctable"), errors(10.0, 200.0)),
+        ("pcie_link", ("pcie_errors", PORT, "nonfatal"), errors(0.0, 0.02)),
+        ("cpu_frequency", ("cpu_throttle", "1", "core_throttle_count"), errors(0.0, 3.0)),
+        ("cpu_frequency", ("cpu_throttle", "1", "package_throttle_count"), errors(0.0, 0.1)),
+        ("interrupt_or_numa", ("interrupts", DRIVE, "remote_fraction"), disturbed(0.05, 0.8)),
+        # Always there, or another device's: no cause.
+        ("unknown", ("md_array", DRIVE, "degraded"), disturbed(1, 1)),
+        ("unknown", ("md_array", "md5", "degraded"), disturbed(0, 1)),
+        ("unknown", ("md_array", DRIVE, "sync_completed_fraction"), track(lambda time: time / COUNT, COUNT)),
+        ("unknown", ("pcie_errors", PORT, "correctable"), errors(200.0, 200.0)),
+        ("unknown", ("pcie_errors", PORT, "correctable"), errors(0.0, 0.03)),
+        ("unknown", ("pcie_errors", "eth0 (0000:5e:00.0)", "fatal"), errors(0.0, 200.0)),
+        ("unknown", ("cpu_throttle", "1", "core_throttle_count"), errors(3.0, 3.0)),
+        ("unknown", ("interrupts", DRIVE, "remote_fraction"), disturbed(0.8, 0.9)),
+    ],
+)
+def test_a_counter_or_a_share_explains_a_dip_only_where_it_changed_with_it(
+    cause: str, key: tuple[str, str, str], signal: Track
+) -> None:
+    (dip,) = dips_document(scenery(dipped(), {key: signal}))["windows"][0]["dips"]
+    assert (dip["cause"], {one["cause"] for one in dip["evidence"]}) == (cause, {cause} - {"unknown"})
+    assert dip["not_looked_at"] == []
+
+
+def test_arrays_interrupts_and_ports_are_told_apart_by_their_subjects() -> None:
+    """An array's members, the cores that take a drive's interrupts and the ports above it each have points of their own."""
+    lines = (
+        "md_array,device=md127 degraded=1i 1",
+        'md_array,device=md127,member=sda errors=5i,state="faulty" 1',
+        "interrupts,device=nvme0n1,driver=nvme,core=total remote_fraction=0.5 1",
+        "interrupts,device=nvme0n1,driver=nvme,core=7 interrupts_per_s=5,remote=true 1",
+        "pcie_errors,device=nvme0n1,function=0000:3a:00.0 correctable=1i 1",
+        "pcie_errors,device=nvme0n1,function=0000:3b:00.0 correctable=2i 1",
+    )
+    assert sorted(from_points(parse_line(line) for line in lines).found) == [
+        ("interrupts", "nvme0n1", "remote_fraction"),
+        ("md_array", "md127", "degraded"),
+        ("pcie_errors", "nvme0n1 (0000:3a:00.0)", "correctable"),
+        ("pcie_errors", "nvme0n1 (0000:3b:00.0)", "correctable"),
+    ]
 
 
 @pytest.mark.parametrize(

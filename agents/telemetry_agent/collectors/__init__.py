@@ -8,10 +8,20 @@ from telemetry_agent.collector import Collector
 from telemetry_agent.collectors.block_device import BlockDevice
 from telemetry_agent.collectors.cpu import Cpu
 from telemetry_agent.collectors.cpu_frequency import CpuFrequency
+from telemetry_agent.collectors.cpu_idle import CpuIdle
+from telemetry_agent.collectors.cpu_throttle import CpuThrottle
+from telemetry_agent.collectors.interrupts import Interrupts
 from telemetry_agent.collectors.ipmi import Ipmi
+from telemetry_agent.collectors.md_array import MdArray
 from telemetry_agent.collectors.memory import Memory
+from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
+from telemetry_agent.collectors.network import Network
+from telemetry_agent.collectors.network_link import NetworkLink
+from telemetry_agent.collectors.numa import Numa
+from telemetry_agent.collectors.pcie_errors import PcieErrors
 from telemetry_agent.collectors.pcie_link import PcieLink
 from telemetry_agent.collectors.pressure import Pressure
+from telemetry_agent.collectors.rapl import Rapl
 from telemetry_agent.collectors.smart import Smart
 from telemetry_agent.collectors.temperature import Temperature
 
@@ -26,6 +36,16 @@ def system_collectors(period_s: float, root: Path = Path("/")) -> list[Collector
         Pressure(period_s, root),
         Temperature(period_s, root),
         PcieLink(period_s, root),
+        PcieErrors(period_s, root),
+        Interrupts(period_s, root),
+        Network(period_s, root),
+        NetworkLink(period_s, root),
+        Numa(period_s, root),
+        MemoryBandwidth(period_s, root),
+        CpuIdle(period_s, root),
+        CpuThrottle(period_s, root),
+        Rapl(period_s, root),
+        MdArray(period_s, root),
         Smart(period_s, root),
         Ipmi(period_s, root),
     ]

@@ -1,8 +1,10 @@
 """Block devices from /proc/diskstats: whole disks and md arrays, with their serial where the kernel knows it.
 
 Promise: counters are the kernel's own, in bytes (a diskstats sector is 512 B whatever the drive's block
-size); rates are derived from two readings with the monotonic clock. Partitions, loop, zram, dm and optical
-devices are left out.
+size); rates, mean latencies and the mean queue are derived from two readings with the monotonic clock.
+Partitions, loop, zram, dm and optical devices are left out. Discards and flushes are reported where the kernel
+counts them (4.18 and 5.5 on); a latency is that of the requests which finished in the interval, so it is absent
+where none did.
 """
 
 from __future__ import annotations
@@ -12,24 +14,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from telemetry_agent.attributes import excerpt, table_lines, whole_numbers
 from telemetry_agent.collector import (
     HeldFile,
     Reading,
     Unsupported,
-    per_second,
     rate_interval_s,
     read_optional,
     reading_now,
 )
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.point import INT64_MAX, FieldValue, Point
 
+WHERE = "/proc/diskstats"
 SECTOR_BYTES = 512
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
 _NOT_DISKS = ("sr", "fd", "loop", "ram", "zram", "dm-")
 
 
 class DiskCounters(NamedTuple):
-    """One diskstats line, in the units of the metrics."""
+    """One diskstats line, in the units of the metrics; what an older kernel does not count is None."""
 
     read_ios: int
     read_bytes: int
@@ -37,25 +40,59 @@ class DiskCounters(NamedTuple):
     written_bytes: int
     in_flight: int
     io_time_ms: int
+    read_time_ms: int
+    write_time_ms: int
+    queue_time_ms: int
+    discard_ios: int | None = None
+    discarded_bytes: int | None = None
+    discard_time_ms: int | None = None
+    flush_ios: int | None = None
+    flush_time_ms: int | None = None
+
+
+# These serve to derive, and are not reported themselves.
+_DERIVED_FROM = ("read_time_ms", "write_time_ms", "queue_time_ms", "discard_time_ms", "flush_time_ms")
+_LATENCIES = (
+    ("read_latency_s", "read_ios", "read_time_ms"),
+    ("write_latency_s", "write_ios", "write_time_ms"),
+    ("discard_latency_s", "discard_ios", "discard_time_ms"),
+    ("flush_latency_s", "flush_ios", "flush_time_ms"),
+)
 
 
 @lru_cache(maxsize=2)  # this reading's text is the next one's `previous`
-def parse_diskstats(text: str) -> dict[str, DiskCounters]:
-    """Counters by device name; a line with fewer than the 14 classic columns raises ValueError."""
+def disk_lines(text: str) -> dict[str, list[str]]:
+    """Columns by device name; a line with fewer than the 14 classic columns raises ValueError."""
     table = {}
-    for line in text.splitlines():
+    for line in table_lines(text, WHERE):
         columns = line.split()
         if len(columns) < 14:
-            raise ValueError(f"/proc/diskstats: {len(columns)} columns in {line!r}, at least 14 are expected")
-        table[columns[2]] = DiskCounters(
-            read_ios=int(columns[3]),
-            read_bytes=int(columns[5]) * SECTOR_BYTES,
-            write_ios=int(columns[7]),
-            written_bytes=int(columns[9]) * SECTOR_BYTES,
-            in_flight=int(columns[11]),
-            io_time_ms=int(columns[12]),
-        )
+            raise ValueError(f"{WHERE}: {len(columns)} columns in {excerpt(line)}, at least 14 are expected")
+        table[columns[2]] = columns
     return table
+
+
+def disk_counters(columns: list[str]) -> DiskCounters:
+    """One line's counters. Raises ValueError where a column is no count."""
+    n = whole_numbers(columns[3:20], f"{WHERE}: {columns[2]}")
+    counters = DiskCounters(
+        read_ios=n[0],
+        read_bytes=n[2] * SECTOR_BYTES,
+        write_ios=n[4],
+        written_bytes=n[6] * SECTOR_BYTES,
+        in_flight=n[8],
+        io_time_ms=n[9],
+        read_time_ms=n[3],
+        write_time_ms=n[7],
+        queue_time_ms=n[10],
+    )
+    if len(n) >= 15:
+        counters = counters._replace(discard_ios=n[11], discarded_bytes=n[13] * SECTOR_BYTES, discard_time_ms=n[14])
+    if len(n) >= 17:
+        counters = counters._replace(flush_ios=n[15], flush_time_ms=n[16])
+    if max(counters.read_bytes, counters.written_bytes, counters.discarded_bytes or 0) > INT64_MAX:
+        raise ValueError(f"{WHERE}: more bytes than a point can hold in {excerpt(' '.join(columns))}")
+    return counters
 
 
 def is_whole_disk(sys_block: Path, name: str) -> bool:
@@ -82,6 +119,7 @@ class BlockDevice:
     """Collector of the measurement `block_device`."""
 
     name = "block_device"
+    pace = "fast"
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
@@ -108,8 +146,8 @@ class BlockDevice:
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per disk."""
-        now = parse_diskstats(reading.texts["diskstats"])
-        before = parse_diskstats(previous.texts["diskstats"]) if previous else {}
+        now = disk_lines(reading.texts["diskstats"])
+        before = disk_lines(previous.texts["diskstats"]) if previous else {}
         interval_s = rate_interval_s(reading, previous, self.period_s)
         points = []
         for key in sorted(reading.texts):
@@ -118,22 +156,40 @@ class BlockDevice:
                 continue
             serial = reading.texts[key]
             tags = (("device", name), ("serial", serial)) if serial else (("device", name),)
-            fields = _fields(now[name], before.get(name), interval_s)
+            counters = disk_counters(now[name])
+            fields = {
+                field: value
+                for field, value in counters._asdict().items()
+                if value is not None and field not in _DERIVED_FROM
+            }
+            if name in before and interval_s is not None:
+                fields.update(_derived(counters, disk_counters(before[name]), interval_s))
             points.append(Point("block_device", tags, fields, reading.time_ns))
         return points
 
 
-def _fields(now: DiskCounters, before: DiskCounters | None, interval_s: float | None) -> dict[str, FieldValue]:
-    fields: dict[str, FieldValue] = dict(now._asdict())
-    if before is None:
-        return fields
-    rates = {
-        "read_bytes_per_s": per_second(now.read_bytes, before.read_bytes, interval_s),
-        "written_bytes_per_s": per_second(now.written_bytes, before.written_bytes, interval_s),
-        "io_time_ms_per_s": per_second(now.io_time_ms, before.io_time_ms, interval_s),
+def _derived(now: DiskCounters, before: DiskCounters, interval_s: float) -> dict[str, FieldValue]:
+    """Rates, latencies and the queue; none where a counter fell: it is another drive, or one that was reset."""
+    if any(
+        getattr(now, name) < getattr(before, name) for name in ("read_ios", "read_bytes", "write_ios", "written_bytes")
+    ):
+        return {}
+    fields: dict[str, FieldValue] = {
+        "read_bytes_per_s": (now.read_bytes - before.read_bytes) / interval_s,
+        "written_bytes_per_s": (now.written_bytes - before.written_bytes) / interval_s,
+        "busy_fraction": _milliseconds(now.io_time_ms, before.io_time_ms) / 1000.0 / interval_s,
     }
-    busy = rates.pop("io_time_ms_per_s")
-    fields.update({name: rate for name, rate in rates.items() if rate is not None})
-    if busy is not None:
-        fields["busy_fraction"] = busy / 1000.0
+    # An array of an older kernel counts requests and never their time: no latency, which is not a latency of zero.
+    if now.queue_time_ms or not now.read_ios + now.write_ios:
+        fields["queue_depth"] = _milliseconds(now.queue_time_ms, before.queue_time_ms) / 1000.0 / interval_s
+    for field, ios, time_ms in _LATENCIES:
+        done, earlier = getattr(now, ios), getattr(before, ios)
+        if done is not None and earlier is not None and done > earlier and getattr(now, time_ms):
+            spent_ms = _milliseconds(getattr(now, time_ms), getattr(before, time_ms))
+            fields[field] = spent_ms / 1000.0 / (done - earlier)
     return fields
+
+
+def _milliseconds(now: int, before: int) -> int:
+    """Growth of one of diskstats' times, which have 32 bits: with 100 requests queued they are full after 12 hours."""
+    return (now - before) % 2**32

@@ -1,12 +1,14 @@
 """Memory from /proc/meminfo: what is available, and what waits to be written back.
 
-Promise: bytes (meminfo's "kB" are KiB). A missing line is an error naming it, never a zero.
+Promise: bytes (meminfo's "kB" are KiB). A missing line is an error naming it, never a zero; those about huge pages are
+reported where the kernel was built with them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from telemetry_agent.attributes import excerpt, table_lines, whole_number
 from telemetry_agent.collector import HeldFile, Reading, reading_now
 from telemetry_agent.point import FieldValue, Point
 
@@ -20,13 +22,27 @@ FIELDS = {
 }
 
 
+HUGE_PAGES = {
+    "AnonHugePages": "anonymous_huge_bytes",
+    "HugePages_Total": "huge_pages",
+    "HugePages_Free": "huge_pages_free",
+    "HugePages_Rsvd": "huge_pages_reserved",
+    "Hugepagesize": "huge_page_bytes",
+}
+PERIOD_S_MIN = 1.0
+
+
 def parse_meminfo(text: str) -> dict[str, FieldValue]:
-    """The fields above."""
+    """The fields above. Raises ValueError on a line that is missing or not understood."""
     fields: dict[str, FieldValue] = {}
-    for line in text.splitlines():
+    wanted = {**FIELDS, **HUGE_PAGES}
+    for line in table_lines(text, "/proc/meminfo"):
         name, _, rest = line.partition(":")
-        if name in FIELDS:
-            fields[FIELDS[name]] = int(rest.split()[0]) * 1024
+        if name in wanted:
+            value, _, unit = rest.strip().partition(" ")
+            if unit not in ("", "kB"):
+                raise ValueError(f"/proc/meminfo: unknown unit in {excerpt(line)}")
+            fields[wanted[name]] = whole_number(value, f"/proc/meminfo: {name}") * (1024 if unit else 1)
     missing = [name for name, field in FIELDS.items() if field not in fields]
     if missing:
         raise ValueError(f"/proc/meminfo: no line {', '.join(missing)}")
@@ -37,9 +53,10 @@ class Memory:
     """Collector of the measurement `memory`."""
 
     name = "memory"
+    pace = "slow"
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = period_s
+        self.period_s = max(PERIOD_S_MIN, period_s)
         self._meminfo = HeldFile(root / "proc/meminfo")
 
     def read(self) -> Reading:

@@ -1,29 +1,37 @@
-"""Pressure stall information from /proc/pressure: how long tasks stood waiting for CPU, I/O or memory.
+"""Pressure stall information from /proc/pressure: how long tasks stood waiting for CPU, I/O or memory, or lost
+time to interrupts.
 
 Promise: the kernel's cumulative stall time (microseconds) and the share of the last interval spent stalled, 0
-to 1. Kernels without PSI, or booted with psi=0, make the collector unsupported.
+to 1, of "some" and of "full" tasks as the kernel has them (cpu "full" from 5.13 on; irq, which has only "full", from
+6.1 on where it accounts the time of interrupts). Kernels without PSI, or booted with psi=0, make the collector
+unsupported.
 """
 
 from __future__ import annotations
 
 import errno
+import re
 from pathlib import Path
 
+from telemetry_agent.attributes import excerpt, table_lines, whole_number
 from telemetry_agent.collector import HeldFile, Reading, Unsupported, per_second, rate_interval_s, reading_now
 from telemetry_agent.point import FieldValue, Point
 
 RESOURCES = ("cpu", "io", "memory")
+OPTIONAL = "irq"
+KINDS = ("some", "full")
+AVERAGE = re.compile(r"[0-9]{1,3}\.[0-9]+")
 
 
-def parse_pressure(text: str) -> dict[str, dict[str, str]]:
-    """{"some": {"avg10": "0.00", ..., "total": "123"}, "full": {...}}; old kernels have no "full" for cpu."""
-    table = {}
-    for line in text.splitlines():
-        kind, *pairs = line.split()
-        values = dict(pair.split("=", 1) for pair in pairs)
-        if "total" not in values or "avg10" not in values:
-            raise ValueError(f"/proc/pressure: {line!r} lacks avg10 or total")
-        table[kind] = values
+def parse_pressure(text: str, resource: str) -> dict[str, tuple[float, int]]:
+    """{"some": (average over 10 s in percent, total in us), "full": ...}. Raises ValueError."""
+    where, table = f"/proc/pressure/{resource}", {}
+    for line in table_lines(text, where):
+        kind, _, rest = line.partition(" ")
+        values = dict(pair.split("=", 1) for pair in rest.split() if "=" in pair)
+        if kind not in KINDS or not AVERAGE.fullmatch(values.get("avg10", "")) or "total" not in values:
+            raise ValueError(f"{where}: {excerpt(line)} lacks avg10 or total")
+        table[kind] = (float(values["avg10"]), whole_number(values["total"], where))
     return table
 
 
@@ -31,14 +39,16 @@ class Pressure:
     """Collector of the measurement `pressure`."""
 
     name = "pressure"
+    pace = "fast"
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
         self._directory = root / "proc/pressure"
-        self._files = {resource: HeldFile(self._directory / resource) for resource in RESOURCES}
+        names = (*RESOURCES, OPTIONAL) if (self._directory / OPTIONAL).exists() else RESOURCES
+        self._files = {resource: HeldFile(self._directory / resource) for resource in names}
 
     def read(self) -> Reading:
-        """Read the three files."""
+        """Read a file per resource."""
         try:
             return reading_now({resource: file.text() for resource, file in self._files.items()})
         except OSError as error:
@@ -51,14 +61,10 @@ class Pressure:
         interval_s = rate_interval_s(reading, previous, self.period_s)
         points = []
         for resource, text in reading.texts.items():
-            before = parse_pressure(previous.texts[resource]) if previous else {}
-            for kind, values in parse_pressure(text).items():
-                total_us = int(values["total"])
-                fields: dict[str, FieldValue] = {
-                    "stalled_us": total_us,
-                    "avg10_percent": float(values["avg10"]),
-                }
-                earlier_us = int(before[kind]["total"]) if kind in before else None
+            before = parse_pressure(previous.texts[resource], resource) if previous else {}
+            for kind, (average, total_us) in parse_pressure(text, resource).items():
+                fields: dict[str, FieldValue] = {"stalled_us": total_us, "avg10_percent": average}
+                earlier_us = before[kind][1] if kind in before else None
                 rate = per_second(total_us, earlier_us, interval_s)
                 if rate is not None:
                     fields["stalled_fraction"] = rate / 1e6

@@ -4,19 +4,24 @@ limits.
 Promise: degrees Celsius as the kernel reports them; limits (`temp*_max`, `temp*_crit`; for NVMe the
 controller's WCTEMP and CCTEMP) are the device's, never ours. A drive's sensor carries the block device's
 name, so that it joins with `block_device`. Sensors are found once, at the first reading; one that fails later
-is a fault of every sample.
+is a fault of every sample. Once a second at most, in a thread of its own: an NVMe drive's sensor is a command to the
+drive that waits behind its queue, a thermal zone may be a program of the firmware.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
+from telemetry_agent.attributes import excerpt
 from telemetry_agent.collector import HeldFile, Reading, Unsupported, read_optional, reading_now
 from telemetry_agent.point import FieldValue, Point, Tags
 
 # NVMe sensors without a threshold say 65261.85 (0xFFFF kelvin): that is "none", not a limit.
 NO_LIMIT_DEGC = 1000.0
+PERIOD_S_MIN = 1.0
+MILLIDEGREES = re.compile(r"-?[0-9]{1,9}")
 
 
 class Sensor(NamedTuple):
@@ -70,7 +75,9 @@ def block_device_behind(device: Path) -> str | None:
 
 
 def degrees_celsius(text: str) -> float:
-    """The kernel's millidegrees."""
+    """The kernel's millidegrees. Raises ValueError on anything else."""
+    if not MILLIDEGREES.fullmatch(text.strip()):
+        raise ValueError(f"temperature: millidegrees are expected, not {excerpt(text)}")
     return int(text) / 1000.0
 
 
@@ -78,9 +85,10 @@ class Temperature:
     """Collector of the measurement `temperature`."""
 
     name = "temperature"
+    pace = "slow"
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = period_s
+        self.period_s = max(PERIOD_S_MIN, period_s)
         self._root = root
         self._sensors: dict[str, Sensor] = {}
 

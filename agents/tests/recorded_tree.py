@@ -1,0 +1,74 @@
+"""Recorded /proc and /sys trees, each in one readable file, and a clock that stands where a test puts it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from agent_helpers import FIXTURES, T0_NS
+
+from telemetry_agent.collector import Collector, Reading
+from telemetry_agent.point import Encoder, Point
+
+FOLDER = FIXTURES / "two_sockets"
+STEP_S = 10.0
+
+
+def unpack(name: str, root: Path) -> Path:
+    """Write the tree's files and links below `root`, over what is there; each file keeps its inode."""
+    path: Path | None = None
+    content: list[str] = []
+    for line in [*(FOLDER / f"{name}.tree").read_text(encoding="utf-8").splitlines(keepends=True), "== "]:
+        if line.startswith(("== ", "-> ")) and path is not None:
+            write(path, "".join(content))
+            path = None
+        if line.startswith("-> "):
+            link, target = line[3:].split()
+            (root / link).parent.mkdir(parents=True, exist_ok=True)
+            (root / link).symlink_to(target)
+        elif line.startswith("== "):
+            file, _, value = line[3:].rstrip("\n").partition(" = ")
+            path, content = root / file, [value + "\n"] if value else []
+        else:
+            content.append(line)
+    return root
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    """Replace a file's content; the folders above it are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def remove(path: Path) -> None:
+    """A file or a whole folder, as when a device is unplugged."""
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+class Clock:
+    """Both clocks of the agent, which stand still between two calls of `advance`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(time, "time_ns", lambda: T0_NS + int((self.now_s - 1000.0) * 1e9))
+
+    def advance(self, seconds: float = STEP_S) -> None:
+        """Let time pass."""
+        self.now_s += seconds
+
+
+def sample(collector: Collector, previous: Reading | None = None) -> tuple[Reading, list[Point]]:
+    """One sample, as the scheduler takes it."""
+    reading = collector.read()
+    return reading, collector.parse(reading, previous)
+
+
+def lines(points: Iterable[Point]) -> list[str]:
+    """Line protocol in a fixed order."""
+    encoder = Encoder({})
+    return sorted(encoder.encode(point) for point in points)
