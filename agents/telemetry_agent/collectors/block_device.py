@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from telemetry_agent.collector import (
+    FAST,
     HeldFile,
     Reading,
     Unsupported,
@@ -82,6 +83,7 @@ class BlockDevice:
     """Collector of the measurement `block_device`."""
 
     name = "block_device"
+    pace = FAST
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from telemetry_agent.collector import HeldFile, Reading, rate_interval_s, reading_now
+from telemetry_agent.collector import FAST, HeldFile, Reading, rate_interval_s, reading_now
 from telemetry_agent.point import FieldValue, Point
 
 Ticks = tuple[int, ...]  # user nice system idle iowait irq softirq steal
@@ -55,10 +55,11 @@ class Cpu:
     """Collector of the measurement `cpu`."""
 
     name = "cpu"
+    pace = FAST
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
-        self._stat = HeldFile(root / "proc/stat")
+        self._stat = HeldFile(root / "proc/stat", at_once=True)
 
     def read(self) -> Reading:
         """Read /proc/stat."""

@@ -40,7 +40,7 @@ class Memory:
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
-        self._meminfo = HeldFile(root / "proc/meminfo")
+        self._meminfo = HeldFile(root / "proc/meminfo", at_once=True)
 
     def read(self) -> Reading:
         """Read /proc/meminfo."""

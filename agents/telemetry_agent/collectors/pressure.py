@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from telemetry_agent.collector import HeldFile, Reading, Unsupported, per_second, rate_interval_s, reading_now
+from telemetry_agent.collector import FAST, HeldFile, Reading, Unsupported, per_second, rate_interval_s, reading_now
 from telemetry_agent.point import FieldValue, Point
 
 RESOURCES = ("cpu", "io", "memory")
@@ -31,11 +31,12 @@ class Pressure:
     """Collector of the measurement `pressure`."""
 
     name = "pressure"
+    pace = FAST
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
         self._directory = root / "proc/pressure"
-        self._files = {resource: HeldFile(self._directory / resource) for resource in RESOURCES}
+        self._files = {resource: HeldFile(self._directory / resource, at_once=True) for resource in RESOURCES}
 
     def read(self) -> Reading:
         """Read the three files."""
