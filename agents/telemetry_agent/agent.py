@@ -26,6 +26,7 @@ from telemetry_agent.delivery import Delivery
 from telemetry_agent.files import replace_json, utc_text
 from telemetry_agent.influx import Destination, InfluxWriter
 from telemetry_agent.point import Encoder, Point
+from telemetry_agent.priority import raise_own
 from telemetry_agent.room import Limits
 from telemetry_agent.scheduler import Scheduler
 from telemetry_agent.spool import Spool
@@ -96,6 +97,8 @@ class Agent:
     def start(self) -> None:
         """Start sampling and delivering."""
         self.refresh_summary()
+        # All threads alike: one that held the interpreter and waited for a processor would make the fast one wait.
+        raise_own(real_time=False)
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()  # what lives until the end is never looked through again
@@ -146,8 +149,7 @@ class Agent:
         self._put(points, fast=False)
 
     def _take_fast(self, points: list[Point]) -> None:
-        # The workload's own records are few and cannot be had again.
-        self._put(points, fast=bool(points) and points[0].measurement not in MEASUREMENTS)
+        self._put(points, fast=True)
 
     def _put(self, points: list[Point], fast: bool) -> None:
         if not points:
@@ -202,6 +204,7 @@ class Agent:
             "measurements": self.spool.ledger.measurements(),
             "spool": self.spool.summary(),
             "clock": CLOCK.summary(),
+            "priority": self.scheduler.priority(),
             "influx": influx_section(
                 destination.url if destination else None,
                 destination.database if destination else None,

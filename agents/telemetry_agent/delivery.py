@@ -19,6 +19,7 @@ from typing import Any
 from telemetry_agent.cursor import Cursor
 from telemetry_agent.files import utc_text
 from telemetry_agent.influx import Rejected, Retryable, Writer
+from telemetry_agent.priority import raise_own
 from telemetry_agent.thinner import Fence
 
 BATCH_LINES_MAX = 5000
@@ -118,6 +119,7 @@ class Delivery:
                 return
 
     def _run(self) -> None:
+        raise_own(real_time=False)
         backoff_s = BACKOFF_S_MIN
         while True:
             sent = 0

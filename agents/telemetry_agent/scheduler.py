@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from telemetry_agent.clock import CLOCK
 from telemetry_agent.collector import FAST, SLOW, Collector
+from telemetry_agent.priority import raise_own
 from telemetry_agent.sampler import Sampler, Sink
 
 
@@ -28,6 +29,8 @@ class Lane:
     def __init__(
         self, name: str, period_s: float, epoch_s: float, ended: Callable[[], None], clock_seen: Callable[[float], None]
     ) -> None:
+        self.priority = ""  # what the system lets it have, once it runs
+        self._name = name
         self.samplers: list[Sampler] = []
         self.period_s = period_s
         self._epoch_s = epoch_s
@@ -55,6 +58,7 @@ class Lane:
         return [sampler.collector.name for sampler in self.samplers if sampler.leave_behind()]
 
     def _run(self) -> None:
+        self.priority = raise_own(self._name == FAST)
         number = 0
         deadline_s = self._epoch_s
         while not self._stop.wait(max(0.0, deadline_s - time.monotonic())):
@@ -107,7 +111,7 @@ class Scheduler:
             return
         lane = self._fast.get(collector.period_s)
         if lane is None:
-            lane = self._new_lane("fast", collector.period_s, self._epoch_s)
+            lane = self._new_lane(FAST, collector.period_s, self._epoch_s)
             self._fast[collector.period_s] = lane
             self._lanes.append(lane)
         lane.samplers.append(Sampler(collector, self._fast_sink, self._epoch_s, is_fast=True))
@@ -141,6 +145,10 @@ class Scheduler:
         """The `collectors` list of summary.json."""
         now_s = time.monotonic()
         return [sampler.summary(now_s) for sampler in self._samplers()]
+
+    def priority(self) -> str:
+        """Of the fast collectors' thread: "round robin" is what keeps its samples in time on a busy machine."""
+        return next((lane.priority for lane in self._fast.values()), "")
 
     def _samplers(self) -> list[Sampler]:
         return [sampler for lane in self._lanes + self._last for sampler in lane.samplers]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from telemetry_agent.cursor import CURSOR_FILE, NO_ROOM, Cursor, read_counts
+from telemetry_agent.priority import raise_own
 from telemetry_agent.recovery import recover
 from telemetry_agent.room import Limits, Room
 from telemetry_agent.tally import Ledger, Thinned, measurement_of, together
@@ -127,12 +128,13 @@ class Spool:
         self.wake()
 
     def put_batch(self, text: str, counts: Mapping[str, int], fast: bool) -> None:
-        """Hand over lines with their counts by measurement. After `close` nothing is taken (nor counted) any more."""
+        """Hand over lines with their counts by measurement; `fast` holds not for the workload's, which are few and cannot be had
+        again. After `close` nothing is taken (nor counted) any more."""
         with self._changed:
             if self._closing:
                 return
             self.ledger.collect(counts)
-            batch = Batch(text, counts, fast, time.time_ns())
+            batch = Batch(text, counts, fast and self._protected.isdisjoint(counts), time.time_ns())
             if self._queued_bytes + len(text) > QUEUE_BYTES_MAX:
                 self._drop(batch, "the disk has not kept up")
                 return
@@ -179,6 +181,7 @@ class Spool:
             self._thinner.obstacle = f"no room for its journal: {error.strerror}"
 
     def _run(self) -> None:
+        raise_own(real_time=False)
         while True:
             with self._changed:
                 while not self._queue and not self._closing and not self._held:
@@ -242,9 +245,11 @@ class Spool:
         return None
 
     def _thin(self, size: int, reason: str) -> bool:
-        """Give back at least `size` bytes for the next write."""
+        """Give back what the next write of `size` bytes needs; False when that is not to be had (at once)."""
         for _ in range(REGIONS_PER_WRITE_MAX):
-            if self._credit_bytes >= size:
+            # The bound is ours alone to keep. Free space is everybody's: there only as much is given back as is taken, or a
+            # neighbour that fills the disk would cost the whole history.
+            if self._credit_bytes >= size and not self._room.over_bound(size):
                 self._credit_bytes -= size
                 return True
             freed = self._thinner.step(self.size_bytes, reason)
@@ -270,7 +275,7 @@ class Spool:
         for batch in batches:
             self.ledger.spool(batch.counts)
             if batch.fast:
-                self._thinner.fast.update(batch.counts.keys() - self._protected)
+                self._thinner.fast.update(batch.counts)
         self.size_bytes += self._written_bytes
 
     def _leave_out(self, batches: Sequence[Batch], reason: str) -> None:
