@@ -91,7 +91,7 @@ class Delivery:
         self._committed_bytes = committed_bytes
         self._fd = os.open(spool_path, os.O_RDONLY | os.O_CLOEXEC)
         self._more = False  # the last batch was full: do not wait before the next
-        self._asked_to_wait = False
+        self._not_before_s = 0.0  # the server has asked for a pause until then
         self._batch_bytes = BATCH_BYTES_MAX  # halved at each failure: a slow server may manage less within the time-out
         self._until_s: float | None = None  # set once draining: the monotonic time to give up at
         self._wake = threading.Event()
@@ -123,12 +123,12 @@ class Delivery:
         backoff_s = BACKOFF_S_MIN
         while True:
             sent = 0
-            self._asked_to_wait = False
             try:
                 sent = self.deliver_batch()
             except Retryable as error:
                 self.outages.begin(str(error))
-                self._asked_to_wait = error.asked
+                if error.asked:
+                    self._not_before_s = time.monotonic() + error.after_s
                 self._batch_bytes = max(BATCH_BYTES_MIN, self._batch_bytes // 2)
                 pause_s, backoff_s = max(backoff_s, error.after_s), min(2 * backoff_s, BACKOFF_S_MAX)
             except OSError as error:  # the cursor or rejected.lp cannot be written
@@ -148,13 +148,15 @@ class Delivery:
         """Wait; False when draining has run out of time."""
         if self._until_s is None:
             self._wake.wait(pause_s)
-            return True
+            if self._until_s is None:
+                return True
         left_s = self._until_s - time.monotonic()
         if left_s <= 0:
             return False
-        if not sent:
-            # A server that asked for a pause gets it; else attempts come close, for time is short now.
-            time.sleep(min(pause_s if self._asked_to_wait else BACKOFF_S_MIN, left_s))
+        # A server that asked for a pause gets it; else attempts come close, for time is short now.
+        asked_s = self._not_before_s - time.monotonic()
+        if asked_s > 0 or not sent:
+            time.sleep(min(asked_s if asked_s > 0 else BACKOFF_S_MIN, left_s))
         return True
 
     def deliver_batch(self) -> int:
