@@ -1,19 +1,23 @@
 """The agent of one run: collectors -> encoder -> spool -> delivery, and the accounting of it all.
 
-Promise: collection never waits for InfluxDB nor for the spool's disk; `finish` always returns, within the sum
-of its limits, and leaves a summary whose numbers add up.
+Promise: collection never waits for InfluxDB nor for the spool's disk; `finish` always returns, within the sum of its limits,
+and leaves a summary whose numbers add up.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import resource
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from telemetry_agent.clock import CLOCK
+from telemetry_agent.collector import FAST, SLOW, SLOW_PERIOD_S_MIN
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
 from telemetry_agent.collectors.workload import MEASUREMENTS, Workload
@@ -21,14 +25,16 @@ from telemetry_agent.cursor import Cursor
 from telemetry_agent.delivery import Delivery
 from telemetry_agent.files import replace_json, utc_text
 from telemetry_agent.influx import Destination, InfluxWriter
-from telemetry_agent.line_parser import parse_line
 from telemetry_agent.point import Encoder, Point
+from telemetry_agent.priority import raise_own
+from telemetry_agent.room import Limits
 from telemetry_agent.scheduler import Scheduler
 from telemetry_agent.spool import Spool
 from telemetry_agent.summary import FINISHED, RUNNING, SUMMARY_FILE, influx_section, point_counts
 
 FINAL_SAMPLE_S = 3.0
 SUMMARY_PERIOD_S = 10.0
+SWITCH_INTERVAL_S = 0.001  # a tick waits so long at most for another thread to let go of the interpreter
 
 
 @dataclass(frozen=True)
@@ -42,12 +48,26 @@ class Settings:
     workload_file: Path | None = None
     drain_s: float = 10.0
     root: Path = Path("/")
+    limits: Limits = field(default_factory=Limits)
 
 
-def cpu_seconds() -> float:
-    """CPU time of this process and of the tools it ran (smartctl)."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+class Cost(NamedTuple):
+    """CPU time so far of this process and of the tools that it ran (smartctl, ipmitool), and its largest memory."""
+
+    own_s: float
+    tools_s: float
+    rss_max_bytes: int
+
+
+def cost() -> Cost:
+    """What the agent has cost until now."""
+    own, tools = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return Cost(own.ru_utime + own.ru_stime, tools.ru_utime + tools.ru_stime, own.ru_maxrss * 1024)
+
+
+def warn(text: str) -> None:
+    """One line on stderr."""
+    print(f"telemetry_agent: warning: {text}", file=sys.stderr, flush=True)
 
 
 class Agent:
@@ -57,21 +77,31 @@ class Agent:
         self._settings = settings
         self._started_utc = utc_text()
         self._started_s = time.monotonic()
+        self._summary_error: str | None = None
         self._encoder = Encoder(settings.tags)
-        self.spool = Spool(settings.spool_dir, MEASUREMENTS)
-        self._cursor = Cursor(settings.spool_dir, self.spool.size_bytes)
+        self.spool = Spool(settings.spool_dir, MEASUREMENTS, settings.limits)
+        CLOCK.continue_after(self.spool.recovery.last_time_ns)
+        self._cursor = Cursor(settings.spool_dir, self.spool.size_bytes, self.spool.recovery.offset_points)
+        self.spool.watch(self._cursor)
         self._delivery = self._make_delivery()
         self._workload = self._make_workload()
-        self.scheduler = Scheduler(self._take)
+        self.scheduler = Scheduler(self._take, self._take_fast, self.spool.wake, self._clock_stepped)
         for collector in system_collectors(settings.period_s, settings.root):
+            if getattr(collector, "pace", SLOW) != FAST:
+                collector.period_s = max(SLOW_PERIOD_S_MIN, collector.period_s)
             self.scheduler.add(collector)
         if self._workload:
             self.scheduler.add(self._workload)
-        self.scheduler.add_status(AgentStatus(settings.period_s, self._snapshot))
+        self.scheduler.add_status(AgentStatus(max(SLOW_PERIOD_S_MIN, settings.period_s), self._snapshot))
 
     def start(self) -> None:
         """Start sampling and delivering."""
         self.refresh_summary()
+        # All threads alike: one that held the interpreter and waited for a processor would make the fast one wait.
+        raise_own(real_time=False)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        gc.collect()
+        gc.freeze()  # what lives until the end is never looked through again
         self.scheduler.start()
         if self._delivery:
             self._delivery.start()
@@ -81,21 +111,20 @@ class Agent:
         try:
             replace_json(self._settings.spool_dir / SUMMARY_FILE, self._summary(RUNNING))
         except OSError as error:  # a full disk is already reported by the spool; sampling goes on
-            print(f"telemetry_agent: warning: {SUMMARY_FILE}: {error.strerror}", file=sys.stderr, flush=True)
+            if self._summary_error != error.strerror:
+                warn(f"{SUMMARY_FILE}: {error.strerror}")
+            self._summary_error = error.strerror
 
     def finish(self) -> dict[str, Any]:
         """Final samples, close the spool, drain, write the summary."""
         for name in self.scheduler.stop(FINAL_SAMPLE_S):
-            print(f"telemetry_agent: warning: collector {name} hangs, left behind", file=sys.stderr, flush=True)
+            warn(f"collector {name} hangs, left behind")
         self.spool.close()
         if self._delivery:
             self._delivery.stop(self._settings.drain_s)
         if self._workload and self._workload.rejected:
             path, count = self._workload.path, self._workload.rejected
-            print(
-                f"telemetry_agent: warning: {path}: {count} lines rejected, see {SUMMARY_FILE}",
-                file=sys.stderr,
-            )
+            warn(f"{path}: {count} lines rejected, see {SUMMARY_FILE}")
         self._cursor.close()
         summary = self._summary(FINISHED)
         replace_json(self._settings.spool_dir / SUMMARY_FILE, summary, durable=True)
@@ -107,29 +136,50 @@ class Agent:
         if destination is None:
             return None
         writer = InfluxWriter(destination)
-        return Delivery(self.spool.path, self._cursor, writer, lambda: self.spool.size_bytes)
+        return Delivery(self.spool.path, self._cursor, writer, lambda: self.spool.size_bytes, self.spool.fence)
 
     def _make_workload(self) -> Workload | None:
         path = self._settings.workload_file
         if path is None:
             return None
-        last = self.spool.recovery.last_workload_line
-        after_ns = parse_line(last.decode("utf-8", "replace")).time_ns if last else None
-        return Workload(self._settings.period_s, path, after_ns)
+        recovery = self.spool.recovery
+        return Workload(self._settings.period_s, path, recovery.workload_time_ns, recovery.workload_points)
 
     def _take(self, points: list[Point]) -> None:
-        self.spool.put([self._encoder.encode(point) for point in points])
+        self._put(points, fast=False)
+
+    def _take_fast(self, points: list[Point]) -> None:
+        self._put(points, fast=True)
+
+    def _put(self, points: list[Point], fast: bool) -> None:
+        if not points:
+            return
+        encode = self._encoder.encode
+        lines = [encode(point) for point in points]
+        counts: dict[str, int] = {}
+        for point in points:
+            counts[point.measurement] = counts.get(point.measurement, 0) + 1
+        self.spool.put_batch("".join(lines), counts, fast)
+
+    @staticmethod
+    def _clock_stepped(step_s: float) -> None:
+        warn(f"the machine's clock was set {'forward' if step_s > 0 else 'back'} by {abs(step_s):.3f} s")
 
     def _points(self) -> dict[str, int]:
         # Delivered before spooled: a batch settled in between must not make "undelivered" negative.
         delivered, rejected = self._cursor.delivered_points, self._cursor.rejected_points
-        spooled = self.spool.spooled_points
-        return point_counts(max(spooled, self.spool.collected_points), spooled, delivered, rejected)
+        known = self.spool.ledger.totals()
+        return point_counts(
+            known["collected"], known["spooled"], delivered, rejected, known["thinned"], known["thinned_delivered"]
+        )
 
     def _snapshot(self) -> dict[str, dict[str, Any]]:
-        counts = self._points()
+        counts, spent = self._points(), cost()
         agent: dict[str, Any] = {
-            "cpu_s": cpu_seconds(),
+            "cpu_s": spent.own_s,
+            "tools_cpu_s": spent.tools_s,
+            "rss_max_bytes": spent.rss_max_bytes,
+            "clock_step_s": CLOCK.take_unreported_s(),
             "spool_bytes": self.spool.size_bytes,
             **{f"{name}_points": count for name, count in counts.items()},
         }
@@ -139,9 +189,8 @@ class Agent:
 
     def _summary(self, state: str) -> dict[str, Any]:
         settings, destination = self._settings, self._settings.destination
-        seconds = cpu_seconds()
-        elapsed_s = time.monotonic() - self._started_s
-        recovery = self.spool.recovery
+        spent = cost()
+        elapsed_s = max(time.monotonic() - self._started_s, 1e-9)
         return {
             "schema_version": 1,
             "state": state,
@@ -152,20 +201,22 @@ class Agent:
             "period_s": settings.period_s,
             "collectors": self.scheduler.summary(),
             "points": self._points(),
-            "spool": {
-                "bytes": self.spool.size_bytes,
-                "recovered_points": recovery.points,
-                "torn_bytes": recovery.torn_bytes,
-                "last_error": self.spool.last_error,
-            },
+            "measurements": self.spool.ledger.measurements(),
+            "spool": self.spool.summary(),
+            "clock": CLOCK.summary(),
+            "priority": self.scheduler.priority(),
             "influx": influx_section(
                 destination.url if destination else None,
                 destination.database if destination else None,
                 self._delivery,
             ),
             "workload": self._workload.summary() if self._workload else None,
+            # Of this process; the tools that it runs are others' programs and stand apart.
             "cpu": {
-                "seconds": round(seconds, 4),
-                "percent_of_one_core": round(100 * seconds / max(elapsed_s, 1e-9), 3),
+                "seconds": round(spent.own_s, 4),
+                "percent_of_one_core": round(100 * spent.own_s / elapsed_s, 3),
+                "tools_seconds": round(spent.tools_s, 4),
+                "tools_percent_of_one_core": round(100 * spent.tools_s / elapsed_s, 3),
             },
+            "memory": {"rss_max_bytes": spent.rss_max_bytes},
         }

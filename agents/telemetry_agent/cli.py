@@ -23,12 +23,17 @@ from telemetry_agent.delivery import Delivery
 from telemetry_agent.files import replace_json
 from telemetry_agent.influx import TOKEN_VARIABLE, Destination, InfluxWriter
 from telemetry_agent.point import PointError, check_tag
-from telemetry_agent.spool import POINTS_FILE, Spool, SpoolBusy, lock_spool, recover
+from telemetry_agent.recovery import recover
+from telemetry_agent.room import Limits
+from telemetry_agent.sizes import parse_size
+from telemetry_agent.spool import POINTS_FILE, Spool, SpoolBusy, lock_spool
 from telemetry_agent.summary import REPLAY_FILE, after_replay, load_summary, point_counts
+from telemetry_agent.tally import Ledger
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PERIOD_S_MIN, PERIOD_S_MAX = 0.1, 3600.0
+SPOOL_BYTES_MIN = 2 * 2**20
 
 
 class UsageError(Exception):
@@ -52,6 +57,20 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--no-influx", action="store_true", help="spool only; `replay` can deliver later")
     run.add_argument("--period", type=_seconds, default=1.0, metavar="SECONDS", help="of the fast collectors (1)")
     run.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="added to every point; repeatable")
+    run.add_argument(
+        "--spool-max",
+        type=_size,
+        default=Limits().max_bytes,
+        metavar="SIZE",
+        help="bound of points.lp on the disk, e.g. 8GiB (8GiB)",
+    )
+    run.add_argument(
+        "--spool-keep-free",
+        type=_size_or_zero,
+        default=Limits().keep_free_bytes,
+        metavar="SIZE",
+        help="space left free on the spool's disk, e.g. 64MiB (64MiB)",
+    )
     run.add_argument("--workload-file", type=Path, metavar="PATH", help="daqwriter's line-protocol file to pass on")
     replay = commands.add_parser("replay", help="deliver what InfluxDB has not stored yet")
     _add_spool(replay)
@@ -87,6 +106,20 @@ def _number(text: str, low: float, high: float) -> float:
     if not low <= value <= high:
         raise argparse.ArgumentTypeError(f"{text} s is outside {low:g} to {high:g} s")
     return value
+
+
+def _size_or_zero(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _size(text: str) -> int:
+    size = _size_or_zero(text)
+    if size < SPOOL_BYTES_MIN:
+        raise argparse.ArgumentTypeError(f"{text} is less than {SPOOL_BYTES_MIN // 2**20}MiB, which thinning needs")
+    return size
 
 
 def _seconds(text: str) -> float:
@@ -146,6 +179,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         destination=None if arguments.no_influx else destination(arguments),
         workload_file=arguments.workload_file,
         drain_s=arguments.drain_seconds,
+        limits=Limits(arguments.spool_max, arguments.spool_keep_free),
     )
     # Blocked here and in every thread, fetched below: no handler ever runs in the middle of something.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
@@ -166,11 +200,11 @@ def replay_command(arguments: argparse.Namespace) -> int:
     old = load_summary(directory, REPLAY_FILE) or load_summary(directory)
     spool = Spool(directory)
     spool.close()
-    cursor = Cursor(directory, spool.size_bytes)
+    cursor = Cursor(directory, spool.size_bytes, spool.recovery.offset_points)
     delivery = Delivery(spool.path, cursor, InfluxWriter(target), lambda: spool.size_bytes)
     delivery.drain(arguments.drain_seconds)
     cursor.close()
-    summary = after_replay(old, spool.spooled_points, delivery, target.url, target.database)
+    summary = after_replay(old, spool.ledger, delivery, target.url, target.database)
     replace_json(directory / REPLAY_FILE, summary, durable=True)
     spool.release()
     print(json.dumps(summary["points"]))
@@ -193,11 +227,23 @@ def status_command(arguments: argparse.Namespace) -> int:
         running = False
     except SpoolBusy:
         running = True
-    found = recover(directory / POINTS_FILE, ())
+    found = recover(directory / POINTS_FILE)
+    ledger = Ledger()
+    ledger.recover(found.spooled, found.thinned)
+    known = ledger.totals()
     counts = read_counts(directory / CURSOR_FILE) or {"delivered_points": 0, "rejected_points": 0}
     document = {
         "running": running,
-        "points": point_counts(found.points, found.points, counts["delivered_points"], counts["rejected_points"]),
+        "points": point_counts(
+            known["collected"],
+            known["spooled"],
+            counts["delivered_points"],
+            counts["rejected_points"],
+            known["thinned"],
+            known["thinned_delivered"],
+        ),
+        "measurements": ledger.measurements(),
+        "thinnings": ledger.thinnings(),
         "torn_bytes": 0 if running else found.torn_bytes,
         "summary": load_summary(directory),
         "replay": load_summary(directory, REPLAY_FILE),

@@ -14,9 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from telemetry_agent.clock import CLOCK
 from telemetry_agent.point import Point
 
 SLOW_PERIOD_S = 10.0
+# A collector's `pace`. Fast ones follow --period and share one thread, so each must cost less than half a millisecond and
+# never wait for a device; slow ones (the default) have a thread each, and tools may take as long as they like.
+FAST, SLOW = "fast", "slow"
+SLOW_PERIOD_S_MIN = 1.0
 READ_CHUNK_BYTES = 65536
 # Of one file; the largest that is read, /proc/interrupts of 256 CPUs and 1000 vectors, has 3 MB.
 TEXT_BYTES_MAX = 8 * 2**20
@@ -37,7 +42,9 @@ class Reading(NamedTuple):
 
 
 class Collector(Protocol):
-    """One subsystem's source of points. `read` is only ever called from one thread."""
+    """One subsystem's source of points. `read` is only ever called from one thread.
+
+    An optional class attribute `pace` is "fast" or "slow"; without it a collector is slow."""
 
     name: str
     period_s: float
@@ -51,7 +58,23 @@ class Collector(Protocol):
 
 def reading_now(texts: Mapping[str, str], faults: tuple[str, ...] = ()) -> Reading:
     """Stamp texts that were read just now."""
-    return Reading(time.time_ns(), time.monotonic(), texts, faults)
+    return Reading(CLOCK.stamp_ns(), time.monotonic(), texts, faults)
+
+
+class Every:
+    """True at most once per period, at absolute multiples of it."""
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._turn = -1
+
+    def due(self, monotonic_s: float) -> bool:
+        """Is it the first look (by the monotonic clock) since a multiple of the period passed?"""
+        turn = int(monotonic_s / self._period_s)
+        if turn == self._turn:
+            return False
+        self._turn = turn
+        return True
 
 
 def rate_interval_s(reading: Reading, previous: Reading | None, period_s: float) -> float | None:
@@ -74,27 +97,15 @@ def per_second(now: int, before: int | None, interval_s: float | None) -> float 
     return (now - before) / interval_s
 
 
-class Every:
-    """True at most once per period, at absolute multiples of it."""
-
-    def __init__(self, period_s: float) -> None:
-        self._period_s = period_s
-        self._last: int | None = None
-
-    def due(self, monotonic_s: float) -> bool:
-        """Whether a multiple of the period has passed since the last time that this was true; so at the first call."""
-        number = int(monotonic_s / self._period_s)
-        if number == self._last:
-            return False
-        self._last = number
-        return True
-
-
 class HeldFile:
-    """A /proc or /sys file kept open, read from offset 0 each time (re-opening costs more than reading)."""
+    """A /proc or /sys file kept open, read from offset 0 each time (re-opening costs more than reading).
 
-    def __init__(self, path: Path) -> None:
+    `at_once`: the kernel makes this file's text in one piece (/proc/stat, /proc/meminfo, /proc/pressure, an attribute in
+    /sys), so that a read shorter than asked for is all of it, and the one that would return nothing is saved."""
+
+    def __init__(self, path: Path, at_once: bool = False) -> None:
         self.path = path
+        self._at_once = at_once
         self._fd = -1
 
     def text(self) -> str:
@@ -108,6 +119,10 @@ class HeldFile:
             raise
 
     def _read_all(self) -> str:
+        if self._at_once:
+            whole = os.pread(self._fd, READ_CHUNK_BYTES, 0)
+            if len(whole) < READ_CHUNK_BYTES:
+                return whole.decode("utf-8", "replace")
         chunks: list[bytes] = []
         offset = 0
         while True:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 
 def replace_json(path: Path, document: Mapping[str, object], durable: bool = False) -> None:
-    """Write beside, then rename. `durable` also syncs: only at the end, for it loads the drive under test."""
+    """Write beside, then rename. `durable` also syncs and indents: only at the end, for it loads the drive under test."""
+    # Without indent the encoder in C does it all, ten times as fast: the cursor is saved every second.
+    text = json.dumps(document, indent=1 if durable else None) + "\n"
     beside = path.with_name(path.name + ".new")
     with beside.open("w", encoding="utf-8") as stream:
-        json.dump(document, stream, indent=1)
-        stream.write("\n")
+        stream.write(text)
         if durable:
             stream.flush()
             os.fsync(stream.fileno())

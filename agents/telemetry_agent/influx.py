@@ -1,23 +1,31 @@
 """One synchronous write to InfluxDB, and what its answer means.
 
-Promise: only HTTP 204 counts as stored. `Rejected` means that the lines themselves are at fault and will
-never be taken; `Retryable` is everything else (server away, overloaded, or set up wrongly: no database, no
-permission), where the lines must be kept. The token comes from the environment alone and appears in no
-message.
+Promise: only HTTP 204 counts as stored. `Rejected` means that lines among these are at fault and will never be taken;
+`Retryable` is everything else (server away, overloaded, full, or set up wrongly: no database, no permission), where the
+lines must be kept, and says how long to wait at least. The token comes from the environment alone and appears in no message.
 """
 
 from __future__ import annotations
 
+import email.utils
 import http.client
 import json
-import urllib.error
+import re
+import time
 import urllib.parse
-import urllib.request
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
+from telemetry_agent.http_post import Answer, Poster
+
 TOKEN_VARIABLE = "DAQ_BENCH_INFLUX_TOKEN"  # the variable's name, not a token
 CONTENT_STATUSES = frozenset((400, 413, 422))
+BUSY_STATUSES = frozenset((429, 503))  # the statuses whose Retry-After is heeded
+RETRY_AFTER_S_MAX = 60.0
+# Nobody mends a wrong set-up within seconds, and each attempt carries a megabyte.
+SET_UP_RETRY_S = 30.0
+# "partial write: points beyond retention policy dropped=17", "partial write: field type conflict: ... dropped=1"
+DROPPED = re.compile(r"\bdropped=(\d+)")
 HINTS = {
     401: f"set {TOKEN_VARIABLE} to a valid token",
     403: "the token may not write to this bucket",
@@ -26,11 +34,21 @@ HINTS = {
 
 
 class Retryable(Exception):  # noqa: N818 - a verdict on a write
-    """The lines are not stored but may be later."""
+    """The lines are not stored but may be later, `after_s` seconds from now at the earliest; `asked`: the server says so."""
+
+    def __init__(self, text: str, after_s: float = 0.0, asked: bool = False) -> None:
+        super().__init__(text)
+        self.after_s, self.asked = after_s, asked
 
 
 class Rejected(Exception):  # noqa: N818 - a verdict on a write
-    """The server will never store (all of) these lines; the text is its reason."""
+    """The server will never store (all of) these lines; the text is its reason.
+
+    `dropped`: how many it says to have dropped. InfluxDB may count too few (only one shard's), never too many."""
+
+    def __init__(self, text: str, dropped: int = 0) -> None:
+        super().__init__(text)
+        self.dropped = dropped
 
 
 class Writer(Protocol):
@@ -58,60 +76,53 @@ class Destination:
         return self.url.rstrip("/") + path + "?" + urllib.parse.urlencode(query)
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirected POST becomes a GET, whose 200 would look like success: a redirect is an error here."""
-
-    def redirect_request(self, *_arguments: object, **_keywords: object) -> None:
-        return None
-
-
 class InfluxWriter:
-    """Writes to one destination, without proxies: it is the bench's own, on loopback or in the laboratory."""
+    """Writes to one destination."""
 
     def __init__(self, destination: Destination) -> None:
-        self._url = destination.write_url()
         self._base = destination.url
-        self._headers = {"Content-Type": "text/plain; charset=utf-8"}
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
         if destination.token:
-            self._headers["Authorization"] = "Token " + destination.token
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect)
+            headers["Authorization"] = "Token " + destination.token
+        self._poster = Poster(destination.write_url(), headers)
 
     def write(self, body: bytes, timeout_s: float) -> None:
         """See `Writer`."""
-        request = urllib.request.Request(self._url, data=body, headers=self._headers, method="POST")
         try:
-            with self._opener.open(request, timeout=timeout_s) as answer:
-                status, text = answer.status, b""
-        except urllib.error.HTTPError as error:
-            status, text = error.code, _body(error)
+            answer = self._poster.post(body, timeout_s)
         except (OSError, http.client.HTTPException) as error:
-            raise Retryable(f"{self._base}: {_cause(error)}") from None
-        if status != 204:
-            _raise(self._base, status, _reason(text))
+            raise Retryable(f"{self._base}: {str(error) or type(error).__name__}") from None
+        if answer.status != 204:
+            _raise(self._base, answer)
 
 
-def _body(error: urllib.error.HTTPError) -> bytes:
-    try:
-        return error.read(4096)
-    except (OSError, http.client.HTTPException):
-        return b""  # the status alone decides; its explanation was cut off
-    finally:
-        error.close()
-
-
-def _raise(base: str, status: int, reason: str) -> NoReturn:
+def _raise(base: str, answer: Answer) -> NoReturn:
+    status, reason = answer.status, _reason(answer.body)
     text = f"HTTP {status}: {reason}" if reason else f"HTTP {status}"
     if status in CONTENT_STATUSES:
-        raise Rejected(text)
+        dropped = DROPPED.search(reason)
+        raise Rejected(text, int(dropped[1]) if dropped else 0)
     if status < 400:
         text += " (204 expected: is this an InfluxDB?)"
     hint = HINTS.get(status)
-    raise Retryable(f"{base}: {text}" + (f" ({hint})" if hint else ""))
+    if hint:
+        raise Retryable(f"{base}: {text} ({hint})", SET_UP_RETRY_S)
+    pause_s = retry_after_s(answer.retry_after) if status in BUSY_STATUSES else 0.0
+    raise Retryable(f"{base}: {text}", pause_s, asked=pause_s > 0)
 
 
-def _cause(error: Exception) -> str:
-    reason = getattr(error, "reason", error)
-    return str(reason) or type(reason).__name__
+def retry_after_s(text: str | None) -> float:
+    """A Retry-After header's seconds or date as seconds from now, within bounds; 0 without one or with nonsense."""
+    if not text:
+        return 0.0
+    if text.strip().isdigit():
+        wanted_s = float(text)
+    else:
+        try:
+            wanted_s = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+        except (TypeError, ValueError):
+            return 0.0
+    return min(RETRY_AFTER_S_MAX, max(0.0, wanted_s))
 
 
 def _reason(body: bytes) -> str:

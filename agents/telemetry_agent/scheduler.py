@@ -1,8 +1,8 @@
-"""Runs each collector at its own period, in its own thread, against absolute deadlines.
+"""Runs the collectors against absolute deadlines: all fast ones in one thread, each slow one in its own.
 
-Promise: deadline k of a collector is `epoch + k * period` whatever happened before, so periods do not drift;
-a collector that hangs delays only itself (reading an NVMe temperature can wait seconds behind a saturated
-queue); every deadline is accounted as collected or missed; every failure keeps its text.
+Promise: deadline k of a lane is `epoch + k * period` whatever happened before, so periods do not drift; a slow
+collector that hangs delays only itself (ipmitool can take seconds); every deadline is accounted as collected or missed;
+every failure keeps its text; how late each fast sample began is on record.
 """
 
 from __future__ import annotations
@@ -11,217 +11,154 @@ import threading
 import time
 from typing import Any, Callable
 
-from telemetry_agent.collector import Collector, Reading, Unsupported
-from telemetry_agent.point import Point
-
-Sink = Callable[[list[Point]], None]
-
-OK, UNSUPPORTED, FAILING = "ok", "unsupported", "failing"
+from telemetry_agent.clock import CLOCK
+from telemetry_agent.collector import FAST, SLOW, Collector
+from telemetry_agent.priority import raise_own
+from telemetry_agent.sampler import Sampler, Sink
 
 
-class Tally:
-    """What became of one collector's deadlines. Its thread writes, others read: one lock guards it all."""
-
-    def __init__(self, started_s: float) -> None:
-        self.lock = threading.Lock()
-        self.status = OK
-        self.detail = ""
-        self.expected = self.collected = self.points = self.faults = 0
-        self.duration_s_sum = self.duration_s_max = self.duration_s_last = 0.0
-        self.longest_gap_s = 0.0
-        self.last_success_s = started_s
-        self.last_deadline_s = started_s
-
-    def succeed(self, started_s: float, ended_s: float, points: int, reading: Reading) -> None:
-        """A sample was taken and handed over."""
-        with self.lock:
-            self.status = OK
-            self.collected += 1
-            self.points += points
-            if reading.faults:
-                self.faults += len(reading.faults)
-                self.detail = "; ".join(reading.faults)[:500]
-            self._time(started_s, ended_s)
-            self.longest_gap_s = max(self.longest_gap_s, started_s - self.last_success_s)
-            self.last_success_s = started_s
-
-    def fail(self, started_s: float, ended_s: float, status: str, detail: str) -> None:
-        """A sample was not taken."""
-        with self.lock:
-            self.status, self.detail = status, detail[:500]
-            if status == UNSUPPORTED:
-                self.expected = 0
-            self._time(started_s, ended_s)
-
-    def _time(self, started_s: float, ended_s: float) -> None:
-        self.duration_s_last = ended_s - started_s
-        self.duration_s_sum += self.duration_s_last
-        self.duration_s_max = max(self.duration_s_max, self.duration_s_last)
+def _nothing() -> None:
+    """No end of a tick to be told."""
 
 
-class Runner:
-    """One collector's thread and tally."""
+class Lane:
+    """One thread that takes samples of its collectors, one after the other, at each deadline.
 
-    def __init__(self, collector: Collector, sink: Sink, epoch_s: float) -> None:
-        self.collector = collector
-        self.tally = Tally(epoch_s)
-        self._sink = sink
+    `ended` is called after each tick, `clock_seen` with the size in seconds of a step of the machine's clock."""
+
+    def __init__(
+        self, name: str, period_s: float, epoch_s: float, ended: Callable[[], None], clock_seen: Callable[[float], None]
+    ) -> None:
+        self.priority = ""  # what the system lets it have, once it runs
+        self._name = name
+        self.samplers: list[Sampler] = []
+        self.period_s = period_s
         self._epoch_s = epoch_s
-        self._attempts = 0
-        self._previous: Reading | None = None
-        self._in_flight = False
-        self._left_behind = False
-        self._stop_s: float | None = None
-        self._stop = threading.Event()
+        self._ended, self._clock_seen = ended, clock_seen
+        # Held until the end is asked for: waiting for a lock costs a quarter of what waiting for an Event does.
+        self._stop = threading.Lock()
+        self._stop.acquire()
         # A daemon, because a read stuck in the kernel must not keep the agent from ending.
-        self._thread = threading.Thread(target=self._run, name=collector.name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin sampling."""
         self._thread.start()
 
     def request_stop(self) -> None:
-        """Ask for the final sample and the end."""
-        self._stop_s = time.monotonic()
-        self._stop.set()
+        """Ask for the final samples and the end."""
+        now_s = time.monotonic()
+        for sampler in self.samplers:
+            sampler.request_stop(now_s)
+        self._stop.release()
 
-    def join(self, until_s: float) -> bool:
-        """Wait to the monotonic time given; False when the collector hangs and is left behind."""
+    def join(self, until_s: float) -> list[str]:
+        """Wait to the monotonic time given; the names of the collectors that hang, or wait behind one, and are left behind."""
         self._thread.join(max(0.0, until_s - time.monotonic()))
-        self._left_behind = self._thread.is_alive()
-        return not self._left_behind
+        if not self._thread.is_alive():
+            return []
+        return [sampler.collector.name for sampler in self.samplers if sampler.leave_behind()]
 
     def _run(self) -> None:
-        period_s = self.collector.period_s
+        self.priority = raise_own(self._name == FAST)
         number = 0
-        while not self._stop.wait(max(0.0, self._epoch_s + number * period_s - time.monotonic())):
-            deadline_s = self._epoch_s + number * period_s
-            self._sample(deadline_s)
-            if self.tally.status == UNSUPPORTED:
+        deadline_s = self._epoch_s
+        while not self._stop.acquire(timeout=max(0.0, deadline_s - time.monotonic())):
+            self._tick(deadline_s)
+            if all(sampler.unsupported for sampler in self.samplers):
                 return
-            following = max(number + 1, int((time.monotonic() - self._epoch_s) / period_s) + 1)
-            with self.tally.lock:
-                self.tally.expected += following - number - 1  # deadlines that passed while this sample was taken
-                self.tally.last_deadline_s = self._epoch_s + (following - 1) * period_s
+            following = max(number + 1, int((time.monotonic() - self._epoch_s) / self.period_s) + 1)
+            if following > number + 1:  # deadlines that passed during this tick
+                for sampler in self.samplers:
+                    sampler.pass_deadlines(following - number - 1, self._epoch_s + (following - 1) * self.period_s)
             number = following
-        self._sample(time.monotonic())
+            deadline_s = self._epoch_s + number * self.period_s
+        self._tick(time.monotonic())
 
-    def _sample(self, deadline_s: float) -> None:
-        with self.tally.lock:
-            self.tally.expected += 1
-            self.tally.last_deadline_s = deadline_s
-            self._in_flight = True
-        started_s = time.monotonic()
-        try:
-            reading = self.collector.read()
-            points = self.collector.parse(reading, self._previous)
-            self._sink(points)
-        except Unsupported as reason:
-            # What answered once, or may have, does not become "not there": from then on it is failing.
-            status = UNSUPPORTED if self._attempts == 0 else FAILING
-            self.tally.fail(started_s, time.monotonic(), status, str(reason))
-        except Exception as error:  # the boundary: one broken collector must neither end the agent nor go unrecorded
-            self.tally.fail(started_s, time.monotonic(), FAILING, f"{type(error).__name__}: {error}")
-        else:
-            self._previous = reading
-            self.tally.succeed(started_s, time.monotonic(), len(points), reading)
-        with self.tally.lock:
-            self._attempts += 1
-            self._in_flight = False
-
-    def snapshot(self, now_s: float) -> dict[str, Any]:
-        """Present state, as fields of the measurement `telemetry_agent`."""
-        tally = self.tally
-        with tally.lock:
-            supported = tally.status != UNSUPPORTED
-            if not supported:
-                return {"supported": False, "success": False}
-            return {
-                "supported": True,
-                "success": tally.status == OK and self._attempts > 0,
-                "duration_s": tally.duration_s_last,
-                "staleness_s": max(0.0, now_s - tally.last_success_s),
-                "points": tally.points,
-                "collected_samples": tally.collected,
-                "missed_samples": self._expected(now_s) - tally.collected,
-                "faults": tally.faults,
-            }
-
-    def summary(self, now_s: float) -> dict[str, Any]:
-        """This collector's entry in summary.json."""
-        tally = self.tally
-        with tally.lock:
-            supported = tally.status != UNSUPPORTED
-            expected = self._expected(now_s) if supported else 0
-            # Silence ends with sampling: the delivery that follows may wait long for InfluxDB.
-            until_s = now_s if self._stop_s is None else self._stop_s
-            gap_s = max(tally.longest_gap_s, until_s - tally.last_success_s) if supported else 0.0
-            return {
-                "name": self.collector.name,
-                "period_s": self.collector.period_s,
-                "status": tally.status,
-                "detail": tally.detail,
-                "expected_samples": expected,
-                "collected_samples": tally.collected,
-                "missed_samples": expected - tally.collected,
-                "longest_gap_s": round(gap_s, 6),
-                "points": tally.points,
-                "faults": tally.faults,
-                "duration_s_mean": round(tally.duration_s_sum / max(1, self._attempts), 6),
-                "duration_s_max": round(tally.duration_s_max, 6),
-            }
-
-    def _expected(self, now_s: float) -> int:
-        """Deadlines settled, and those that a hanging sample lets pass (the caller holds the lock)."""
-        expected = self.tally.expected
-        if self._in_flight:
-            until_s = now_s if self._stop_s is None else self._stop_s
-            expected += max(0, int((until_s - self.tally.last_deadline_s) / self.collector.period_s))
-            if not self._left_behind:
-                expected -= 1  # a sample under way is neither collected nor missed yet
-        return expected
+    def _tick(self, deadline_s: float) -> None:
+        step_s = CLOCK.check()
+        if step_s is not None:
+            self._clock_seen(step_s)
+        for sampler in self.samplers:
+            sampler.begin(deadline_s)
+        for sampler in self.samplers:
+            if not sampler.unsupported:
+                sampler.sample(deadline_s)
+        self._ended()
 
 
 class Scheduler:
-    """All runners. The status collector runs half a period later, to report the samples just taken."""
+    """All lanes. The status collector runs half a period later, to report the samples just taken.
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    `sink` takes each sample's points, `fast_sink` those of the fast collectors; `tick_ended` follows every tick."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        fast_sink: Sink | None = None,
+        tick_ended: Callable[[], None] = _nothing,
+        clock_seen: Callable[[float], None] = lambda step_s: None,
+    ) -> None:
+        self._sink, self._fast_sink = sink, fast_sink or sink
+        self._tick_ended, self._clock_seen = tick_ended, clock_seen
         self._epoch_s = time.monotonic()
-        self._runners: list[Runner] = []
-        self._last: list[Runner] = []
+        self._fast: dict[float, Lane] = {}  # by period: one lane, unless somebody gives fast collectors different ones
+        self._lanes: list[Lane] = []
+        self._last: list[Lane] = []
 
     def add(self, collector: Collector) -> None:
         """A collector, from the next `start` on."""
-        self._runners.append(Runner(collector, self._sink, self._epoch_s))
+        if getattr(collector, "pace", SLOW) != FAST:
+            self._lanes.append(self._lane(collector, self._epoch_s))
+            return
+        lane = self._fast.get(collector.period_s)
+        if lane is None:
+            lane = self._new_lane(FAST, collector.period_s, self._epoch_s)
+            self._fast[collector.period_s] = lane
+            self._lanes.append(lane)
+        lane.samplers.append(Sampler(collector, self._fast_sink, self._epoch_s, is_fast=True))
 
     def add_status(self, collector: Collector) -> None:
         """The collector that reports the others: offset by half a period and stopped last."""
-        self._last.append(Runner(collector, self._sink, self._epoch_s + 0.5 * collector.period_s))
+        self._last.append(self._lane(collector, self._epoch_s + 0.5 * collector.period_s))
 
     def start(self) -> None:
         """Start every thread."""
-        for runner in self._runners + self._last:
-            runner.start()
+        for lane in self._lanes + self._last:
+            lane.start()
 
     def stop(self, timeout_s: float) -> list[str]:
         """Take the final samples; returns the names of collectors that hang and were left behind."""
         until_s = time.monotonic() + timeout_s
-        hanging = []
-        for group in (self._runners, self._last):
-            for runner in group:
-                runner.request_stop()
-            hanging += [
-                runner.collector.name for runner in group if not runner.join(max(until_s, time.monotonic() + 0.5))
-            ]
+        hanging: list[str] = []
+        for group in (self._lanes, self._last):
+            for lane in group:
+                lane.request_stop()
+            for lane in group:
+                hanging += lane.join(max(until_s, time.monotonic() + 0.5))
         return hanging
 
     def snapshot(self) -> dict[str, dict[str, Any]]:
         """Fields by collector name."""
         now_s = time.monotonic()
-        return {runner.collector.name: runner.snapshot(now_s) for runner in self._runners + self._last}
+        return {sampler.collector.name: sampler.snapshot(now_s) for sampler in self._samplers()}
 
     def summary(self) -> list[dict[str, Any]]:
         """The `collectors` list of summary.json."""
         now_s = time.monotonic()
-        return [runner.summary(now_s) for runner in self._runners + self._last]
+        return [sampler.summary(now_s) for sampler in self._samplers()]
+
+    def priority(self) -> str:
+        """Of the fast collectors' thread: "round robin" is what keeps its samples in time on a busy machine."""
+        return next((lane.priority for lane in self._fast.values()), "")
+
+    def _samplers(self) -> list[Sampler]:
+        return [sampler for lane in self._lanes + self._last for sampler in lane.samplers]
+
+    def _new_lane(self, name: str, period_s: float, epoch_s: float) -> Lane:
+        return Lane(name, period_s, epoch_s, self._tick_ended, self._clock_seen)
+
+    def _lane(self, collector: Collector, epoch_s: float) -> Lane:
+        lane = self._new_lane(collector.name, collector.period_s, epoch_s)
+        lane.samplers.append(Sampler(collector, self._sink, epoch_s, is_fast=False))
+        return lane

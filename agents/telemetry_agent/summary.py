@@ -1,28 +1,35 @@
 """`summary.json`: the accounting of a run; `replay.json`: that of a later replay, which leaves the run's own alone.
 
-Promise: collected == spooled + unspooled, spooled == delivered + rejected + undelivered, and unspooled is 0
-unless the spool's own disk failed. A run that was killed leaves state "running"; its replay says
-"interrupted".
+Promise: collected == spooled + thinned + unspooled, spooled == delivered + rejected + undelivered; thinned is 0 unless the
+spool reached its limits, and unspooled is 0 unless its disk failed or stayed full. Of the thinned, `thinned_delivered` are
+in InfluxDB all the same. A run that was killed leaves state "running"; its replay says "interrupted".
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from telemetry_agent.delivery import Delivery
+from telemetry_agent.tally import Ledger
 
+Counts = Mapping[str, Mapping[str, int]]
 SUMMARY_FILE, REPLAY_FILE = "summary.json", "replay.json"
 RUNNING, FINISHED, INTERRUPTED = "running", "finished", "interrupted"
 
 
-def point_counts(collected: int, spooled: int, delivered: int, rejected: int) -> dict[str, int]:
+def point_counts(
+    collected: int, spooled: int, delivered: int, rejected: int, thinned: int = 0, thinned_delivered: int = 0
+) -> dict[str, int]:
     """The `points` section."""
     return {
         "collected": collected,
         "spooled": spooled,
-        "unspooled": collected - spooled,
+        "thinned": thinned,
+        "thinned_delivered": thinned_delivered,
+        "unspooled": collected - spooled - thinned,
         "delivered": delivered,
         "rejected": rejected,
         "undelivered": spooled - delivered - rejected,
@@ -54,7 +61,7 @@ def load_summary(directory: Path, name: str = SUMMARY_FILE) -> dict[str, Any] | 
 
 
 def after_replay(
-    old: dict[str, Any] | None, spooled: int, delivery: Delivery, url: str, database: str
+    old: dict[str, Any] | None, ledger: Ledger, delivery: Delivery, url: str, database: str
 ) -> dict[str, Any]:
     """`old` with the counts and influx section of a replay; the run's outages stay before the new ones."""
     new: dict[str, Any] = dict(
@@ -62,10 +69,19 @@ def after_replay(
     )
     if old is None or old.get("state") == RUNNING:
         new["state"] = INTERRUPTED
+    measurements = ledger.measurements()
+    if new["state"] == FINISHED and old is not None:
+        measurements = _as_the_run_knew(measurements, old.get("measurements", {}))
     # A killed agent's last count may lag behind what reached the file: the file decides.
-    collected = max(spooled, old["points"]["collected"]) if new["state"] == FINISHED and old else spooled
+    found = {key: sum(entry[key] for entry in measurements.values()) for key in ledger.totals()}
+    if new["state"] == FINISHED and old is not None:
+        found["collected"] = max(found["collected"], old["points"]["collected"])
     cursor = delivery.cursor
-    new["points"] = point_counts(collected, spooled, cursor.delivered_points, cursor.rejected_points)
+    new["points"] = point_counts(
+        found["collected"], found["spooled"], cursor.delivered_points, cursor.rejected_points,
+        found["thinned"], found["thinned_delivered"],
+    )  # fmt: skip
+    new["measurements"] = measurements
     influx = influx_section(url, database, delivery)
     earlier = old["influx"] if old else {"outage_count": 0, "outages": []}
     influx["outages"] = earlier["outages"] + influx["outages"]
@@ -73,3 +89,13 @@ def after_replay(
     new["influx"] = influx
     new["replayed"] = True
     return new
+
+
+def _as_the_run_knew(found: Counts, known: Counts) -> dict[str, dict[str, int]]:
+    """What the run made but could not put into the file, nor say in it, only its own summary tells."""
+    merged = {name: dict(entry) for name, entry in found.items()}
+    for name, entry in known.items():
+        mine = merged.setdefault(name, dict.fromkeys(entry, 0))
+        for key in ("collected", "thinned"):
+            mine[key] = max(mine[key], entry[key])
+    return merged

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,14 @@ def fake_nvme(directory: Path, counters: tuple[int, int, int, int]) -> str:
     return fake_program(directory, "nvme", f"exec cat {directory}/page.bin\n")
 
 
+@lru_cache(maxsize=1)  # read once: tests ask it of every point
+def _declared_measurements() -> Any:
+    return yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"]
+
+
 def undeclared(point: Point, extra_tags: frozenset[str] = frozenset()) -> list[str]:
     """What a point holds that inventory/metrics.yml does not declare; empty when all is well."""
-    measurements = yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"]
-    declared = measurements.get(point.measurement)
+    declared = _declared_measurements().get(point.measurement)
     if declared is None:
         return [f"measurement {point.measurement}"]
     wrong = [f"tag {key}" for key, _ in point.tags if key not in declared["tags"] and key not in extra_tags]

@@ -91,10 +91,14 @@ def test_block_device_forgets_the_serial_of_a_removed_disk(tmp_path: Path) -> No
     shutil.copytree(machine("server", 0), root)
     collector = BlockDevice(1.0, root)
     assert collector.read().texts["disk:nvme0n1"] == "PHAL0512345678P"
+    diskstats = root / "proc/diskstats"
+    before = diskstats.read_text()
     shutil.rmtree(root / "sys/block/nvme0n1")
+    diskstats.write_text("".join(line for line in before.splitlines(keepends=True) if " nvme0n1 " not in line))
     assert "disk:nvme0n1" not in collector.read().texts
     (root / "sys/block/nvme0n1/device").mkdir(parents=True)
     (root / "sys/block/nvme0n1/device/serial").write_text("OTHER\n")
+    diskstats.write_text(before)
     assert collector.read().texts["disk:nvme0n1"] == "OTHER"
 
 

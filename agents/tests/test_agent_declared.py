@@ -85,9 +85,10 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     }
     points += Ipmi(1.0).parse(reading_now(bmc), None)
     scheduler = Scheduler(points.extend)
-    for collector in system_collectors(1.0, machine("vm", 0))[3:]:
+    for collector in system_collectors(1.0, machine("vm", 0)):
         scheduler.add(collector)
-    agent = {"cpu_s": 0.1, "spool_bytes": 1, "influx_reachable": True}
+    agent = {"cpu_s": 0.1, "tools_cpu_s": 0.1, "rss_max_bytes": 1, "spool_bytes": 1, "influx_reachable": True}
+    agent["clock_step_s"] = -2.5
     agent.update({f"{key}_points": value for key, value in point_counts(4, 3, 2, 1).items()})
     status = AgentStatus(1.0, lambda: {**scheduler.snapshot(), AGENT: agent})
     scheduler.start()

@@ -257,7 +257,7 @@ def test_a_closed_cursor_stands_still(tmp_path: Path) -> None:
     cursor.deliver([b"m x=1i 1\n"])
     cursor.close()
     cursor.deliver([b"m x=2i 2\n"])
-    cursor.reject(b"m x=3i 3\n", "HTTP 400: no")
+    cursor.reject([b"m x=3i 3\n"], "HTTP 400: no")
     assert (cursor.delivered_points, cursor.rejected_points) == (1, 0)
     assert load(tmp_path / "cursor.json")["delivered_points"] == 1
     assert not (tmp_path / "rejected.lp").exists()
@@ -266,10 +266,10 @@ def test_a_closed_cursor_stands_still(tmp_path: Path) -> None:
 def test_rejects_beyond_the_cursor_are_cut_after_a_crash(tmp_path: Path) -> None:
     """Killed between rejected.lp and cursor.json, the line comes again: it must not be kept twice."""
     cursor = Cursor(tmp_path, 100)
-    cursor.reject(b"bad x=1i 1\n", "HTTP 400: no")
+    cursor.reject([b"bad x=1i 1\n"], "HTTP 400: no")
     before = (tmp_path / "rejected.lp").read_text()
     saved = (tmp_path / "cursor.json").read_text()
-    cursor.reject(b"bad x=2i 2\n", "HTTP 400: no")
+    cursor.reject([b"bad x=2i 2\n"], "HTTP 400: no")
     (tmp_path / "cursor.json").write_text(saved)
     assert Cursor(tmp_path, 100).rejected_points == 1
     assert (tmp_path / "rejected.lp").read_text() == before

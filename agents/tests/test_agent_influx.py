@@ -228,3 +228,41 @@ def test_after_sigkill_replay_delivers_what_was_spooled(
     assert points["undelivered"] == points["rejected"] == 0
     assert load(tmp_path / "replay.json")["state"] == "interrupted"
     assert stored(shared_influx, database) == expected(spooled(tmp_path))
+
+
+def test_points_beyond_the_retention_policy_are_rejected_and_all_others_stored(
+    shared_influx: InfluxServer, tmp_path: Path
+) -> None:
+    """InfluxDB 1.8 answers 400 "partial write ... dropped=N" and stores the rest: each line ends on its side of the account."""
+    database = fresh_database(shared_influx, "short")
+    shared_influx.query('CREATE RETENTION POLICY "hour" ON "short" DURATION 1h REPLICATION 1 DEFAULT')
+    now = time.time_ns()
+    old = [f"m x={n}i {now - 7200 * 10**9 - n}\n" for n in range(40)]
+    new = [f"m x={n}i {now - n}\n" for n in range(60)]
+    mixed = [line for pair in zip(old, new, strict=False) for line in pair] + new[40:] + old
+    (tmp_path / "points.lp").write_text("".join(mixed))
+    points = replay(shared_influx, database, tmp_path)
+    assert (points["delivered"], points["rejected"], points["undelivered"]) == (60, 80, 0)
+    assert shared_influx.query("SELECT count(x) FROM m", database)[0]["count"] == 60
+    rejected = [line + "\n" for line in (tmp_path / "rejected.lp").read_text().splitlines() if not line.startswith("#")]
+    assert sorted(rejected) == sorted(old + old)
+
+
+def test_conflicts_of_several_kinds_in_one_batch_cost_their_own_lines_only(
+    shared_influx: InfluxServer, tmp_path: Path
+) -> None:
+    """Types, syntax and another field in between, over several shards: InfluxDB names only one of its reasons."""
+    database = fresh_database(shared_influx, "conflicts")
+    week = 7 * 86400 * 10**9
+    good = [f"m,t={n % 7} x={n}i,y=0.5 {1 + n % 3 * week + n}\n" for n in range(300)]
+    bad = [f'm,t=1 x="text" {5000 + n % 3 * week + n}\n' for n in range(9)] + [
+        "m,t=1 x=1i,z= 77\n",
+        "m,t=1 x=1i soon\n",
+    ]
+    lines = good[:100] + bad[:4] + good[100:200] + bad[4:] + good[200:]
+    (tmp_path / "points.lp").write_text("".join(lines))
+    points = replay(shared_influx, database, tmp_path)
+    assert (points["delivered"], points["rejected"], points["undelivered"]) == (300, len(bad), 0)
+    assert shared_influx.query("SELECT count(x) FROM m", database)[0]["count"] == 300
+    kept = [line + "\n" for line in (tmp_path / "rejected.lp").read_text().splitlines() if not line.startswith("#")]
+    assert sorted(kept) == sorted(bad)

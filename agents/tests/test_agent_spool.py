@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from agent_helpers import wait_for
 
-from telemetry_agent.spool import QUEUE_LINES_MAX, Spool, SpoolBusy
+from telemetry_agent.spool import QUEUE_BYTES_MAX, Spool, SpoolBusy
 
 
 def close(spool: Spool) -> None:
@@ -49,7 +49,7 @@ def test_a_torn_last_line_is_cut_off_at_the_next_opening(tmp_path: Path) -> None
     spool = Spool(tmp_path, ["daqwriter"])
     assert spool.recovery.torn_bytes == len("m x=4")
     assert spool.recovery.points == spool.spooled_points == 3
-    assert spool.recovery.last_workload_line == b"daqwriter,p=r offered_bytes=5i 2"
+    assert (spool.recovery.workload_points, spool.recovery.workload_time_ns) == (1, 2)
     spool.put(["m x=5i 5\n"])
     close(spool)
     assert path.read_text() == "m x=1i 1\ndaqwriter,p=r offered_bytes=5i 2\nm x=3i 3\nm x=5i 5\n"
@@ -94,25 +94,30 @@ def test_a_failed_write_is_taken_back_and_counted(tmp_path: Path, capsys: pytest
 
 
 def test_memory_is_bounded_when_the_disk_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit points are dropped and counted; handing over never waits."""
+    """Beyond the limit points are dropped and counted, fast ones as thinned; handing over never waits."""
     gate = threading.Event()
-    write = os.write
+    write = os.pwrite
     spool = Spool(tmp_path)
 
-    def stuck_write(fd: int, data: bytes) -> int:
+    def stuck_write(fd: int, data: bytes, offset: int) -> int:
         gate.wait(20)
-        return write(fd, data)
+        return write(fd, data, offset)
 
-    monkeypatch.setattr("telemetry_agent.spool.os.write", stuck_write)
+    monkeypatch.setattr("telemetry_agent.thinning.os.pwrite", stuck_write)
     spool.put(["first x=1i 1\n"])
     wait_for(lambda: not spool._queue, "the writer stuck in its first write")
-    spool.put(["m x=1i 1\n"] * QUEUE_LINES_MAX)
+    many = (QUEUE_BYTES_MAX - spool._queued_bytes) // len("m x=1i 1\n")
+    spool.put(["m x=1i 1\n"] * many)
     spool.put(["m x=2i 2\n"] * 3)
+    spool.put(["f x=2i 2\n"] * 4, fast=True)
     assert spool.last_error is not None
     gate.set()
     close(spool)
-    assert spool.spooled_points == QUEUE_LINES_MAX + 1
+    assert spool.spooled_points == many + 1
     assert spool.unspooled_points == 3
+    assert spool.ledger.measurements()["f"] == {"collected": 4, "spooled": 0, "thinned": 4, "thinned_delivered": 0}
+    (thinning,) = spool.summary()["thinnings"]
+    assert (thinning["points"], thinning["reason"]) == (4, "the disk has not kept up")
 
 
 def test_after_closing_nothing_is_taken_nor_counted(tmp_path: Path) -> None:

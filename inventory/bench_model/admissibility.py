@@ -13,6 +13,7 @@ from typing import Any
 from bench_model.evidence import Document, Evidence
 
 SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which the source must have offered
+TELEMETRY_GAP_S_MIN = 1.0  # [P] at ten samples a second five periods are no gap that a dip could hide in
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
 CLOCK_DIFFERENCE_S_MAX = 1.0  # [P] more, and the candidate's samples no longer lie beside the bench's events
 
@@ -177,7 +178,7 @@ def _telemetry(summary: Document | None) -> Iterator[Finding]:
         yield Finding("The run has no telemetry summary, so no dip can be explained", True, ("telemetry/",))
         return
     for collector in summary["collectors"]:
-        limit_s = TELEMETRY_GAP_PERIODS_MAX * collector["period_s"]
+        limit_s = max(TELEMETRY_GAP_S_MIN, TELEMETRY_GAP_PERIODS_MAX * collector["period_s"])
         if collector["status"] != "unsupported" and collector["longest_gap_s"] > limit_s:
             yield Finding(
                 f"Telemetry of {collector['name']} has a gap of {collector['longest_gap_s']:.1f} s (limit {limit_s:.1f} s)",

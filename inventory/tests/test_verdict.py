@@ -161,6 +161,15 @@ def test_a_gap_in_the_telemetry_is_inadmissible_and_named() -> None:
     assert document["reasons"] == ["Telemetry of cpu has a gap of 6.0 s (limit 5.0 s)"]
 
 
+def test_at_ten_samples_a_second_half_a_second_is_no_gap() -> None:
+    run = evidence()
+    assert run.telemetry is not None
+    run.telemetry["collectors"][0].update(period_s=0.1, longest_gap_s=0.8)
+    assert verdict(run)["outcome"] == "PASS"
+    run.telemetry["collectors"][0]["longest_gap_s"] = 1.3
+    assert verdict(run)["reasons"] == ["Telemetry of cpu has a gap of 1.3 s (limit 1.0 s)"]
+
+
 def test_an_unsupported_tuning_forbids_a_pass_and_no_more() -> None:
     run = evidence()
     assert run.tuning is not None

@@ -17,6 +17,7 @@ from rig.shell import UNTIL_PARENT_DIES
 
 READY_S_MAX = 15.0
 DRAIN_S = 10.0
+PERIOD_S = 1.0  # of the fast sensors, unless the scenario states another
 STOP_S_MAX = DRAIN_S + 20.0
 
 
@@ -24,7 +25,7 @@ class Agent:
     """The agent's process. `stop` ends it and waits until its spool is closed and accounted for."""
 
     def __init__(
-        self, artefact: Path, bundle: Bundle, influx_url: str, tags: Mapping[str, str], period_s: float = 1.0
+        self, artefact: Path, bundle: Bundle, influx_url: str, tags: Mapping[str, str], period_s: float = PERIOD_S
     ) -> None:
         self._bundle = bundle
         self._argv = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench_model.errors import BenchError
-from rig.agent import Agent
+from rig.agent import PERIOD_S, Agent
 from rig.bundle import Bundle
 from rig.connection import connection_of
 from rig.host import Survey, survey
@@ -82,9 +82,10 @@ class CandidateSession:
         name = self.profiles.candidate.name
         tags = {"host": name, "run": bundle.id}
         places = prepare_folders(self.machine, bundle, name)
+        period_s = float(self.profiles.scenario.document.get("telemetry_period_s", PERIOD_S))
         if not isinstance(self.machine, SshMachine):
-            return Agent(places.agent, bundle, influx_url, tags), []
-        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags)
+            return Agent(places.agent, bundle, influx_url, tags, period_s), []
+        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags, period_s)
         return RemoteAgent(self.machine, places, bundle), arguments
 
     def reconnect(self) -> None:

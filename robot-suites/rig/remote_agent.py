@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench_model.errors import BenchError
-from rig.agent import DRAIN_S
+from rig.agent import DRAIN_S, PERIOD_S
 from rig.bundle import Bundle
 from rig.influx_server import DATABASE
 from rig.machine import Places, SshMachine
@@ -37,7 +37,7 @@ def reachable_influx(machine: SshMachine, influx_url: str) -> str:
     return f"{parts.scheme}://127.0.0.1:{port}"
 
 
-def agent_arguments(places: Places, influx_url: str, tags: Mapping[str, str], period_s: float = 1.0) -> list[str]:
+def agent_arguments(places: Places, influx_url: str, tags: Mapping[str, str], period_s: float = PERIOD_S) -> list[str]:
     """The agent's command line on the candidate, which the telemetry role writes into its unit."""
     return [
         "run",
@@ -91,6 +91,8 @@ class RemoteAgent:
         try:
             self._carrier.stop()
             self._systemctl("stop", timeout_s=STOP_S_MAX)
+            # Before the fetch: both write points.lp, and what is fetched is the last word (its oldest part may be thinned).
+            self._end_mirror()
             self._fetch()
             shown = self._machine.run(
                 ["systemctl", "show", "--property=ExecMainStatus", "--value", UNIT], timeout_s=30

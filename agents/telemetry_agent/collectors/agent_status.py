@@ -30,21 +30,21 @@ class AgentStatus:
         self._reported_unsupported: set[str] = set()
 
     def read(self) -> Reading:
-        """The snapshot as JSON text, one text per collector."""
-        texts = {}
+        """The snapshot as one JSON text."""
+        fresh = {}
         for collector, fields in self._snapshot().items():
             if fields.get("supported") is False:
                 if collector in self._reported_unsupported:
                     continue
                 self._reported_unsupported.add(collector)
-            texts[collector] = json.dumps(fields)
-        return reading_now(texts)
+            fresh[collector] = fields
+        return reading_now({"snapshot": json.dumps(fresh)})
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per collector and one for the agent; a value that is not known yet is left out."""
         points = []
-        for collector, text in reading.texts.items():
-            fields: dict[str, FieldValue] = {k: v for k, v in json.loads(text).items() if v is not None}
+        for collector, found in json.loads(reading.texts["snapshot"]).items():
+            fields: dict[str, FieldValue] = {key: value for key, value in found.items() if value is not None}
             tags = (("collector", collector),) if collector != AGENT else ()
             points.append(Point("telemetry_agent", tags, fields, reading.time_ns))
         return points

@@ -10,12 +10,15 @@ where none did.
 from __future__ import annotations
 
 import os
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from telemetry_agent.attributes import excerpt, table_lines, whole_numbers
 from telemetry_agent.collector import (
+    FAST,
+    Every,
     HeldFile,
     Reading,
     Unsupported,
@@ -27,6 +30,7 @@ from telemetry_agent.point import INT64_MAX, FieldValue, Point
 
 WHERE = "/proc/diskstats"
 SECTOR_BYTES = 512
+LOOK_EVERY_S = 1.0  # for a disk that took the name of another one
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
 _NOT_DISKS = ("sr", "fd", "loop", "ram", "zram", "dm-")
 
@@ -119,17 +123,31 @@ class BlockDevice:
     """Collector of the measurement `block_device`."""
 
     name = "block_device"
-    pace = "fast"
+    pace = FAST
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
         self._diskstats = HeldFile(root / "proc/diskstats")
         self._sys_block = root / "sys/block"
+        self._look = Every(max(LOOK_EVERY_S, period_s))
+        self._names: tuple[str, ...] = ()
         self._serials: dict[str, str | None] = {}  # None: looked at, not a whole disk
 
     def read(self) -> Reading:
-        """Read diskstats; sysfs only for devices not seen before."""
+        """Read diskstats; sysfs when other devices are there, once a second at most when not, and what it says only of new ones."""
         texts = {"diskstats": self._diskstats.text()}
+        names = tuple(disk_lines(texts["diskstats"]))
+        if names != self._names or self._look.due(time.monotonic()):
+            self._names = names
+            self._look_for_disks()
+        for name, serial in self._serials.items():
+            if serial is not None:
+                texts[DISK_KEY + name] = serial
+        if len(texts) == 1:
+            raise Unsupported(f"{self._sys_block}: no whole disk and no md array")
+        return reading_now(texts)
+
+    def _look_for_disks(self) -> None:
         present = os.listdir(self._sys_block)
         for name in set(self._serials).difference(present):
             del self._serials[name]  # the name may come back as another drive
@@ -137,12 +155,6 @@ class BlockDevice:
             if name not in self._serials:
                 whole = is_whole_disk(self._sys_block, name)
                 self._serials[name] = read_serial(self._sys_block, name) if whole else None
-        for name, serial in self._serials.items():
-            if serial is not None:
-                texts[DISK_KEY + name] = serial
-        if len(texts) == 1:
-            raise Unsupported(f"{self._sys_block}: no whole disk and no md array")
-        return reading_now(texts)
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per disk."""

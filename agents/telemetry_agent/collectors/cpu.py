@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from telemetry_agent.attributes import excerpt, whole_numbers
-from telemetry_agent.collector import Every, HeldFile, Reading, rate_interval_s, reading_now
+from telemetry_agent.collector import FAST, Every, HeldFile, Reading, rate_interval_s, reading_now
 from telemetry_agent.point import FieldValue, Point
 
 Ticks = tuple[int, ...]  # user nice system idle iowait irq softirq steal
@@ -65,11 +65,11 @@ class Cpu:
     """Collector of the measurement `cpu`."""
 
     name = "cpu"
-    pace = "fast"
+    pace = FAST
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
-        self._stat = HeldFile(root / "proc/stat")
+        self._stat = HeldFile(root / "proc/stat", at_once=True)
         self._cores = Every(max(CORES_PERIOD_S, period_s))
         self._cores_since = ""
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from telemetry_agent.attributes import excerpt, readable_name, table_lines, whole_numbers
 from telemetry_agent.collector import (
+    FAST,
     HeldFile,
     Reading,
     Unsupported,
@@ -91,7 +92,7 @@ class Network:
     """Collector of the measurement `network`."""
 
     name = "network"
-    pace = "fast"
+    pace = FAST
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from telemetry_agent.attributes import excerpt, table_lines, whole_number
-from telemetry_agent.collector import HeldFile, Reading, Unsupported, per_second, rate_interval_s, reading_now
+from telemetry_agent.collector import FAST, HeldFile, Reading, Unsupported, per_second, rate_interval_s, reading_now
 from telemetry_agent.point import FieldValue, Point
 
 RESOURCES = ("cpu", "io", "memory")
@@ -39,13 +39,13 @@ class Pressure:
     """Collector of the measurement `pressure`."""
 
     name = "pressure"
-    pace = "fast"
+    pace = FAST
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = period_s
         self._directory = root / "proc/pressure"
         names = (*RESOURCES, OPTIONAL) if (self._directory / OPTIONAL).exists() else RESOURCES
-        self._files = {resource: HeldFile(self._directory / resource) for resource in names}
+        self._files = {resource: HeldFile(self._directory / resource, at_once=True) for resource in names}
 
     def read(self) -> Reading:
         """Read a file per resource."""

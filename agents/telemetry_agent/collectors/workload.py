@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from telemetry_agent.collector import Reading, reading_now
+from telemetry_agent.collector import FAST, Reading, reading_now
 from telemetry_agent.line_parser import parse_line
 from telemetry_agent.point import Point, PointError
 
@@ -55,14 +55,18 @@ def check_record(line: str) -> Point:
 
 
 class Workload:
-    """Collector of the measurements `daqwriter` and `bench_event`. Records up to `after_ns` are in the spool already."""
+    """Collector of the measurements `daqwriter` and `bench_event`.
+
+    Of the first records, `spooled` many (None: any number) up to the time `after_ns` are in the spool already. Both are
+    asked, for a clock that was set back gives new records old times, and a file that was replaced begins anew."""
 
     name = "workload"
+    pace = FAST
 
-    def __init__(self, period_s: float, path: Path, after_ns: int | None = None) -> None:
+    def __init__(self, period_s: float, path: Path, after_ns: int | None = None, spooled: int | None = None) -> None:
         self.period_s = period_s
         self.path = path
-        self._after_ns = after_ns
+        self._after_ns, self._spooled = after_ns, spooled
         self._fd = -1
         self._inode = 0
         self._offset = 0
@@ -95,12 +99,17 @@ class Workload:
             except PointError as error:
                 self._reject(line, error)
                 continue
-            if self._after_ns is not None and point.time_ns <= self._after_ns:
+            if self._is_spooled(point):
                 self._skipped += 1
             else:
                 self._passed += 1
                 points.append(point)
         return points
+
+    def _is_spooled(self, point: Point) -> bool:
+        if self._after_ns is None or point.time_ns > self._after_ns:
+            return False
+        return self._spooled is None or self._skipped < self._spooled
 
     def summary(self) -> dict[str, Any]:
         """Accounting for summary.json."""

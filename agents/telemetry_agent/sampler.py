@@ -1,0 +1,160 @@
+"""One collector's samples and what became of its deadlines.
+
+Promise: every deadline is collected or missed, a sample that failed is missed, and each failure keeps its text. The
+thread of the collector's lane writes, others read, under one lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable
+
+from telemetry_agent.collector import Collector, Reading, Unsupported
+from telemetry_agent.point import Point
+from telemetry_agent.quantiles import Quantiles
+
+Sink = Callable[[list[Point]], None]
+
+OK, UNSUPPORTED, FAILING = "ok", "unsupported", "failing"
+DETAIL_CHARACTERS_MAX = 500
+
+
+class Sampler:
+    """A collector with its tally. A sample's points go into `sink`, whose errors are the sample's own."""
+
+    def __init__(self, collector: Collector, sink: Sink, started_s: float, is_fast: bool) -> None:
+        self.collector = collector
+        self.unsupported = False
+        self._sink = sink
+        self._is_fast = is_fast
+        self._previous: Reading | None = None
+        self._lock = threading.Lock()
+        self._status, self._detail = OK, ""
+        # Deadlines settled; `_pending`: one more is under way, or waits for its turn in the tick.
+        self._expected = self._collected = self._attempts = self._points = self._faults = 0
+        self._pending = self._left_behind = False
+        self._last_deadline_s = self._last_success_s = started_s
+        self._stop_s: float | None = None
+        self._duration_s_sum = self._duration_s_max = self._duration_s_last = self._longest_gap_s = 0.0
+        self._lateness = Quantiles()
+        self._lateness_s_max = 0.0  # since the last snapshot
+
+    def request_stop(self, now_s: float) -> None:
+        """Silence ends with sampling: the delivery that follows may wait long for InfluxDB."""
+        self._stop_s = now_s
+
+    def leave_behind(self) -> bool:
+        """The lane does not end; True when this collector has not given its last sample."""
+        self._left_behind = self._pending
+        return self._pending
+
+    def begin(self, deadline_s: float) -> None:
+        """A tick has begun; this collector's turn comes within it."""
+        with self._lock:
+            self._last_deadline_s = deadline_s
+            self._pending = not self.unsupported
+
+    def pass_deadlines(self, count: int, last_deadline_s: float) -> None:
+        """Deadlines that went by during the last tick."""
+        with self._lock:
+            self._expected += count
+            self._last_deadline_s = last_deadline_s
+
+    def sample(self, deadline_s: float) -> None:
+        """Read, parse, hand over."""
+        started_s = time.monotonic()
+        try:
+            reading = self.collector.read()
+            points = self.collector.parse(reading, self._previous)
+            self._sink(points)
+        except Unsupported as reason:
+            # What answered once, or may have, does not become "not there": from then on it is failing.
+            self._fail(started_s, UNSUPPORTED if self._attempts == 0 else FAILING, str(reason))
+        except Exception as error:  # the boundary: one broken collector must neither end the agent nor go unrecorded
+            self._fail(started_s, FAILING, f"{type(error).__name__}: {error}")
+        else:
+            self._previous = reading
+            self._succeed(started_s, started_s - deadline_s, len(points), reading.faults)
+
+    def _succeed(self, started_s: float, lateness_s: float, points: int, faults: tuple[str, ...]) -> None:
+        with self._lock:
+            self._settle(started_s)
+            self._status = OK
+            self._collected += 1
+            self._points += points
+            if faults:
+                self._faults += len(faults)
+                self._detail = "; ".join(faults)[:DETAIL_CHARACTERS_MAX]
+            if started_s - self._last_success_s > self._longest_gap_s:
+                self._longest_gap_s = started_s - self._last_success_s
+            self._last_success_s = started_s
+            if self._is_fast and self._stop_s is None:  # the final sample has no deadline
+                self._lateness.add(lateness_s)
+                self._lateness_s_max = max(self._lateness_s_max, lateness_s)
+
+    def _fail(self, started_s: float, status: str, detail: str) -> None:
+        with self._lock:
+            self._settle(started_s)
+            self._status, self._detail = status, detail[:DETAIL_CHARACTERS_MAX]
+            self.unsupported = status == UNSUPPORTED
+
+    def _settle(self, started_s: float) -> None:
+        self._attempts += 1
+        self._expected += 1
+        self._pending = False
+        self._duration_s_last = time.monotonic() - started_s
+        self._duration_s_sum += self._duration_s_last
+        self._duration_s_max = max(self._duration_s_max, self._duration_s_last)
+
+    def snapshot(self, now_s: float) -> dict[str, Any]:
+        """Present state, as fields of the measurement `telemetry_agent`."""
+        with self._lock:
+            if self.unsupported:
+                return {"supported": False, "success": False}
+            fields: dict[str, Any] = {
+                "supported": True,
+                "success": self._status == OK and self._attempts > 0,
+                "duration_s": self._duration_s_last,
+                "staleness_s": max(0.0, now_s - self._last_success_s),
+                "points": self._points,
+                "collected_samples": self._collected,
+                "missed_samples": self._deadlines(now_s) - self._collected,
+                "faults": self._faults,
+            }
+            if self._is_fast:
+                fields["lateness_s"], self._lateness_s_max = self._lateness_s_max, 0.0
+            return fields
+
+    def summary(self, now_s: float) -> dict[str, Any]:
+        """This collector's entry in summary.json."""
+        with self._lock:
+            expected = 0 if self.unsupported else self._deadlines(now_s)
+            until_s = now_s if self._stop_s is None else self._stop_s
+            gap_s = 0.0 if self.unsupported else max(self._longest_gap_s, until_s - self._last_success_s)
+            entry = {
+                "name": self.collector.name,
+                "period_s": self.collector.period_s,
+                "status": self._status,
+                "detail": self._detail,
+                "expected_samples": expected,
+                "collected_samples": self._collected,
+                "missed_samples": expected - self._collected,
+                "longest_gap_s": round(gap_s, 6),
+                "points": self._points,
+                "faults": self._faults,
+                "duration_s_mean": round(self._duration_s_sum / max(1, self._attempts), 6),
+                "duration_s_max": round(self._duration_s_max, 6),
+            }
+            if self._is_fast:
+                entry["lateness_s"] = self._lateness.summary()
+            return entry
+
+    def _deadlines(self, now_s: float) -> int:
+        """Deadlines settled, and those that a hanging sample lets pass (the caller holds the lock)."""
+        if not self._pending:
+            return self._expected
+        until_s = now_s if self._stop_s is None else self._stop_s
+        passed = max(0, int((until_s - self._last_deadline_s) / self.collector.period_s))
+        # A sample under way is neither collected nor missed yet, unless nobody waits for it any more.
+        return self._expected + passed + (1 if self._left_behind else 0)
