@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_nvme, fake_smartctl, machine, two_readings, undeclared
+from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, machine, two_readings, undeclared
+from drive_helpers import ANSWERING, Bench
 
 from telemetry_agent.collector import reading_now
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
 from telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi
-from telemetry_agent.collectors.smart import health_fields
 from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
 from telemetry_agent.point import Point
 from telemetry_agent.scheduler import Scheduler
@@ -29,16 +29,17 @@ EVENT = 'bench_event,kind=phase,run=r,source=snb_record text="record 1 of 1" 2'
 
 def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of every collector over every recorded machine."""
-    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/$(basename $3).json\n"))
-    fake_nvme(tmp_path / "bin", (3, 1, 40, 5))
     points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT)]
-    for name, absent in (("server", ("ipmi",)), ("vm", ("temperature", "smart", "ipmi", "pcie_link"))):
+    for name, absent in (("server", ("ipmi", "smart")), ("vm", ("temperature", "smart", "ipmi", "pcie_link"))):
         for index, collector in enumerate(system_collectors(1.0, machine(name, 0))):
-            if collector.name == "smart" and name == "server":
-                monkeypatch.setattr(collector, "_drives", lambda: ["nvme0n1", "sda"])
-                points += collector.parse(collector.read(), None)
-            elif collector.name not in absent:
+            if collector.name not in absent:
                 points += two_readings(lambda root, i=index: system_collectors(1.0, root)[i], name)  # type: ignore[misc]
+    for case in ANSWERING:
+        bench = Bench(tmp_path / case, case)
+        with monkeypatch.context() as patched:
+            patched.setenv("PATH", bench.path)
+            smart = bench.smart()
+            points += smart.parse(smart.read(), None)
     bmc = {
         key: (FIXTURES / "ipmi" / name).read_text()
         for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"))
@@ -110,8 +111,3 @@ def test_declarations_are_complete() -> None:
                 assert name.endswith(endings[field["unit"]]), name
             else:
                 assert field["unit"] in ("count", "1"), name
-
-
-def test_health_fields_of_nothing_are_none() -> None:
-    """An empty answer yields no invented value."""
-    assert health_fields({}) == {}
