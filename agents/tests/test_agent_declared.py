@@ -12,7 +12,7 @@ from drive_helpers import ANSWERING, Bench
 from telemetry_agent.collector import reading_now
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
-from telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi
+from telemetry_agent.collectors.ipmi import LOG, POWER, SENSORS, Ipmi
 from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
 from telemetry_agent.point import Point
 from telemetry_agent.scheduler import Scheduler
@@ -42,7 +42,7 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
             points += smart.parse(smart.read(), None)
     bmc = {
         key: (FIXTURES / "ipmi" / name).read_text()
-        for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"))
+        for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"), (LOG, "sel_entries.csv"))
     }
     points += Ipmi(1.0).parse(reading_now(bmc), None)
     scheduler = Scheduler(points.extend)
