@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
+from telemetry_agent.collectors.choice import Choice
 from telemetry_agent.collectors.workload import MEASUREMENTS, Workload
 from telemetry_agent.cursor import Cursor
 from telemetry_agent.delivery import Delivery
@@ -42,6 +42,8 @@ class Settings:
     workload_file: Path | None = None
     drain_s: float = 10.0
     root: Path = Path("/")
+    choice: Choice = field(default_factory=Choice)
+    instance: str = ""  # tells two agents of one run apart
 
 
 def cpu_seconds() -> float:
@@ -63,11 +65,11 @@ class Agent:
         self._delivery = self._make_delivery()
         self._workload = self._make_workload()
         self.scheduler = Scheduler(self._take)
-        for collector in system_collectors(settings.period_s, settings.root):
+        for collector in settings.choice.collectors(settings.period_s, settings.root):
             self.scheduler.add(collector)
         if self._workload:
             self.scheduler.add(self._workload)
-        self.scheduler.add_status(AgentStatus(settings.period_s, self._snapshot))
+        self.scheduler.add_status(AgentStatus(settings.period_s, self._snapshot, settings.instance))
 
     def start(self) -> None:
         """Start sampling and delivering."""

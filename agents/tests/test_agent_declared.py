@@ -50,7 +50,7 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
         scheduler.add(collector)
     agent = {"cpu_s": 0.1, "spool_bytes": 1, "influx_reachable": True}
     agent.update({f"{key}_points": value for key, value in point_counts(4, 3, 2, 1).items()})
-    status = AgentStatus(1.0, lambda: {**scheduler.snapshot(), AGENT: agent})
+    status = AgentStatus(1.0, lambda: {**scheduler.snapshot(), AGENT: agent}, instance="bmc")
     scheduler.start()
     scheduler.stop(3.0)
     return points + status.parse(status.read(), None)
