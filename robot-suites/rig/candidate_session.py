@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench_model.errors import BenchError
 from rig.agent import Agent
+from rig.bmc_agent import IN_BAND, bmc_agent, may_read_in_band
 from rig.bundle import Bundle
 from rig.connection import connection_of
 from rig.host import Survey, survey
@@ -82,10 +83,17 @@ class CandidateSession:
         name = self.profiles.candidate.name
         tags = {"host": name, "run": bundle.id}
         places = prepare_folders(self.machine, bundle, name)
+        own = [] if may_read_in_band(self.profiles.candidate) else [f"--without-collectors={IN_BAND}"]
         if not isinstance(self.machine, SshMachine):
-            return Agent(places.agent, bundle, influx_url, tags), []
-        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags)
+            options = [f"--workload-file={bundle.workload_file}", *own]
+            return Agent(places.agent, bundle, influx_url, tags, options=options), []
+        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags, options=own)
         return RemoteAgent(self.machine, places, bundle), arguments
+
+    def bmc_agent(self, bundle: Bundle, influx_url: str) -> Agent | None:
+        """The agent that reads the BMC from here, not started yet; the candidate's own must be running. None where none is needed."""
+        candidate = self.profiles.candidate
+        return bmc_agent(self.layout, candidate, bundle, influx_url, {"host": candidate.name, "run": bundle.id})
 
     def reconnect(self) -> None:
         """After provisioning, which may have rebooted the candidate."""
