@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_helpers import T0_NS, by_tag, fake_program, undeclared
+from agent_helpers import by_tag, fake_program, undeclared
 from drive_helpers import ANSWERING, DRIVES, REFUSING, Bench, lines_of, page_bytes, points_of
 
 from telemetry_agent import nvme_pages, smartctl_json, vendor_pages
@@ -243,13 +243,13 @@ def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, names:
         (bench.root / "sys/block" / name / "device").mkdir(parents=True, exist_ok=True)
     script = 'for name; do :; done; name="${name#/dev/}"\n' + script
     monkeypatch.setenv("PATH", fake_program(bench.bin, "smartctl", script + f'cat "{bench.files}/smartctl.json"\n'))
-    return Smart(1.0, bench.root, patience_s=0.5, tool_s_max=1.5)
+    return Smart(1.0, bench.root, patience_s=2.0, tool_s_max=4.0)
 
 
 def test_a_drive_that_hangs_delays_no_other_and_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first sample waits for it, no later one does; it is a fault by name, and its silence a number."""
     collector = several(tmp_path, monkeypatch, '[ "$name" = sdb ] && exec sleep 20\n', ("sda", "sdb", "sdc"))
-    for number, limit_s in enumerate((1.0, 0.4)):
+    for number, limit_s in enumerate((4.0, 1.8)):
         started_s = time.monotonic()
         reading = collector.read()
         assert time.monotonic() - started_s < limit_s, number
@@ -261,20 +261,20 @@ def test_a_drive_that_hangs_delays_no_other_and_shows(tmp_path: Path, monkeypatc
         assert all(point.time_ns < reading.time_ns for point in healthy)
         queries = by_tag([point for point in points if point.measurement == "smart_query"], "device")
         assert [queries[name]["answered"] for name in ("sda", "sdb", "sdc")] == [True, False, True]
-        assert queries["sdb"]["staleness_s"] >= 0.5
-        assert queries["sda"]["staleness_s"] < 1.0
-    time.sleep(1.5)
-    assert collector.read().faults == ("sdb: smartctl: no answer within 1.5 s",)
+        assert queries["sdb"]["staleness_s"] >= 2.0
+        assert queries["sda"]["staleness_s"] < 3.0
+    time.sleep(4.0)
+    assert collector.read().faults == ("sdb: smartctl: no answer within 4 s",)
 
 
 def test_a_slow_drive_is_read_at_its_own_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slower than a sample waits for: its answer comes with a later one, and bears the time at which it was given."""
-    collector = several(tmp_path, monkeypatch, '[ "$name" = sdb ] && sleep 0.8\n', ("sda", "sdb"))
+    collector = several(tmp_path, monkeypatch, '[ "$name" = sdb ] && sleep 3\n', ("sda", "sdb"))
     assert [point.tags[0][1] for point in points_of(collector, collector.read())] == ["sda", "sda"]
-    time.sleep(0.6)
+    time.sleep(3.0)
     started_s = time.monotonic()
     reading = collector.read()
-    assert time.monotonic() - started_s < 0.4
+    assert time.monotonic() - started_s < 1.8
     assert reading.faults == ()
     times = {point.tags[0][1]: point.time_ns for point in points_of(collector, reading)}
     assert times["sdb"] < times["sda"]
@@ -324,7 +324,8 @@ def test_no_drive_is_asked_twice_at_a_time() -> None:
 def test_times_are_those_of_the_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of the moment at which the last drive was through."""
     before_ns = time.time_ns()
-    collector = several(tmp_path, monkeypatch, '[ "$name" = sdb ] && sleep 0.3\n', ("sda", "sdb"))
+    collector = several(tmp_path, monkeypatch, '[ "$name" = sdb ] && sleep 1\n', ("sda", "sdb"))
     reading = collector.read()
     times = {point.tags[0][1]: point.time_ns for point in points_of(collector, reading)}
-    assert T0_NS < before_ns < times["sda"] < times["sdb"] - 2e8
+    assert before_ns < times["sda"] < times["sdb"] < reading.time_ns
+    assert times["sdb"] - before_ns > 1e9

@@ -309,6 +309,28 @@ def test_a_bmc_that_stops_answering_fails_alone_and_recovers(tools: Path) -> Non
     assert entry(1)["missed_samples"] <= 1 + entry(1)["expected_samples"] // 10  # a busy machine may be late
 
 
+def test_a_slow_bmc_delays_nobody_and_is_read_at_its_own_pace(tools: Path) -> None:
+    """Each reading takes ten periods: the ones in between are missed, and shown as such; the other collector misses none."""
+    fake_program(tools, "ipmitool", 'case "$*" in *elist*full) sleep 1;; esac\n' + ANSWERING)
+    points: list[Point] = []
+    bmc, other = Ipmi(1.0, interface=LAN), Other()
+    bmc.period_s = 0.1
+    scheduler = Scheduler(points.extend)
+    scheduler.add(bmc)
+    scheduler.add(other)
+    scheduler.start()
+    try:
+        wait_for(lambda: scheduler.summary()[0]["collected_samples"] >= 2, "two readings")
+        state = scheduler.snapshot()["ipmi_lan"]
+        assert state["success"] is True
+        assert state["duration_s"] > 1.0
+        assert state["missed_samples"] > 10
+    finally:
+        scheduler.stop(5.0)
+    entry = scheduler.summary()[1]
+    assert entry["missed_samples"] <= 1 + entry["expected_samples"] // 10  # a busy machine may be late
+
+
 class Other:
     """A collector that must not notice anything."""
 
@@ -584,6 +606,28 @@ def test_a_real_bmc_that_freezes_is_a_failure_and_is_read_again(simulated: Bmc, 
     finally:
         os.kill(identity.pid, signal.SIGCONT)
     assert len(collector.parse(collector.read(), None)) == 13
+
+
+@needs_simulator
+def test_a_real_bmcs_new_event_arrives(simulated: Bmc, collector: Ipmi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supply that fails, as an entry of the log that is added while the agent runs; what was there before is no event."""
+    monkeypatch.setattr("telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
+
+    def add(sensor_type: str, number: str, what: str) -> None:
+        head = ("0", "0", "2", "0", "0", "0", "0", "0x20", "0", "4")  # record, type, time, generator, revision
+        simulated.ipmitool("raw", "0x0a", "0x44", *head, sensor_type, number, "0x6f", what, "0xff", "0xff")
+
+    add("8", "0x60", "0")
+    assert collector.read().texts[LOG] == ""
+    add("8", "0x61", "1")
+    reading = collector.read()
+    assert reading.faults == ()
+    events = [point for point in collector.parse(reading, None) if point.measurement == "ipmi_event"]
+    assert len(events) == 1
+    assert events[0].tags == (("sensor", "Power Supply #0x61"),)
+    assert str(events[0].fields["text"]).startswith("Power Supply #0x61, Failure detected")
+    assert events[0].fields["asserted"] is True
+    assert undeclared(events[0]) == []
 
 
 @needs_simulator
