@@ -31,6 +31,7 @@ class _Known:
 
     texts: dict[str, str] = field(default_factory=dict)
     pages: list[str] | None = None
+    answered: bool = False
     refused_s: float | None = None
     refusal: str = ""
 
@@ -60,15 +61,18 @@ class DriveQuestions:
             try:
                 texts[SMARTCTL] = self._smartctl(smartctl, name)
             except (OSError, ValueError, Unsupported) as error:
+                if nvme is None and isinstance(error, Unsupported):
+                    if known.answered:
+                        raise OSError(str(error)) from None  # a drive that is lost is not one without health data
+                    known.refused_s, known.refusal = time.monotonic(), str(error)
                 if nvme is None:
-                    if isinstance(error, Unsupported):
-                        known.refused_s, known.refusal = time.monotonic(), str(error)
                     raise
                 faults.append(f"{name}: {error}")
         if nvme is not None:
             self._ask_nvme(nvme, name, known, texts, faults)
         if not texts:
             raise OSError("; ".join(fault[len(name) + 2 :] for fault in faults))
+        known.answered = True
         return texts, faults
 
     def _smartctl(self, program: str, name: str) -> str:

@@ -150,6 +150,20 @@ def test_a_refusal_beside_other_drives_is_said_once(bench: Bench) -> None:
     assert (bench.files / "asked").read_text() == "x\n"
 
 
+@case("sata_ssd")
+def test_a_drive_that_is_lost_is_a_fault_of_each_sample(bench: Bench) -> None:
+    """Not one that never had health data: it is asked again each time, and its age grows."""
+    collector = bench.smart()
+    collector.read()
+    good = (bench.files / "smartctl.json").read_bytes()
+    (bench.files / "smartctl.json").write_bytes((DRIVES / "permission_denied" / "smartctl.json").read_bytes())
+    for _ in range(2):
+        with pytest.raises(OSError, match="no drive answers: sda: Smartctl open device: /dev/sda failed"):
+            collector.read()
+    (bench.files / "smartctl.json").write_bytes(good)
+    assert collector.read().faults == ()
+
+
 @pytest.mark.parametrize(
     ("place", "value", "reason"),
     [

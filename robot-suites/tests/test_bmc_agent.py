@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from bench_model.errors import BenchError
 from bench_model.line_protocol import points_of
@@ -24,6 +25,7 @@ from rig.settings import Layout
 from virtual_candidate.bmc import Bmc
 
 LAYOUT = Layout()
+YAML_SAFE = YAML(typ="safe")
 NOWHERE = "http://127.0.0.1:9"
 READING = "telemetry_agent,collector=ipmi supported=true,success={},duration_s={} 5\n"
 ABSENT = "telemetry_agent,collector=ipmi supported=false,success=false 5\n"
@@ -91,6 +93,17 @@ def test_an_agent_that_says_nothing_of_it_is_an_error(bundle: Bundle) -> None:
         reads_in_band(bundle.path / "telemetry" / "points.lp", report_s_max=0.5)
     with pytest.raises(BenchError, match=r"did not say within 0\.5 s"):
         reads_in_band(own_spool(bundle, OTHERS), report_s_max=0.5)
+
+
+@pytest.mark.parametrize(("said", "allowed"), [({}, True), ({"in_band": True}, True), ({"in_band": False}, False)])
+def test_the_inventory_may_keep_the_agent_off_the_candidates_own_device(
+    tmp_path: Path, said: dict[str, bool], allowed: bool
+) -> None:
+    document = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
+    hosts = document["all"]["children"]["candidates"]["hosts"]
+    hosts["virtual"]["bench_candidate"]["bmc"] |= said
+    YAML_SAFE.dump(document, tmp_path / "lab.yml")
+    assert may_read_in_band(load_candidate(tmp_path / "lab.yml", "virtual")) is allowed
 
 
 def settled(candidate: Candidate, bundle: Bundle) -> Any:
