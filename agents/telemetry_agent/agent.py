@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from telemetry_agent.clock import CLOCK
 from telemetry_agent.collector import FAST, SLOW, SLOW_PERIOD_S_MIN
-from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
+from telemetry_agent.collectors.choice import Choice
 from telemetry_agent.collectors.workload import MEASUREMENTS, Workload
 from telemetry_agent.cursor import Cursor
 from telemetry_agent.delivery import Delivery
@@ -49,6 +49,8 @@ class Settings:
     drain_s: float = 10.0
     root: Path = Path("/")
     limits: Limits = field(default_factory=Limits)
+    choice: Choice = field(default_factory=Choice)
+    instance: str = ""  # tells two agents of one run apart
 
 
 class Cost(NamedTuple):
@@ -86,13 +88,15 @@ class Agent:
         self._delivery = self._make_delivery()
         self._workload = self._make_workload()
         self.scheduler = Scheduler(self._take, self._take_fast, self.spool.wake, self._clock_stepped)
-        for collector in system_collectors(settings.period_s, settings.root):
+        for collector in settings.choice.collectors(settings.period_s, settings.root):
             if getattr(collector, "pace", SLOW) != FAST:
                 collector.period_s = max(SLOW_PERIOD_S_MIN, collector.period_s)
             self.scheduler.add(collector)
         if self._workload:
             self.scheduler.add(self._workload)
-        self.scheduler.add_status(AgentStatus(max(SLOW_PERIOD_S_MIN, settings.period_s), self._snapshot))
+        self.scheduler.add_status(
+            AgentStatus(max(SLOW_PERIOD_S_MIN, settings.period_s), self._snapshot, settings.instance)
+        )
 
     def start(self) -> None:
         """Start sampling and delivering."""

@@ -18,6 +18,8 @@ from typing import NoReturn
 
 from telemetry_agent import __version__
 from telemetry_agent.agent import SUMMARY_PERIOD_S, Agent, Settings
+from telemetry_agent.collectors.choice import Choice
+from telemetry_agent.collectors.ipmi import PASSWORD_VARIABLE, lan_interface
 from telemetry_agent.cursor import CURSOR_FILE, Cursor, read_counts
 from telemetry_agent.delivery import Delivery
 from telemetry_agent.files import replace_json
@@ -72,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
         help="space left free on the spool's disk, e.g. 64MiB (64MiB)",
     )
     run.add_argument("--workload-file", type=Path, metavar="PATH", help="daqwriter's line-protocol file to pass on")
+    _add_choice(run)
     replay = commands.add_parser("replay", help="deliver what InfluxDB has not stored yet")
     _add_spool(replay)
     _add_influx(replay)
@@ -96,6 +99,56 @@ def _add_influx(command: argparse.ArgumentParser) -> None:
         metavar="S",
         help="limit on the last deliveries (10)",
     )
+
+
+def _add_choice(command: argparse.ArgumentParser) -> None:
+    for option, text in (("--collectors", "run these only"), ("--without-collectors", "run all but these")):
+        command.add_argument(option, type=_names, default=(), metavar="NAME[,NAME]", help=text)
+    command.add_argument("--instance", default="", metavar="NAME", help="tells two agents of one run apart")
+    command.add_argument("--ipmi-lan", metavar="HOST", help=f"BMC to read over LAN; password in {PASSWORD_VARIABLE}")
+    command.add_argument("--ipmi-port", type=_port, metavar="N", help="UDP port (623)")
+    command.add_argument("--ipmi-user", metavar="NAME", help="user of the BMC")
+    command.add_argument("--ipmi-cipher-suite", type=_cipher_suite, metavar="N", help="0 to 17 (17)")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name)
+
+
+def _integer(text: str, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from {low} to {high}")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    return _integer(text, 1, 65535)
+
+
+def _cipher_suite(text: str) -> int:
+    return _integer(text, 0, 17)
+
+
+def choice_of(arguments: argparse.Namespace) -> Choice:
+    """Which collectors to run, checked before anything is written."""
+    lan: tuple[str, ...] = ()
+    if arguments.ipmi_lan:
+        if not arguments.ipmi_user:
+            raise UsageError("--ipmi-user is missing: --ipmi-lan needs a user of the BMC")
+        if not os.environ.get(PASSWORD_VARIABLE):
+            raise UsageError(
+                f"the environment variable {PASSWORD_VARIABLE} is not set: --ipmi-lan needs the password in it"
+            )
+        suite = 17 if arguments.ipmi_cipher_suite is None else arguments.ipmi_cipher_suite
+        lan = lan_interface(arguments.ipmi_lan, arguments.ipmi_port or 623, arguments.ipmi_user, suite)
+    elif arguments.ipmi_port or arguments.ipmi_user or arguments.ipmi_cipher_suite is not None:
+        raise UsageError("--ipmi-lan is missing: --ipmi-port, --ipmi-user and --ipmi-cipher-suite are about it")
+    choice = Choice(arguments.collectors, arguments.without_collectors, lan)
+    try:
+        choice.collectors(arguments.period)
+    except ValueError as error:
+        raise UsageError(f"--collectors, --without-collectors: {error}") from None
+    return choice
 
 
 def _number(text: str, low: float, high: float) -> float:
@@ -147,6 +200,14 @@ def parse_tags(pairs: list[str]) -> dict[str, str]:
     return tags
 
 
+def _instance(name: str) -> str:
+    try:
+        check_tag("instance", name or "unnamed")
+    except PointError as error:
+        raise UsageError(f"--instance {name!r}: {error}") from None
+    return name
+
+
 def destination(arguments: argparse.Namespace) -> Destination:
     """Where to deliver, checked as far as possible without talking to it."""
     url, database = arguments.influx_url, arguments.database
@@ -180,6 +241,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         workload_file=arguments.workload_file,
         drain_s=arguments.drain_seconds,
         limits=Limits(arguments.spool_max, arguments.spool_keep_free),
+        choice=choice_of(arguments),
+        instance=_instance(arguments.instance),
     )
     # Blocked here and in every thread, fetched below: no handler ever runs in the middle of something.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)

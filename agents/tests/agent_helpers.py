@@ -7,7 +7,6 @@ import http.server
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -51,11 +50,6 @@ def by_tag(points: Iterable[Point], tag: str) -> dict[str, Fields]:
     return {dict(point.tags)[tag]: dict(point.fields) for point in points}
 
 
-def fake_smartctl(directory: Path, script: str) -> str:
-    """A PATH whose smartctl is this shell script ($3 is the device)."""
-    return fake_program(directory, "smartctl", script)
-
-
 def fake_program(directory: Path, name: str, script: str) -> str:
     """A PATH on which this shell script goes by the name given; called again, it is another script."""
     directory.mkdir(exist_ok=True)
@@ -65,23 +59,16 @@ def fake_program(directory: Path, name: str, script: str) -> str:
     return f"{directory}:{os.environ['PATH']}"
 
 
-def fake_nvme(directory: Path, counters: tuple[int, int, int, int]) -> str:
-    """A PATH whose nvme prints a log page with these thermal management counters."""
-    page = bytearray(512)
-    struct.pack_into("<4I", page, 216, *counters)
-    directory.mkdir(exist_ok=True)
-    (directory / "page.bin").write_bytes(page)
-    return fake_program(directory, "nvme", f"exec cat {directory}/page.bin\n")
-
-
-@lru_cache(maxsize=1)  # read once: tests ask it of every point
-def _declared_measurements() -> Any:
-    return yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"]
+@lru_cache(maxsize=1)
+def declared_measurements() -> dict[str, Any]:
+    """Of inventory/metrics.yml, which takes a second to read."""
+    measurements: dict[str, Any] = yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"]
+    return measurements
 
 
 def undeclared(point: Point, extra_tags: frozenset[str] = frozenset()) -> list[str]:
     """What a point holds that inventory/metrics.yml does not declare; empty when all is well."""
-    declared = _declared_measurements().get(point.measurement)
+    declared = declared_measurements().get(point.measurement)
     if declared is None:
         return [f"measurement {point.measurement}"]
     wrong = [f"tag {key}" for key, _ in point.tags if key not in declared["tags"] and key not in extra_tags]

@@ -6,10 +6,12 @@ import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from agent_helpers import FIXTURES, T0_NS
 
+from telemetry_agent import collector as collector_module
 from telemetry_agent.collector import Collector, Reading
 from telemetry_agent.point import Encoder, Point
 
@@ -55,7 +57,9 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 1000.0
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(time, "time_ns", lambda: T0_NS + int((self.now_s - 1000.0) * 1e9))
+        # The agent's own clock never gives a stamp twice; here all collectors read at one moment.
+        stamps = SimpleNamespace(stamp_ns=lambda: T0_NS + int((self.now_s - 1000.0) * 1e9))
+        monkeypatch.setattr(collector_module, "CLOCK", stamps)
 
     def advance(self, seconds: float = STEP_S) -> None:
         """Let time pass."""

@@ -25,6 +25,7 @@ from build_pyz import archive
 
 PACKAGE = AGENTS / "telemetry_agent"
 INFLUX = ("--influx-url", "http://127.0.0.1:9", "--database", "bench")
+QUIET = ("run", "--spool-dir", "D", "--no-influx")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,15 @@ INFLUX = ("--influx-url", "http://127.0.0.1:9", "--database", "bench")
         (("run", "--spool-dir", "D", "--no-influx", "--tag", "host"), "KEY=VALUE"),
         (("run", "--spool-dir", "D", "--no-influx", "--tag", "host="), "empty value of tag 'host'"),
         (("run", "--spool-dir", "D", "--no-influx", "--tag", "a=1", "--tag", "a=2"), "twice"),
+        ((*QUIET, "--collectors", "cpu,gpu"), "there is no collector 'gpu': choose from block_device, cpu,"),
+        ((*QUIET, "--collectors", "ipmi_lan"), "there is no collector 'ipmi_lan'"),
+        ((*QUIET, "--collectors", "cpu", "--without-collectors", "cpu"), "no collector is left"),
+        ((*QUIET, "--ipmi-lan", "bmc"), "--ipmi-user is missing"),
+        ((*QUIET, "--ipmi-lan", "bmc", "--ipmi-user", "u"), "the environment variable IPMI_PASSWORD is not set"),
+        ((*QUIET, "--ipmi-port", "623"), "--ipmi-lan is missing"),
+        ((*QUIET, "--ipmi-lan", "b", "--ipmi-port", "65536"), "'65536' is no number from 1 to 65535"),
+        ((*QUIET, "--ipmi-lan", "b", "--ipmi-cipher-suite", "-1"), "'-1' is no number from 0 to 17"),
+        ((*QUIET, "--instance", "a\\"), "--instance 'a\\\\'"),
         (("replay", "--spool-dir", "D", *INFLUX), "no points.lp"),
         (("status", "--spool-dir", "D"), "no points.lp"),
     ],
@@ -65,6 +75,16 @@ def test_bad_arguments_give_one_line_and_exit_2(tmp_path: Path, arguments: tuple
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not directory.exists()
+
+
+def test_only_the_collectors_that_are_asked_for_run(tmp_path: Path) -> None:
+    """And the agent's own points bear its name, so that two agents of one run can be told apart."""
+    with running_agent(tmp_path / "a", "--no-influx", "--collectors=cpu,memory", "--instance=second") as agent:
+        wait_for(lambda: agent.spooled_lines() > 6, "points")
+        summary = agent.terminate()
+    assert [one["name"] for one in summary["collectors"]] == ["cpu", "memory", "agent_status"]
+    own = [point for point in spooled(tmp_path / "a") if point.measurement == "telemetry_agent"]
+    assert {dict(point.tags)["instance"] for point in own} == {"second"}
 
 
 def test_a_token_without_org_is_refused_without_showing_it(tmp_path: Path) -> None:

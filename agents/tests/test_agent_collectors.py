@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
-from agent_helpers import FIXTURES, T0_NS, by_tag, fake_nvme, fake_program, fake_smartctl, machine, two_readings
+from agent_helpers import T0_NS, by_tag, machine, two_readings
 
 from telemetry_agent.collector import HeldFile, Reading, Unsupported
 from telemetry_agent.collectors import system_collectors
@@ -17,7 +16,6 @@ from telemetry_agent.collectors.cpu_frequency import CpuFrequency
 from telemetry_agent.collectors.memory import Memory, parse_meminfo
 from telemetry_agent.collectors.pcie_link import link_fields
 from telemetry_agent.collectors.pressure import Pressure, parse_pressure
-from telemetry_agent.collectors.smart import Smart
 from telemetry_agent.collectors.temperature import Temperature
 
 
@@ -243,76 +241,10 @@ def test_one_unreadable_sensor_is_a_fault_and_the_others_count(tmp_path: Path) -
     assert reading.faults == ("thermal_zone0: Is a directory",)
 
 
-def test_smart_reads_nvme_and_ata_and_reports_the_silent_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """exit status 64 (old errors in the log) still is an answer; 1 is none."""
-    script = f"f={FIXTURES}/smart/$(basename $3).json; [ -f $f ] || f={FIXTURES}/smart/refused.json; cat $f\n"
-    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", script))
-    fake_nvme(tmp_path / "bin", (3, 1, 40, 5))
-    collector = Smart(1.0, machine("server", 0))
-    reading = collector.read()
-    assert reading.faults == ("nvme1n1: /dev/vda: Unable to detect device type",)
-    points = collector.parse(reading, None)
-    drives = by_tag(points, "device")
-    assert drives["sda"] == {
-        "passed": True, "temperature_degc": 29.0, "power_on_hours": 26500, "reallocated_sectors": 8,
-    }  # fmt: skip
-    assert drives["nvme0n1"]["data_written_bytes"] == 1_806_640 * 512_000
-    assert drives["nvme0n1"]["percentage_used_percent"] == 3
-    assert drives["nvme0n1"]["thermal_management_1_transitions"] == 3
-    assert drives["nvme0n1"]["thermal_management_2_time_s"] == 5
-    assert dict(points[0].tags) == {
-        "device": "nvme0n1", "model": "INTEL SSDPF21Q800GB", "serial": "PHAL0512345678P",
-    }  # fmt: skip
-
-
-def test_a_drive_that_hides_its_thermal_counters_is_a_fault_and_the_rest_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """nvme-cli's own words are in the account; a page of the wrong size is a failure."""
-    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/nvme0n1.json\n"))
-    fake_program(tmp_path / "bin", "nvme", "echo 'Permission denied' >&2; exit 1\n")
-    collector = Smart(1.0, machine("server", 0))
-    reading = collector.read()
-    assert "nvme0n1: nvme smart-log: Permission denied" in reading.faults
-    assert "thermal_management_1_time_s" not in by_tag(collector.parse(reading, None), "device")["nvme0n1"]
-    fake_program(tmp_path / "bin", "nvme", "echo short\n")
-    with pytest.raises(ValueError, match="6 B, a log page has 512 B"):
-        collector.parse(collector.read(), None)
-
-
 @pytest.mark.parametrize(("speed", "width"), [("Unknown", "4"), ("16.0 GT/s PCIe", "0"), ("Unknown speed", "63")])
 def test_an_unknown_pcie_link_is_no_point(speed: str, width: str) -> None:
     """As after a drive was pulled."""
     assert link_fields(speed, width) is None
-
-
-def test_smart_runs_at_ten_seconds_at_most() -> None:
-    """A drive's log pages are not read at 1 Hz under load."""
-    assert Smart(1.0).period_s == 10.0
-    assert Smart(60.0).period_s == 60.0
-
-
-def test_smart_is_unsupported_when_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The detail holds smartctl's own message."""
-    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/refused.json\nexit 1\n"))
-    with pytest.raises(Unsupported, match="Unable to detect device type"):
-        Smart(1.0, machine("vm", 0)).read()
-
-
-def test_smart_output_that_is_not_json_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Never an empty result."""
-    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", "echo segfault\n"))
-    with pytest.raises(ValueError, match="not JSON: 'segfault"):
-        Smart(1.0, machine("vm", 0)).read()
-
-
-def test_smart_gives_a_hanging_drive_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounded by its timeout."""
-    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", "exec sleep 20\n"))
-    started_s = time.monotonic()
-    with pytest.raises(Unsupported, match=r"no answer within 0\.2 s"):
-        Smart(1.0, machine("vm", 0), timeout_s=0.2).read()
-    assert time.monotonic() - started_s < 3.0
 
 
 def test_a_held_file_is_read_afresh_and_whole(tmp_path: Path) -> None:

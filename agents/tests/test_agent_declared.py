@@ -6,25 +6,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from agent_helpers import (
-    FIXTURES,
-    METRICS,
-    PYTHON_TYPES,
-    fake_nvme,
-    fake_program,
-    fake_smartctl,
-    machine,
-    two_readings,
-    undeclared,
-)
+from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_program, machine, two_readings, undeclared
+from drive_helpers import ANSWERING, Bench
 from recorded_tree import FOLDER, Clock, sample, unpack
 
 from telemetry_agent.collector import reading_now
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
-from telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi
+from telemetry_agent.collectors.ipmi import LOG, POWER, SENSORS, Ipmi
 from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
-from telemetry_agent.collectors.smart import health_fields
 from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
 from telemetry_agent.point import Point
 from telemetry_agent.scheduler import Scheduler
@@ -68,20 +58,24 @@ def emitted_by_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Poi
 
 def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of every collector over every recorded machine."""
-    monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/$(basename $3).json\n"))
-    fake_nvme(tmp_path / "bin", (3, 1, 40, 5))
     points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT)]
     points += emitted_by_host(tmp_path, monkeypatch)
-    for name, absent in (("server", ("ipmi", *HOST_ALONE)), ("vm", ("temperature", "smart", "ipmi", *HOST_ALONE))):
+    for name, absent in (
+        ("server", ("ipmi", "smart", *HOST_ALONE)),
+        ("vm", ("temperature", "smart", "ipmi", *HOST_ALONE)),
+    ):
         for index, collector in enumerate(system_collectors(1.0, machine(name, 0))):
-            if collector.name == "smart" and name == "server":
-                monkeypatch.setattr(collector, "_drives", lambda: ["nvme0n1", "sda"])
-                points += collector.parse(collector.read(), None)
-            elif collector.name not in absent:
+            if collector.name not in absent:
                 points += two_readings(lambda root, i=index: system_collectors(1.0, root)[i], name)  # type: ignore[misc]
+    for case in ANSWERING:
+        bench = Bench(tmp_path / case, case)
+        with monkeypatch.context() as patched:
+            patched.setenv("PATH", bench.path)
+            smart = bench.smart()
+            points += smart.parse(smart.read(), None)
     bmc = {
         key: (FIXTURES / "ipmi" / name).read_text()
-        for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"))
+        for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"), (LOG, "sel_entries.csv"))
     }
     points += Ipmi(1.0).parse(reading_now(bmc), None)
     scheduler = Scheduler(points.extend)
@@ -90,7 +84,7 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     agent = {"cpu_s": 0.1, "tools_cpu_s": 0.1, "rss_max_bytes": 1, "spool_bytes": 1, "influx_reachable": True}
     agent["clock_step_s"] = -2.5
     agent.update({f"{key}_points": value for key, value in point_counts(4, 3, 2, 1).items()})
-    status = AgentStatus(1.0, lambda: {**scheduler.snapshot(), AGENT: agent})
+    status = AgentStatus(1.0, lambda: {**scheduler.snapshot(), AGENT: agent}, instance="bmc")
     scheduler.start()
     scheduler.stop(3.0)
     return points + status.parse(status.read(), None)
@@ -151,8 +145,3 @@ def test_declarations_are_complete() -> None:
                 assert name.endswith(endings[field["unit"]]), name
             else:
                 assert field["unit"] in ("count", "1"), name
-
-
-def test_health_fields_of_nothing_are_none() -> None:
-    """An empty answer yields no invented value."""
-    assert health_fields({}) == {}

@@ -17,7 +17,19 @@ import pytest
 from agent_helpers import FIXTURES, T0_NS, by_tag, fake_program, undeclared, wait_for
 
 from telemetry_agent.collector import Reading, Unsupported, reading_now
-from telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi, PowerReading, parse_power, parse_sensors
+from telemetry_agent.collectors.ipmi import LOG, POWER, SENSORS, Ipmi, lan_interface
+from telemetry_agent.ipmi_text import (
+    LogEntry,
+    LogState,
+    PowerReading,
+    added_entries,
+    full_records,
+    parse_log,
+    parse_log_state,
+    parse_power,
+    parse_sensors,
+)
+from telemetry_agent.line_parser import parse_line
 from telemetry_agent.point import Encoder, Point
 from telemetry_agent.scheduler import Scheduler
 from virtual_candidate import processes
@@ -26,13 +38,18 @@ from virtual_candidate.bmc import Bmc
 RECORDED = FIXTURES / "ipmi"
 SDR, DCMI = (RECORDED / "sdr_full.csv").read_text(), (RECORDED / "dcmi_power.txt").read_text()
 LAN = ("-I", "lanplus", "-H", "bmc", "-U", "admin", "-E")
+SEL_INFO = (RECORDED / "sel_info.txt").read_text()
+# Sensor data records as `sdr dump` writes them: 17 full ones, and one of another type.
+RECORDS = b"".join(bytes([number, 0, 0x51, 1, 43]) + bytes(43) for number in range(17)) + b"\x20\0\x51\x12\x02ab"
 # Answers as recorded; every call is noted in the file `calls`.
 ANSWERING = f"""
 cd "$(dirname "$0")"; echo "$*" >>calls
 case "$*" in
-    *"sdr dump"*) ;;
+    *"sdr dump"*) for path; do :; done; cp records "$path" ;;
     *"sdr elist full"*) cat {RECORDED}/sdr_full.csv ;;
     *"dcmi power reading"*) cat {RECORDED}/dcmi_power.txt ;;
+    *"sel info"*) cat info ;;
+    *"sel elist last"*) cat entries ;;
     *) echo "unexpected: $*" >&2; exit 2 ;;
 esac
 """
@@ -43,6 +60,8 @@ REFUSING_DCMI = f"""case "$*" in *dcmi*) cat {RECORDED}/dcmi_refused.txt >&2; ex
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is first on PATH, with an ipmitool that answers."""
     monkeypatch.setenv("PATH", fake_program(tmp_path / "bin", "ipmitool", ANSWERING))
+    (tmp_path / "bin" / "records").write_bytes(RECORDS)
+    (tmp_path / "bin" / "info").write_text(SEL_INFO)
     return tmp_path / "bin"
 
 
@@ -186,7 +205,7 @@ def test_in_band_and_over_lan_are_asked_alike(tools: Path, tmp_path: Path) -> No
         for _ in range(2):
             reading = collector.read()
             assert reading.faults == ()
-            assert reading.texts == {SENSORS: SDR, POWER: DCMI}
+            assert reading.texts == {SENSORS: SDR, POWER: DCMI, LOG: ""}
         calls = (tools / "calls").read_text().splitlines()
         assert [call.split()[-3:] for call in calls].count(["dcmi", "power", "reading"]) == 2
         assert sum("sdr dump" in call for call in calls) == 1
@@ -290,6 +309,28 @@ def test_a_bmc_that_stops_answering_fails_alone_and_recovers(tools: Path) -> Non
     assert entry(1)["missed_samples"] <= 1 + entry(1)["expected_samples"] // 10  # a busy machine may be late
 
 
+def test_a_slow_bmc_delays_nobody_and_is_read_at_its_own_pace(tools: Path) -> None:
+    """Each reading takes ten periods: the ones in between are missed, and shown as such; the other collector misses none."""
+    fake_program(tools, "ipmitool", 'case "$*" in *elist*full) sleep 1;; esac\n' + ANSWERING)
+    points: list[Point] = []
+    bmc, other = Ipmi(1.0, interface=LAN), Other()
+    bmc.period_s = 0.1
+    scheduler = Scheduler(points.extend)
+    scheduler.add(bmc)
+    scheduler.add(other)
+    scheduler.start()
+    try:
+        wait_for(lambda: scheduler.summary()[0]["collected_samples"] >= 2, "two readings")
+        state = scheduler.snapshot()["ipmi_lan"]
+        assert state["success"] is True
+        assert state["duration_s"] > 1.0
+        assert state["missed_samples"] > 10
+    finally:
+        scheduler.stop(5.0)
+    entry = scheduler.summary()[1]
+    assert entry["missed_samples"] <= 1 + entry["expected_samples"] // 10  # a busy machine may be late
+
+
 class Other:
     """A collector that must not notice anything."""
 
@@ -302,6 +343,179 @@ class Other:
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """No point."""
         return []
+
+
+@pytest.mark.parametrize("vendor", ["supermicro", "dell", "hpe"])
+def test_each_makers_sensors_give_exactly_the_expected_points(vendor: str) -> None:
+    """Whole: names with commas, quotes and UTF-8, percentages that are fans and such that are not, silent sensors, events."""
+    entries = (RECORDED / "sel_entries.csv").read_text() if vendor == "supermicro" else ""
+    texts = {SENSORS: (RECORDED / f"sdr_{vendor}.csv").read_text(), POWER: DCMI, LOG: entries}
+    points = Ipmi(1.0).parse(Reading(T0_NS, 1.0, texts), None)
+    lines = "".join(map(Encoder({}).encode, points))
+    assert lines == (RECORDED / f"expected_{vendor}.lp").read_text()
+    assert [parse_line(line) for line in lines.splitlines()] == points
+    assert parse_sensors(texts[SENSORS])[1] == []
+    assert [undeclared(point) for point in points] == [[]] * len(points)
+
+
+@pytest.mark.parametrize("eighths", range(8))
+def test_a_list_that_is_cut_off_is_an_error_and_never_fewer_sensors(tools: Path, eighths: int) -> None:
+    """Within a line or behind one, with exit status 0; the records are read again then, should sensors be gone."""
+    collector = Ipmi(1.0, interface=LAN)
+    collector.read()
+    for cut in (SDR[: len(SDR) * eighths // 8], "".join(SDR.splitlines(keepends=True)[: 17 * eighths // 8])):
+        (tools / "cut").write_text(cut)
+        fake_program(tools, "ipmitool", f'case "$*" in *elist*full) cat {tools}/cut; exit 0;; esac\n' + ANSWERING)
+        with pytest.raises(OSError, match=r"cut off after|no sensor can be read"):
+            collector.read()
+        fake_program(tools, "ipmitool", ANSWERING)
+        assert collector.read().faults == ()
+
+
+def test_a_first_list_that_is_shorter_than_the_records_is_a_fault(tools: Path) -> None:
+    """There is nothing else yet to compare it with; said once."""
+    (tools / "records").write_bytes(RECORDS + bytes([99, 0, 0x51, 1, 1, 0]))
+    collector = Ipmi(1.0, interface=LAN)
+    assert collector.read().faults == ("ipmitool sdr: 17 sensors listed, the BMC describes 18",)
+    assert collector.read().faults == ()
+
+
+def test_sensors_that_are_gone_after_a_change_of_the_records_are_gone(tools: Path) -> None:
+    """One failed sample, in which the records are found to have changed, and then the rest counts."""
+    collector = Ipmi(1.0, interface=LAN)
+    collector.read()
+    fewer = "".join(SDR.splitlines(keepends=True)[:16])
+    (tools / "cut").write_text(fewer)
+    (tools / "records").write_bytes(RECORDS[: 16 * 48])
+    fake_program(tools, "ipmitool", f'case "$*" in *elist*full) cat {tools}/cut; exit 0;; esac\n' + ANSWERING)
+    with pytest.raises(OSError, match="cut off after 16 of 17 sensors"):
+        collector.read()
+    assert collector.read().faults == ()
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_records_and_power_that_are_cut_off_are_errors(cut: int) -> None:
+    """Their form says where they end."""
+    torn = RECORDS[: len(RECORDS) * cut // 8]
+    if len(torn) % 48:
+        with pytest.raises(ValueError, match="is cut off"):
+            full_records(torn)
+    with pytest.raises(ValueError, match="not understood"):
+        parse_power(DCMI.strip()[: len(DCMI.strip()) * cut // 8])
+    with pytest.raises(ValueError, match="not understood"):
+        parse_log_state(SEL_INFO[: SEL_INFO.index("Last Add") * cut // 8])
+    entries = (RECORDED / "sel_entries.csv").read_text()
+    with pytest.raises(ValueError, match=r"cut off|not understood"):
+        parse_log(entries[: len(entries) * cut // 8])
+    assert full_records(RECORDS) == 17
+
+
+@pytest.mark.parametrize(
+    "name", ["Fan\\", "\\", "9" * 400 + ",1", "Fan\x00", '5" Bay', "a=b", "Lüfter, 1", "\u202efan", "x" * 4000, " "]
+)
+def test_a_hostile_name_spoils_no_other_sensor(tools: Path, name: str) -> None:
+    """Either a whole point, which reads back as it was, or a fault that shows the line."""
+    line = f"{name},6000,RPM,ok,29.9,Fan Device,Fan\n"
+    readings, faults = parse_sensors(line + SDR)
+    assert len(readings) + len(faults) == len(parse_sensors(SDR)[0]) + 1
+    points = points_of(line + SDR)
+    assert [parse_line(Encoder({}).encode(point).rstrip("\n")) for point in points] == points
+
+
+def test_a_value_beyond_all_numbers_is_a_fault() -> None:
+    """Line protocol has no infinity, and one sensor's nonsense would cost all of the sample."""
+    readings, faults = parse_sensors(f"Fan9,{'9' * 400},RPM,ok,29.9,Fan Device,Fan\n")
+    assert readings == []
+    assert faults[0].startswith("ipmitool sdr: line not understood: 'Fan9,999")
+    assert len(faults[0]) < 250
+
+
+def test_new_entries_of_the_log_are_events_and_old_ones_are_not(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listed only when the log has grown: listing reads all of it."""
+    monkeypatch.setattr("telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
+    collector = Ipmi(1.0, interface=LAN)
+    assert collector.read().texts[LOG] == ""
+    assert collector.read().texts[LOG] == ""
+    assert "sel elist" not in (tools / "calls").read_text()
+    (tools / "info").write_text(SEL_INFO.replace(": 41", ": 45").replace("08:15:02", "16:04:01"))
+    (tools / "entries").write_text((RECORDED / "sel_entries.csv").read_text())
+    reading = collector.read()
+    assert reading.faults == ()
+    events = [point for point in collector.parse(reading, None) if point.measurement == "ipmi_event"]
+    assert [point.fields["record"] for point in events] == [42, 43, 44, 45]
+    assert len({point.time_ns for point in events}) == 4
+    assert (tools / "calls").read_text().splitlines()[-1].endswith("sel elist last 4")
+    assert collector.read().texts[LOG] == ""
+    (tools / "info").write_text("garbage\n")
+    assert collector.read().faults == ("ipmitool sel info: not understood: 'garbage'",)
+
+
+def test_the_log_is_asked_at_its_own_pace(tools: Path) -> None:
+    """Every 30 s, whatever the sensors' period."""
+    collector = Ipmi(1.0, interface=LAN)
+    for _ in range(3):
+        collector.read()
+    assert (tools / "calls").read_text().count("sel info") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "added"),
+    [
+        (LogState(3, "a"), LogState(3, "a"), 0),
+        (LogState(3, "a"), LogState(5, "b"), 2),
+        (LogState(512, "a"), LogState(512, "b"), 1),  # full: it writes over its oldest
+        (LogState(40, "a"), LogState(1, "b"), 1),  # emptied, which is an entry itself
+        (LogState(40, "a"), LogState(0, "Not Available"), 0),
+    ],
+)
+def test_how_many_entries_are_new(before: LogState, now: LogState, added: int) -> None:
+    """By number and by the time of the latest."""
+    assert added_entries(before, now) == added
+
+
+def test_an_entry_is_read_as_the_bmc_wrote_it() -> None:
+    """Also one of a form of its own."""
+    assert parse_log("2d,11/21/2026,16:04:01,OEM record c0,000137,0a0b\n") == [
+        LogEntry(45, "11/21/2026 16:04:01", "OEM record c0", "OEM record c0, 000137, 0a0b", None)
+    ]
+    with pytest.raises(ValueError, match="line not understood: 'SEL has no entries'"):
+        parse_log("SEL has no entries\n")
+
+
+def test_a_bmc_without_a_log_is_said_once(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one without DCMI."""
+    monkeypatch.setattr("telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
+    refusing = (
+        'case "$*" in *"sel info"*) echo "Get SEL Info command failed: Invalid command (c1)" >&2; exit 1 ;; esac\n'
+    )
+    fake_program(tools, "ipmitool", refusing + ANSWERING)
+    collector = Ipmi(1.0, interface=LAN)
+    reason = "ipmitool sel info: Get SEL Info command failed: Invalid command (c1); not asked again"
+    assert collector.read().faults == (reason,)
+    assert collector.read().faults == ()
+
+
+def test_the_password_is_in_no_argument() -> None:
+    """-E takes it from the environment."""
+    words = lan_interface("10.0.0.9", 623, "admin", 17)
+    assert words == (
+        "-I",
+        "lanplus",
+        "-H",
+        "10.0.0.9",
+        "-p",
+        "623",
+        "-U",
+        "admin",
+        "-C",
+        "17",
+        "-N",
+        "2",
+        "-R",
+        "3",
+        "-E",
+    )
+    assert (Ipmi(1.0).name, Ipmi(1.0, interface=words).name) == ("ipmi", "ipmi_lan")
 
 
 def free_ports() -> dict[str, int]:
@@ -392,6 +606,28 @@ def test_a_real_bmc_that_freezes_is_a_failure_and_is_read_again(simulated: Bmc, 
     finally:
         os.kill(identity.pid, signal.SIGCONT)
     assert len(collector.parse(collector.read(), None)) == 13
+
+
+@needs_simulator
+def test_a_real_bmcs_new_event_arrives(simulated: Bmc, collector: Ipmi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supply that fails, as an entry of the log that is added while the agent runs; what was there before is no event."""
+    monkeypatch.setattr("telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
+
+    def add(sensor_type: str, number: str, what: str) -> None:
+        head = ("0", "0", "2", "0", "0", "0", "0", "0x20", "0", "4")  # record, type, time, generator, revision
+        simulated.ipmitool("raw", "0x0a", "0x44", *head, sensor_type, number, "0x6f", what, "0xff", "0xff")
+
+    add("8", "0x60", "0")
+    assert collector.read().texts[LOG] == ""
+    add("8", "0x61", "1")
+    reading = collector.read()
+    assert reading.faults == ()
+    events = [point for point in collector.parse(reading, None) if point.measurement == "ipmi_event"]
+    assert len(events) == 1
+    assert events[0].tags == (("sensor", "Power Supply #0x61"),)
+    assert str(events[0].fields["text"]).startswith("Power Supply #0x61, Failure detected")
+    assert events[0].fields["asserted"] is True
+    assert undeclared(events[0]) == []
 
 
 @needs_simulator

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_model.evidence import Document, Evidence
+from bench_model.telemetry_files import BMC, OWN, SUMMARY_FILE
 
 SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which the source must have offered
 TELEMETRY_GAP_S_MIN = 1.0  # [P] at ten samples a second five periods are no gap that a dip could hide in
@@ -42,7 +43,7 @@ def findings(evidence: Evidence, conditions: Document) -> list[Finding]:
         *_clock(evidence),
         *_source(evidence.results.get("results/snb_record.json")),
         *_stated(evidence.results),
-        *_telemetry(evidence.telemetry),
+        *_telemetry(evidence),
     ]
 
 
@@ -173,15 +174,22 @@ def _stated(results: dict[str, Document]) -> Iterator[Finding]:
                 yield Finding(text, invalidates, (file,))
 
 
-def _telemetry(summary: Document | None) -> Iterator[Finding]:
-    if summary is None:
+def _telemetry(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.telemetry is None:
         yield Finding("The run has no telemetry summary, so no dip can be explained", True, ("telemetry/",))
         return
-    for collector in summary["collectors"]:
-        limit_s = max(TELEMETRY_GAP_S_MIN, TELEMETRY_GAP_PERIODS_MAX * collector["period_s"])
+    for summary, spool in ((evidence.telemetry, OWN), (evidence.bmc_telemetry, BMC)):
+        yield from _gaps((summary or {"collectors": []})["collectors"], f"{spool}/{SUMMARY_FILE}")
+
+
+def _gaps(collectors: list[Document], file: str) -> Iterator[Finding]:
+    for collector in collectors:
+        # What takes longer to read than its period (a BMC) has that as its pace.
+        pace_s = max(collector["period_s"], collector.get("duration_s_mean", 0.0))
+        limit_s = max(TELEMETRY_GAP_S_MIN, TELEMETRY_GAP_PERIODS_MAX * pace_s)
         if collector["status"] != "unsupported" and collector["longest_gap_s"] > limit_s:
             yield Finding(
                 f"Telemetry of {collector['name']} has a gap of {collector['longest_gap_s']:.1f} s (limit {limit_s:.1f} s)",
                 True,
-                ("telemetry/summary.json",),
+                (file,),
             )

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.evidence import Document
-from bench_model.line_protocol import Point, points_of
+from bench_model.line_protocol import Point
+from bench_model.telemetry_files import points_of_bundle
 
 MEASUREMENTS = {"block_device", "ipmi_power"}
 J_PER_KWH = 3.6e6
@@ -33,8 +34,7 @@ def ledger(bundle: Path, run: Document, events: list[Document], end_s: float) ->
     """The whole account from the run's start to `end_s`."""
     begin_s = _seconds(run["started_utc"])
     names = [drive["name"] for drive in run["target"]["drives"]]
-    file = bundle / "telemetry" / "points.lp"
-    written, energy_j, watched_s = _counted(points_of(file, MEASUREMENTS) if file.exists() else [], names, end_s)
+    written, energy_j, watched_s = _counted(points_of_bundle(bundle, MEASUREMENTS), names, end_s)
     total = sum(written.values()) if written else None
     reasons = {}
     if total is None:

@@ -1,6 +1,7 @@
 """How near the target drive came to its own warning and critical temperatures, from the telemetry in the bundle.
 
-The limits are the drive's (NVMe Identify Controller, WCTEMP and CCTEMP, as the kernel's hwmon gives them), never numbers of ours."""
+The limits are the drive's (NVMe Identify Controller, WCTEMP and CCTEMP, as the kernel's hwmon gives them, else as the drive's own health
+log does), never numbers of ours. They are about the composite temperature; the hottest of a drive's sensors is shown beside it."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench_model.line_protocol import Point, points_of
+from bench_model.line_protocol import Point
+from bench_model.telemetry_files import points_of_bundle
 
-MEASUREMENT = "temperature"
+KERNELS, DRIVES_OWN = "temperature", "smart_temperature"
 METRIC = "snb_record.drive_temperature_headroom"
 CRITICAL_METRIC = "snb_record.drive_critical_temperature_headroom"
 
@@ -18,19 +20,16 @@ CRITICAL_METRIC = "snb_record.drive_critical_temperature_headroom"
 def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
     """results/drive_temperature.json for the drives of the run's target."""
     names = [drive["name"] for drive in run["target"]["drives"]]
-    return document(bundle / "telemetry" / "points.lp", names)
-
-
-def document(points_file: Path, drives: list[str]) -> dict[str, Any]:
-    """results/drive_temperature.json over the target's drives, given by kernel name.
-
-    `headroom_degC` is null, and `reasons` says why, when it cannot be known."""
-    points = points_of(points_file, {MEASUREMENT}) if points_file.exists() else []
-    return from_points(points, drives)
+    return from_points(points_of_bundle(bundle, {KERNELS, DRIVES_OWN}), names)
 
 
 def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
-    of_drives = [point for point in points if point.tags.get("device") in drives]
+    """The document over the target's drives, given by kernel name.
+
+    `headroom_degC` is null, and `reasons` says why, when it cannot be known."""
+    stated = [point for point in points if point.tags.get("device") in drives and "temperature_degc" in point.fields]
+    of_drives = _best_watched(stated)
+    hottest = max(stated, key=lambda point: float(point.fields["temperature_degc"]), default=None)
     warning, critical = (_samples(of_drives, limit) for limit in ("warning_degc", "critical_degc"))
     missing = {METRIC: (warning, "warning"), CRITICAL_METRIC: (critical, "critical")}
     return {
@@ -38,12 +37,29 @@ def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
         "device": ", ".join(drives) or None,
         "samples": len(warning),
         "max_degC": max((degrees for degrees, _ in warning), default=None),
+        "hottest_sensor": None
+        if hottest is None
+        else {
+            "device": hottest.tags["device"],
+            "sensor": hottest.tags.get("label") or hottest.tags.get("sensor"),
+            "degC": float(hottest.fields["temperature_degc"]),
+        },
         "warning_degC": min((limit for _, limit in warning), default=None),
         "headroom_degC": min((limit - degrees for degrees, limit in warning), default=None),
         "critical_degC": min((limit for _, limit in critical), default=None),
         "critical_headroom_degC": min((limit - degrees for degrees, limit in critical), default=None),
         "reasons": {metric: _reason(drives, name) for metric, (samples, name) in missing.items() if not samples},
     }
+
+
+def _best_watched(points: list[Point]) -> list[Point]:
+    """Of each drive the kernel's readings, every second, where they come with limits; else those of its health log."""
+    limited = {point.tags["device"] for point in points if point.measurement == KERNELS and _limits(point)}
+    return [point for point in points if (point.measurement == KERNELS) == (point.tags["device"] in limited)]
+
+
+def _limits(point: Point) -> bool:
+    return not {"warning_degc", "critical_degc"}.isdisjoint(point.fields)
 
 
 def _samples(points: Iterable[Point], limit: str) -> list[tuple[float, float]]:

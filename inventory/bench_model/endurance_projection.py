@@ -20,7 +20,9 @@ from bench_model.yaml_source import read_yaml
 NAME = "results/endurance_projection.json"
 LOADS = ("supernova", "continuous", "rating")
 NO_LOG = "the drive reports no NVMe health log with percentage used"
-NO_NAND = "the drive reports no NAND writes: it has no OCP log page 0xC0"
+NO_NAND = (
+    "the drive reports no NAND writes: neither by OCP's log page C0h nor by one of its maker's whose unit is known"
+)
 NO_RATING = "the inventory declares no rating of this drive (bench_candidate.drive_ratings)"
 BELOW = "fewer bytes were counted than one step of the drive's counter"
 RESET = "percentage used went backwards or is saturated (255)"
@@ -176,8 +178,10 @@ def _amplification(
 ) -> tuple[Interval | None, str | None]:
     if before["nand_bytes"] is None or after["nand_bytes"] is None:
         return None, NO_NAND
-    # The OCP page counts bytes; drives move on in steps of their own, which the host's counter's step stands for.
-    found = wear.write_amplification(host, after["nand_bytes"] - before["nand_bytes"], step, step)
+    # The OCP page counts bytes; drives move on in steps of their own, which the host's counter's step stands for. Others count
+    # in larger units.
+    nand_step = max(step, after.get("nand_step_bytes") or 0)
+    found = wear.write_amplification(host, after["nand_bytes"] - before["nand_bytes"], step, nand_step)
     return found, None if found else BELOW
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
+from bench_model.telemetry_files import BMC, OWN, SUMMARY_FILE
 
 Document = dict[str, Any]
 
@@ -24,6 +25,7 @@ class Evidence:
     telemetry: Document | None
     results: dict[str, Document]
     clock: Document | None = None
+    bmc_telemetry: Document | None = None  # of the agent that read the BMC over the network
 
     @staticmethod
     def load(bundle: Path) -> Evidence:
@@ -37,9 +39,10 @@ class Evidence:
             tuning=_read(bundle / "facts" / "tuning.json"),
             tuning_verified=_read(bundle / "facts" / "tuning-verified.json"),
             tuning_after=_read(bundle / "facts" / "tuning-after.json"),
-            telemetry=_read(bundle / "telemetry" / "summary.json"),
+            telemetry=_read(bundle / OWN / SUMMARY_FILE),
             results={f"results/{file.name}": document for file in files if (document := _read(file)) is not None},
             clock=_read(bundle / "facts" / "clock.json"),
+            bmc_telemetry=_read(bundle / BMC / SUMMARY_FILE),
         )
 
 

@@ -6,12 +6,14 @@ since a spool can hold a million lines of which a reader wants a few."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# A separator counts only outside of quotes and when it is not escaped.
+# A separator counts only when it is not escaped, and among the fields outside of quotes. In names and tags a quote is a
+# character like another: a BMC may call a drive bay `5" Bay`.
 SPLITTERS = {mark: re.compile(rf'((?:[^{mark}"\\]|\\.|"(?:[^"\\]|\\.)*")+)') for mark in ", ="}
+TAG_SPLITTERS = {mark: re.compile(rf"((?:[^{mark}\\]|\\.|\\$)+)") for mark in ", ="}
 ESCAPED = re.compile(r"\\([,= \\])")
 
 FieldValue = float | int | bool | str
@@ -30,21 +32,25 @@ class Point:
 def parse_line(line: str) -> Point:
     """One record; ValueError says what is wrong with it."""
     head, body, stamp = _split3(line)
-    name, *tag_texts = _pieces(head, ",")
+    name, *tag_texts = _pieces(head, ",", TAG_SPLITTERS)
     fields = dict(_field(text) for text in _pieces(body, ","))
     if not fields:
         raise ValueError("no field")
     return Point(_plain(name), dict(_tag(text) for text in tag_texts), fields, int(stamp))
 
 
-def _pieces(text: str, mark: str) -> list[str]:
+def _pieces(text: str, mark: str, splitters: Mapping[str, re.Pattern[str]] = SPLITTERS) -> list[str]:
     if "\\" not in text and '"' not in text:  # the common case, many times faster
         return text.split(mark)
-    return SPLITTERS[mark].findall(text)
+    return splitters[mark].findall(text)
 
 
 def _split3(line: str) -> tuple[str, str, str]:
-    parts = _pieces(line, " ")
+    if "\\" not in line and '"' not in line:
+        parts = line.split(" ")
+    else:
+        head = TAG_SPLITTERS[" "].match(line)
+        parts = [head[0], *_pieces(line[head.end() + 1 :], " ")] if head else []
     if len(parts) != 3:
         raise ValueError("expected 'measurement,tags fields time_ns'")
     return parts[0], parts[1], parts[2]
@@ -54,15 +60,15 @@ def _plain(text: str) -> str:
     return ESCAPED.sub(r"\1", text) if "\\" in text else text
 
 
-def _pair(text: str) -> tuple[str, str]:
-    parts = _pieces(text, "=")
+def _pair(text: str, splitters: Mapping[str, re.Pattern[str]] = SPLITTERS) -> tuple[str, str]:
+    parts = _pieces(text, "=", splitters)
     if len(parts) != 2 or not parts[0]:
         raise ValueError(f"'{text}' is not name=value")
     return parts[0], parts[1]
 
 
 def _tag(text: str) -> tuple[str, str]:
-    name, value = _pair(text)
+    name, value = _pair(text, TAG_SPLITTERS)
     return _plain(name), _plain(value)
 
 

@@ -14,11 +14,11 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from bench_model.evidence import Document
-from bench_model.line_protocol import points_of
 from bench_model.paired import CONFIDENCE, Pair, compare
 from bench_model.profiles import Candidate, load_candidate
 from bench_model.published import FOLDER, PublishedDevice, load_published, of_metric
 from bench_model.raid_facts import Figure, added_power, amplification, cost, endurance, rack_units
+from bench_model.telemetry_files import points_of_bundle
 from bench_model.units import GB
 
 RESULTS = "raid_vs_3dxp.json"
@@ -46,8 +46,7 @@ def of_bundle(bundle: Path, run: Document) -> Document | None:
 
 def power_readings(bundle: Path) -> list[tuple[float, float]]:
     """(s since 1970, W) by the server's BMC, in time order."""
-    file = bundle / "telemetry" / "points.lp"
-    points = points_of(file, {"ipmi_power"}) if file.exists() else []
+    points = points_of_bundle(bundle, {"ipmi_power"})
     return sorted((point.time_ns / 1e9, float(point.fields["power_w"])) for point in points)
 
 

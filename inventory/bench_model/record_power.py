@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench_model.line_protocol import points_of
+from bench_model.telemetry_files import points_of_bundle
 
 MEASUREMENT, FIELD = "ipmi_power", "power_w"
 POWER, PER_RATE = "snb_record.power_mean", "snb_record.power_per_rate"
@@ -24,8 +24,8 @@ Reading = tuple[float, float]  # (time in s, W)
 
 def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
     """results/record_power.json for the records of the run."""
-    file, result = bundle / "telemetry" / "points.lp", bundle / RESULT
-    points = points_of(file, {MEASUREMENT}) if file.exists() else []
+    result = bundle / RESULT
+    points = points_of_bundle(bundle, {MEASUREMENT})
     readings = sorted((point.time_ns / 1e9, float(point.fields[FIELD])) for point in points if FIELD in point.fields)
     repetitions = json.loads(result.read_text(encoding="utf-8"))["repetitions"] if result.exists() else []
     return document(readings, repetitions)

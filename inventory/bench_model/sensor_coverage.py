@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench_model.admissibility import TELEMETRY_GAP_PERIODS_MAX
 from bench_model.evidence import Document
-from bench_model.line_protocol import points_of
+from bench_model.telemetry_files import points_of_bundle
 
 COLLECTOR = "temperature"
 SILENCE_S_MIN = 10.0  # [P] a sensor may miss a reading or two while its drive is busy
@@ -20,11 +20,10 @@ def of_bundle(bundle: Path, run: Document) -> Document:
     """results/sensor_coverage.json: the longest silence of each target drive's temperature sensor.
 
     `invalid` names a sensor that fell silent, `limits` a drive without one beside drives that have one."""
-    file = bundle / "telemetry" / "points.lp"
     drives = [drive["name"] for drive in run["target"]["drives"]]
     watched: list[float] = []
     read: dict[str, list[float]] = {name: [] for name in drives}
-    for point in points_of(file, {COLLECTOR, "block_device"}) if file.exists() else []:
+    for point in points_of_bundle(bundle, {COLLECTOR, "block_device"}):
         at_s = point.time_ns / 1e9
         watched.append(at_s)
         if point.measurement == COLLECTOR and point.tags.get("device") in read:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_model.line_protocol import Point, points_of
+from bench_model.telemetry_files import points_files
 
-POINTS_FILE = "telemetry/points.lp"
 # Measurement -> the tag that names its subject.
 SUBJECTS = {
     "block_device": "device",
@@ -93,16 +93,13 @@ class Tracks:
 
 def of_bundle(bundle: Path) -> Tracks:
     """Every track of the bundle's telemetry; none where the run has none."""
-    file = bundle / POINTS_FILE
-    if not file.exists():
-        return Tracks()
-    found = file.stat()
-    return _read(file, found.st_size, found.st_mtime_ns)
+    files = points_files(bundle)
+    return _read(files, tuple((file.stat().st_size, file.stat().st_mtime_ns) for file in files))
 
 
 @lru_cache(maxsize=1)  # several documents follow from one run's telemetry, which may have millions of lines
-def _read(file: Path, size: int, mtime_ns: int) -> Tracks:
-    return from_points(points_of(file, SUBJECTS))
+def _read(files: tuple[Path, ...], states: tuple[tuple[int, int], ...]) -> Tracks:
+    return from_points(point for file in files for point in points_of(file, SUBJECTS))
 
 
 def from_points(points: Iterable[Point]) -> Tracks:

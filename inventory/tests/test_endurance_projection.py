@@ -81,7 +81,7 @@ def test_a_drive_without_a_log_gives_reasons_and_no_years() -> None:
     assert found["judged_years"] == {"supernova": None, "continuous": None, "rating": None}
     assert "reports no NVMe health log" in found["reasons"]["endurance.years_supernova"]
     assert "drive_ratings" in found["reasons"]["endurance.years_rating"]
-    assert "OCP log page" in found["reasons"]["endurance.write_amplification"]
+    assert "log page C0h" in found["reasons"]["endurance.write_amplification"]
 
 
 def test_rating_and_published_endurance_stand_beside_the_measured_one() -> None:
@@ -93,6 +93,18 @@ def test_rating_and_published_endurance_stand_beside_the_measured_one() -> None:
     assert by_load["rating"]["rated_years"]["low"] == pytest.approx(5)
     assert by_load["supernova"]["published_years"][0]["years"]["low"] == pytest.approx(5000 * 0.75 / 12)
     assert found["judged_years"]["rating"] == by_load["rating"]["years"]["low"]
+
+
+def test_a_coarse_count_of_the_nand_widens_the_amplification() -> None:
+    """In steps of 1 GiB, 10 GB from the host with 20 GB onto the NAND may be 1.9 or 2.1 times as much."""
+    coarse = {"nand_step_bytes": 2**30}
+    fine = made(endurance(reading(0, 0, 0), reading(0.01, 0, 0.02)))["drives"][0]["write_amplification"]
+    wide = made(endurance(reading(0, 0, 0) | coarse, reading(0.01, 0, 0.02) | coarse))["drives"][0][
+        "write_amplification"
+    ]
+    assert fine["best"] == wide["best"] == pytest.approx(2.0)
+    assert fine["high"] == pytest.approx(2.0, rel=1e-3)
+    assert (wide["low"], wide["high"]) == (pytest.approx(1.893, rel=1e-3), pytest.approx(2.107, rel=1e-3))
 
 
 def test_a_drive_that_counts_backwards_is_said() -> None:

@@ -42,3 +42,13 @@ def test_a_broken_wanted_line_is_named(tmp_path: Path) -> None:
     spool.write_text("cpu,core=0 busy=0.5 1\ncpu broken\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"points\.lp:2: "):
         list(points_of(spool, {"cpu"}))
+
+
+@pytest.mark.parametrize("name", ['5" Bay', '"', 'a "b" c', 'x"=1,"', 'Temp "1', 'back\\slash "q"'])
+def test_a_quote_in_a_tag_is_a_character_like_another(name: str) -> None:
+    """A BMC names its sensors as it likes; one such name must not cost the run its telemetry."""
+    escaped = name.replace(",", "\\,").replace("=", "\\=").replace(" ", "\\ ")
+    point = parse_line(f'ipmi_sensor,kind=fan,sensor={escaped} state="lower, \\"critical\\"",speed_rpm=5.0 7')
+    assert point.tags == {"kind": "fan", "sensor": name}
+    assert point.fields == {"state": 'lower, "critical"', "speed_rpm": 5.0}
+    assert point.time_ns == 7

@@ -8,14 +8,16 @@ over damaged evidence.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from bench_model.errors import ProfileError
 from bench_model.published import FOLDER, PublishedDevice, load_published
+from bench_model.telemetry_files import SPOOLS, SUMMARY_FILE
 
 from . import telemetry
-from .dataset import Bundle, Run
+from .dataset import Accounting, Bundle, Run
 from .errors import BundleError
 from .fields import Node, read_document
 from .load_results import block_scan_of, repetitions_of
@@ -65,10 +67,19 @@ def load(root: Path) -> Bundle:
         events=events,
         phases=telemetry.phases(events, workload, run.started, run.finished),
         host=telemetry.host_series(root, run.started),
-        accounting=_made(root, "telemetry/summary.json", telemetry.accounting_of),
+        accounting=_accounting(root),
         missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
+
+
+def _accounting(root: Path) -> Accounting | None:
+    """The candidate's agent's account, and the collectors of the one that read the BMC over the network."""
+    own, bmc = (_made(root, f"{spool}/{SUMMARY_FILE}", telemetry.accounting_of) for spool in SPOOLS)
+    if own is None or bmc is None:
+        return own
+    known = {collector.name for collector in own.collectors}
+    return replace(own, collectors=own.collectors + tuple(one for one in bmc.collectors if one.name not in known))
 
 
 def _expected(run: Run) -> dict[str, str]:

@@ -28,6 +28,22 @@ def test_a_complete_bundle_reads(bundle_with: Maker) -> None:
     assert bundle.host.disk_write_bytes_per_s["vda"][1][5] > 1e9
 
 
+def test_the_account_of_the_bmcs_own_agent_stands_beside_the_candidates(bundle_with: Maker) -> None:
+    root = bundle_with()
+    before = load(root).accounting
+    document = json.loads((root / "telemetry/summary.json").read_text(encoding="utf-8"))
+    (root / "telemetry/bmc").mkdir()
+    lan = {**document["collectors"][0], "name": "ipmi_lan", "status": "failing", "detail": "no answer"}
+    (root / "telemetry/bmc/summary.json").write_text(
+        json.dumps({**document, "collectors": [lan, document["collectors"][0]]}), encoding="utf-8"
+    )
+    after = load(root).accounting
+    assert before is not None and after is not None
+    assert [one.name for one in after.collectors] == [*(one.name for one in before.collectors), "ipmi_lan"]
+    assert (after.collectors[-1].status, after.collectors[-1].detail) == ("failing", "no answer")
+    assert after.counts == before.counts
+
+
 def test_a_splinter_of_an_interval_is_joined_to_the_one_before(bundle_with: Maker) -> None:
     """The writer's last interval can be a millisecond long; a rate over it would be a spike that never was."""
     root = bundle_with()

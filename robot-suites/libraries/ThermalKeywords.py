@@ -6,6 +6,7 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
+from bench_model.telemetry_files import POINTS_FILE, SPOOLS
 from bench_model.yaml_source import check_document
 from rig.context import RunContext
 from rig.fan_duty import fan_duty
@@ -32,7 +33,7 @@ class ThermalKeywords:
             scratch=context.scratch,
             work=context.places.raw,
             raw=context.raw,
-            points=context.bundle.path / "telemetry" / "points.lp",
+            points=[context.bundle.path / spool / POINTS_FILE for spool in SPOOLS],
             run=context.bundle.run,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import signal
 import subprocess
@@ -11,34 +12,48 @@ from pathlib import Path
 from typing import IO
 
 from bench_model.errors import BenchError
+from bench_model.telemetry_files import OWN
 from rig.bundle import Bundle
 from rig.influx_server import DATABASE
 from rig.shell import UNTIL_PARENT_DIES
 
 READY_S_MAX = 15.0
+LOG_FILE = "agent.log"
 DRAIN_S = 10.0
 PERIOD_S = 1.0  # of the fast sensors, unless the scenario states another
 STOP_S_MAX = DRAIN_S + 20.0
 
 
 class Agent:
-    """The agent's process. `stop` ends it and waits until its spool is closed and accounted for."""
+    """The agent's process. `stop` ends it and waits until its spool is closed and accounted for.
+
+    `options` instead of the file of the workload's records that the candidate's agent passes on; `environment` comes on top of ours."""
 
     def __init__(
-        self, artefact: Path, bundle: Bundle, influx_url: str, tags: Mapping[str, str], period_s: float = PERIOD_S
+        self,
+        artefact: Path,
+        bundle: Bundle,
+        influx_url: str,
+        tags: Mapping[str, str],
+        period_s: float = PERIOD_S,
+        *,
+        spool: Path | None = None,
+        options: Sequence[str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._bundle = bundle
+        self._spool = spool or bundle.path / OWN
+        self._environment = {**os.environ, **(environment or {})}
         self._argv = [
             *UNTIL_PARENT_DIES,
             sys.executable,
             str(artefact),
             "run",
-            f"--spool-dir={bundle.path / 'telemetry'}",
+            f"--spool-dir={self._spool}",
             f"--influx-url={influx_url}",
             f"--database={DATABASE}",
             f"--period={period_s:g}",
             f"--drain-seconds={DRAIN_S:g}",
-            f"--workload-file={bundle.workload_file}",
+            *([f"--workload-file={bundle.workload_file}"] if options is None else options),
             *(f"--tag={key}={value}" for key, value in tags.items()),
         ]
         self._process: subprocess.Popen[str] | None = None
@@ -46,18 +61,19 @@ class Agent:
 
     def start(self) -> None:
         """Returns once the agent collects. Raises BenchError when it does not come up."""
-        self._log = (self._bundle.path / "telemetry" / "agent.log").open("a", encoding="utf-8")
+        self._log = (self._spool / LOG_FILE).open("a", encoding="utf-8")
         self._process = subprocess.Popen(
             self._argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
+            env=self._environment,
             start_new_session=True,
         )
         if not self._says_ready(self._process):
             self.kill()
-            raise BenchError(f"the telemetry agent did not start; see {self._bundle.path / 'telemetry' / 'agent.log'}")
+            raise BenchError(f"the telemetry agent did not start; see {self._spool / LOG_FILE}")
 
     @staticmethod
     def _says_ready(process: subprocess.Popen[str]) -> bool:
@@ -91,13 +107,13 @@ class Agent:
             self._process.wait()
 
 
-def replay(artefact: Path, bundle: Path, influx_url: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
-    """Delivers what InfluxDB has not got of the bundle's spool. Never raises: the bundle stays the record."""
+def replay(artefact: Path, spool: Path, influx_url: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+    """Delivers what InfluxDB has not got of one of a bundle's spools. Never raises: the bundle stays the record."""
     argv: Sequence[str] = [
         sys.executable,
         str(artefact),
         "replay",
-        f"--spool-dir={bundle / 'telemetry'}",
+        f"--spool-dir={spool}",
         f"--influx-url={influx_url}",
         f"--database={DATABASE}",
     ]

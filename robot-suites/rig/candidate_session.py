@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench_model.errors import BenchError
 from rig.agent import PERIOD_S, Agent
+from rig.bmc_agent import IN_BAND, bmc_agent, may_read_in_band
 from rig.bundle import Bundle
 from rig.connection import connection_of
 from rig.host import Survey, survey
@@ -83,10 +84,17 @@ class CandidateSession:
         tags = {"host": name, "run": bundle.id}
         places = prepare_folders(self.machine, bundle, name)
         period_s = float(self.profiles.scenario.document.get("telemetry_period_s", PERIOD_S))
+        own = [] if may_read_in_band(self.profiles.candidate) else [f"--without-collectors={IN_BAND}"]
         if not isinstance(self.machine, SshMachine):
-            return Agent(places.agent, bundle, influx_url, tags, period_s), []
-        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags, period_s)
+            options = [f"--workload-file={bundle.workload_file}", *own]
+            return Agent(places.agent, bundle, influx_url, tags, period_s, options=options), []
+        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags, period_s, options=own)
         return RemoteAgent(self.machine, places, bundle), arguments
+
+    def bmc_agent(self, bundle: Bundle, influx_url: str) -> Agent | None:
+        """The agent that reads the BMC from here, not started yet; the candidate's own must be running. None where none is needed."""
+        candidate = self.profiles.candidate
+        return bmc_agent(self.layout, candidate, bundle, influx_url, {"host": candidate.name, "run": bundle.id})
 
     def reconnect(self) -> None:
         """After provisioning, which may have rebooted the candidate."""

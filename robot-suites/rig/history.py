@@ -12,6 +12,7 @@ from influxdb_client.client.write_api import SYNCHRONOUS
 from influxdb_client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
+from bench_model.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
 from rig.agent import replay
 from rig.bundle import Bundle
 from rig.influx_server import DATABASE
@@ -68,16 +69,22 @@ def publish_verdict(path: Path, influx_url: str) -> bool:
 
 def undelivered(path: Path) -> bool:
     """Does the finished run in `path` hold telemetry or a verdict that InfluxDB has not got?"""
-    spool, cursor = path / "telemetry" / "points.lp", path / "telemetry" / "cursor.json"
-    if not spool.exists() or not (path / "verdict.json").exists():
+    folders = spool_folders(path)
+    if not folders or not (path / "verdict.json").exists():
         return False
+    return any(map(_is_behind, folders)) or not (path / "telemetry" / DELIVERED).exists()
+
+
+def _is_behind(folder: Path) -> bool:
+    cursor = folder / CURSOR_FILE
     done = json.loads(cursor.read_text(encoding="utf-8"))["delivered_bytes_offset"] if cursor.exists() else 0
-    return bool(done < spool.stat().st_size) or not (path / "telemetry" / DELIVERED).exists()
+    return bool(done < (folder / POINTS_FILE).stat().st_size)
 
 
 def replay_run(agent: Path, path: Path, influx_url: str) -> bool:
     """Delivers all that InfluxDB has not got of one run; False when something is still missing."""
-    return replay(agent, path, influx_url).returncode == 0 and publish_verdict(path, influx_url)
+    replayed = [replay(agent, folder, influx_url).returncode == 0 for folder in spool_folders(path)]
+    return all(replayed) and publish_verdict(path, influx_url)
 
 
 def replay_earlier(agent: Path, runs: Path, influx_url: str) -> Iterator[str]:

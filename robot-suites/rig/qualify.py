@@ -18,6 +18,7 @@ from rich.console import Console
 from bench_model import derived
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError, InterruptedRunError
+from bench_model.telemetry_files import BMC, OWN, SUMMARY_FILE
 from rig import preflight
 from rig.agent import Agent
 from rig.bundle import Bundle, now_utc, write_text_atomically
@@ -57,6 +58,7 @@ class Qualification:
         suite_files(layout.repository, self._profiles.scenario)
         self._runs = request.runs or layout.runs
         self._agent: Agent | RemoteAgent | None = None
+        self._bmc_agent: Agent | None = None  # where the BMC is read from here
         self._lease: FanLease | None = None
         self._provisioning = False
         self._raw: RawDevice | None = None  # from when it may have been written to
@@ -198,6 +200,7 @@ class Qualification:
         self._open_target(session, bundle, folder)
         agent.start()
         self._agent = agent
+        self._start_bmc_agent(session, bundle, influx_url)
         run_suites(
             self._shell,
             self._layout.repository,
@@ -209,8 +212,17 @@ class Qualification:
         bundle.write(CLOCK_FILE, self._clock.document(same_clock=session.machine.is_local))
         if not agent.alive():
             raise BenchError("the telemetry agent ended during the run; see telemetry/agent.log in the bundle")
+        if self._bmc_agent and not self._bmc_agent.alive():
+            raise BenchError(
+                "the BMC's telemetry agent ended during the run; see telemetry/bmc/agent.log in the bundle"
+            )
         self._phase(bundle, "verify", "reading the tuning back")
         ansible.run("verify", "tuning-after.json")
+
+    def _start_bmc_agent(self, session: CandidateSession, bundle: Bundle, influx_url: str) -> None:
+        self._bmc_agent = session.bmc_agent(bundle, influx_url)
+        if self._bmc_agent:
+            self._bmc_agent.start()
 
     def _open_target(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Looks at the target once more where provisioning made it or brought daqwriter there, and makes the run's folder on it."""
@@ -258,7 +270,8 @@ class Qualification:
         targets = [
             (f"target {one.directory}", partial(self._give_back, one, bundle)) for one in (session, *self._further)
         ]
-        steps: list[tuple[str, Callable[[], None]]] = [*targets, *last]
+        bmc = ("telemetry of the BMC", lambda: self._stop_bmc_agent(bundle))
+        steps: list[tuple[str, Callable[[], None]]] = [*targets, bmc, *last]
         for name, step in steps:
             try:
                 step()
@@ -283,9 +296,17 @@ class Qualification:
             self._agent.kill()
             raise
         session.forget_run(bundle)
-        summary = bundle.read("telemetry/summary.json")
+        self._account(bundle, status, OWN)
+
+    def _stop_bmc_agent(self, bundle: Bundle) -> None:
+        if self._bmc_agent:
+            self._account(bundle, self._bmc_agent.stop(), BMC)
+
+    def _account(self, bundle: Bundle, status: int, spool: Path) -> None:
+        """What is wrong with an agent's end, or with the delivery of its spool, as events."""
+        summary = bundle.read(f"{spool}/{SUMMARY_FILE}")
         if status != 0 or summary is None:
-            text = f"the telemetry agent ended with status {status} and {'a' if summary else 'no'} summary; see telemetry/agent.log"
+            text = f"the telemetry agent ended with status {status} and {'a' if summary else 'no'} summary; see {spool}/agent.log"
             bundle.event("telemetry", "agent", text)
         undelivered = summary["points"]["undelivered"] if summary else 0
         if undelivered:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,7 +37,9 @@ def reachable_influx(machine: SshMachine, influx_url: str) -> str:
     return f"{parts.scheme}://127.0.0.1:{port}"
 
 
-def agent_arguments(places: Places, influx_url: str, tags: Mapping[str, str], period_s: float = PERIOD_S) -> list[str]:
+def agent_arguments(
+    places: Places, influx_url: str, tags: Mapping[str, str], period_s: float = PERIOD_S, options: Sequence[str] = ()
+) -> list[str]:
     """The agent's command line on the candidate, which the telemetry role writes into its unit."""
     return [
         "run",
@@ -47,6 +49,7 @@ def agent_arguments(places: Places, influx_url: str, tags: Mapping[str, str], pe
         f"--period={period_s:g}",
         f"--drain-seconds={DRAIN_S:g}",
         f"--workload-file={places.workload_file}",
+        *options,
         *(f"--tag={key}={value}" for key, value in tags.items()),
     ]
 

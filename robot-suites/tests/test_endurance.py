@@ -273,6 +273,33 @@ def test_nand_writes_come_from_an_ocp_page_only() -> None:
     assert drive_wear.nand_bytes(b"") is None
 
 
+def intel_page(nand: int, host: int) -> bytes:
+    """Log page CAh with these counts, of whatever unit."""
+    items = [(0xAB, 0), (0xF4, nand), (0xF5, host)]
+    return b"".join(bytes([key, 0, 0, 100, 0]) + raw.to_bytes(6, "little") + b"\0" for key, raw in items).ljust(
+        512, b"\0"
+    )
+
+
+def test_nand_writes_of_intels_page_count_while_its_unit_is_proven() -> None:
+    unit = 32 * 2**20
+    assert drive_wear.intel_nand_bytes(intel_page(3000, 1000), 1000 * unit + 10_000) == 3000 * unit
+    assert drive_wear.intel_nand_bytes(intel_page(3000, 1000), 1000 * 2**30) is None
+    assert drive_wear.intel_nand_bytes(intel_page(3000, 1000)[:-1], 1000 * unit) is None
+    assert drive_wear.intel_nand_bytes(bytes(512), 0) is None
+
+
+def test_nand_writes_of_a_sata_drive_are_in_the_unit_of_their_name() -> None:
+    def table(name: str) -> dict[str, Any]:
+        return {"ata_smart_attributes": {"table": [{"name": name, "raw": {"value": 7}}]}}
+
+    assert drive_wear.ata_nand_bytes(table("NAND_Writes_1GiB")) == (7 * 2**30, 2**30)
+    assert drive_wear.ata_nand_bytes(table("Total_LBAs_Written")) is None
+    found = drive_wear.nand_writes("sda", table("NAND_Writes_32MiB"), None)
+    assert found == {"nand_bytes": 7 * 32 * 2**20, "nand_step_bytes": 32 * 2**20, "nand_source": "ATA attribute"}
+    assert set(drive_wear.nand_writes("sda", {}, None).values()) == {None}
+
+
 def test_this_machines_counters_can_be_read() -> None:
     said = drive_wear.main([next(path.name for path in Path("/sys/block").iterdir())])
     assert said["result"]["drives"][0]["written_bytes"] >= 0

@@ -79,6 +79,30 @@ def test_the_headroom_of_an_array_is_its_hottest_drives() -> None:
     assert (found["device"], found["samples"], found["headroom_degC"]) == ("nvme0n1, nvme1n1", 3, pytest.approx(0.1))
 
 
+def test_the_hottest_sensor_is_shown_and_the_limits_stay_with_the_composite() -> None:
+    inner = ["temperature,device=nvme0n1,label=Sensor\\ 2,sensor=hwmon1/temp3 temperature_degc=84.0 2"]
+    found = drive_temperature.from_points(map(parse_line, LINES + inner), ["nvme0n1"])
+    assert found["hottest_sensor"] == {"device": "nvme0n1", "sensor": "Sensor 2", "degC": 84.0}
+    assert (found["max_degC"], found["headroom_degC"]) == (66.5, 3.5)
+
+
+def test_a_drive_without_a_kernel_sensor_is_judged_by_its_own_health_log() -> None:
+    own = [
+        "smart_temperature,device=nvme0n1,sensor=composite temperature_degc=69.0,warning_degc=70.0 2",
+        "smart_temperature,device=nvme2n1,sensor=composite temperature_degc=55.0,warning_degc=70.0,critical_degc=80.0 2",
+        "smart_temperature,device=nvme2n1,sensor=sensor_1 temperature_degc=61.0 2",
+    ]
+    found = drive_temperature.from_points(map(parse_line, LINES + own), ["nvme0n1", "nvme2n1"])
+    assert (found["samples"], found["max_degC"], found["headroom_degC"]) == (3, 66.5, 3.5)
+    assert found["hottest_sensor"]["sensor"] == "composite"
+    alone = drive_temperature.from_points(map(parse_line, LINES + own), ["nvme2n1"])
+    assert (alone["headroom_degC"], alone["critical_headroom_degC"], alone["hottest_sensor"]["degC"]) == (
+        15.0,
+        25.0,
+        61.0,
+    )
+
+
 @pytest.mark.parametrize("drives", [["vda"], [], ["vda", "vdb"]])
 def test_a_drive_without_a_sensor_has_no_headroom_but_a_reason(drives: list[str]) -> None:
     found = drive_temperature.from_points(map(parse_line, LINES), drives)

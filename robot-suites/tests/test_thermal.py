@@ -290,7 +290,7 @@ def test_the_full_scenario_asks_for_no_less_than_its_source_and_the_short_ones_s
 def test_fio_ends_when_it_is_asked_to_and_leaves_its_account(disk: Path) -> None:
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "thermal-rehearsal.yml")
     parameters = {**scenario.workloads["thermal"], "file_size": 2**25, "block_size": 2**20, "rate_size": 20_000_000}
-    plan = Plan(parameters, demand_of(scenario), disk, disk, disk, disk / "points.lp", scenery().run)
+    plan = Plan(parameters, demand_of(scenario), disk, disk, disk, [disk / "points.lp"], scenery().run)
     load = Load(LocalMachine(), plan, "fans at 50 %", 120)
     begin = time.monotonic()
     load.start()

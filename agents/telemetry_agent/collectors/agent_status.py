@@ -3,7 +3,7 @@ accounting.
 
 Promise: reported like any sensor, so that a gap in the data can be told from a quiet machine. A collector
 that this machine does not support is reported once, with supported=false. Points without the tag `collector`
-concern the agent.
+concern the agent. Where two agents serve one run, each one's points bear its name in the tag `instance`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class AgentStatus:
 
     name = "agent_status"
 
-    def __init__(self, period_s: float, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, period_s: float, snapshot: Callable[[], Snapshot], instance: str = "") -> None:
         self.period_s = period_s
+        self._own_tags = (("instance", instance),) if instance else ()
         self._snapshot = snapshot
         self._reported_unsupported: set[str] = set()
 
@@ -46,5 +47,5 @@ class AgentStatus:
         for collector, found in json.loads(reading.texts["snapshot"]).items():
             fields: dict[str, FieldValue] = {key: value for key, value in found.items() if value is not None}
             tags = (("collector", collector),) if collector != AGENT else ()
-            points.append(Point("telemetry_agent", tags, fields, reading.time_ns))
+            points.append(Point("telemetry_agent", (*tags, *self._own_tags), fields, reading.time_ns))
         return points

@@ -1,133 +1,64 @@
-"""Fans, temperatures, power, voltages and currents as the server's BMC reports them, through `ipmitool`.
+"""Fans, temperatures, power, voltages and currents as the server's BMC reports them, and its log of events, through `ipmitool`.
 
 Promise: only reads; every call of ipmitool is bounded; a sensor without a present reading gives no point, and
-no value is ever repeated; a BMC that does not answer is a failed sample, and the next one tries afresh. The
-threshold state is the BMC's own judgement. Its limits are not reported: the sensor data record holds those of
-the factory, and not those that were set since.
-
-Text format: `ipmitool -v -c sdr elist full` (1.8.19) prints a line per sensor, without any quoting:
-
-    Fan2,0,RPM,Lower Critical,29.2,Fan Device,Fan,...      a reading, its threshold state, its entity
-    NVMe2 Temp,,,ns,15.2,Drive Backplane,Temperature,...   no reading: scanning disabled or nothing there
-    PSU 2 Status,0Eh,ok,10.2,Presence detected             discrete states, which are no measurement
-
-Only with -v does a line hold the entity, without which sensors of one name cannot be told apart.
+no value is ever repeated; a BMC that does not answer is a failed sample, and the next one tries afresh; an answer that
+is cut off is one, too. The threshold state is the BMC's own judgement. Its limits are not reported: the sensor data
+record holds those of the factory, and not those that were set since.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import tempfile
-from collections import Counter
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from telemetry_agent.collector import Reading, Unsupported, reading_now
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.ipmi_text import (
+    NO_DCMI,
+    SEVERITIES,
+    LogState,
+    added_entries,
+    full_records,
+    kind_and_field,
+    parse_log,
+    parse_log_state,
+    parse_power,
+    parse_sensors,
+)
+from telemetry_agent.point import FieldValue, Point, PointError, check_tag
+from telemetry_agent.tools import Answer, find_tool, run_tool, shown
 
 PERIOD_S_MIN = 5.0
-# Bounds against a BMC that hangs; a hundred sensors read in band take some seconds.
-READ_TIMEOUT_S = 10.0
-POWER_TIMEOUT_S = 5.0
-DUMP_TIMEOUT_S = 60.0
+# Bounds against a BMC that hangs; one with a hundred sensors and much to do takes 20 s.
+READ_TIMEOUT_S = 30.0
+POWER_TIMEOUT_S = 20.0
+LOG_TIMEOUT_S = 30.0
+DUMP_TIMEOUT_S = 90.0
+LOG_PERIOD_S = 30.0
+LOG_ENTRIES_MAX = 32
 DEVICES = ("ipmi0", "ipmi/0", "ipmidev/0")  # what ipmitool itself tries
 IN_BAND = ("-I", "open", "-d", "0")
+PASSWORD_VARIABLE = "IPMI_PASSWORD"
 
-SENSORS, POWER = "sensors", "power"
-# ipmitool's unit -> (kind, field)
-UNITS = {
-    "RPM": ("fan", "speed_rpm"),
-    "degrees C": ("temperature", "temperature_degc"),
-    "Watts": ("power", "power_w"),
-    "Volts": ("voltage", "voltage_v"),
-    "Amps": ("current", "current_a"),
-}
-FAN_ENTITIES = ("29", "30")  # IPMI 2.0, table 43-13: fan, cooling unit
-SEVERITIES = {"ok": 0, "non-critical": 1, "critical": 2, "non-recoverable": 3}
-
-ENTITY = r"(?P<entity>\d+\.\d+)"
-STATE = r"(?P<state>ok|(?:Lower|Upper) (?:Non-Critical|Critical|Non-Recoverable))"
-# The name comes first and may hold commas, so it ends where the rest of the line makes sense.
-READING_LINE = re.compile(rf"(?P<name>.+?),(?P<value>-?\d+(?:\.\d+)?),(?P<unit>[^,]+),{STATE},{ENTITY},.*")
-OTHER_LINE = re.compile(rf"(?P<name>.+?),(?:,,ns|[0-9A-F]{{2}}h,(?:ok|ns)),{ENTITY},.*")
-
-# What a BMC without DCMI answers: completion code C1h, "invalid command".
-NO_DCMI = "(c1)"
-WATTS_LINE = re.compile(r"Instantaneous power reading:\s+(\d+) Watts")
-STATE_LINE = re.compile(r"Power reading state is:\s+(activated|deactivated)")
-# Debian's 1.8.19 prints no line break after the time.
-TIME_LINE = re.compile(r"IPMI timestamp:\s+(\S.*?)\s*(?:Sampling period:|$)", re.MULTILINE)
-TIME_UNKNOWN = "Unspecified"
+SENSORS, POWER, LOG = "sensors", "power", "log"
 
 
-class SensorReading(NamedTuple):
-    """One sensor with a reading. `sensor` is unique within its entity."""
-
-    sensor: str
-    entity: str
-    unit: str
-    value: float
-    state: str
-
-
-class PowerReading(NamedTuple):
-    """DCMI's power; `time` is the BMC's own text, empty when it has none."""
-
-    watts: float
-    time: str
-
-
-def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
-    """The sensors that have a reading, and a sentence for every line that is none of the known forms."""
-    found, faults = [], []
-    seen: Counter[tuple[str, str]] = Counter()
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        match = READING_LINE.fullmatch(line) or OTHER_LINE.fullmatch(line)
-        if match is None:
-            faults.append(f"ipmitool sdr: line not understood: {line[:80]!r}")
-            continue
-        name, entity = match["name"].strip(), match["entity"]
-        # Silent sensors count too: one that falls silent must not pass its name on to another.
-        seen[name, entity] += 1
-        if match.re is READING_LINE:
-            number = seen[name, entity]
-            sensor = name if number == 1 else f"{name} #{number}"
-            found.append(SensorReading(sensor, entity, match["unit"], float(match["value"]), match["state"].lower()))
-    return found, faults
-
-
-def kind_and_field(reading: SensorReading) -> tuple[str, str] | None:
-    """What the sensor measures and the field that holds it; None for a quantity that is not collected."""
-    if reading.unit == "percent":  # HPE's fans; elsewhere it is a load or a margin
-        fan = reading.entity.split(".")[0] in FAN_ENTITIES or "fan" in reading.sensor.lower()
-        return ("fan", "duty_percent") if fan else None
-    return UNITS.get(reading.unit)
-
-
-def parse_power(text: str) -> PowerReading | None:
-    """DCMI's answer, or None while the BMC says that it measures no power. Raises ValueError on anything else."""
-    watts, state, time = WATTS_LINE.search(text), STATE_LINE.search(text), TIME_LINE.search(text)
-    if watts is None or state is None:
-        raise ValueError(f"ipmitool dcmi power reading: not understood: {text.strip()[:80]!r}")
-    if state[1] == "deactivated":
-        return None
-    return PowerReading(float(watts[1]), time[1] if time and time[1] != TIME_UNKNOWN else "")
+def lan_interface(host: str, port: int, user: str, cipher_suite: int) -> tuple[str, ...]:
+    """ipmitool's arguments for a BMC on the network. The password comes from the environment, never from here."""
+    address = ("-I", "lanplus", "-H", host, "-p", str(port), "-U", user, "-C", str(cipher_suite))
+    return (*address, "-N", "2", "-R", "3", "-E")
 
 
 class Ipmi:
-    """Collector of the measurements `ipmi_sensor` and `ipmi_power`.
+    """Collector of the measurements `ipmi_sensor`, `ipmi_power` and `ipmi_event`.
 
-    `interface` are ipmitool's arguments that say which BMC to ask, such as `-I lanplus -H ... -U ... -E` (the
-    password comes from the environment); without them it is this machine's own, in band.
-    """
+    `interface` are ipmitool's arguments that say which BMC to ask (`lan_interface`); without them it is this machine's
+    own, in band. Over LAN the collector's name is `ipmi_lan`."""
 
     name = "ipmi"
+    pace = "slow"
 
     def __init__(
         self,
@@ -139,36 +70,42 @@ class Ipmi:
         self.period_s = max(PERIOD_S_MIN, period_s)
         self._devices = [root / "dev" / name for name in DEVICES]
         self._interface = tuple(interface)
+        if interface:
+            self.name = "ipmi_lan"
         self._timeout_s = timeout_s
         # The sensor data records, read once: per sensor they cost several requests more than its value does.
         self._directory: tempfile.TemporaryDirectory[str] | None = None  # removed when the agent ends
-        self._dumped = False
-        self._power_answered = False
-        self._power_absent = False
+        self._records = 0  # sensors with values among them; 0: not read yet
+        self._lines = 0  # sensors that were listed at most
+        self._answered: set[str] = set()
+        self._absent: set[str] = set()
+        self._log_asked_s = float("-inf")
+        self._log_state: LogState | None = None
 
     def read(self) -> Reading:
-        """Ask for every sensor, then for DCMI's power; that one alone may fail, as a fault."""
-        program = shutil.which("ipmitool", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        """Ask for every sensor, then for DCMI's power and the log of events; those alone may fail, as faults."""
+        program = find_tool("ipmitool")
         if program is None:
             raise Unsupported("ipmitool is not installed (package ipmitool)")
         command = [program, *(self._interface or self._in_band())]
         text, faults = self._read_sensors(command)
         texts = {SENSORS: text}
-        try:
-            texts[POWER] = self._read_power(command)
-        except (OSError, ValueError) as error:
-            faults.append(str(error))
+        for key, read in ((POWER, self._read_power), (LOG, self._read_log)):
+            try:
+                texts[key] = read(command)
+            except (OSError, ValueError) as error:
+                faults.append(str(error))
         return reading_now(texts, tuple(faults))
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
-        """One point per sensor that has a reading, and DCMI's power unless it is the one seen before."""
+        """A point per sensor that has a reading, DCMI's power unless it is the one seen before, the new events."""
         points = list(_sensor_points(reading))
         power = parse_power(reading.texts[POWER]) if reading.texts.get(POWER) else None
         before = parse_power(previous.texts[POWER]) if previous and previous.texts.get(POWER) else None
         # Same value of the same time: the BMC measures more slowly than we ask.
         if power is not None and not (power.time and power == before):
             points.append(Point("ipmi_power", (), {"power_w": power.watts}, reading.time_ns))
-        return points
+        return points + list(_event_points(reading))
 
     def _in_band(self) -> tuple[str, ...]:
         device = next((path for path in self._devices if path.exists()), None)
@@ -181,39 +118,80 @@ class Ipmi:
     def _read_sensors(self, command: list[str]) -> tuple[str, list[str]]:
         records = self._dumped_records(command)
         done = _run(command, ("-v", "-c", "-S", records, "sdr", "elist", "full"), self._timeout_s)
-        readings, faults = parse_sensors(done.stdout)
+        readings, faults = parse_sensors(done.text)
         if not readings:
-            self._dumped = False  # a BMC that comes back from a restart may have others
-            reason = _reason(done) if done.returncode else "none has a value"
+            self._records = 0  # a BMC that comes back from a restart may have others
+            reason = done.reason if done.status else "none has a value"
             raise OSError(f"ipmitool sdr: no sensor can be read: {'; '.join([reason, *faults])}")
-        if done.returncode:
-            faults.append(f"ipmitool sdr: {_reason(done)}")
-        return done.stdout, faults
+        lines = done.text.count("\n")
+        if done.status:
+            faults.append(f"ipmitool sdr: {done.reason}")
+        elif not done.text.endswith("\n") or lines < self._lines:
+            # Fewer sensors would look like sensors that fell silent. Should they be gone, the records tell so next time.
+            expected, self._records = self._lines or self._records, 0
+            raise OSError(f"ipmitool sdr: cut off after {lines} of {expected} sensors: {shown(done.text[-60:])}")
+        elif lines < self._records and lines > self._lines:
+            faults.append(f"ipmitool sdr: {lines} sensors listed, the BMC describes {self._records}")
+        self._lines = max(lines, self._lines)
+        return done.text, faults
 
     def _dumped_records(self, command: list[str]) -> str:
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="telemetry_agent-ipmi-")
-        path = f"{self._directory.name}/records"
-        if not self._dumped:
-            done = _run(command, ("sdr", "dump", path), max(DUMP_TIMEOUT_S, self._timeout_s))
-            if done.returncode:
-                raise OSError(f"ipmitool sdr dump: {_reason(done)}")
-            self._dumped = True
-        return path
+        path = Path(self._directory.name) / "records"
+        if not self._records:
+            path.unlink(missing_ok=True)
+            done = _run(command, ("sdr", "dump", str(path)), max(DUMP_TIMEOUT_S, self._timeout_s))
+            if done.status or not path.exists():
+                raise OSError(f"ipmitool sdr dump: {done.reason}")
+            self._records, self._lines = full_records(path.read_bytes()), 0
+            if not self._records:
+                raise OSError("ipmitool sdr dump: the BMC describes no sensor that has a value")
+        return str(path)
 
     def _read_power(self, command: list[str]) -> str:
         """DCMI's answer, "" from a BMC that has no DCMI."""
-        if self._power_absent:
+        done = self._ask(command, POWER, ("dcmi", "power", "reading"), POWER_TIMEOUT_S)
+        if done is None:
             return ""
-        done = _run(command, ("dcmi", "power", "reading"), min(POWER_TIMEOUT_S, self._timeout_s))
-        if done.returncode:
-            reason = _reason(done)
-            self._power_absent = not self._power_answered and reason.endswith(NO_DCMI)
-            note = "; not asked again" if self._power_absent else ""
-            raise OSError(f"ipmitool dcmi power reading: {reason}{note}")
-        parse_power(done.stdout)
-        self._power_answered = True
-        return done.stdout
+        parse_power(done.text)
+        return done.text
+
+    def _read_log(self, command: list[str]) -> str:
+        """The entries that were added since the last time; of those from before the first time, none."""
+        now_s = time.monotonic()
+        if now_s - self._log_asked_s < LOG_PERIOD_S:
+            return ""
+        self._log_asked_s = now_s
+        done = self._ask(command, LOG, ("sel", "info"), LOG_TIMEOUT_S)
+        if done is None:
+            return ""
+        state = parse_log_state(done.text)
+        added = added_entries(self._log_state, state) if self._log_state else 0
+        text = ""
+        if added:
+            # Listing reads the whole log, entry by entry: only when there is something new.
+            arguments = ("-c", "-S", self._dumped_records(command), "sel", "elist", "last")
+            listed = _run(command, (*arguments, str(min(added, LOG_ENTRIES_MAX))), LOG_TIMEOUT_S)
+            if listed.status:
+                raise OSError(f"ipmitool sel elist: {listed.reason}")
+            parse_log(listed.text)
+            text = listed.text
+        self._log_state = state
+        return text
+
+    def _ask(self, command: list[str], what: str, arguments: tuple[str, ...], limit_s: float) -> Answer | None:
+        """The answer, or None from a BMC that does not know the command: that is said once and not asked again."""
+        if what in self._absent:
+            return None
+        done = _run(command, arguments, min(limit_s, self._timeout_s))
+        if done.status:
+            if what not in self._answered and done.reason.endswith(NO_DCMI):
+                self._absent.add(what)
+            note = "; not asked again" if what in self._absent else ""
+            raise OSError(f"ipmitool {' '.join(arguments)}: {done.reason}{note}")
+        self._answered.add(what)
+        return done
 
 
 def _sensor_points(reading: Reading) -> Iterator[Point]:
@@ -228,25 +206,22 @@ def _sensor_points(reading: Reading) -> Iterator[Point]:
         yield Point("ipmi_sensor", tags, fields, reading.time_ns)
 
 
-def _run(command: list[str], arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            [*command, *arguments],
-            stdin=subprocess.DEVNULL,  # it would ask a terminal for a password that is not given
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            env={**os.environ, "LC_ALL": "C"},
-            check=False,  # not 0 also when one sensor of many could not be read
-        )
-    except subprocess.TimeoutExpired:
-        # Without the command line, which may name users and hosts.
-        words = " ".join(word for word in arguments if word.isalpha())
-        raise TimeoutError(f"ipmitool {words}: no answer within {timeout_s:g} s") from None
+def _event_points(reading: Reading) -> Iterator[Point]:
+    """At the reading's time, since a BMC's clock may be anything; a nanosecond apart, so that none hides another."""
+    for number, entry in enumerate(parse_log(reading.texts.get(LOG, ""))):
+        fields: dict[str, FieldValue] = {"text": entry.text, "record": entry.record, "bmc_time": entry.time}
+        if entry.asserted is not None:
+            fields["asserted"] = entry.asserted
+        try:
+            check_tag("sensor", entry.sensor)
+            tags = (("sensor", entry.sensor),)
+        except PointError:
+            tags = (("sensor", "unnamed"),)
+        yield Point("ipmi_event", tags, fields, reading.time_ns + number)
 
 
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """ipmitool's last words, which are the cause."""
-    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return lines[-1].strip() if lines else f"exit status {done.returncode}"
+def _run(command: list[str], arguments: Sequence[str], timeout_s: float) -> Answer:
+    # Spoken of without the command line, which may name users and hosts. Its exit status is not 0 also when one
+    # sensor of many could not be read.
+    words = " ".join(word for word in arguments if word.isalpha())
+    return run_tool([*command, *arguments], timeout_s, f"ipmitool {words}")

@@ -1,145 +1,96 @@
-"""Drive health through `smartctl -j -a`, every 10 seconds at most; of NVMe drives also the thermal management
-counters, which smartctl does not print, from the same log page through `nvme smart-log`, where nvme-cli is installed.
+"""Drive health: `smartctl -j` for every whole disk, and of NVMe drives their own log pages through nvme-cli.
 
-Promise: only reads; every call is bounded by a timeout; JSON that is not JSON is a failure, never an empty
-result. A drive that does not answer is a fault; when none answers the collector is unsupported. NVMe data
-units become bytes (1000 x 512 B each, NVMe base specification); vendor-specific ATA attributes whose unit
-differs by maker are left out.
+Promise: only reads. Drives are asked side by side, each within its own time: one that hangs is a fault of its own and
+visible in `smart_query`, and the others' points carry the time at which they answered. An answer that is no answer is
+a fault that shows it; when no drive answers the sample failed, and where none has health data the collector is
+unsupported. NVMe data units become bytes (1000 x 512 B each).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import struct
-import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from telemetry_agent import nvme_pages, smartctl_json
 from telemetry_agent.collector import SLOW_PERIOD_S, Reading, Unsupported, reading_now
 from telemetry_agent.collectors.block_device import is_whole_disk
-from telemetry_agent.point import FieldValue, Point
-
-TIMEOUT_S = 5.0
-NVME_DATA_UNIT_BYTES = 512_000
-COMMAND_LINE_OR_OPEN_FAILED = 0b11  # smartctl(8): the exit status' two lowest bits
-ATA_REALLOCATED_SECTORS = 5
-
-THERMAL_KEY = "thermal:"  # texts["thermal:nvme0n1"] holds the drive's raw log page as hexadecimal digits
-# NVMe base specification, SMART / Health Information log: four 32-bit counters from this byte on
-THERMAL_AT_BYTE = 216
-THERMAL_FIELDS = (
-    "thermal_management_1_transitions",
-    "thermal_management_2_transitions",
-    "thermal_management_1_time_s",
-    "thermal_management_2_time_s",
+from telemetry_agent.drive_poll import PATIENCE_S, DrivePoll, DriveState
+from telemetry_agent.drive_questions import (
+    HEALTH,
+    IDENTIFY,
+    LIMITS,
+    NOT_INSTALLED,
+    SMARTCTL,
+    TOOL_S_MAX,
+    DriveQuestions,
+    vendor_fields,
 )
-LOG_PAGE_BYTES = 512
+from telemetry_agent.point import FieldValue, Point, PointError, check_tag
+from telemetry_agent.tools import find_tool
 
-# NVMe health log name -> (field, factor)
-NVME_FIELDS = {
-    "critical_warning": ("critical_warning", 1),
-    "available_spare": ("available_spare_percent", 1),
-    "percentage_used": ("percentage_used_percent", 1),
-    "data_units_read": ("data_read_bytes", NVME_DATA_UNIT_BYTES),
-    "data_units_written": ("data_written_bytes", NVME_DATA_UNIT_BYTES),
-    "unsafe_shutdowns": ("unsafe_shutdowns", 1),
-    "media_errors": ("media_errors", 1),
-    "num_err_log_entries": ("error_log_entries", 1),
-    "warning_temp_time": ("warning_temperature_time_min", 1),
-    "critical_comp_time": ("critical_temperature_time_min", 1),
-}
-
-
-def answer_fault(document: dict[str, Any]) -> str | None:
-    """Why this answer holds no health data, or None when it does."""
-    status = document.get("smartctl", {}).get("exit_status")
-    messages = [message.get("string", "") for message in document.get("smartctl", {}).get("messages", [])]
-    if status is None or status & COMMAND_LINE_OR_OPEN_FAILED:
-        return "; ".join(messages) or f"smartctl exit status {status}"
-    if not health_fields(document):
-        return "; ".join(messages) or "smartctl reports no health data"
-    return None
-
-
-def health_fields(document: dict[str, Any]) -> dict[str, FieldValue]:
-    """Fields of one drive; only those that it reports."""
-    fields: dict[str, FieldValue] = {}
-    if "passed" in document.get("smart_status", {}):
-        fields["passed"] = bool(document["smart_status"]["passed"])
-    if "current" in document.get("temperature", {}):
-        fields["temperature_degc"] = float(document["temperature"]["current"])
-    if "hours" in document.get("power_on_time", {}):
-        fields["power_on_hours"] = int(document["power_on_time"]["hours"])
-    log = document.get("nvme_smart_health_information_log", {})
-    for source, (field, factor) in NVME_FIELDS.items():
-        if source in log:
-            fields[field] = int(log[source]) * factor
-    for attribute in document.get("ata_smart_attributes", {}).get("table", []):
-        if attribute["id"] == ATA_REALLOCATED_SECTORS:
-            fields["reallocated_sectors"] = int(attribute["raw"]["value"])
-    return fields
-
-
-def thermal_fields(page: bytes) -> dict[str, FieldValue]:
-    """The thermal management counters of a raw log page."""
-    if len(page) != LOG_PAGE_BYTES:
-        raise ValueError(f"nvme smart-log: {len(page)} B, a log page has {LOG_PAGE_BYTES} B")
-    return dict(zip(THERMAL_FIELDS, struct.unpack_from("<4I", page, THERMAL_AT_BYTE)))
+ANSWER, QUERY = "answer", "query"  # texts["answer nvme0n1"], texts["query nvme0n1"]
 
 
 class Smart:
-    """Collector of the measurement `smart`."""
+    """Collector of the measurements `smart`, `smart_temperature`, `smart_ocp` and `smart_query`."""
 
     name = "smart"
+    pace = "slow"
 
-    def __init__(self, period_s: float, root: Path = Path("/"), timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        period_s: float,
+        root: Path = Path("/"),
+        patience_s: float = PATIENCE_S,
+        tool_s_max: float = TOOL_S_MAX,
+    ) -> None:
         self.period_s = max(SLOW_PERIOD_S, period_s)
         self._sys_block = root / "sys/block"
-        self._timeout_s = timeout_s
+        self._questions = DriveQuestions(tool_s_max)
+        self._poll = DrivePoll(self._questions.ask, patience_s)
+        self._refusals_said: set[str] = set()
 
     def read(self) -> Reading:
-        """Ask every whole disk; texts hold the answers by device name."""
-        program = shutil.which("smartctl", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-        if program is None:
-            raise Unsupported("smartctl is not installed (package smartmontools)")
-        texts, faults = {}, []
-        for name in self._drives():
-            text, fault = self._ask(program, name)
-            if fault:
-                faults.append(f"{name}: {fault}")
-            else:
-                texts[name] = text
-        nvme = shutil.which("nvme", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-        if nvme is not None:
-            for name in [name for name in texts if name.startswith("nvme")]:
-                page, fault = self._ask_thermal(nvme, name)
-                if fault:
-                    faults.append(f"{name}: {fault}")
-                else:
-                    texts[THERMAL_KEY + name] = page
+        """Ask every whole disk; texts hold its answers and how it stands, as JSON."""
+        if find_tool("smartctl") is None and find_tool("nvme") is None:
+            raise Unsupported(NOT_INSTALLED)
+        names = self._drives()
+        self._questions.forget_all_but(names)
+        answers, faults = self._poll.sample(names)
+        texts, refusals = {}, []
+        for name in names:
+            answer = answers.get(name)
+            if answer is not None and answer.refused:
+                refusals.append(f"{name}: {answer.refused}")
+                continue
+            if answer is not None:
+                faults += answer.faults
+            if answer is not None and answer.texts:
+                texts[f"{ANSWER} {name}"] = json.dumps({"time_ns": answer.time_ns, "texts": dict(answer.texts)})
+            state = self._poll.state(name, answered=answer is not None and bool(answer.texts))
+            texts[f"{QUERY} {name}"] = json.dumps(state)
         if not texts:
-            raise Unsupported("no drive answers SMART: " + ("; ".join(faults) or "no drive found"))
+            raise Unsupported("no drive has SMART data: " + ("; ".join(refusals) or "no drive found"))
+        if not any(key.startswith(ANSWER) for key in texts):
+            raise OSError("no drive answers: " + "; ".join(faults))
+        # A drive without health data is as it is: said once, and no fault of each sample.
+        faults += [refusal for refusal in refusals if refusal not in self._refusals_said]
+        self._refusals_said.update(refusals)
         return reading_now(texts, tuple(faults))
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
-        """One point per drive that answered."""
+        """The points of each drive that answered, and how each one stands."""
         points = []
-        for name, text in reading.texts.items():
-            if name.startswith(THERMAL_KEY):
-                continue
-            document = json.loads(text)
-            tags = {"device": name}
-            for source, tag in (("serial_number", "serial"), ("model_name", "model")):
-                value = str(document.get(source, "")).strip()
-                if value:
-                    tags[tag] = value
-            fields = health_fields(document)
-            page = reading.texts.get(THERMAL_KEY + name)
-            if page is not None:
-                fields.update(thermal_fields(bytes.fromhex(page)))
-            points.append(Point("smart", tuple(sorted(tags.items())), fields, reading.time_ns))
+        for key, text in reading.texts.items():
+            kind, _, name = key.partition(" ")
+            if kind == ANSWER:
+                answer = json.loads(text)
+                points += drive_points(name, answer["texts"], answer["time_ns"])
+            else:
+                state = DriveState(*json.loads(text))
+                points.append(Point("smart_query", (("device", name),), state._asdict(), reading.time_ns))
         return points
 
     def _drives(self) -> list[str]:
@@ -149,36 +100,43 @@ class Smart:
             return []
         return [name for name in names if is_whole_disk(self._sys_block, name) and not name.startswith("md")]
 
-    def _ask(self, program: str, name: str) -> tuple[str, str | None]:
-        try:
-            done = subprocess.run(
-                [program, "-j", "-a", f"/dev/{name}"],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=self._timeout_s,
-                check=False,  # a bit mask, which is not 0 for a good answer about an ailing drive
-            )
-        except subprocess.TimeoutExpired:
-            return "", f"smartctl gave no answer within {self._timeout_s:g} s"
-        try:
-            document = json.loads(done.stdout)
-        except ValueError:
-            head = (done.stdout or done.stderr)[:80]
-            raise ValueError(f"smartctl -j -a /dev/{name}: not JSON: {head!r}") from None
-        return done.stdout, answer_fault(document)
 
-    def _ask_thermal(self, program: str, name: str) -> tuple[str, str | None]:
+def drive_points(name: str, texts: Mapping[str, str], time_ns: int) -> list[Point]:
+    """The points of one drive's answer. The drive's own pages win over what smartctl makes of them."""
+    document: dict[str, Any] = json.loads(texts.get(SMARTCTL, "{}"))
+    fields = smartctl_json.health_fields(document)
+    degrees, limits = smartctl_json.temperatures(document), smartctl_json.limits(document)
+    identity = smartctl_json.identity(document)
+    if HEALTH in texts:
+        page = bytes.fromhex(texts[HEALTH])
+        fields.update(nvme_pages.health_fields(page))
+        degrees.update(nvme_pages.temperatures(page))
+    if IDENTIFY in texts:
+        found = nvme_pages.identity(bytes.fromhex(texts[IDENTIFY]))
+        identity = {"serial": found.serial, "model": found.model, **identity}
+        stated = {"warning_degc": found.warning_degc, "critical_degc": found.critical_degc}
+        limits.update({key: value for key, value in stated.items() if value is not None})
+    fields.update(nvme_pages.thermal_limits(int(texts.get(LIMITS, "0"))))
+    own, ocp = vendor_fields(texts)
+    fields.update(own)
+    tags = _tags(name, identity)
+    points = [Point("smart", tags, fields, time_ns)]
+    for sensor, value in degrees.items():
+        has_limits = sensor in (nvme_pages.COMPOSITE, smartctl_json.DRIVE)
+        values: dict[str, FieldValue] = {"temperature_degc": value, **(limits if has_limits else {})}
+        points.append(Point("smart_temperature", (*tags, ("sensor", sensor)), values, time_ns))
+    if ocp:
+        points.append(Point("smart_ocp", tags, ocp, time_ns))
+    return points
+
+
+def _tags(name: str, identity: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Sorted. A serial that line protocol cannot express is left out; the device's name says which drive it is."""
+    tags = {"device": name}
+    for key, value in identity.items():
         try:
-            done = subprocess.run(
-                [program, "smart-log", "--raw-binary", f"/dev/{name}"],
-                capture_output=True,
-                timeout=self._timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "", f"nvme smart-log gave no answer within {self._timeout_s:g} s"
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            return "", f"nvme smart-log: {said or f'exit status {done.returncode}'}"
-        return done.stdout.hex(), None
+            check_tag(key, value)
+        except PointError:
+            continue
+        tags[key] = value
+    return tuple(sorted(tags.items()))

@@ -1,11 +1,13 @@
 """What drives say of the writing that they have taken: counters and health, all drives in one reading. Reads only.
 
 `drive_wear.py NAME ...` (kernel names); prints {result: {boot_id, drives: [...]}} or {error}. A field that a drive does
-not report is null. NAND writes come from the OCP data-centre SSD log page (0xC0), recognised by its GUID."""
+not report is null. NAND writes come from the OCP data-centre SSD log page (C0h), recognised by its GUID; from Intel's and
+Solidigm's log page CAh, whose unit is proven by its count of host writes; or from an ATA attribute whose name states the unit."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +17,15 @@ from typing import Any
 TOOL_S_MAX = 20
 SECTOR_BYTES = 512  # of /sys/block/*/stat, whatever the device's block size
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
-OCP_LOG, OCP_LOG_BYTES = "0xc0", 512
+OCP_LOG, INTEL_LOG, LOG_BYTES = "0xc0", "0xca", 512
 OCP_GUID = bytes.fromhex(
     "c5af1028eabff2a49c4f6f7cc914d5af"
 )  # OCP Datacenter NVMe SSD specification, SMART-20, as the drive sends it
+INTEL_VENDORS = (0x8086, 0x025E)  # PCI vendors Intel and Solidigm
+INTEL_ITEM_BYTES, INTEL_NAND, INTEL_HOST, INTEL_UNIT_BYTES = 12, 0xF4, 0xF5, 32 * 2**20
+HOST_COUNTS_AGREE = 0.02  # of a drive's two counts of one thing, which are taken a moment apart and round differently
+ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
+ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
 HEALTH = (
     "percentage_used",
     "available_spare",
@@ -55,16 +62,35 @@ def smart_document(name: str) -> dict[str, Any]:
 
 def nand_bytes(page: bytes) -> int | None:
     """Physical media bytes written, of an OCP SMART page; None when the page is another vendor's."""
-    if len(page) < OCP_LOG_BYTES or page[496:512] not in (OCP_GUID, OCP_GUID[::-1]):
+    if len(page) < LOG_BYTES or page[496:512] not in (OCP_GUID, OCP_GUID[::-1]):
         return None
     return int.from_bytes(page[0:16], "little")
 
 
-def ocp_page(name: str) -> bytes:
+def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
+    """Of Intel's page, in steps of 32 MiB; None where its count of host writes is not in that unit."""
+    items = {page[at]: page[at + 5 : at + 11] for at in reversed(range(0, len(page) - 11, INTEL_ITEM_BYTES))}
+    if len(page) < LOG_BYTES or INTEL_NAND not in items or INTEL_HOST not in items:
+        return None
+    nand, host = (int.from_bytes(items[key], "little") * INTEL_UNIT_BYTES for key in (INTEL_NAND, INTEL_HOST))
+    return nand if abs(host - host_bytes) <= HOST_COUNTS_AGREE * host_bytes + 4 * INTEL_UNIT_BYTES else None
+
+
+def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
+    """(bytes, step) of the attribute whose name, given by smartctl's drive database, states the unit."""
+    for row in document.get("ata_smart_attributes", {}).get("table", []):
+        match = ATA_NAND.fullmatch(row["name"])
+        if match:
+            unit = ATA_UNITS[match[1]]
+            return int(row["raw"]["value"]) * unit, unit
+    return None
+
+
+def log_page(name: str, number: str) -> bytes:
     program = tool("nvme")
     if program is None or not name.startswith("nvme"):
         return b""
-    argv = [program, "get-log", f"/dev/{name}", f"--log-id={OCP_LOG}", f"--log-len={OCP_LOG_BYTES}", "--raw-binary"]
+    argv = [program, "get-log", f"/dev/{name}", f"--log-id={number}", f"--log-len={LOG_BYTES}", "--raw-binary"]
     try:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=TOOL_S_MAX, check=False)
     except subprocess.TimeoutExpired:
@@ -72,18 +98,35 @@ def ocp_page(name: str) -> bytes:
     return done.stdout if done.returncode == 0 else b""
 
 
+def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> dict[str, Any]:
+    """`nand_bytes`, what it counts in, and whose log it is from; all null where no log counts it."""
+    found: tuple[int | None, int | None, str | None] = (None, None, None)
+    written = nand_bytes(log_page(name, OCP_LOG))
+    by_ata = ata_nand_bytes(document)
+    if written is not None:
+        found = (written, 1, "OCP log page C0h")
+    elif by_ata:
+        found = (*by_ata, "ATA attribute")
+    elif host_bytes is not None and document.get("nvme_pci_vendor", {}).get("id") in INTEL_VENDORS:
+        written = intel_nand_bytes(log_page(name, INTEL_LOG), host_bytes)
+        found = (written, INTEL_UNIT_BYTES, "Intel log page CAh") if written is not None else found
+    return dict(zip(("nand_bytes", "nand_step_bytes", "nand_source"), found))
+
+
 def reading_of(name: str) -> dict[str, Any]:
     """One drive. `written_bytes` is the drive's own count where it keeps one, else the kernel's of this boot."""
     fields = Path(f"/sys/block/{name}/stat").read_text(encoding="ascii").split()
-    log = smart_document(name).get("nvme_smart_health_information_log", {})
+    document = smart_document(name)
+    log = document.get("nvme_smart_health_information_log", {})
     units = log.get("data_units_written")
     own = units is not None
+    host_bytes = units * NVME_DATA_UNIT_BYTES if own else None
     return {
         "name": name,
         "counter": "nvme" if own else "kernel",
-        "written_bytes": units * NVME_DATA_UNIT_BYTES if own else int(fields[6]) * SECTOR_BYTES,
+        "written_bytes": host_bytes if own else int(fields[6]) * SECTOR_BYTES,
         "step_bytes": NVME_DATA_UNIT_BYTES if own else SECTOR_BYTES,
-        "nand_bytes": nand_bytes(ocp_page(name)),
+        **nand_writes(name, document, host_bytes),
         **{key: log.get(key) for key in HEALTH},
     }
 

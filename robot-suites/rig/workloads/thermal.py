@@ -104,7 +104,7 @@ class Soak:
 
     def __init__(self, machine: Machine, plan: Plan, hazards: HazardSchedule, fans: FanDuty, report: Report) -> None:
         self._machine, self._plan, self._hazards, self._fans, self._report = machine, plan, hazards, fans, report
-        self._watch = Watch(plan.points)
+        self._watch = Watch(*plan.points)
 
     def run(self) -> dict[str, Any]:
         """results/thermal.json. The file is removed however it ends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class Plan:
     scratch: Path
     work: Path
     raw: Path
-    points: Path
+    points: Sequence[Path]
     run: dict[str, Any]
 
     @property

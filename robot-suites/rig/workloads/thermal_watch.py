@@ -35,8 +35,8 @@ class Rule:
 class Watch:
     """The run's telemetry as it grows: only whole lines, only what a soak is decided by."""
 
-    def __init__(self, file: Path) -> None:
-        self._file, self._offset = file, 0
+    def __init__(self, *files: Path) -> None:
+        self._offsets = dict.fromkeys(files, 0)
         self._points: list[Point] = []
 
     def forget(self) -> None:
@@ -44,15 +44,20 @@ class Watch:
         self._points.clear()
 
     def tracks(self) -> Tracks:
-        if self._file.exists():
-            with self._file.open("rb") as stream:
-                stream.seek(self._offset)
-                text = stream.read()
-            whole = text[: text.rfind(b"\n") + 1]
-            self._offset += len(whole)
-            lines = whole.decode("utf-8").splitlines()
-            self._points += [parse_line(line) for line in lines if line.startswith(WATCHED)]
+        for file, offset in self._offsets.items():
+            if file.exists():
+                self._offsets[file] += self._read(file, offset)
         return telemetry_tracks.from_points(self._points)
+
+    def _read(self, file: Path, offset: int) -> int:
+        """The bytes that were new."""
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            text = stream.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        lines = whole.decode("utf-8").splitlines()
+        self._points += [parse_line(line) for line in lines if line.startswith(WATCHED)]
+        return len(whole)
 
 
 def decide(

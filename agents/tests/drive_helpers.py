@@ -1,0 +1,92 @@
+"""Drives that are recorded text: `fixtures/drives/<case>` holds what the tools print of one drive, and the points to expect.
+
+`*.hex` are the drive's own pages in the form `first byte: bytes  # what it is`; the rest of a page is zero."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from agent_helpers import FIXTURES, T0_NS, fake_program
+
+from telemetry_agent.collector import Reading
+from telemetry_agent.collectors.smart import Smart
+from telemetry_agent.point import Encoder, Point
+
+DRIVES = FIXTURES / "drives"
+ANSWERING = sorted(path.parent.name for path in DRIVES.glob("*/expected.lp"))
+REFUSING = ("no_smart", "permission_denied", "usb_bridge_refused")
+# What the drive or nvme-cli answers to each question; a file that a case lacks is a page that the drive lacks.
+NVME = """
+cd "{folder}" || exit 2
+case "$*" in
+    *smart-log*) file=health.bin ;;
+    *id-ctrl*) file=identify.bin ;;
+    *get-feature*) file=feature.txt ;;
+    *--log-id=0x0\\ *) file=pages.bin ;;
+    *--log-id=0xc0*) file=c0.bin ;;
+    *--log-id=0xca*) file=ca.bin ;;
+    *) echo "unexpected: $*" >&2; exit 2 ;;
+esac
+echo "$*" >>calls
+[ -f "$file" ] || {{ echo "NVMe status: Invalid Log Page: The log page indicated is invalid(0x4109)" >&2; exit 1; }}
+exec cat "$file"
+"""
+
+
+def page_bytes(text: str) -> bytes:
+    """The page that a .hex file describes."""
+    size = re.match(r"# (\d+) bytes", text)
+    assert size is not None
+    page = bytearray(int(size[1]))
+    for first, digits in re.findall(r"^(\d+): ([0-9a-f ]+?)\s*(?:#|$)", text, re.MULTILINE):
+        one = bytes.fromhex(digits)
+        page[int(first) : int(first) + len(one)] = one
+    return bytes(page)
+
+
+class Bench:
+    """A machine with one drive of a case, and tools that answer for it. `files` are what the tools print."""
+
+    def __init__(self, folder: Path, case: str) -> None:
+        self.files = folder / case
+        self.files.mkdir(parents=True)
+        for path in (DRIVES / case).iterdir():
+            if path.suffix == ".hex":
+                (self.files / path.name).with_suffix(".bin").write_bytes(page_bytes(path.read_text()))
+            elif path.name != "expected.lp":
+                shutil.copy(path, self.files)
+        self.drive = "nvme0n1" if case.startswith("nvme") else "sda"
+        self.root = folder / "root"
+        (self.root / "sys/block" / self.drive / "device").mkdir(parents=True)
+        self.path = fake_program(folder / "bin", "smartctl", f'cat "{self.files}/smartctl.json"\n')
+        self.bin = folder / "bin"
+        if (self.files / "health.bin").exists():
+            fake_program(self.bin, "nvme", NVME.format(folder=self.files))
+        else:  # nothing of the machine that the tests run on answers instead
+            fake_program(self.bin, "nvme", f"echo '/dev/{self.drive}: Permission denied' >&2; exit 1\n")
+
+    def smart(self) -> Smart:
+        """The collector on this machine."""
+        return Smart(1.0, self.root)
+
+    def printed(self) -> list[Path]:
+        """The files that the tools print."""
+        return sorted(path for path in self.files.iterdir() if path.name != "calls")
+
+    def calls(self) -> list[str]:
+        """nvme-cli's command lines so far."""
+        return (self.files / "calls").read_text().splitlines()
+
+
+def lines_of(points: Iterable[Point]) -> str:
+    """Line protocol, all at one time; without what depends on this machine's speed."""
+    encoder = Encoder({})
+    return "".join(encoder.encode(p._replace(time_ns=T0_NS)) for p in points if p.measurement != "smart_query")
+
+
+def points_of(collector: Smart, reading: Reading) -> list[Point]:
+    """What the collector makes of a reading, without how the queries went."""
+    return [point for point in collector.parse(reading, None) if point.measurement != "smart_query"]
