@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import urllib.parse
 from pathlib import Path
 from typing import NoReturn
@@ -229,6 +230,21 @@ def destination(arguments: argparse.Namespace) -> Destination:
     return Destination(url, database, arguments.org, token)
 
 
+def _stop_signal() -> threading.Event:
+    """Set by the first SIGTERM or SIGINT, which must be blocked in every thread.
+
+    Not sigtimedwait: a process that stood still (a suspended machine, a debugger) for longer than its timeout gets an
+    answer from CPython that no signal stands behind, and the agent would end."""
+    stopped = threading.Event()
+
+    def wait() -> None:
+        signal.sigwait(STOP_SIGNALS)
+        stopped.set()
+
+    threading.Thread(target=wait, name="signals", daemon=True).start()
+    return stopped
+
+
 def run_command(arguments: argparse.Namespace) -> int:
     """Sample until told to stop."""
     if arguments.no_influx and (arguments.influx_url or arguments.database):
@@ -249,7 +265,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     agent = Agent(settings)
     agent.start()
     print("ready", flush=True)
-    while signal.sigtimedwait(STOP_SIGNALS, SUMMARY_PERIOD_S) is None:
+    stopped = _stop_signal()
+    while not stopped.wait(SUMMARY_PERIOD_S):
         agent.refresh_summary()
     agent.finish()
     return EXIT_OK

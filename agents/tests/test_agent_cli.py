@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from agent_helpers import (
 from test_agent_workload import record
 
 from build_pyz import archive
+from telemetry_agent.agent import SUMMARY_PERIOD_S
 
 PACKAGE = AGENTS / "telemetry_agent"
 INFLUX = ("--influx-url", "http://127.0.0.1:9", "--database", "bench")
@@ -202,3 +205,14 @@ def test_the_archive_is_deterministic_and_runs(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (
         2, "telemetry_agent: error: --spool-dir nowhere: no points.lp in it\n",
     )  # fmt: skip
+
+
+def test_an_agent_that_stood_still_goes_on(tmp_path: Path) -> None:
+    """As with a suspended machine: longer than the summary's period, in which the main thread waits."""
+    with running_agent(tmp_path, "--no-influx", "--collectors", "cpu") as agent:
+        agent.process.send_signal(signal.SIGSTOP)
+        time.sleep(SUMMARY_PERIOD_S + 1)
+        agent.process.send_signal(signal.SIGCONT)
+        before = agent.spooled_lines()
+        wait_for(lambda: agent.spooled_lines() > before + 2, "points after the pause")
+        assert agent.terminate()["state"] == "finished"
