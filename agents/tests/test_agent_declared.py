@@ -20,7 +20,7 @@ from telemetry_agent.summary import point_counts
 
 RECORD = (
     "daqwriter,command=minidaq,phase=record,run=r offered_bytes=1i,stored_bytes=1i,backlog_bytes=0i,"
-    "busy_count=0i,lost_superchunks=0i,elapsed_s=0.1,total_s=5 1"
+    "busy_count=0i,lost_superchunks=0i,elapsed_s=0.1,total_s=5,buffer_bytes=9i 1"
 )
 READ_BACK = "daqwriter,command=verify,phase=verify,run=r read_bytes=1i,elapsed_s=0.1,total_s=0.4 2"
 WRITES = "daqwriter,command=write,phase=write,run=r written_bytes=1i,elapsed_s=0.1,total_s=0.4 2"

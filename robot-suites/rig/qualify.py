@@ -329,6 +329,7 @@ class Qualification:
                 render_report(self._shell, bundle.path)
             except BenchError as error:
                 self._say(f"warning: {error}")
+        bundle.end_phase()
         bundle.seal()
         if "telemetry" in bundle.run and not publish_verdict(bundle.path, bundle.run["telemetry"]["influx_url"]):
             self._say("warning: the verdict is not in InfluxDB; the next run or `make replay` delivers it")

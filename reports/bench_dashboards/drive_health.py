@@ -1,0 +1,280 @@
+"""*Drive health*: what the drives say of themselves, over days."""
+
+from __future__ import annotations
+
+from bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DRIVE, DRIVES, RUN, links
+from bench_dashboards.dashboard import Dashboard
+from bench_dashboards.influxql import INTERVAL, Query, highest, last, lowest, mean
+from bench_dashboards.layout import Row, Section
+from bench_dashboards.looks import (
+    NONE_ALLOWED,
+    NONE_EXPECTED,
+    Colour,
+    Override,
+    Thresholds,
+    Unit,
+    Word,
+)
+from bench_dashboards.panels import BarGauge, Panel, Stat, Table, Target, TimeSeries
+
+BY_DRIVE = ("device", "serial")
+DRIVE_NAME = "$tag_device $tag_serial"
+SPARE = Thresholds(Colour.BAD, ((10, Colour.WATCH), (50, Colour.GOOD)))
+WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
+
+
+def _over_time(
+    field: str, title: str, description: str, unit: Unit, steps: bool = True, least: bool = False
+) -> TimeSeries:
+    query = Query("smart", (lowest(field) if least else highest(field),), DRIVE, BY_DRIVE, INTERVAL)
+    return TimeSeries(
+        title,
+        description,
+        (Target(query, DRIVE_NAME),),
+        unit,
+        needs=(f"smart.{field}",),
+        steps=steps,
+        legend=("lastNotNull",),
+    )
+
+
+def _worst(title: str, description: str, field: str, unit: Unit, thresholds: Thresholds, least: bool = False) -> Stat:
+    newest = Query("smart", (last(field).named("newest"),), DRIVE, by=("device", "serial"))
+    worst = Query(newest, (lowest("newest") if least else highest("newest"),))
+    return Stat(
+        title,
+        description,
+        (Target(worst, title),),
+        unit,
+        thresholds,
+        needs=(f"smart.{field}",),
+        no_value="no SMART",
+    )
+
+
+def _header() -> Row:
+    tiles: tuple[tuple[Panel, int], ...] = (
+        (
+            _worst(
+                "Critical warning",
+                "Bits of the worst drive: 1 spare, 2 temperature, 4 reliability, 8 read-only, 16 backup. 0 is healthy.",
+                "critical_warning",
+                Unit.COUNT,
+                NONE_ALLOWED,
+            ),
+            4,
+        ),
+        (
+            _worst(
+                "Media errors",
+                "Unrecovered errors of the worst drive since it was made. They never go back.",
+                "media_errors",
+                Unit.COUNT,
+                NONE_ALLOWED,
+            ),
+            4,
+        ),
+        (
+            _worst(
+                "Most worn",
+                "Endurance used by the drive's own account, of the most worn. May pass 100 %.",
+                "percentage_used_percent",
+                Unit.PERCENT,
+                WORN,
+            ),
+            4,
+        ),
+        (
+            _worst(
+                "Least spare",
+                "Spare capacity left, of the drive that has least.",
+                "available_spare_percent",
+                Unit.PERCENT,
+                SPARE,
+                least=True,
+            ),
+            4,
+        ),
+        (
+            _worst(
+                "Warmest",
+                "Temperature of the warmest drive. Its own limits are on Run live.",
+                "temperature_degc",
+                Unit.CELSIUS,
+                Thresholds(Colour.GOOD, ((60, Colour.WATCH), (70, Colour.BAD))),
+            ),
+            4,
+        ),
+        (
+            _worst(
+                "Time above critical",
+                "Minutes above the critical temperature (CCTEMP) in its life, of the drive that had most.",
+                "critical_temperature_time_min",
+                Unit.MINUTES,
+                NONE_EXPECTED,
+            ),
+            4,
+        ),
+    )
+    return Row(5, tiles)
+
+
+TABLE_FIELDS = (
+    ("passed", "Self-test"),
+    ("critical_warning", "Critical warning"),
+    ("percentage_used_percent", "Worn"),
+    ("available_spare_percent", "Spare"),
+    ("media_errors", "Media errors"),
+    ("error_log_entries", "Error log"),
+    ("reallocated_sectors", "Reallocated"),
+    ("temperature_degc", "Temperature"),
+    ("data_written_bytes", "Written"),
+    ("power_on_hours", "Powered on"),
+    ("unsafe_shutdowns", "Unsafe shutdowns"),
+)
+
+
+def _newest() -> Row:
+    columns = tuple(last(field).named(field) for field, _ in TABLE_FIELDS)
+    query = Query("smart", columns, DRIVE, by=("device", "serial", "model"))
+    table = Table(
+        "Newest values of each drive",
+        "One row for each drive. A column stays empty where its kind of drive has no such value.",
+        (Target(query, table=True),),
+        Unit.COUNT,
+        overrides=(
+            Override(
+                "Self-test",
+                words=(Word("true", "passed", Colour.GOOD), Word("false", "FAILED", Colour.BAD)),
+                width=100,
+            ),
+            Override("Critical warning", thresholds=NONE_ALLOWED),
+            Override("Worn", unit=Unit.PERCENT, thresholds=WORN),
+            Override("Spare", unit=Unit.PERCENT, thresholds=SPARE),
+            Override("Media errors", thresholds=NONE_ALLOWED),
+            Override("Reallocated", thresholds=NONE_EXPECTED),
+            Override("Temperature", unit=Unit.CELSIUS),
+            Override("Written", unit=Unit.BYTES),
+            Override("Powered on", unit=Unit.HOURS),
+        ),
+        needs=tuple(f"smart.{field}" for field, _ in TABLE_FIELDS),
+        columns=(("device", "Drive"), ("serial", "Serial"), ("model", "Model"), *TABLE_FIELDS),
+    )
+    return Row(8, ((table, 24),))
+
+
+def _wear() -> Section:
+    return Section(
+        "Wear",
+        (
+            Row(
+                8,
+                (
+                    (_over_time("percentage_used_percent", "Endurance used", "The drive's own estimate, in whole percent: it moves by steps.", Unit.PERCENT), 8),
+                    (_over_time("available_spare_percent", "Spare left", "Falls when blocks are retired. Below the drive's threshold it warns.", Unit.PERCENT, least=True), 8),
+                    (_over_time("data_written_bytes", "Written by the host", "Slope: the load. NVMe counts in steps of 512000 B.", Unit.BYTES), 8),
+                ),
+            ),
+            Row(
+                8,
+                (
+                    (_over_time("media_errors", "Media errors", "Any step is data that the drive could not give back.", Unit.COUNT), 8),
+                    (_over_time("error_log_entries", "Error log entries", "Also counts commands that a drive merely refuses; compare with media errors.", Unit.COUNT), 8),
+                    (_over_time("unsafe_shutdowns", "Unsafe shutdowns", "A step: power went away without notice.", Unit.COUNT), 8),
+                ),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _heat() -> Section:
+    sensors = Query("temperature", (mean("temperature_degc"),), DRIVE, ("device", "label"), INTERVAL)
+    kernel = TimeSeries(
+        "Temperature sensors",
+        "Each sensor of each drive as the kernel reads it. Composite is the one that the limits are about.",
+        (Target(sensors, "$tag_device $tag_label"),),
+        Unit.CELSIUS,
+        needs=("temperature.temperature_degc",),
+        legend=("lastNotNull", "max"),
+    )
+
+    def throttling(what: str, unit: Unit, title: str, description: str) -> TimeSeries:
+        fields = [f"thermal_management_{level}_{what}" for level in (1, 2)]
+        targets = tuple(
+            Target(Query("smart", (highest(field),), DRIVE, BY_DRIVE, INTERVAL), f"{DRIVE_NAME} TMT{level}")
+            for level, field in enumerate(fields, start=1)
+        )
+        needs = tuple(f"smart.{field}" for field in fields)
+        return TimeSeries(title, description, targets, unit, needs=needs, steps=True, legend=("lastNotNull",))
+
+    above = tuple(
+        Target(Query("smart", (highest(f"{limit}_temperature_time_min"),), DRIVE, BY_DRIVE, INTERVAL), f"{DRIVE_NAME} {limit}")
+        for limit in ("warning", "critical")
+    )  # fmt: skip
+    return Section(
+        "Heat",
+        (
+            Row(
+                8,
+                (
+                    (kernel, 12),
+                    (_over_time("temperature_degc", "Temperature by SMART", "What the drive itself logs; coarser and later than the kernel's sensor.", Unit.CELSIUS, steps=False), 12),
+                ),
+            ),
+            Row(
+                8,
+                (
+                    (throttling("transitions", Unit.COUNT, "Times that throttling began", "A step during a record explains its dip. TMT1: light, TMT2: heavy."), 8),
+                    (throttling("time_s", Unit.SECONDS, "Time spent throttling", "The slope is the share of the time in which the drive held itself back."), 8),
+                    (
+                        TimeSeries(
+                            "Time above its own limits",
+                            "Minutes above the warning and the critical temperature in the drive's life.",
+                            above,
+                            Unit.MINUTES,
+                            needs=("smart.warning_temperature_time_min", "smart.critical_temperature_time_min"),
+                            steps=True,
+                            legend=("lastNotNull",),
+                        ),
+                        8,
+                    ),
+                ),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _link() -> Section:
+    bandwidth = TimeSeries(
+        "PCIe bandwidth",
+        "Of the link as it is. A step down: it was retrained to fewer lanes or a lower speed.",
+        (Target(Query("pcie_link", (lowest("bandwidth_bytes_per_s"),), DRIVE, ("device",), INTERVAL), "$tag_device"),),
+        Unit.BYTES_PER_S,
+        needs=("pcie_link.bandwidth_bytes_per_s",),
+        steps=True,
+        legend=("lastNotNull", "min"),
+    )
+    lanes = BarGauge(
+        "Lanes in use",
+        "Should be what the drive has, mostly 4.",
+        (Target(Query("pcie_link", (last("lanes"),), DRIVE, ("device",)), "$tag_device"),),
+        Unit.COUNT,
+        Thresholds(Colour.BAD, ((2, Colour.WATCH), (4, Colour.GOOD))),
+        needs=("pcie_link.lanes",),
+        least=0,
+        most=16,
+    )
+    return Section("PCIe link", (Row(7, ((bandwidth, 16), (lanes, 8))),))
+
+
+DASHBOARD = Dashboard(
+    uid=DRIVES,
+    title="Drive health",
+    description="What each drive says of its wear, errors, heat and link, over time.",
+    sections=(Section("", (_header(), _newest())), _wear(), _heat(), _link()),
+    variables=(CANDIDATE, RUN, DEVICE),
+    annotations=ANNOTATIONS,
+    links=links(DRIVES),
+    begin="now-7d",
+    refresh="1m",
+)
