@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import IO
 
 from bench_model.errors import BenchError
 from rig.bundle import Bundle
-from rig.influx_server import DATABASE
+from rig.influx import Influx
 from rig.shell import UNTIL_PARENT_DIES
 
 READY_S_MAX = 15.0
@@ -24,17 +25,17 @@ class Agent:
     """The agent's process. `stop` ends it and waits until its spool is closed and accounted for."""
 
     def __init__(
-        self, artefact: Path, bundle: Bundle, influx_url: str, tags: Mapping[str, str], period_s: float = 1.0
+        self, artefact: Path, bundle: Bundle, influx: Influx, tags: Mapping[str, str], period_s: float = 1.0
     ) -> None:
         self._bundle = bundle
+        self._environment = {**os.environ, **influx.agent_environment}
         self._argv = [
             *UNTIL_PARENT_DIES,
             sys.executable,
             str(artefact),
             "run",
             f"--spool-dir={bundle.path / 'telemetry'}",
-            f"--influx-url={influx_url}",
-            f"--database={DATABASE}",
+            *influx.agent_arguments,
             f"--period={period_s:g}",
             f"--drain-seconds={DRAIN_S:g}",
             f"--workload-file={bundle.workload_file}",
@@ -48,6 +49,7 @@ class Agent:
         self._log = (self._bundle.path / "telemetry" / "agent.log").open("a", encoding="utf-8")
         self._process = subprocess.Popen(
             self._argv,
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -90,16 +92,21 @@ class Agent:
             self._process.wait()
 
 
-def replay(artefact: Path, bundle: Path, influx_url: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+def replay(artefact: Path, bundle: Path, influx: Influx, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
     """Delivers what InfluxDB has not got of the bundle's spool. Never raises: the bundle stays the record."""
     argv: Sequence[str] = [
         sys.executable,
         str(artefact),
         "replay",
         f"--spool-dir={bundle / 'telemetry'}",
-        f"--influx-url={influx_url}",
-        f"--database={DATABASE}",
+        *influx.agent_arguments,
     ]
     return subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
+        argv,
+        env={**os.environ, **influx.agent_environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
     )

@@ -17,7 +17,14 @@ from rig import annotations
 FOLDERS = ("facts", "results/raw", "telemetry", "robot", "profiles")
 MANIFEST = "MANIFEST.sha256"
 # How far InfluxDB has got with the spool may change after the run, when an outage is made good; it is no evidence.
-NOT_SEALED = {MANIFEST, "cursor.json", "replay.json", "rejected.lp", "verdict-delivered"}
+NOT_SEALED = {
+    MANIFEST,
+    "cursor.json",
+    "replay.json",
+    "rejected.lp",
+    "verdict-delivered",
+    "account-after-replay.json",
+}
 
 
 def now_utc() -> str:

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench_model.errors import BenchError
@@ -14,6 +14,7 @@ from rig.agent import Agent
 from rig.bundle import Bundle
 from rig.connection import connection_of
 from rig.host import Survey, survey
+from rig.influx import Influx
 from rig.machine import Machine, SshMachine, machine_of, prepare_folders
 from rig.preflight import raw_path
 from rig.provision import Provisioner, provisioner
@@ -46,6 +47,7 @@ class CandidateSession:
     profiles: Profiles
     machine: Machine
     directory: Path
+    influx_token: str = field(default="", repr=False)  # for the agent's service on a candidate behind SSH
 
     def find_raw_drive(self) -> None:
         """Of a raw-device target: where its drive is at present. A reboot may change the name."""
@@ -75,16 +77,17 @@ class CandidateSession:
             facts,
             self.directory,
             run_id,
+            self.influx_token,
         )
 
-    def prepare_agent(self, bundle: Bundle, influx_url: str) -> tuple[Agent | RemoteAgent, list[str]]:
+    def prepare_agent(self, bundle: Bundle, influx: Influx) -> tuple[Agent | RemoteAgent, list[str]]:
         """The run's agent, not started yet, and the arguments that its unit on a candidate behind SSH needs."""
         name = self.profiles.candidate.name
         tags = {"host": name, "run": bundle.id}
         places = prepare_folders(self.machine, bundle, name)
         if not isinstance(self.machine, SshMachine):
-            return Agent(places.agent, bundle, influx_url, tags), []
-        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags)
+            return Agent(places.agent, bundle, influx, tags), []
+        arguments = agent_arguments(places, reachable_influx(self.machine, influx), tags)
         return RemoteAgent(self.machine, places, bundle), arguments
 
     def reconnect(self) -> None:
