@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ class AlignedPoint:
 def points(bundle: Path, run: dict[str, Any]) -> list[AlignedPoint]:
     """All points of a finished run; none where it was never watched."""
     tracks = of_bundle(bundle)
+    if not tracks.found:
+        return []
     loads = loads_of(bundle, run, tracks)
     power = _power(bundle) if loads else None
     return [point for load in loads for point in _points_of_load(load, run, tracks, power)]
@@ -134,8 +137,11 @@ def _joined(tracks: Tracks, field: str, load: Load) -> Track | None:
     times = np.concatenate([part.times_s for part in parts])
     values = np.concatenate([part.values for part in parts])
     inside = (times >= load.begin_s) & (times <= load.end_s + AFTER_S)
+    if not inside.any():
+        return None
     order = np.argsort(times[inside], kind="stable")
-    times, values = times[inside][order], values[inside][order]
+    # Everything begins at nothing, an interval before the first record says so.
+    times, values = np.append(load.begin_s, times[inside][order]), np.append(0.0, values[inside][order])
     resets = np.flatnonzero(np.diff(values) < 0) if field != "backlog_bytes" else np.empty(0, dtype=int)
     end = int(resets[0]) + 1 if len(resets) else len(times)
     return Track(times[:end], values[:end])
@@ -165,7 +171,7 @@ def _binned(track: Track | None, edges: np.ndarray[Any, Any], what: Any) -> np.n
     if track is None:
         return made
     bounds = np.searchsorted(track.times_s, edges)
-    for index, (low, high) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for index, (low, high) in enumerate(pairwise(bounds)):
         if high > low:
             made[index] = what(track.values[low:high])
     return made
@@ -174,7 +180,8 @@ def _binned(track: Track | None, edges: np.ndarray[Any, Any], what: Any) -> np.n
 def _power(bundle: Path) -> Track | None:
     """The server's power by DCMI; a measurement without a tag of its own, which `Tracks` knows nothing of."""
     file = bundle / POINTS_FILE
-    found = sorted((p.time_ns / 1e9, float(p.fields["power_w"])) for p in points_of(file, {"ipmi_power"}) if "power_w" in p.fields)  # fmt: skip
+    power = (point for point in points_of(file, {"ipmi_power"}) if "power_w" in point.fields)
+    found = sorted((point.time_ns / 1e9, float(point.fields["power_w"])) for point in power)
     if not found:
         return None
     array = np.asarray(found)

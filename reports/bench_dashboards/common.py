@@ -41,26 +41,28 @@ SAME_RUN = DataLink("This run's drives", f"/d/{DRIVES}?var-host=${{__data.fields
 TO_COMPARE = DataLink("Compare with another run", f"/d/{COMPARE}?var-run_a=${{__data.fields.run}}")
 
 
-def _span(name: str, colour: Colour, *kinds: str, enabled: bool = True) -> Annotation:
+def _span(name: str, colour: Colour, *kinds: str, enabled: bool = True, policy: str = "") -> Annotation:
     where = (*HERE, one_of("kind", *kinds), equals("extent", "span"))
-    query = Query("bench_event", (value("text"), value("end_ms")), where, tags=("kind", "source"))
-    return Annotation(name, colour, query, enabled)
+    query = Query("bench_event", (value("text"), value("end_ms")), where, tags=("kind", "source"), policy=policy)
+    return Annotation(name, colour, query, kinds, enabled)
 
 
-def _moment(name: str, colour: Colour, *kinds: str) -> Annotation:
+def _moment(name: str, colour: Colour, *kinds: str, policy: str = "") -> Annotation:
     where = (*HERE, one_of("kind", *kinds), differs("extent", "span"))
-    return Annotation(name, colour, Query("bench_event", (value("text"),), where, tags=("kind", "source")))
+    query = Query("bench_event", (value("text"),), where, tags=("kind", "source"), policy=policy)
+    return Annotation(name, colour, query, kinds)
 
 
+# What the agent carries is drawn while it happens. What is only known at the run's end lies in the history alone.
 ANNOTATIONS = (
     _span("Phases", Colour.CALM, "phase"),
     _moment("Begin of a phase", Colour.OFFERED, "phase"),
     _span("Tests and suites", Colour.MUTED, "suite", "test", enabled=False),
     _span("Hazards in force", Colour.ALARM, "hazard"),
     _moment("Hazard commanded or released", Colour.ALARM, "hazard"),
-    _span("BUSY", Colour.WATCH, "busy"),
+    _span("BUSY", Colour.WATCH, "busy", policy=HISTORY),
     _moment("Errors and interruptions", Colour.BAD, "error", "interruption"),
-    _moment("Verdict", Colour.ODD, "verdict"),
+    _moment("Verdict", Colour.ODD, "verdict", policy=HISTORY),
     _moment("Telemetry and resumption", Colour.MUTED, "telemetry", "resumption"),
 )
 

@@ -53,7 +53,7 @@ def _graph(title: str, description: str, column: Expression, unit: Unit, need: s
         _series(column, by),
         unit,
         overrides=COLOURS,
-        needs=(f"aligned.{need}",) if need else (),
+        needs=(need,) if need else (),
         legend=("mean", "max"),
     )
 
@@ -65,7 +65,7 @@ def _figure(title: str, description: str, column: Expression, unit: Unit, need: 
         _series(column, every=""),
         unit,
         Thresholds(Colour.CALM),
-        needs=(f"aligned.{need}",) if need else (),
+        needs=(need,) if need else (),
         per_series=True,
         no_value="-",
     )
@@ -84,9 +84,11 @@ def _outcome() -> Stat:
         words=OUTCOMES,
         text=True,
         per_series=True,
-        links=(DataLink("Report of run A", REPORT_URL.replace("${__data.fields.run}", "${run_a:raw}")),
-               DataLink("Report of run B", REPORT_URL.replace("${__data.fields.run}", "${run_b:raw}"))),
-    )  # fmt: skip
+        links=(
+            DataLink("Report of run A", REPORT_URL.replace("${__data.fields.run}", "${run_a:raw}")),
+            DataLink("Report of run B", REPORT_URL.replace("${__data.fields.run}", "${run_b:raw}")),
+        ),
+    )
 
 
 def _table(side: str) -> Table:
@@ -110,26 +112,125 @@ def _sections() -> tuple[Section, ...]:
         6,
         (
             (_outcome(), 6),
-            (_figure("Mean stored rate", "Over the range shown.", mean("stored_bytes_per_s"), Unit.BYTES_PER_S, "stored_bytes_per_s"), 6),
-            (_figure("Largest backlog", "The transient buffer that this load needed.", highest("backlog_bytes"), Unit.BYTES, "backlog_bytes"), 6),
-            (_figure("Mean CPU in the kernel", "Mean share of the whole machine's CPU time.", mean("system_fraction"), Unit.FRACTION), 6),
+            (
+                _figure(
+                    "Mean stored rate",
+                    "Over the range shown.",
+                    mean("stored_bytes_per_s"),
+                    Unit.BYTES_PER_S,
+                    "daqwriter.stored_bytes",
+                ),
+                6,
+            ),
+            (
+                _figure(
+                    "Largest backlog",
+                    "The transient buffer that this load needed.",
+                    highest("backlog_bytes"),
+                    Unit.BYTES,
+                    "daqwriter.backlog_bytes",
+                ),
+                6,
+            ),
+            (
+                _figure(
+                    "Mean CPU in the kernel",
+                    "Mean share of the whole machine's CPU time.",
+                    mean("system_fraction"),
+                    Unit.FRACTION,
+                ),
+                6,
+            ),
         ),
-    )  # fmt: skip
+    )
     flow = (
-        Row(9, (
-            (_graph("Stored rate", "Where the lines part, one run stored less. Begin of the load at 00:00:00.", mean("stored_bytes_per_s"), Unit.BYTES_PER_S, "stored_bytes_per_s"), 12),
-            (_graph("Backlog", "What had arrived and was not on the target yet.", highest("backlog_bytes"), Unit.BYTES, "backlog_bytes"), 12),
-        )),
-        Row(9, (
-            (_graph("Write rate of each drive", "By the kernel's count.", mean("written_bytes_per_s"), Unit.BYTES_PER_S, by="device"), 12),
-            (_graph("Drive temperature", "A run that began warmer throttles sooner: look at the left edge first.", highest("temperature_degc"), Unit.CELSIUS, "temperature_degc", "device"), 12),
-        )),
-        Row(8, (
-            (_graph("Write latency at the device", "Mean time of a write in each interval.", mean("write_latency_s"), Unit.SECONDS, "write_latency_s", "device"), 8),
-            (_graph("CPU in the kernel", "Share of the whole machine's CPU time.", mean("system_fraction"), Unit.FRACTION), 8),
-            (_graph("Power", "The server's power as its BMC states it.", mean("power_w"), Unit.WATT, "power_w"), 8),
-        )),
-    )  # fmt: skip
+        Row(
+            9,
+            (
+                (
+                    _graph(
+                        "Stored rate",
+                        "Where the lines part, one run stored less. Begin of the load at 00:00:00.",
+                        mean("stored_bytes_per_s"),
+                        Unit.BYTES_PER_S,
+                        "daqwriter.stored_bytes",
+                    ),
+                    12,
+                ),
+                (
+                    _graph(
+                        "Backlog",
+                        "What had arrived and was not on the target yet.",
+                        highest("backlog_bytes"),
+                        Unit.BYTES,
+                        "daqwriter.backlog_bytes",
+                    ),
+                    12,
+                ),
+            ),
+        ),
+        Row(
+            9,
+            (
+                (
+                    _graph(
+                        "Write rate of each drive",
+                        "By the kernel's count.",
+                        mean("written_bytes_per_s"),
+                        Unit.BYTES_PER_S,
+                        by="device",
+                    ),
+                    12,
+                ),
+                (
+                    _graph(
+                        "Drive temperature",
+                        "A run that began warmer throttles sooner: look at the left edge first.",
+                        highest("temperature_degc"),
+                        Unit.CELSIUS,
+                        "temperature.temperature_degc",
+                        "device",
+                    ),
+                    12,
+                ),
+            ),
+        ),
+        Row(
+            8,
+            (
+                (
+                    _graph(
+                        "Write latency at the device",
+                        "Mean time of a write in each interval.",
+                        mean("write_latency_s"),
+                        Unit.SECONDS,
+                        "block_device.write_latency_s",
+                        "device",
+                    ),
+                    8,
+                ),
+                (
+                    _graph(
+                        "CPU in the kernel",
+                        "Share of the whole machine's CPU time.",
+                        mean("system_fraction"),
+                        Unit.FRACTION,
+                    ),
+                    8,
+                ),
+                (
+                    _graph(
+                        "Power",
+                        "The server's power as its BMC states it.",
+                        mean("power_w"),
+                        Unit.WATT,
+                        "ipmi_power.power_w",
+                    ),
+                    8,
+                ),
+            ),
+        ),
+    )
     tables = Section("Verdicts", (Row(9, ((_table("A"), 12), (_table("B"), 12))),))
     return (Section("", (header, *flow)), tables)
 
@@ -147,7 +248,11 @@ def _run_variable(side: str) -> TagValues:
     )
 
 
-RANGES = (("2 min", "2000-01-01T00:02:00.000Z"), ("20 min", "2000-01-01T00:20:00.000Z"), ("12 h", "2000-01-01T12:00:00.000Z"))  # fmt: skip
+RANGES = (
+    ("2 min", "2000-01-01T00:02:00.000Z"),
+    ("20 min", "2000-01-01T00:20:00.000Z"),
+    ("12 h", "2000-01-01T12:00:00.000Z"),
+)
 
 
 def _range_links() -> tuple[Link, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DRIVE, DRIVES, RUN, links
 from bench_dashboards.dashboard import Dashboard
-from bench_dashboards.influxql import INTERVAL, Query, highest, last, lowest, mean
+from bench_dashboards.influxql import Query, chosen, highest, last, lowest, mean, over_time
 from bench_dashboards.layout import Row, Section
 from bench_dashboards.looks import (
     NONE_ALLOWED,
@@ -26,7 +26,7 @@ WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
 def _over_time(
     field: str, title: str, description: str, unit: Unit, steps: bool = True, least: bool = False
 ) -> TimeSeries:
-    query = Query("smart", (lowest(field) if least else highest(field),), DRIVE, BY_DRIVE, INTERVAL)
+    query = over_time("smart", lowest(field) if least else highest(field), DRIVE, *BY_DRIVE)
     return TimeSeries(
         title,
         description,
@@ -164,35 +164,107 @@ def _newest() -> Row:
 
 
 def _wear() -> Section:
+    def amount(field: str, alias: str) -> Target:
+        query = over_time("smart", highest(field), DRIVE, *BY_DRIVE)
+        return Target(query, f"{DRIVE_NAME} {alias}", needs=(f"smart.{field}",))
+
+    written = TimeSeries(
+        "Written by the host and onto the NAND",
+        "Slope: the load. NAND over host is the write amplification, where a drive counts it.",
+        (amount("data_written_bytes", "host"), amount("nand_written_bytes", "NAND")),
+        Unit.BYTES,
+        steps=True,
+        legend=("lastNotNull",),
+    )
     return Section(
         "Wear",
         (
             Row(
                 8,
                 (
-                    (_over_time("percentage_used_percent", "Endurance used", "The drive's own estimate, in whole percent: it moves by steps.", Unit.PERCENT), 8),
-                    (_over_time("available_spare_percent", "Spare left", "Falls when blocks are retired. Below the drive's threshold it warns.", Unit.PERCENT, least=True), 8),
-                    (_over_time("data_written_bytes", "Written by the host", "Slope: the load. NVMe counts in steps of 512000 B.", Unit.BYTES), 8),
+                    (
+                        _over_time(
+                            "percentage_used_percent",
+                            "Endurance used",
+                            "The drive's own estimate, in whole percent: it moves by steps.",
+                            Unit.PERCENT,
+                        ),
+                        8,
+                    ),
+                    (
+                        _over_time(
+                            "available_spare_percent",
+                            "Spare left",
+                            "Falls when blocks are retired. Below the drive's threshold it warns.",
+                            Unit.PERCENT,
+                            least=True,
+                        ),
+                        8,
+                    ),
+                    (written, 8),
                 ),
             ),
             Row(
                 8,
                 (
-                    (_over_time("media_errors", "Media errors", "Any step is data that the drive could not give back.", Unit.COUNT), 8),
-                    (_over_time("error_log_entries", "Error log entries", "Also counts commands that a drive merely refuses; compare with media errors.", Unit.COUNT), 8),
-                    (_over_time("unsafe_shutdowns", "Unsafe shutdowns", "A step: power went away without notice.", Unit.COUNT), 8),
+                    (
+                        _over_time(
+                            "media_errors",
+                            "Media errors",
+                            "Any step is data that the drive could not give back.",
+                            Unit.COUNT,
+                        ),
+                        8,
+                    ),
+                    (
+                        _over_time(
+                            "error_log_entries",
+                            "Error log entries",
+                            "Also counts commands that a drive merely refuses; compare with media errors.",
+                            Unit.COUNT,
+                        ),
+                        8,
+                    ),
+                    (
+                        _over_time(
+                            "unsafe_shutdowns",
+                            "Unsafe shutdowns",
+                            "A step: power went away without notice.",
+                            Unit.COUNT,
+                        ),
+                        8,
+                    ),
                 ),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _heat() -> Section:
-    sensors = Query("temperature", (mean("temperature_degc"),), DRIVE, ("device", "label"), INTERVAL)
+    def drives(field: str, alias: str) -> Target:
+        query = over_time("smart_temperature", highest(field), DRIVE, "device", "sensor")
+        return Target(query, alias, needs=(f"smart_temperature.{field}",))
+
+    sensors = TimeSeries(
+        "Each drive's own sensors",
+        "Every temperature that a drive reports, and its own limits (dashed). Composite is the one that the limits are about.",
+        (
+            drives("temperature_degc", "$tag_device $tag_sensor"),
+            drives("warning_degc", "$tag_device warning"),
+            drives("critical_degc", "$tag_device critical"),
+        ),
+        Unit.CELSIUS,
+        overrides=(
+            Override("/ warning$/", colour=Colour.WATCH, dashed=True),
+            Override("/ critical$/", colour=Colour.BAD, dashed=True),
+        ),
+        legend=("lastNotNull", "max"),
+    )
+    read_by_kernel = over_time("temperature", mean("temperature_degc"), DRIVE, "device", "label")
     kernel = TimeSeries(
-        "Temperature sensors",
-        "Each sensor of each drive as the kernel reads it. Composite is the one that the limits are about.",
-        (Target(sensors, "$tag_device $tag_label"),),
+        "As the kernel reads them",
+        "Finer in time than the drive's own log.",
+        (Target(read_by_kernel, "$tag_device $tag_label"),),
         Unit.CELSIUS,
         needs=("temperature.temperature_degc",),
         legend=("lastNotNull", "max"),
@@ -201,31 +273,50 @@ def _heat() -> Section:
     def throttling(what: str, unit: Unit, title: str, description: str) -> TimeSeries:
         fields = [f"thermal_management_{level}_{what}" for level in (1, 2)]
         targets = tuple(
-            Target(Query("smart", (highest(field),), DRIVE, BY_DRIVE, INTERVAL), f"{DRIVE_NAME} TMT{level}")
+            Target(over_time("smart", highest(field), DRIVE, *BY_DRIVE), f"{DRIVE_NAME} TMT{level}")
             for level, field in enumerate(fields, start=1)
         )
         needs = tuple(f"smart.{field}" for field in fields)
         return TimeSeries(title, description, targets, unit, needs=needs, steps=True, legend=("lastNotNull",))
 
     above = tuple(
-        Target(Query("smart", (highest(f"{limit}_temperature_time_min"),), DRIVE, BY_DRIVE, INTERVAL), f"{DRIVE_NAME} {limit}")
+        Target(
+            over_time("smart", highest(f"{limit}_temperature_time_min"), DRIVE, *BY_DRIVE),
+            f"{DRIVE_NAME} {limit}",
+        )
         for limit in ("warning", "critical")
-    )  # fmt: skip
+    )
     return Section(
         "Heat",
         (
             Row(
                 8,
                 (
+                    (sensors, 12),
                     (kernel, 12),
-                    (_over_time("temperature_degc", "Temperature by SMART", "What the drive itself logs; coarser and later than the kernel's sensor.", Unit.CELSIUS, steps=False), 12),
                 ),
             ),
             Row(
                 8,
                 (
-                    (throttling("transitions", Unit.COUNT, "Times that throttling began", "A step during a record explains its dip. TMT1: light, TMT2: heavy."), 8),
-                    (throttling("time_s", Unit.SECONDS, "Time spent throttling", "The slope is the share of the time in which the drive held itself back."), 8),
+                    (
+                        throttling(
+                            "transitions",
+                            Unit.COUNT,
+                            "Times that throttling began",
+                            "A step during a record explains its dip. TMT1: light, TMT2: heavy.",
+                        ),
+                        8,
+                    ),
+                    (
+                        throttling(
+                            "time_s",
+                            Unit.SECONDS,
+                            "Time spent throttling",
+                            "The slope is the share of the time in which the drive held itself back.",
+                        ),
+                        8,
+                    ),
                     (
                         TimeSeries(
                             "Time above its own limits",
@@ -241,14 +332,14 @@ def _heat() -> Section:
                 ),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _link() -> Section:
     bandwidth = TimeSeries(
         "PCIe bandwidth",
         "Of the link as it is. A step down: it was retrained to fewer lanes or a lower speed.",
-        (Target(Query("pcie_link", (lowest("bandwidth_bytes_per_s"),), DRIVE, ("device",), INTERVAL), "$tag_device"),),
+        (Target(over_time("pcie_link", lowest("bandwidth_bytes_per_s"), DRIVE, "device"), "$tag_device"),),
         Unit.BYTES_PER_S,
         needs=("pcie_link.bandwidth_bytes_per_s",),
         steps=True,
@@ -264,7 +355,33 @@ def _link() -> Section:
         least=0,
         most=16,
     )
-    return Section("PCIe link", (Row(7, ((bandwidth, 16), (lanes, 8))),))
+    errors = TimeSeries(
+        "PCIe errors (AER)",
+        "Correctable ones cost time, the others data. Growth points at a cable, a riser or a slot.",
+        tuple(
+            Target(over_time("pcie_errors", highest(field), DRIVE, "device", "function"), f"$tag_device {field}")
+            for field in ("correctable", "nonfatal", "fatal")
+        ),
+        Unit.COUNT,
+        needs=("pcie_errors.correctable",),
+        steps=True,
+        legend=("lastNotNull",),
+    )
+    arrays = TimeSeries(
+        "Arrays: members missing",
+        "0 is healthy. Above: the array runs without redundancy, or is about to.",
+        (
+            Target(
+                over_time("md_array", highest("degraded"), (chosen("host"), chosen("run")), "device"),
+                "$tag_device",
+            ),
+        ),
+        Unit.COUNT,
+        needs=("md_array.degraded",),
+        steps=True,
+        legend=("lastNotNull",),
+    )
+    return Section("Links and arrays", (Row(7, ((bandwidth, 8), (lanes, 4), (errors, 6), (arrays, 6))),))
 
 
 DASHBOARD = Dashboard(

@@ -12,7 +12,7 @@ from bench_dashboards.declared import Declared
 
 INTERVAL = "$__interval"  # Grafana's own choice for the panel's width
 RANGE = "$timeFilter"
-HISTORY = "bench_history"  # retention policy (2.x: bucket) that is kept for ever
+HISTORY = "history"  # retention policy (2.x: bucket DATABASE/history) that is kept for ever
 
 
 def quoted(name: str) -> str:
@@ -101,7 +101,7 @@ def whole(of: Expression) -> Expression:
 
 
 def rate(of: Expression) -> Expression:
-    """Growth of a counter per second; a counter that begins again gives nothing, not a negative rate."""
+    """Growth of a counter per second; where it begins again there is none, rather than a negative one."""
     return _call("non_negative_derivative", of, "1s")
 
 
@@ -220,3 +220,14 @@ class Query:
         if isinstance(self.source, Query):
             return self.source.used()
         return frozenset((self.source, name) for name in self._fields())
+
+
+def over_time(measurement: str, column: Expression, where: tuple[Condition, ...], *by: str) -> Query:
+    """A column as lines over the range shown, one for each combination of the tags `by`."""
+    return Query(measurement, (column,), where, by, INTERVAL)
+
+
+def rate_over_time(measurement: str, field: str, where: tuple[Condition, ...], *by: str) -> Query:
+    """The mean rate of a counter, from each of its values to the next: a load of a second has one too."""
+    each = Query(measurement, (rate(value(field)).named("rate"),), where, by)
+    return Query(each, (mean("rate"),), (), by, INTERVAL)

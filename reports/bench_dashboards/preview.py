@@ -19,7 +19,8 @@ h1 { font-size: 22px; font-weight: 500; margin: 32px 0 4px; } p { color: #9fa0ab
 .grid { position: relative; margin-top: 12px; }
 .panel { position: absolute; box-sizing: border-box; background: #181b1f; border: 1px solid #2c2f36; padding: 8px; overflow: hidden; }
 .panel .title { font-weight: 500; } .panel .kind { color: #6e9fff; } .panel .say { color: #9fa0ab; font-size: 12px; margin-top: 4px; }
-.tile { background: #1a7f4b; color: white; text-align: center; } .tile .value { font-size: 46px; margin-top: 18px; } .tile .kind, .tile .say { color: #d8f5e5; }
+.tile { background: #1a7f4b; color: white; text-align: center; } .tile .value { font-size: 46px; margin-top: 18px; }
+.tile .kind, .tile .say { color: #d8f5e5; }
 .row { position: absolute; font-weight: 500; }
 """
 
@@ -33,15 +34,17 @@ def write_preview(file: Path) -> Path:
 
 
 def _dashboard(dashboard: Dashboard, made: Json) -> str:
-    menu = "".join(f"<span><b>{escape(one.label)}</b>{'All' if one.all_of_them else '...'}</span>" for one in dashboard.variables)  # fmt: skip
+    menu = "".join(
+        f"<span><b>{escape(one.label)}</b>{'All' if one.all_of_them else '...'}</span>" for one in dashboard.variables
+    )
     menu += "".join(f"<span>{escape(one.name)}</span>" for one in dashboard.annotations)
     bottom = max(one["gridPos"]["y"] + one["gridPos"]["h"] for one in made["panels"])
     panels = "".join(_panel(one) for one in made["panels"])
     return (
-        f'<h1>{escape(dashboard.title)}</h1><p>{escape(dashboard.description)} Range {dashboard.begin} to {dashboard.end}, '
+        f"<h1>{escape(dashboard.title)}</h1><p>{escape(dashboard.description)} Range {dashboard.begin} to {dashboard.end}, "
         f'refresh {dashboard.refresh or "off"}.</p><div class="menu">{menu}</div>'
         f'<div class="grid" style="height:{bottom * ROW_PX}px">{panels}</div>'
-    )  # fmt: skip
+    )
 
 
 def _panel(panel: Json) -> str:
@@ -59,4 +62,4 @@ def _panel(panel: Json) -> str:
     return (
         f'<div class="panel{" tile" if tile else ""}" style="{place}"><div class="title">{escape(panel["title"])}</div>{value}'
         f'<div class="kind">{panel["type"]}, {unit}</div><div class="say">{escape(panel["description"])}</div></div>'
-    )  # fmt: skip
+    )

@@ -15,6 +15,7 @@ from typing import Any
 from bench_dashboards.catalogue import DASHBOARDS
 from bench_dashboards.dashboard import Dashboard
 from bench_dashboards.furniture import TagValues
+from bench_dashboards.influxql import text_literal
 from bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from bench_model.errors import BenchError
 
@@ -53,12 +54,13 @@ class Server:
 
 @dataclass(frozen=True)
 class Tried:
-    """One query as it was sent, and how many rows came. `needs`: fields without which it may stay empty."""
+    """One query as it was sent, and how many rows came. `needs`: fields without which it may stay empty; `kinds`: events."""
 
     place: str
     text: str
     rows: int
     needs: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
 
 def values_of(server: Server, variable: TagValues, choices: Mapping[str, Choice]) -> list[str]:
@@ -90,7 +92,8 @@ def tried(server: Server, dashboard: Dashboard, choices: Mapping[str, Choice], s
             yield Tried(place, text, len(server.rows(text)), (*panel.needs, *target.needs))
     for annotation in dashboard.annotations:
         text = interpolated(annotation.query.render(), choices, shown)
-        yield Tried(f"{dashboard.title} / annotation {annotation.name}", text, len(server.rows(text)))
+        place = f"{dashboard.title} / annotation {annotation.name}"
+        yield Tried(place, text, len(server.rows(text)), kinds=annotation.kinds)
 
 
 def range_of(server: Server, dashboard: Dashboard, run: str) -> Range:
@@ -98,8 +101,8 @@ def range_of(server: Server, dashboard: Dashboard, run: str) -> Range:
     if not dashboard.begin.startswith("now"):
         begin, end = (int(datetime.fromisoformat(one).timestamp() * 1000) for one in (dashboard.begin, dashboard.end))
         return Range(begin, end)
-    text = 'SELECT {}("staleness_s") FROM "telemetry_agent" WHERE "run" = \'' + run.replace("'", "\\'") + "'"
-    ends = [server.rows(text.format(function)) for function in ("first", "last")]
+    place = f'FROM "telemetry_agent" WHERE "run" = {text_literal(run)}'
+    ends = [server.rows(f'SELECT {function}("staleness_s") {place}') for function in ("first", "last")]
     if not all(ends):
         raise BenchError(f"run {run}: there is no telemetry of it")
     # The verdict comes minutes after the last sample.
@@ -112,14 +115,18 @@ def run_trial(url: str, database: str, token: str) -> int:
     runs = sorted({str(row[1]) for row in server.rows('SHOW TAG VALUES FROM "telemetry_agent" WITH KEY = "run"')})
     if not runs:
         raise BenchError(f"{url}: the database {database} has no telemetry of any run")
+    host = server.rows(
+        f'SHOW TAG VALUES FROM "telemetry_agent" WITH KEY = "host" WHERE "run" = {text_literal(runs[-1])}'
+    )
+    wanted: dict[str, Choice] = {"run": runs[-1], "host": str(host[0][1])}
     empty = total = 0
     for dashboard in DASHBOARDS:
-        choices = choices_of(server, dashboard, {"run": runs[-1]})
+        choices = choices_of(server, dashboard, wanted)
         for one in tried(server, dashboard, choices, range_of(server, dashboard, runs[-1])):
             total += 1
             if not one.rows:
-                reason = f"needs {', '.join(one.needs)}" if one.needs else "NO ROWS"
-                print(f"{one.place}: {reason}\n    {one.text}")
-                empty += not one.needs
+                excuse = ", ".join((*one.needs, *(f"events of kind {kind}" for kind in one.kinds)))
+                print(f"{one.place}: {f'needs {excuse}' if excuse else 'NO ROWS'}\n    {one.text}")
+                empty += not excuse
     print(f"{total} queries for run {runs[-1]}, {empty} without rows and without a reason")
     return 1 if empty else 0

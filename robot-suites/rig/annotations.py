@@ -1,20 +1,13 @@
 """The run's events as points of the measurement `bench_event`: moments, and spans once they have ended.
 
-The agent carries them to InfluxDB while it runs. What comes later (restoring, the verdict, the report) and what is only known
-afterwards (when the dataflow was BUSY) `late_lines` gives, for rig.history to write."""
+The agent carries them to InfluxDB while it runs; rig.history writes all of them once more, with what came later."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from bench_model import aligned
-from bench_model.line_protocol import Point, points_of
-
-if TYPE_CHECKING:
-    from rig.bundle import Bundle
+from typing import Any
 
 MEASUREMENT = "bench_event"
 SPAN = "span"
@@ -60,34 +53,3 @@ def open_phase(events: Path) -> dict[str, Any] | None:
             if event["kind"] == "phase":
                 return event
     return None
-
-
-def late_lines(bundle: Bundle) -> list[str]:
-    """Events that the agent has not carried, each with the candidate's name, which else the agent adds."""
-    carried = {_identity(point) for point in _points(bundle.path / "telemetry" / "points.lp")}
-    host = f",host={tag(bundle.run['candidate']['name'])}"
-    late = [
-        line.replace(MEASUREMENT, MEASUREMENT + host, 1)
-        for line, point in _lines(bundle.workload_file)
-        if _identity(point) not in carried
-    ]
-    spans = [
-        span_line(bundle.id, "busy", "snb_record", text, round(begin * 1e9), round(end * 1e9))
-        for begin, end, text in aligned.busy_spans(bundle.path)
-    ]
-    return late + [line.replace(MEASUREMENT, MEASUREMENT + host, 1) for line in spans]
-
-
-def _identity(point: Point) -> tuple[str, ...]:
-    return (str(point.time_ns), *(point.tags.get(key, "") for key in ("kind", "source", "extent")))
-
-
-def _points(file: Path) -> list[Point]:
-    return list(points_of(file, {MEASUREMENT})) if file.exists() else []
-
-
-def _lines(file: Path) -> list[tuple[str, Point]]:
-    if not file.exists():
-        return []
-    text = [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith(MEASUREMENT + ",")]
-    return list(zip(text, points_of(file, {MEASUREMENT}), strict=True))

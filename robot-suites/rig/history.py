@@ -17,6 +17,7 @@ from urllib3.exceptions import HTTPError
 
 from bench_model import telemetry_account
 from rig.agent import replay
+from rig.aligned_lines import aligned_lines, busy_lines
 from rig.bundle import Bundle
 from rig.influx import DATABASE, HISTORY, Influx, InfluxError
 from rig.influx_counts import counts_document
@@ -130,11 +131,13 @@ def event_lines(bundle: Bundle) -> list[str]:
 
 
 def publish(path: Path, influx: Influx) -> str | None:
-    """Writes verdict, run and events into the history; what kept InfluxDB from taking them, or None. Doing it again changes nothing."""
+    """Writes verdict, run, events and aligned series into the history; what kept InfluxDB from taking them, or None.
+
+    Doing it again changes nothing."""
     bundle = Bundle.open(path)
     run = run_point(bundle)
     points = [*verdict_points(bundle), *([run] if run else [])]
-    events = event_lines(bundle)
+    events = [*event_lines(bundle), *busy_lines(bundle), *aligned_lines(bundle)]
     batches = ["\n".join(point.to_line_protocol() for point in points)]
     batches += ["\n".join(events[at : at + EVENTS_PER_WRITE]) for at in range(0, len(events), EVENTS_PER_WRITE)]
     try:
