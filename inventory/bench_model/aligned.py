@@ -196,9 +196,9 @@ def busy_spans(bundle: Path) -> list[tuple[float, float, str]]:
     found = []
     for number, repetition in enumerate(json.loads(file.read_text(encoding="utf-8"))["repetitions"], start=1):
         said = repetition["minidaq"]
-        # daqwriter says when it started; the record begins once its target and its buffers are prepared.
-        record_s = datetime.fromisoformat(said["started_utc"]).timestamp() + float(said["time"]["prepare_s"])
-        for episode in said["busy"]["episodes"]:
+        for episode in said.get("busy", {}).get("episodes", []):
+            # daqwriter says when it started; the record begins once its target and its buffers are prepared.
+            record_s = datetime.fromisoformat(said["started_utc"]).timestamp() + float(said["time"]["prepare_s"])
             begin_s = record_s + float(episode["start_s"])
             length_s = float(episode["duration_s"])
             found.append((begin_s, begin_s + length_s, f"BUSY for {length_s:.3f} s in record {number}"))

@@ -66,7 +66,7 @@ def _header() -> Row:
         ),
         (
             _worst(
-                "Media errors",
+                "Most media errors",
                 "Unrecovered errors of the worst drive since it was made. They never go back.",
                 "media_errors",
                 Unit.COUNT,

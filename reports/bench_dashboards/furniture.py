@@ -56,7 +56,6 @@ class TagValues:
             "description": self.description,
             "datasource": DATA_SOURCE,
             "query": self.query,
-            "definition": self.query,
             "refresh": 2,
             "sort": self.sort,
             "regex": "",

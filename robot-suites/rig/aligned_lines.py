@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench_model import aligned
-from rig.annotations import span_line, tag
 from rig.bundle import Bundle
+from rig.event_lines import span_line, tag
 
 
 def aligned_lines(bundle: Bundle) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
-from rig import annotations
+from rig import event_lines
 
 FOLDERS = ("facts", "results/raw", "telemetry", "robot", "profiles")
 MANIFEST = "MANIFEST.sha256"
@@ -121,17 +121,17 @@ class Bundle:
             "data": data,
         }
         _append(self.events_file, json.dumps(record, ensure_ascii=False))
-        _append(self.workload_file, annotations.moment_line(self.id, kind, source, text, nanoseconds))
+        _append(self.workload_file, event_lines.moment_line(self.id, kind, source, text, nanoseconds))
         return nanoseconds
 
     def span(self, kind: str, source: str, text: str, begin_ns: int, end_ns: int | None = None) -> None:
         """Annotates a stretch that has ended, now if no end is given. It stands in the telemetry alone: the events say the same."""
         end = time.time_ns() if end_ns is None else end_ns
-        _append(self.workload_file, annotations.span_line(self.id, kind, source, text, begin_ns, end))
+        _append(self.workload_file, event_lines.span_line(self.id, kind, source, text, begin_ns, end))
 
     def end_phase(self, end_ns: int | None = None) -> None:
         """The phase that was announced last is over."""
-        phase = annotations.open_phase(self.events_file)
+        phase = event_lines.open_phase(self.events_file)
         if phase:
             begin = datetime.fromisoformat(phase["time_utc"])
             self.span("phase", phase["source"], phase["text"], int(begin.timestamp() * 1e3) * 10**6, end_ns)

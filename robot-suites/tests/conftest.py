@@ -16,6 +16,7 @@ from rig.settings import Layout
 from virtual_candidate.testing import start_bmc, virtual_machine
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
+sys.path.append(str(Path(__file__).parent))  # plain modules beside the tests
 
 from influx2_server import ORGANISATION, Influx2Server
 

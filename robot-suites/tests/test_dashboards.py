@@ -18,13 +18,14 @@ from typing import Any
 
 import pytest
 import yaml
+from dashboard_trials import all_tried, unexcused
 from influx2_server import ORGANISATION, Influx2Server
 
 from bench_dashboards.catalogue import DASHBOARDS
 from bench_dashboards.compare import DASHBOARD as COMPARE
 from bench_dashboards.declared import METRICS
 from bench_dashboards.interpolation import Choice, Range
-from bench_dashboards.trial import Server, Tried, choices_of, range_of, tried, values_of
+from bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
 from bench_model.aligned import EPOCH_NS
 from bench_model.errors import BenchError
 from bench_model.line_protocol import points_of
@@ -98,16 +99,6 @@ def fill(influx: Influx, now_ns: int) -> None:
 def buckets_of(measurement: str, influx: Influx) -> tuple[str, ...]:
     """Events are in both: from the agent, and from the history."""
     return (influx.database, influx.history) if measurement == "bench_event" else (influx.database,)
-
-
-def all_tried(server: Server, run: str, wanted: dict[str, Choice]) -> list[Tried]:
-    """Every query of every dashboard for one run; `wanted`: what the user chose."""
-    found: list[Tried] = []
-    for dashboard in DASHBOARDS:
-        mine = {name: choice for name, choice in wanted.items() if name in {one.name for one in dashboard.variables}}
-        choices = choices_of(server, dashboard, mine)
-        found += tried(server, dashboard, choices, range_of(server, dashboard, run))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -261,20 +252,6 @@ def test_every_query_finds_rows_of_a_real_run(observed: Observed) -> None:
     wanted: dict[str, Choice] = {"host": "here", "run": bundle.id, "run_a": bundle.id, "run_b": bundle.id}
     found = all_tried(observed.server, bundle.id, wanted)
     assert [one.text for one in unexcused(found, bundle.path)] == []
-
-
-def unexcused(found: list[Tried], bundle: Path) -> list[Tried]:
-    """The queries without rows whose fields, or whose kind of event, the run did have."""
-    measurements = {need.partition(".")[0] for one in found for need in one.needs}
-    spool = points_of(bundle / "telemetry" / "points.lp", measurements)
-    fields = {f"{point.measurement}.{field}" for point in spool for field in point.fields}
-    kinds = {event["kind"] for event in Bundle.open(bundle).events()}
-    return [
-        one
-        for one in found
-        if not one.rows
-        and (not (one.needs or one.kinds) or fields.intersection(one.needs) or kinds.intersection(one.kinds))
-    ]
 
 
 def test_an_empty_answer_is_excused_by_missing_hardware_alone(observed: Observed) -> None:

@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dashboard_trials import all_tried, unexcused
 from pypdf import PdfReader
 from ruamel.yaml import YAML
 
+from bench_dashboards.interpolation import Choice
+from bench_dashboards.trial import Server
 from bench_model.line_protocol import points_of
 from rig.history import undelivered
 from rig.influx_server import LocalInflux, free_port
@@ -242,6 +245,15 @@ def test_every_point_of_the_run_is_accounted_for(finished: tuple[Path, str, str]
         lacking = sum(one["points"] for one in row["differences"] if one["step"] == "bundle to InfluxDB")
         assert row["stored"] - lacking == row["present"] > 0, name
     assert account["measurements"]["daqwriter"]["expected"] == account["measurements"]["daqwriter"]["stored"]
+
+
+def test_every_query_of_the_dashboards_finds_rows_of_the_run(finished: tuple[Path, str, str]) -> None:
+    """As Grafana sends them, compared with itself; without rows stays only what this machine, or this scenario, has not got."""
+    bundle, url, _ = finished
+    wanted: dict[str, Choice] = {"host": "this-machine", "run": bundle.name, "run_a": bundle.name, "run_b": bundle.name}
+    found = all_tried(Server(url), bundle.name, wanted)
+    assert [one.text for one in unexcused(found, bundle)] == []
+    assert sum(one.rows > 0 for one in found) > 60
 
 
 def test_the_pdf_says_what_was_measured_and_what_was_scaled_down(finished: tuple[Path, str, str]) -> None:
