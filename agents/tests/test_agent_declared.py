@@ -25,13 +25,14 @@ RECORD = (
 READ_BACK = "daqwriter,command=verify,phase=verify,run=r read_bytes=1i,elapsed_s=0.1,total_s=0.4 2"
 WRITES = "daqwriter,command=write,phase=write,run=r written_bytes=1i,elapsed_s=0.1,total_s=0.4 2"
 EVENT = 'bench_event,kind=phase,run=r,source=snb_record text="record 1 of 1" 2'
+SPAN = 'bench_event,extent=span,kind=phase,run=r,source=snb_record text="record 1 of 1",end_ms=3i 2'
 
 
 def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of every collector over every recorded machine."""
     monkeypatch.setenv("PATH", fake_smartctl(tmp_path / "bin", f"cat {FIXTURES}/smart/$(basename $3).json\n"))
     fake_nvme(tmp_path / "bin", (3, 1, 40, 5))
-    points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT)]
+    points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT, SPAN)]
     for name, absent in (("server", ("ipmi",)), ("vm", ("temperature", "smart", "ipmi", "pcie_link"))):
         for index, collector in enumerate(system_collectors(1.0, machine(name, 0))):
             if collector.name == "smart" and name == "server":
