@@ -25,7 +25,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
 .PHONY: help setup apt apt-test python influxd build native native-portable agent qualify resume bench test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
-        report judge check-bundle replay observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
+        report judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -106,6 +106,9 @@ verify: setup ## read CANDIDATE's tuning back
 restore: setup ## put CANDIDATE back to how it was before provisioning
 	@$(RIG) restore $(PROFILES)
 
+dashboards: python ## write Grafana's dashboards, reports/dashboards/*.json; TRY=http://HOST:8086 runs their queries there instead
+	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_dashboards $(if $(TRY),try --influx-url '$(TRY)',write)
+
 observability: python influxd ## set up the inventory's InfluxDB and Grafana servers (ACTION=verify, ACTION=restore; LIMIT=host)
 	@$(BIN)/ansible-playbook ansible/playbooks/observability.yml --extra-vars observability_action=$(or $(ACTION),apply) \
 	    $(if $(INVENTORY),--inventory '$(INVENTORY)') $(if $(LIMIT),--limit '$(LIMIT)') $(ANSIBLE_ARGUMENTS)
@@ -135,7 +138,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

@@ -22,11 +22,12 @@ from telemetry_agent.summary import point_counts
 
 RECORD = (
     "daqwriter,command=minidaq,phase=record,run=r offered_bytes=1i,stored_bytes=1i,backlog_bytes=0i,"
-    "busy_count=0i,lost_superchunks=0i,elapsed_s=0.1,total_s=5 1"
+    "busy_count=0i,lost_superchunks=0i,elapsed_s=0.1,total_s=5,buffer_bytes=9i 1"
 )
 READ_BACK = "daqwriter,command=verify,phase=verify,run=r read_bytes=1i,elapsed_s=0.1,total_s=0.4 2"
 WRITES = "daqwriter,command=write,phase=write,run=r written_bytes=1i,elapsed_s=0.1,total_s=0.4 2"
 EVENT = 'bench_event,kind=phase,run=r,source=snb_record text="record 1 of 1" 2'
+SPAN = 'bench_event,extent=span,kind=phase,run=r,source=snb_record text="record 1 of 1",end_ms=3i 2'
 
 
 # Not on the recorded machines: their host collectors run over the tree of a server with two sockets.
@@ -58,7 +59,7 @@ def emitted_by_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Poi
 
 def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of every collector over every recorded machine."""
-    points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT)]
+    points = [check_record(line) for line in (RECORD, READ_BACK, WRITES, EVENT, SPAN)]
     points += emitted_by_host(tmp_path, monkeypatch)
     for name, absent in (
         ("server", ("ipmi", "smart", *HOST_ALONE)),

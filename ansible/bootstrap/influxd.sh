@@ -7,6 +7,8 @@
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=lib-go.sh
+source "${BOOTSTRAP_DIR}/lib-go.sh"
 
 readonly VERSION=1.8.10
 readonly GO_MINOR_MIN=19
@@ -18,37 +20,9 @@ is_wanted() {
   [[ -x "$1" ]] && [[ "$("$1" version 2>&1)" == *"v${VERSION} "* ]]
 }
 
-# Prints the first go that is new enough, or nothing. Toolchains unpacked by hand are often not on PATH.
-find_go() {
-  local go version
-  local candidates=(/usr/local/go/bin/go /usr/lib/go-*/bin/go)
-  if go="$(type -P go)"; then candidates=("${go}" "${candidates[@]}"); fi
-  for go in "${candidates[@]}"; do
-    [[ -x "${go}" ]] || continue
-    version="$(GOTOOLCHAIN=local "${go}" env GOVERSION)"
-    if [[ "${version}" =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR_MIN)); then
-      printf '%s\n' "${go}"
-      return
-    fi
-  done
-}
-
-need_go() {
-  local go
-  go="$(find_go)"
-  if [[ -z "${go}" ]]; then
-    say "no Go of 1.${GO_MINOR_MIN} or newer found; installing the distribution's" >&2
-    "${BOOTSTRAP_DIR}/apt-packages.sh" apt-go.txt >&2
-    go="$(find_go)"
-  fi
-  [[ -n "${go}" ]] || die "the distribution's Go is older than 1.${GO_MINOR_MIN}" \
-    "install a newer Go so that it is on PATH or in /usr/local/go, then run this again"
-  printf '%s\n' "${go}"
-}
-
 build() {
   local go log="${CACHE_DIR}/influxd-build.log"
-  go="$(need_go)"
+  go="$(need_go "${GO_MINOR_MIN}")"
   say "building InfluxDB ${VERSION} with $("${go}" env GOVERSION), about a minute (log: ${log})"
   scratch="$(mktemp -d -- "${CACHE_DIR}/influxd-build.XXXXXX")"
   trap 'rm -rf -- "${scratch}"' EXIT
@@ -62,15 +36,6 @@ build() {
   mv -f -- "${scratch}/influxd" "${CACHED}"
 }
 
-# A copy, not a hard link: whatever overwrites build/tools/influxd must not reach the cache (where the
-# filesystem can, the copy shares its blocks). Renamed into place, so that it appears whole.
-place() {
-  local new="${TOOL}.new.$$"
-  mkdir -p -- "$(dirname -- "${TOOL}")"
-  cp --reflink=auto -- "${CACHED}" "${new}"
-  mv -f -- "${new}" "${TOOL}"
-}
-
 main() {
   if is_wanted "${TOOL}"; then
     say "InfluxDB ${VERSION} present"
@@ -80,7 +45,7 @@ main() {
   # Whoever held the lock before may have placed it meanwhile.
   if ! is_wanted "${TOOL}"; then
     is_wanted "${CACHED}" || build
-    place
+    place_tool "${CACHED}" "${TOOL}"
   fi
   say "InfluxDB ${VERSION} placed at build/tools/influxd"
 }

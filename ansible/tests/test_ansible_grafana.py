@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from playbook_runs import PlaybookRun, run_playbook
 
 pytestmark = pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())
 
+DASHBOARDS = Path(__file__).resolve().parents[2] / "reports" / "dashboards"
 SECRETS = {
     "BENCH_GRAFANA_ADMIN_PASSWORD": "admin-s3cret'\"$x",
     "BENCH_INFLUXDB_READER_PASSWORD": 'reader-s3cret: #"$HOME\\',
@@ -67,16 +69,24 @@ def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: 
         )
 
         dashboards.mkdir()
-        for name in ("drives", "host"):
-            (dashboards / f"{name}.json").write_text('{"schemaVersion": 39}')
+        for file in DASHBOARDS.glob("*.json"):
+            shutil.copy(file, dashboards)
+        (dashboards / "host.json").write_text('{"schemaVersion": 39}')
+        variables["grafana_report_base_url"] = "https://bench.example.org/runs"
         assert run("apply").code == 0
+        for file in set(dashboards.iterdir()) - {dashboards / "host.json"}:
+            there = json.loads(host.ssh(f"cat /etc/grafana/daq-bench-dashboards/{file.name}").stdout)
+            sent = file.read_text(encoding="utf-8").replace("/daq-bench-runs", variables["grafana_report_base_url"])
+            assert there == json.loads(sent), file.name
         second = run("apply")
         assert (second.code, second.changed) == (0, 0), second.output
         (dashboards / "host.json").unlink()
         changed = {**SECRETS, "BENCH_GRAFANA_ADMIN_PASSWORD": "other-s3cret"}
         third = run("apply", secrets=changed)
         assert third.code == 0, third.output
-        assert host.ssh("ls /etc/grafana/daq-bench-dashboards").stdout == "drives.json\n"
+        assert host.ssh("ls /etc/grafana/daq-bench-dashboards").stdout.split() == sorted(
+            file.name for file in DASHBOARDS.glob("*.json")
+        )
         wrong = run("verify")
         assert wrong.code != 0
         assert "401: another administrator's password" in wrong.text

@@ -13,7 +13,7 @@ namespace {
 class Run {
  public:
   Run(const MiniDaqOptions& options, const MiniDaqPlan& plan, const std::atomic<int>& stop_signal)
-      : options_(options), control_{stop_signal} {
+      : options_(options), buffer_bytes_(plan.buffer_bytes), control_{stop_signal} {
     for (std::uint32_t i = 0; i < options.applications; ++i)
       applications_.push_back(std::make_unique<Application>(options, plan, i, control_));
     open_targets(plan);
@@ -93,7 +93,8 @@ class Run {
                                                   {"busy_count", busy},
                                                   {"lost_superchunks", lost},
                                                   {"elapsed_s", t},
-                                                  {"total_s", options_.duration_s}});
+                                                  {"total_s", options_.duration_s},
+                                                  {"buffer_bytes", buffer_bytes_}});
   }
 
   void collect() {
@@ -105,6 +106,7 @@ class Run {
   }
 
   const MiniDaqOptions& options_;
+  const std::uint64_t buffer_bytes_;
   RunControl control_;
   MiniDaqResult result_;
   std::vector<std::shared_ptr<Target>> targets_;

@@ -242,6 +242,7 @@ TEST_F(RecordTest, EmitsOneLineProtocolRecordPerInterval) {
   EXPECT_NE(lines.back().find("offered_bytes=16704000i,stored_bytes=16704000i,backlog_bytes=0i,busy_count="),
             std::string::npos);
   EXPECT_NE(lines.back().find("lost_superchunks=0i,elapsed_s="), std::string::npos);
+  EXPECT_NE(lines.back().find(",buffer_bytes="), std::string::npos) << lines.back();
 }
 
 TEST_F(RecordTest, TheNullSinkTakesEverythingAndHasNothingToWriteTo) {

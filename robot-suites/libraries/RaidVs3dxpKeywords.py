@@ -10,6 +10,7 @@ from bench_model.comparison import compared
 from bench_model.yaml_source import check_document
 from rig.context import RunContext
 from rig.further_targets import FurtherTargets
+from rig.hazard_spans import HazardLog
 from rig.hazards import hazards_of
 from rig.workloads.raid_visit import VisitPlan
 from rig.workloads.raid_vs_3dxp import NAME, Faults, run_comparison
@@ -52,8 +53,13 @@ class RaidVs3dxpKeywords:
             return None
         hazards = hazards_of(self._context.candidate)
 
+        log = HazardLog(self._context.bundle, NAME)
+
         def note(text: str, data: dict[str, Any]) -> None:
-            self._context.bundle.event("hazard", NAME, text, **data)
+            if data.get("released"):
+                log.end([data["serial"]], text, **data)
+            else:
+                log.begin(data["serial"], text, **data)
 
         return Faults(hazards.throttle, hazards.release_throttle, note)
 

@@ -14,7 +14,7 @@ from typing import IO
 from bench_model.errors import BenchError
 from bench_model.telemetry_files import OWN
 from rig.bundle import Bundle
-from rig.influx_server import DATABASE
+from rig.influx import Influx
 from rig.shell import UNTIL_PARENT_DIES
 
 READY_S_MAX = 15.0
@@ -33,7 +33,7 @@ class Agent:
         self,
         artefact: Path,
         bundle: Bundle,
-        influx_url: str,
+        influx: Influx,
         tags: Mapping[str, str],
         period_s: float = PERIOD_S,
         *,
@@ -42,15 +42,14 @@ class Agent:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._spool = spool or bundle.path / OWN
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = {**os.environ, **influx.agent_environment, **(environment or {})}
         self._argv = [
             *UNTIL_PARENT_DIES,
             sys.executable,
             str(artefact),
             "run",
             f"--spool-dir={self._spool}",
-            f"--influx-url={influx_url}",
-            f"--database={DATABASE}",
+            *influx.agent_arguments,
             f"--period={period_s:g}",
             f"--drain-seconds={DRAIN_S:g}",
             *([f"--workload-file={bundle.workload_file}"] if options is None else options),
@@ -64,11 +63,11 @@ class Agent:
         self._log = (self._spool / LOG_FILE).open("a", encoding="utf-8")
         self._process = subprocess.Popen(
             self._argv,
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            env=self._environment,
             start_new_session=True,
         )
         if not self._says_ready(self._process):
@@ -107,16 +106,21 @@ class Agent:
             self._process.wait()
 
 
-def replay(artefact: Path, spool: Path, influx_url: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+def replay(artefact: Path, spool: Path, influx: Influx, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
     """Delivers what InfluxDB has not got of one of a bundle's spools. Never raises: the bundle stays the record."""
     argv: Sequence[str] = [
         sys.executable,
         str(artefact),
         "replay",
         f"--spool-dir={spool}",
-        f"--influx-url={influx_url}",
-        f"--database={DATABASE}",
+        *influx.agent_arguments,
     ]
     return subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
+        argv,
+        env={**os.environ, **influx.agent_environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
     )

@@ -16,6 +16,7 @@ from bench_model.profiles import Candidate
 from bench_model.telemetry_files import BMC, OWN, POINTS_FILE
 from rig.agent import Agent
 from rig.bundle import Bundle
+from rig.influx import Influx
 from rig.provision import bmc_secret
 from rig.settings import Layout
 
@@ -59,7 +60,7 @@ def reads_in_band(points: Path, report_s_max: float = REPORT_S_MAX, silence_s: f
 
 
 def bmc_agent(
-    layout: Layout, candidate: Candidate, bundle: Bundle, influx_url: str, tags: Mapping[str, str]
+    layout: Layout, candidate: Candidate, bundle: Bundle, influx: Influx, tags: Mapping[str, str]
 ) -> Agent | None:
     """The agent that reads this candidate's BMC from here, not started yet; None where that is not needed or not possible.
 
@@ -92,4 +93,4 @@ def bmc_agent(
     ]
     # The password is in the agent's environment, and in no argument.
     environment = {"IPMI_PASSWORD": secret}
-    return Agent(layout.agent, bundle, influx_url, tags, spool=spool, options=options, environment=environment)
+    return Agent(layout.agent, bundle, influx, tags, spool=spool, options=options, environment=environment)

@@ -5,18 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import tempfile
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
+from rig import event_lines
 
 FOLDERS = ("facts", "results/raw", "telemetry", "robot", "profiles")
 MANIFEST = "MANIFEST.sha256"
 # How far InfluxDB has got with the spool may change after the run, when an outage is made good; it is no evidence.
-NOT_SEALED = {MANIFEST, "cursor.json", "replay.json", "rejected.lp", "thinning.journal", "verdict-delivered"}
+NOT_SEALED = {
+    MANIFEST,
+    "cursor.json",
+    "replay.json",
+    "rejected.lp",
+    "thinning.journal",
+    "verdict-delivered",
+    "account-after-replay.json",
+}
 
 
 def now_utc() -> str:
@@ -97,9 +106,14 @@ class Bundle:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return document
 
-    def event(self, kind: str, source: str, text: str, **data: Any) -> None:
-        """Appends one event (time, kind, source, text, data) to events.jsonl, and to the telemetry as an annotation."""
+    def event(self, kind: str, source: str, text: str, **data: Any) -> int:
+        """Appends one event (time, kind, source, text, data) to events.jsonl, and to the telemetry as an annotation.
+
+        A phase ends the one before. Returns the event's time, ns since 1970 UTC, for the `span` that may follow."""
         moment = datetime.now(UTC)
+        nanoseconds = int(moment.timestamp() * 1e6) * 1000
+        if kind == "phase":
+            self.end_phase(nanoseconds)
         record = {
             "time_utc": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "kind": kind,
@@ -108,11 +122,20 @@ class Bundle:
             "data": data,
         }
         _append(self.events_file, json.dumps(record, ensure_ascii=False))
-        nanoseconds = int(moment.timestamp() * 1e6) * 1000
-        _append(
-            self.workload_file,
-            f"bench_event,kind={_tag(kind)},source={_tag(source)},run={_tag(self.id)} text={_string(text)} {nanoseconds}",
-        )
+        _append(self.workload_file, event_lines.moment_line(self.id, kind, source, text, nanoseconds))
+        return nanoseconds
+
+    def span(self, kind: str, source: str, text: str, begin_ns: int, end_ns: int | None = None) -> None:
+        """Annotates a stretch that has ended, now if no end is given. It stands in the telemetry alone: the events say the same."""
+        end = time.time_ns() if end_ns is None else end_ns
+        _append(self.workload_file, event_lines.span_line(self.id, kind, source, text, begin_ns, end))
+
+    def end_phase(self, end_ns: int | None = None) -> None:
+        """The phase that was announced last is over."""
+        phase = event_lines.open_phase(self.events_file)
+        if phase:
+            begin = datetime.fromisoformat(phase["time_utc"])
+            self.span("phase", phase["source"], phase["text"], int(begin.timestamp() * 1e3) * 10**6, end_ns)
 
     def events(self) -> list[dict[str, Any]]:
         if not self.events_file.exists():
@@ -158,12 +181,3 @@ def _append(path: Path, line: str) -> None:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _tag(text: str) -> str:
-    return re.sub(r"([,= \\])", r"\\\1", text.replace("\n", " "))
-
-
-def _string(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-    return f'"{escaped}"'

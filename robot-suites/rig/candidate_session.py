@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench_model.errors import BenchError
@@ -15,6 +15,7 @@ from rig.bmc_agent import IN_BAND, bmc_agent, may_read_in_band
 from rig.bundle import Bundle
 from rig.connection import connection_of
 from rig.host import Survey, survey
+from rig.influx import Influx
 from rig.machine import Machine, SshMachine, machine_of, prepare_folders
 from rig.preflight import raw_path
 from rig.provision import Provisioner, provisioner
@@ -47,6 +48,7 @@ class CandidateSession:
     profiles: Profiles
     machine: Machine
     directory: Path
+    influx_token: str = field(default="", repr=False)  # for the agent's service on a candidate behind SSH
 
     def find_raw_drive(self) -> None:
         """Of a raw-device target: where its drive is at present. A reboot may change the name."""
@@ -76,9 +78,10 @@ class CandidateSession:
             facts,
             self.directory,
             run_id,
+            self.influx_token,
         )
 
-    def prepare_agent(self, bundle: Bundle, influx_url: str) -> tuple[Agent | RemoteAgent, list[str]]:
+    def prepare_agent(self, bundle: Bundle, influx: Influx) -> tuple[Agent | RemoteAgent, list[str]]:
         """The run's agent, not started yet, and the arguments that its unit on a candidate behind SSH needs."""
         name = self.profiles.candidate.name
         tags = {"host": name, "run": bundle.id}
@@ -87,14 +90,14 @@ class CandidateSession:
         own = [] if may_read_in_band(self.profiles.candidate) else [f"--without-collectors={IN_BAND}"]
         if not isinstance(self.machine, SshMachine):
             options = [f"--workload-file={bundle.workload_file}", *own]
-            return Agent(places.agent, bundle, influx_url, tags, period_s, options=options), []
-        arguments = agent_arguments(places, reachable_influx(self.machine, influx_url), tags, period_s, options=own)
+            return Agent(places.agent, bundle, influx, tags, period_s, options=options), []
+        arguments = agent_arguments(places, reachable_influx(self.machine, influx), tags, period_s, options=own)
         return RemoteAgent(self.machine, places, bundle), arguments
 
-    def bmc_agent(self, bundle: Bundle, influx_url: str) -> Agent | None:
+    def bmc_agent(self, bundle: Bundle, influx: Influx) -> Agent | None:
         """The agent that reads the BMC from here, not started yet; the candidate's own must be running. None where none is needed."""
         candidate = self.profiles.candidate
-        return bmc_agent(self.layout, candidate, bundle, influx_url, {"host": candidate.name, "run": bundle.id})
+        return bmc_agent(self.layout, candidate, bundle, influx, {"host": candidate.name, "run": bundle.id})
 
     def reconnect(self) -> None:
         """After provisioning, which may have rebooted the candidate."""

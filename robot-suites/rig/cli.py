@@ -19,8 +19,9 @@ from bench_model.errors import BenchError
 from rig.bundle import Bundle, to_json
 from rig.candidate_session import CandidateSession
 from rig.connection import connection_of
-from rig.history import replay_earlier, replay_run
+from rig.history import REPLAYED_ACCOUNT, influx_of, replay_earlier, replay_run
 from rig.host import require_target_directory
+from rig.influx import Influx, chosen, with_tokens
 from rig.influx_server import LocalInflux
 from rig.judging import check_bundle, judge_bundle
 from rig.lock import exclusive
@@ -78,7 +79,9 @@ def parser() -> argparse.ArgumentParser:
         "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles go (runs)"
     )
     qualify.add_argument(
-        "--influx-url", metavar="URL", help="an InfluxDB of your own, instead of the bench's on 127.0.0.1"
+        "--influx-url",
+        metavar="URL",
+        help="an InfluxDB of your own, instead of the bench's on 127.0.0.1 (docs/telemetry.md)",
     )
     qualify.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
     resume = commands.add_parser("resume", help="start an interrupted run again, with what it was asked for")
@@ -170,9 +173,9 @@ def _run(request: Request, console: Console) -> int:
     """One run, what it ends with, and the exit status that follows."""
     bundle, verdict = Qualification(request, Layout(), console).execute()
     print(closing_words(bundle, verdict))
-    url = (bundle.run.get("telemetry") or {}).get("influx_url")
-    if url:
-        for run in replay_earlier(Layout().agent, request.runs or Layout().runs, url):
+    telemetry = bundle.run.get("telemetry")
+    if telemetry:
+        for run in replay_earlier(Layout().agent, request.runs or Layout().runs, _with_rights(influx_of(telemetry))):
             print(f"InfluxDB now also holds the telemetry of {run}")
     return exit_status(bundle, verdict)
 
@@ -298,15 +301,32 @@ def replay(options: argparse.Namespace) -> int:
     telemetry = bundle.run.get("telemetry")
     if telemetry is None:
         raise BenchError(f"{options.run} has no telemetry: the run ended before the agent started")
-    url = (
-        options.influx_url
-        or LocalInflux(Layout().influxd, Layout().build / "influxdb").running_url()
-        or telemetry["influx_url"]
-    )
-    if not replay_run(Layout().agent, bundle.path, url):
-        raise BenchError(f"InfluxDB at {url} did not take everything. Start it (`make influx-start`) and replay again")
-    print(f"InfluxDB at {url} holds all telemetry and the verdict of {bundle.id}")
+    influx = chosen(options.influx_url) or _server_of(telemetry)
+    problem = replay_run(Layout().agent, bundle.path, influx)
+    if problem:
+        start = "" if influx.configured else " Start it (`make influx-start`) and replay again"
+        raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{start}")
+    account = bundle.read(REPLAYED_ACCOUNT) or {"sentence": "", "invalid": []}
+    if account["invalid"]:
+        raise BenchError(f"InfluxDB at {influx.url} took everything, but: {'; '.join(account['invalid'])}")
+    print(f"InfluxDB at {influx.url} holds all telemetry and the verdict of {bundle.id}")
+    if account["sentence"]:
+        print(account["sentence"])
     return 0
+
+
+def _server_of(telemetry: dict[str, Any]) -> Influx:
+    """Where a run's telemetry goes when nobody names another server: its own, if it had one named, else the bench's."""
+    used = influx_of(telemetry)
+    if used.configured:
+        return _with_rights(used)
+    running = LocalInflux(Layout().influxd, Layout().build / "influxdb").running_url()
+    return replace(used, url=running) if running else used
+
+
+def _with_rights(influx: Influx) -> Influx:
+    """A token is for the server that somebody named, never for the bench's own."""
+    return with_tokens(influx) if influx.configured else influx
 
 
 def report(options: argparse.Namespace) -> int:

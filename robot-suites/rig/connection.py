@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,11 @@ class Connection:
 
 def connection_of(inventory: Path, candidate: str) -> Connection:
     """The connection of `candidate`, templates and group variables resolved. Raises BenchError that names file and variable."""
+    return _connection(inventory, candidate, variables_of(inventory, candidate, VARIABLES))
+
+
+def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[str, Any]:
+    """Those of the variables `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file."""
     try:
         loader = DataLoader()
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
@@ -67,10 +73,9 @@ def connection_of(inventory: Path, candidate: str) -> Connection:
             raise BenchError(f"{inventory}: has no candidate {candidate!r}")
         variables = VariableManager(loader=loader, inventory=manager).get_vars(host=host)
         templar = Templar(loader=loader, variables=variables)
-        found = {name: templar.template(variables[name]) for name in VARIABLES if name in variables}
+        return {name: templar.template(variables[name]) for name in names if name in variables}
     except AnsibleError as error:
         raise BenchError(f"{inventory}: the connection of {candidate!r} cannot be read: {error}") from None
-    return _connection(inventory, candidate, found)
 
 
 def _connection(inventory: Path, candidate: str, found: dict[str, Any]) -> Connection:

@@ -1,30 +1,39 @@
-"""The history in InfluxDB: verdicts of runs, and what an outage kept from it. The bundles stay the record."""
+"""The history in InfluxDB: verdicts, runs and events, and what an outage kept from it. The bundles stay the record.
+
+It lies in a retention policy of its own, which outlives the raw telemetry by years: nightly acceptance runs are compared by it."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from influxdb_client import InfluxDBClient, Point  # type: ignore[attr-defined]
-from influxdb_client.client.write_api import SYNCHRONOUS
 from influxdb_client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
+from bench_model import telemetry_account
 from bench_model.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
 from rig.agent import replay
+from rig.aligned_lines import aligned_lines, busy_lines
 from rig.bundle import Bundle
-from rig.influx_server import DATABASE
+from rig.influx import DATABASE, HISTORY, Influx, InfluxError
+from rig.influx_counts import counts_document
 
 TIMEOUT_MS = 5000
 DELIVERED = "verdict-delivered"  # file in telemetry/, outside of the sealed evidence
+REPLAYED_ACCOUNT = "telemetry/account-after-replay.json"  # outside of it, too
+REPORT = "report.html"
+EVENTS_PER_WRITE = 5000
 
 
-def server_version(influx_url: str) -> str | None:
-    """Version of the server at `influx_url`; None when it does not answer."""
+def server_version(influx: Influx) -> str | None:
+    """The server's version; None when it does not answer."""
     try:
-        with InfluxDBClient(url=influx_url, token="", org="", timeout=TIMEOUT_MS) as client:
+        with InfluxDBClient(url=influx.url, token=influx.token, org=influx.organisation, timeout=TIMEOUT_MS) as client:
             version: str = client.version()
             return version
     except (ApiException, HTTPError, OSError):
@@ -36,35 +45,116 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     verdict = bundle.read("verdict.json")
     if verdict is None:
         return []
-    finished = datetime.fromisoformat(bundle.run["finished_utc"])
-    tags = {"host": bundle.run["candidate"]["name"], "run": bundle.id, "scenario": bundle.run["scenario"]["id"]}
-    points = [_point(tags, "overall", finished).field("outcome", verdict["outcome"])]
+    points = [_point(bundle, "bench_verdict", requirement="overall").field("outcome", verdict["outcome"])]
     for requirement in verdict["requirements"]:
-        point = _point(tags, requirement["id"], finished).field("outcome", requirement["outcome"])
-        for name in ("measured", "margin_percent"):
-            if requirement[name] is not None:
-                point.field(name, float(requirement[name]))
+        point = _point(bundle, "bench_verdict", requirement=requirement["id"]).field("outcome", requirement["outcome"])
+        values = {name: requirement.get(name) for name in ("measured", "margin_percent")}
+        for name, value in {**values, "bound": requirement.get("scaled_bound")}.items():
+            if value is not None:
+                point.field(name, float(value))
+        if requirement.get("decision"):
+            point.field("decision", requirement["decision"])
         points.append(point)
+    if (bundle.path / REPORT).exists():
+        for point in points:
+            point.field("report", report_path(bundle))
     return points
 
 
-def _point(tags: dict[str, str], requirement: str, moment: datetime) -> Point:
-    point: Point = Point("bench_verdict").time(moment).tag("requirement", requirement)
-    for key, value in tags.items():
-        point.tag(key, value)
+def run_point(bundle: Bundle) -> Point | None:
+    """The run itself as a point `bench_run`; None before its verdict."""
+    verdict = bundle.read("verdict.json")
+    if verdict is None:
+        return None
+    started, finished = (datetime.fromisoformat(bundle.run[key]) for key in ("started_utc", "finished_utc"))
+    point = _point(bundle, "bench_run", profile=bundle.run["requirement"]["id"])
+    point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
+    point.field("duration_s", (finished - started).total_seconds())
+    trigger = trigger_ns(bundle)
+    if trigger is not None:
+        point.field("trigger_ns", trigger)
+    if (bundle.path / REPORT).exists():
+        point.field("report", report_path(bundle))
     return point
 
 
-def publish_verdict(path: Path, influx_url: str) -> bool:
-    """Writes the verdict's points; False when InfluxDB did not take them. Writing them again changes nothing."""
+def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
+    """A point of this run, timed at its end, with what runs are compared by."""
+    run = bundle.run
+    drives = run.get("target", {}).get("drives") or [{}]
+    known = {
+        "host": run["candidate"]["name"],
+        "run": bundle.id,
+        "scenario": run["scenario"]["id"],
+        "model": drives[0].get("model"),
+        "firmware": drives[0].get("firmware"),
+        **tags,
+    }
+    point: Point = Point(measurement).time(datetime.fromisoformat(run["finished_utc"]))
+    for key, value in known.items():
+        if value:
+            point.tag(key, value)
+    return point
+
+
+def report_path(bundle: Bundle) -> str:
+    """Below the folder of the runs, wherever that is served from."""
+    return f"{bundle.id}/{REPORT}"
+
+
+def nanoseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1e6) * 1000
+
+
+def trigger_ns(bundle: Bundle) -> int | None:
+    """When the run's first record began, on the candidate's clock: what two runs are aligned at. None: nothing was loaded."""
+    record: dict[str, Any] = bundle.read("results/snb_record.json") or {}
+    for repetition in record.get("repetitions", []):
+        return nanoseconds(datetime.fromisoformat(repetition["minidaq"]["started_utc"]))
+    starts = []
+    for file in sorted((bundle.path / "results").glob("*.json")):
+        document = bundle.read(f"results/{file.name}") or {}
+        starts += [float(one["start_utc_s"]) for one in document.get("sustained", [])]
+    return int(min(starts) * 1e6) * 1000 if starts else None
+
+
+def event_lines(bundle: Bundle) -> list[str]:
+    """The run's events in line protocol, of the same series as the agent's, with those from after the agent's end."""
+    if not bundle.workload_file.exists():
+        return []
+    host = re.sub(r"([,= ])", r"\\\1", bundle.run["candidate"]["name"])
+    text = bundle.workload_file.read_text(encoding="utf-8")
+    return [
+        line.replace("bench_event,", f"bench_event,host={host},", 1)
+        for line in text.split("\n")
+        if line.startswith("bench_event,")
+    ]
+
+
+def publish(path: Path, influx: Influx) -> str | None:
+    """Writes verdict, run, events and aligned series into the history; what kept InfluxDB from taking them, or None.
+
+    Doing it again changes nothing."""
     bundle = Bundle.open(path)
+    run = run_point(bundle)
+    points = [*verdict_points(bundle), *([run] if run else [])]
+    events = [*event_lines(bundle), *busy_lines(bundle), *aligned_lines(bundle)]
+    batches = ["\n".join(point.to_line_protocol() for point in points)]
+    batches += ["\n".join(events[at : at + EVENTS_PER_WRITE]) for at in range(0, len(events), EVENTS_PER_WRITE)]
     try:
-        with InfluxDBClient(url=influx_url, token="", org="", timeout=TIMEOUT_MS) as client:
-            client.write_api(write_options=SYNCHRONOUS).write(bucket=DATABASE, record=verdict_points(bundle))
-    except (ApiException, HTTPError, OSError):
-        return False
+        for batch in batches:
+            influx.write(influx.history, batch)
+    except InfluxError as error:
+        return f"{error}{_remedy(influx, error)}"
     (path / "telemetry" / DELIVERED).touch()
-    return True
+    return None
+
+
+def _remedy(influx: Influx, error: InfluxError) -> str:
+    if HISTORY not in str(error):
+        return ""
+    create = f'CREATE RETENTION POLICY "{HISTORY}" ON "{influx.database}" DURATION INF REPLICATION 1'
+    return f". `make observability` creates it; by hand, on 1.8: {create}; on 2.x: a bucket named {influx.history}"
 
 
 def undelivered(path: Path) -> bool:
@@ -81,16 +171,44 @@ def _is_behind(folder: Path) -> bool:
     return bool(done < (folder / POINTS_FILE).stat().st_size)
 
 
-def replay_run(agent: Path, path: Path, influx_url: str) -> bool:
-    """Delivers all that InfluxDB has not got of one run; False when something is still missing."""
-    replayed = [replay(agent, folder, influx_url).returncode == 0 for folder in spool_folders(path)]
-    return all(replayed) and publish_verdict(path, influx_url)
+def replay_run(agent: Path, path: Path, influx: Influx) -> str | None:
+    """Delivers all that InfluxDB has not got of one run, and accounts for it again; what kept something from it, or None."""
+    for folder in spool_folders(path):
+        replayed = replay(agent, folder, influx)
+        if replayed.returncode != 0:
+            return replayed.stderr.strip() or f"the replay ended with status {replayed.returncode}"
+    problem = publish(path, influx)
+    account_again(Bundle.open(path), influx)
+    return problem
 
 
-def replay_earlier(agent: Path, runs: Path, influx_url: str) -> Iterator[str]:
+def account_again(bundle: Bundle, influx: Influx) -> dict[str, Any] | None:
+    """The account as it stands now, beside the sealed one of the run's end; None for a run without an agent's account."""
+    before = bundle.read(telemetry_account.COUNTS)
+    if before is None:
+        return None
+    kept = {name: before[name] for name in ("stopped_utc", "workload_bytes")}
+    counts = {**counts_document(influx, bundle, before["stopped_utc"]), **kept}
+    account = telemetry_account.of_counts(bundle.path, counts)
+    if account is not None:
+        bundle.write(REPLAYED_ACCOUNT, account)
+    return account
+
+
+def replay_earlier(agent: Path, runs: Path, influx: Influx) -> Iterator[str]:
     """Delivers what outages kept back, run by run; yields the id of each run that is now complete."""
     for file in sorted(runs.glob("*/run.json")):
         if not file.parent.is_symlink() and undelivered(file.parent):
-            if not replay_run(agent, file.parent, influx_url):
+            if replay_run(agent, file.parent, influx):
                 return
             yield file.parent.name
+
+
+def influx_of(telemetry: dict[str, Any]) -> Influx:
+    """The server that a run used, by its run.json; without its tokens."""
+    return Influx(
+        url=telemetry["influx_url"],
+        database=telemetry.get("database", DATABASE),
+        organisation=telemetry.get("organisation", ""),
+        configured=telemetry.get("configured", False),
+    )

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,9 @@ from pathlib import Path
 from influxdb_client import InfluxDBClient  # type: ignore[attr-defined]
 
 from bench_model.errors import BenchError
+from rig.influx import DATABASE, HISTORY
 
 DEFAULT_PORT = 8086
-DATABASE = "bench"
 START_S_MAX = 30.0
 
 # Every listener is bound to loopback, the RPC port too; nothing is reported to the vendor.
@@ -131,9 +132,10 @@ class LocalInflux:
 
 
 def create_database(url: str, name: str) -> None:
-    """Creates the database `name` if it is not there. Raises BenchError with InfluxDB's own words."""
-    request = urllib.request.Request(f"{url}/query?q=CREATE+DATABASE+{name}", method="POST")
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    """Creates the database `name`, and its policy for the history, if they are not there. Raises BenchError with InfluxDB's own words."""
+    history = f'CREATE RETENTION POLICY "{HISTORY}" ON "{name}" DURATION INF REPLICATION 1'
+    form = urllib.parse.urlencode({"q": f'CREATE DATABASE "{name}"; {history}'}).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{url}/query", form), timeout=10) as answer:
         text = answer.read().decode("utf-8", "replace")
     if "error" in text:  # InfluxQL errors come with HTTP 200
         raise BenchError(f"InfluxDB at {url} did not create the database {name!r}: {text.strip()}")

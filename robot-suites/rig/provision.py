@@ -12,6 +12,7 @@ from typing import Any
 from bench_model.errors import BenchError
 from bench_model.profiles import Candidate
 from rig.bundle import to_json, write_text_atomically
+from rig.influx import TOKEN_BEFORE
 from rig.machine import Machine, Places
 from rig.settings import Layout
 from rig.shell import LocalShell, Shell
@@ -71,8 +72,11 @@ def provisioner(
     facts: Path,
     target: Path,
     run_id: str,
+    influx_token: str = "",
 ) -> Provisioner:
-    """Ansible for the candidate, with the variables that the playbooks ask for; `facts` gets the evidence and the logs."""
+    """Ansible for the candidate, with the variables that the playbooks ask for; `facts` gets the evidence and the logs.
+
+    `influx_token`: what the agent's service may write with; a token of our environment that is meant for another server stays here."""
     shell = LocalShell()
     return Provisioner(
         shell=shell,
@@ -93,7 +97,7 @@ def provisioner(
             "bench_run_id": run_id,
             **({"bench_become": True} if machine.is_local and needs_sudo(shell) else {}),
         },
-        secrets=bmc_secret(layout, candidate),
+        secrets={**bmc_secret(layout, candidate), TOKEN_BEFORE: influx_token},
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench_model import derived
+from bench_model import derived, telemetry_account
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.telemetry_files import BMC, OWN, SUMMARY_FILE
@@ -25,11 +25,14 @@ from rig.bundle import Bundle, now_utc, write_text_atomically
 from rig.candidate_session import CandidateSession, connected
 from rig.clock import FILE as CLOCK_FILE
 from rig.clock import ClockLog
+from rig.connection import variables_of
 from rig.fan_lease import FanLease, fan_lease
 from rig.further_targets import INVENTORY_VARIABLE, described_targets
-from rig.history import publish_verdict, server_version
+from rig.history import publish, server_version
 from rig.host import Survey, require_target_directory
-from rig.influx_server import DATABASE, DEFAULT_PORT, LocalInflux
+from rig.influx import INVENTORY_KEY, Influx, check, chosen
+from rig.influx_counts import counts_document
+from rig.influx_server import DEFAULT_PORT, LocalInflux
 from rig.judging import judge_bundle
 from rig.load_target import RawDevice
 from rig.lock import exclusive
@@ -64,11 +67,17 @@ class Qualification:
         self._raw: RawDevice | None = None  # from when it may have been written to
         self._further: list[CandidateSession] = []  # the targets besides the first, where a run measures several
         self._clock = ClockLog()
+        candidate = self._profiles.candidate.name
+        asked = variables_of(self._profiles.inventory_file, candidate, (INVENTORY_KEY,)).get(INVENTORY_KEY)
+        self._influx: Influx | None = chosen(request.influx_url, asked)
+        self._influx_problem: str | None = None
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
         candidate = self._profiles.candidate
         directory = target_directory(self._layout, candidate, self._request.target_directory)
+        if self._influx is not None:
+            self._influx_problem = check(self._influx)
         with (
             exclusive(
                 candidate.name, f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"
@@ -179,9 +188,10 @@ class Qualification:
 
     def _measure(self, session: CandidateSession, bundle: Bundle, folder: Path) -> None:
         """Provision, watch, load, verify. Every stage leaves its evidence in the bundle before the next begins."""
-        influx_url = self._influx_url(bundle)
+        influx = self._influx = self._reach_influx(bundle)
+        session.influx_token = influx.token
         self._phase(bundle, "provision", "applying the tuning")
-        agent, arguments = session.prepare_agent(bundle, influx_url)
+        agent, arguments = session.prepare_agent(bundle, influx)
         ansible = session.ansible(bundle.path / "facts", bundle.id, bundle.path)
         self._provisioning = True
         ansible.run("provision", bench_agent_arguments=arguments)
@@ -193,9 +203,9 @@ class Qualification:
             self._lease.start()
         ansible.run("verify", "tuning-verified.json")
         bundle.save_run(
-            versions={**versions(server_version(influx_url)), **(bundle.read("facts/versions.json") or {})},
+            versions={**versions(server_version(influx)), **(bundle.read("facts/versions.json") or {})},
             git=git_state(self._shell, self._layout.repository),
-            telemetry={"influx_url": influx_url, "database": DATABASE},
+            telemetry=influx.document(),
         )
         self._open_target(session, bundle, folder)
         agent.start()
@@ -246,18 +256,23 @@ class Qualification:
     def _phase(self, bundle: Bundle, name: str, text: str) -> None:
         bundle.event("phase", name, text, step=1, steps=1)
 
-    def _influx_url(self, bundle: Bundle) -> str:
+    def _reach_influx(self, bundle: Bundle) -> Influx:
         """The users' server when they named one, else the bench's own on loopback; the run goes on without either."""
-        if self._request.influx_url:
-            return self._request.influx_url
+        if self._influx is not None:
+            if self._influx_problem:
+                self._warn_of_influx(bundle, f"InfluxDB takes no telemetry at present ({self._influx_problem})")
+            return self._influx
         server = LocalInflux(self._layout.influxd, self._layout.build / "influxdb")
         try:
-            return server.start()
+            return Influx(server.start(), configured=False)
         except (BenchError, OSError) as error:
-            text = f"InfluxDB could not be started ({error}); telemetry stays in the bundle and can be replayed later"
-            bundle.event("telemetry", "influxdb", text)
-            self._say(f"warning: {text}")
-            return f"http://127.0.0.1:{DEFAULT_PORT}"
+            self._warn_of_influx(bundle, f"InfluxDB could not be started ({error})")
+            return Influx(f"http://127.0.0.1:{DEFAULT_PORT}", configured=False)
+
+    def _warn_of_influx(self, bundle: Bundle, problem: str) -> None:
+        text = f"{problem}; telemetry stays in the bundle, and is delivered when it answers or by `make replay RUN=runs/{bundle.id}`"
+        bundle.event("telemetry", "influxdb", text)
+        self._say(f"warning: {text}")
 
     def _clean_up(self, session: CandidateSession, bundle: Bundle) -> None:
         """Whatever happened: scratch files go, the tuning is put back, what was built is undone, the agent closes its account.
@@ -290,11 +305,14 @@ class Qualification:
         if self._agent is None:
             return
         self._phase(bundle, "telemetry", "delivering the last points and closing the account")
+        stopped_utc = now_utc()
         try:
             status = self._agent.stop()
         except BenchError:
             self._agent.kill()
             raise
+        if self._influx is not None:
+            bundle.write(telemetry_account.COUNTS, counts_document(self._influx, bundle, stopped_utc))
         session.forget_run(bundle)
         self._account(bundle, status, OWN)
 
@@ -350,9 +368,11 @@ class Qualification:
                 render_report(self._shell, bundle.path)
             except BenchError as error:
                 self._say(f"warning: {error}")
+        bundle.end_phase()
         bundle.seal()
-        if "telemetry" in bundle.run and not publish_verdict(bundle.path, bundle.run["telemetry"]["influx_url"]):
-            self._say("warning: the verdict is not in InfluxDB; the next run or `make replay` delivers it")
+        problem = publish(bundle.path, self._influx) if self._influx and "telemetry" in bundle.run else None
+        if problem:
+            self._say(f"warning: the verdict is not in InfluxDB ({problem}); the next run or `make replay` delivers it")
         return verdict
 
 

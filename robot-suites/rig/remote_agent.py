@@ -11,13 +11,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench_model.errors import BenchError
 from rig.agent import DRAIN_S, PERIOD_S
 from rig.bundle import Bundle
-from rig.influx_server import DATABASE
+from rig.influx import Influx
 from rig.machine import Places, SshMachine
 from rig.shell import Completed
 
@@ -28,24 +29,23 @@ CARRY_EVERY_S = 1.0
 SPOOL_FILES = ("points.lp", "summary.json", "cursor.json", "workload.lp")
 
 
-def reachable_influx(machine: SshMachine, influx_url: str) -> str:
+def reachable_influx(machine: SshMachine, influx: Influx) -> Influx:
     """InfluxDB's address as the candidate sees it: a server on our loopback comes to it through the SSH link."""
-    parts = urlsplit(influx_url)
+    parts = urlsplit(influx.url)
     if parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-        return influx_url
+        return influx
     port = machine.link.forward_back("127.0.0.1", parts.port or 8086)
-    return f"{parts.scheme}://127.0.0.1:{port}"
+    return replace(influx, url=f"{parts.scheme}://127.0.0.1:{port}")
 
 
 def agent_arguments(
-    places: Places, influx_url: str, tags: Mapping[str, str], period_s: float = PERIOD_S, options: Sequence[str] = ()
+    places: Places, influx: Influx, tags: Mapping[str, str], period_s: float = PERIOD_S, options: Sequence[str] = ()
 ) -> list[str]:
     """The agent's command line on the candidate, which the telemetry role writes into its unit."""
     return [
         "run",
         f"--spool-dir={places.telemetry}",
-        f"--influx-url={influx_url}",
-        f"--database={DATABASE}",
+        *influx.agent_arguments,
         f"--period={period_s:g}",
         f"--drain-seconds={DRAIN_S:g}",
         f"--workload-file={places.workload_file}",

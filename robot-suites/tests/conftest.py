@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +12,16 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from rig.influx import Influx
 from rig.influx_server import LocalInflux
 from rig.settings import Layout
 from virtual_candidate.instance import Instance
 from virtual_candidate.testing import start_bmc, virtual_machine
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
+sys.path.append(str(Path(__file__).parent))  # plain modules beside the tests
+
+from influx2_server import ORGANISATION, Influx2Server
 
 __all__ = ["start_bmc", "virtual_machine"]  # fixtures, for pytest to find
 
@@ -31,6 +38,26 @@ def influx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalInflux]:
     server.start(TEST_PORT)
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def influx2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Influx2Server]:
+    """A running InfluxDB 2 with its buckets; a test that uses it carries the marker influx2."""
+    server = Influx2Server(tmp_path_factory.mktemp("influxdb2"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(params=["1.8", pytest.param("2", marks=pytest.mark.influx2)])
+def server(request: pytest.FixtureRequest) -> Influx:
+    """The same test against either kind of server, with all rights."""
+    if request.param == "1.8":
+        local: LocalInflux = request.getfixturevalue("influx")
+        return Influx(local.start(TEST_PORT))
+    two: Influx2Server = request.getfixturevalue("influx2")
+    every = [(action, bucket) for action in ("read", "write") for bucket in ("bench", "bench/history")]
+    return Influx(two.url, organisation=ORGANISATION, token=two.token(*every))
 
 
 @pytest.fixture

@@ -1,36 +1,32 @@
 """The bench's own InfluxDB and the history in it, against a real server on loopback."""
 
-import json
 import socket
-import urllib.parse
-import urllib.request
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from influx2_server import ORGANISATION, Influx2Server
+from ruamel.yaml import YAML
 
 from rig.bundle import Bundle
-from rig.history import publish_verdict, server_version, undelivered
+from rig.history import publish, server_version, trigger_ns, undelivered
+from rig.influx import Influx
 from rig.influx_server import LocalInflux, free_port
 from rig.settings import Layout
 
 VERDICT: dict[str, Any] = {
     "outcome": "INADMISSIBLE",
     "requirements": [
-        {"id": "SNB-01", "outcome": "INADMISSIBLE", "measured": 0, "margin_percent": None},
+        {
+            **{"id": "SNB-01", "outcome": "INADMISSIBLE", "measured": 0, "margin_percent": None},
+            **{"decision": "undecided", "scaled_bound": 0},
+        },
+        # A verdict from before decisions were made.
         {"id": "SNB-07", "outcome": "INADMISSIBLE", "measured": 3.5, "margin_percent": 278.7},
     ],
 }
-
-
-def rows(url: str, query: str) -> list[list[Any]]:
-    """Rows of an InfluxQL query; errors come as HTTP 200 with an `error` field, so that is looked for."""
-    parameters = urllib.parse.urlencode({"db": "bench", "q": query})
-    with urllib.request.urlopen(f"{url}/query?{parameters}", timeout=10) as answer:
-        document = json.load(answer)
-    assert "error" not in json.dumps(document), document
-    series = document["results"][0].get("series", [])
-    return [row for one in series for row in one["values"]]
 
 
 @pytest.fixture
@@ -38,12 +34,19 @@ def finished(tmp_path: Path) -> Bundle:
     bundle = Bundle.create(tmp_path, "this-machine", "", "dune-snb")
     bundle.save_run(
         state="finished",
+        started_utc="2026-01-31T11:58:00.000Z",
         finished_utc="2026-01-31T12:00:00.000Z",
-        candidate={"name": "this-machine"},
+        candidate={"name": "this machine"},
         scenario={"id": "dune-snb"},
+        requirement={"id": "snb"},
+        target={"drives": [{"model": "QEMU NVMe Ctrl", "firmware": "1.0"}, {"model": "other"}]},
     )
     bundle.write("verdict.json", VERDICT)
+    bundle.write("results/snb_record.json", {"repetitions": [{"minidaq": {"started_utc": "2026-01-31T11:59:00.250Z"}}]})
+    (bundle.path / "report.html").touch()
     (bundle.path / "telemetry" / "points.lp").touch()
+    bundle.event("phase", "provision", 'applying "the" tuning, step=1')
+    bundle.event("verdict", "judge", "INADMISSIBLE")
     return bundle
 
 
@@ -51,7 +54,7 @@ def test_a_second_start_finds_the_running_server(influx: LocalInflux) -> None:
     url = influx.running_url()
     assert url is not None
     assert influx.start(1) == url
-    assert server_version(url) == "1.8.10"
+    assert server_version(Influx(url)) == "1.8.10"
 
 
 def test_every_listener_is_on_loopback(influx: LocalInflux) -> None:
@@ -81,26 +84,67 @@ def test_a_port_that_is_taken_is_left_alone(tmp_path: Path) -> None:
     assert server.stop() is False
 
 
-def test_the_verdict_reaches_the_history_once(influx: LocalInflux, finished: Bundle) -> None:
-    url = influx.running_url()
-    assert url is not None
-    urllib.request.urlopen(
-        urllib.request.Request(f"{url}/query?q=CREATE+DATABASE+bench", method="POST"), timeout=10
-    ).close()
-    assert undelivered(finished.path)
-    assert publish_verdict(finished.path, url)
-    assert publish_verdict(finished.path, url)
-    assert not undelivered(finished.path)
-    found = rows(
-        url, f"SELECT requirement, outcome, measured, margin_percent FROM bench_verdict WHERE run = '{finished.id}'"
-    )
-    assert sorted(row[1:] for row in found) == [
-        ["SNB-01", "INADMISSIBLE", 0, None],
-        ["SNB-07", "INADMISSIBLE", 3.5, 278.7],
-        ["overall", "INADMISSIBLE", None, None],
+def cells(server: Influx, query: str) -> list[dict[str, Any]]:
+    """Rows by column."""
+    return [
+        dict(zip(series["columns"], row, strict=True)) for series in server.query(query) for row in series["values"]
     ]
 
 
-def test_without_a_server_the_verdict_stays_undelivered(finished: Bundle) -> None:
-    assert publish_verdict(finished.path, f"http://127.0.0.1:{free_port(20000)}") is False
+def test_verdict_run_and_events_reach_the_history_once(server: Influx, finished: Bundle) -> None:
+    """On 1.8 and on 2, in the policy that outlives the raw telemetry; what happened after the agent's end too."""
     assert undelivered(finished.path)
+    assert publish(finished.path, server) is None
+    assert publish(finished.path, server) is None
+    assert not undelivered(finished.path)
+    where = f"WHERE run = '{finished.id}'"
+    verdicts = {row["requirement"]: row for row in cells(server, f'SELECT * FROM "history"."bench_verdict" {where}')}
+    assert {name: row["outcome"] for name, row in verdicts.items()} == dict.fromkeys(verdicts, "INADMISSIBLE")
+    assert [
+        [verdicts[name].get(key) for key in ("measured", "bound", "margin_percent", "decision")]
+        for name in ("SNB-01", "SNB-07", "overall")
+    ] == [[0, 0, None, "undecided"], [3.5, None, 278.7, None], [None, None, None, None]]
+    assert {row["model"] for row in verdicts.values()} == {"QEMU NVMe Ctrl"}
+    assert {row["report"] for row in verdicts.values()} == {f"{finished.id}/report.html"}
+    (run,) = cells(server, f'SELECT * FROM "history"."bench_run" {where}')
+    assert (run["host"], run["profile"], run["firmware"], run["duration_s"]) == ("this machine", "snb", "1.0", 120)
+    began = datetime(2026, 1, 31, 11, 58, tzinfo=UTC)
+    assert run["started_ns"] == int(began.timestamp()) * 10**9
+    assert run["trigger_ns"] - run["started_ns"] == 60_250_000_000
+    events = cells(server, f'SELECT * FROM "history"."bench_event" {where}')
+    assert [(row["kind"], row["host"]) for row in events] == [("phase", "this machine"), ("verdict", "this machine")]
+    assert events[0]["text"] == 'applying "the" tuning, step=1'
+    declared = YAML(typ="safe").load(Layout().inventory / "metrics.yml")["measurements"]
+    for name, row in (("bench_run", run), ("bench_verdict", verdicts["SNB-01"]), ("bench_event", events[0])):
+        assert set(row) - {"time"} <= {*declared[name]["tags"], *declared[name]["fields"]}, name
+    assert cells(server, f'SELECT * FROM "bench_verdict" {where}') == []
+
+
+def test_a_run_that_loaded_nothing_has_no_trigger(finished: Bundle) -> None:
+    (finished.path / "results" / "snb_record.json").unlink()
+    assert trigger_ns(finished) is None
+    finished.write("results/thermal.json", {"sustained": [{"start_utc_s": 1000.5}, {"start_utc_s": 999.25}]})
+    assert trigger_ns(finished) == 999_250_000_000
+
+
+def test_without_a_server_the_verdict_stays_undelivered(finished: Bundle) -> None:
+    problem = publish(finished.path, Influx(f"http://127.0.0.1:{free_port(20000)}"))
+    assert "does not answer" in str(problem)
+    assert undelivered(finished.path)
+
+
+def test_a_server_without_the_history_is_told_how_to_get_it(influx: LocalInflux, finished: Bundle) -> None:
+    other = replace(Influx(influx.start()), database="bare")
+    other.query('CREATE DATABASE "bare"')
+    problem = str(publish(finished.path, other))
+    assert "retention policy not found: history" in problem
+    assert 'CREATE RETENTION POLICY "history" ON "bare" DURATION INF REPLICATION 1' in problem
+    assert undelivered(finished.path)
+
+
+@pytest.mark.influx2
+def test_a_bucket_for_the_history_that_is_missing_is_named(influx2: Influx2Server, finished: Bundle) -> None:
+    influx2.ask("POST", "buckets", {"orgID": influx2.organisation_id(), "name": "bare", "retentionRules": []})
+    token = influx2.token(("write", "bare"), ("read", "bare"))
+    problem = str(publish(finished.path, Influx(influx2.url, "bare", ORGANISATION, token)))
+    assert "on 2.x: a bucket named bare/history" in problem

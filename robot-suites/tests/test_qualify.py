@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dashboard_trials import all_tried, unexcused
 from pypdf import PdfReader
 from ruamel.yaml import YAML
 
+from bench_dashboards.interpolation import Choice
+from bench_dashboards.trial import Server
 from bench_model.line_protocol import points_of
 from rig.history import undelivered
 from rig.influx_server import LocalInflux, free_port
@@ -209,8 +212,35 @@ def test_phases_tests_and_the_verdict_are_annotations_in_influxdb(finished: tupl
     texts = [row[1] for row in rows(url, f"SELECT text FROM bench_event WHERE run = '{bundle.name}'")]
     assert "PASS: The Supernova Burst Is Recorded And Read Back" in texts
     assert any(text.startswith("block size 1 MiB") for text in texts)
-    verdicts = rows(url, f"SELECT outcome FROM bench_verdict WHERE run = '{bundle.name}' AND requirement = 'overall'")
+    where = f"WHERE run = '{bundle.name}'"
+    verdicts = rows(url, f"SELECT outcome FROM history.bench_verdict {where} AND requirement = 'overall'")
     assert [row[1] for row in verdicts] == ["INADMISSIBLE"]
+    kept = rows(url, f"SELECT kind, text FROM history.bench_event {where}")
+    assert {"phase", "test", "verdict"} <= {row[1] for row in kept}
+    ((_, started_ns, trigger_ns, duration_s),) = rows(
+        url, f"SELECT started_ns, trigger_ns, duration_s FROM history.bench_run {where}"
+    )
+    assert started_ns < trigger_ns < started_ns + duration_s * 1e9
+
+
+def test_every_point_of_the_run_is_accounted_for(finished: tuple[Path, str, str]) -> None:
+    account = document(finished[0] / "results" / "telemetry_account.json")
+    assert account["invalid"] == account["limits"] == []
+    assert account["influxdb"]["reached"] is True
+    assert account["whole"]["present"] > 1000
+    for name, row in account["measurements"].items():
+        lacking = sum(one["points"] for one in row["differences"] if one["step"] == "bundle to InfluxDB")
+        assert row["stored"] - lacking == row["present"] > 0, name
+    assert account["measurements"]["daqwriter"]["expected"] == account["measurements"]["daqwriter"]["stored"]
+
+
+def test_every_query_of_the_dashboards_finds_rows_of_the_run(finished: tuple[Path, str, str]) -> None:
+    """As Grafana sends them, compared with itself; without rows stays only what this machine, or this scenario, has not got."""
+    bundle, url, _ = finished
+    wanted: dict[str, Choice] = {"host": "this-machine", "run": bundle.name, "run_a": bundle.name, "run_b": bundle.name}
+    found = all_tried(Server(url), bundle.name, wanted)
+    assert [one.text for one in unexcused(found, bundle)] == []
+    assert sum(one.rows > 0 for one in found) > 60
 
 
 def test_the_pdf_says_what_was_measured_and_what_was_scaled_down(finished: tuple[Path, str, str]) -> None:
@@ -251,6 +281,10 @@ def test_influxdb_dying_during_the_run_costs_no_telemetry(
     summary = document(bundle / "telemetry" / "summary.json")
     assert summary["points"]["undelivered"] > 0
     assert "telemetry points are not in InfluxDB" in errors
+    account = document(bundle / "results" / "telemetry_account.json")
+    assert account["influxdb"]["reached"] is False
+    assert account["influxdb"]["waiting"] > 0
+    assert account["invalid"] == []
     assert undelivered(bundle)
     assert (bundle / "report.pdf").exists()
     restarted = server.start(int(url.rsplit(":", 1)[1]))
@@ -263,6 +297,11 @@ def test_influxdb_dying_during_the_run_costs_no_telemetry(
     )
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     assert not undelivered(bundle)
+    later = document(bundle / "telemetry" / "account-after-replay.json")
+    assert later["invalid"] == []
+    assert later["whole"]["present"] > account["whole"]["stored"] / 2
+    assert later["influxdb"]["waiting"] == 0
+    assert later["sentence"] in replayed.stdout
     points = points_of(bundle / "telemetry" / "points.lp", {"daqwriter"})
     spooled = sum(1 for point in points if "stored_bytes" in point.fields)
     stored = rows(url, f"SELECT count(stored_bytes) FROM daqwriter WHERE run = '{bundle.name}'")

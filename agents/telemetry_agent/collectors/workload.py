@@ -28,8 +28,9 @@ KNOWN_FIELDS: Mapping[str, Mapping[str, type]] = {
         "read_bytes": int,
         "elapsed_s": float,
         "total_s": float,
+        "buffer_bytes": int,
     },
-    "bench_event": {"text": str},
+    "bench_event": {"text": str, "end_ms": int},
 }
 MEASUREMENTS = tuple(KNOWN_FIELDS)
 READ_BYTES_MAX = 16 * 1024 * 1024

@@ -67,6 +67,7 @@ class Load:
             "--time_based",
             f"--runtime={self._max_s:g}s",
             f"--trigger-file={self._trigger}",
+            f"--aux-path={self._plan.work}",  # where the trigger leaves its state, which nobody wants
             f"--write_bw_log={self._plan.work / self._stem}",
             "--log_avg_msec=1000",
             "--log_unix_epoch=1",

@@ -1,0 +1,44 @@
+"""`python -m bench_dashboards write|preview|try`: make the dashboards, look at their layout, or run their queries.
+
+Exit status 0; 1 when `try` finds a query that fails or gives nothing; 2 with one line on stderr for what cannot be made."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench_dashboards.catalogue import write
+from bench_dashboards.preview import write_preview
+from bench_dashboards.trial import run_trial
+from bench_model.errors import BenchError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bench_dashboards", description="Grafana dashboards of the bench.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("write", help="write reports/dashboards/*.json")
+    preview = commands.add_parser("preview", help="write an HTML page with each dashboard's layout")
+    preview.add_argument("file", type=Path)
+    trial = commands.add_parser("try", help="run every query on an InfluxDB and say which give no rows")
+    trial.add_argument("--influx-url", required=True)
+    trial.add_argument("--database", default="bench")
+    trial.add_argument("--token", default="", help="of InfluxDB 2, or USER:PASSWORD of 1.8")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.command == "write":
+            for path in write():
+                print(path)
+        elif chosen.command == "preview":
+            print(write_preview(chosen.file))
+        else:
+            return run_trial(chosen.influx_url, chosen.database, chosen.token)
+    except (BenchError, OSError) as error:
+        print(f"bench_dashboards: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Of *Drive health*: heat and throttling, PCIe links, arrays."""
+
+from __future__ import annotations
+
+from bench_dashboards.common import DRIVE
+from bench_dashboards.influxql import Query, chosen, highest, last, lowest, mean, over_time
+from bench_dashboards.layout import Row, Section
+from bench_dashboards.looks import (
+    Colour,
+    Override,
+    Thresholds,
+    Unit,
+)
+from bench_dashboards.panels import BarGauge, Target, TimeSeries
+
+BY_DRIVE = ("device", "serial")
+DRIVE_NAME = "$tag_device $tag_serial"
+
+
+def heat() -> Section:
+    def drives(field: str, alias: str) -> Target:
+        query = over_time("smart_temperature", highest(field), DRIVE, "device", "sensor")
+        return Target(query, alias, needs=(f"smart_temperature.{field}",))
+
+    sensors = TimeSeries(
+        "Each drive's own sensors",
+        "Every temperature that a drive reports, and its own limits (dashed). Composite is the one that the limits are about.",
+        (
+            drives("temperature_degc", "$tag_device $tag_sensor"),
+            drives("warning_degc", "$tag_device warning"),
+            drives("critical_degc", "$tag_device critical"),
+        ),
+        Unit.CELSIUS,
+        overrides=(
+            Override("/ warning$/", colour=Colour.WATCH, dashed=True),
+            Override("/ critical$/", colour=Colour.BAD, dashed=True),
+        ),
+        legend=("lastNotNull", "max"),
+    )
+    read_by_kernel = over_time("temperature", mean("temperature_degc"), DRIVE, "device", "label")
+    kernel = TimeSeries(
+        "As the kernel reads them",
+        "Finer in time than the drive's own log.",
+        (Target(read_by_kernel, "$tag_device $tag_label"),),
+        Unit.CELSIUS,
+        needs=("temperature.temperature_degc",),
+        legend=("lastNotNull", "max"),
+    )
+
+    def throttling(what: str, unit: Unit, title: str, description: str) -> TimeSeries:
+        fields = [f"thermal_management_{level}_{what}" for level in (1, 2)]
+        targets = tuple(
+            Target(over_time("smart", highest(field), DRIVE, *BY_DRIVE), f"{DRIVE_NAME} TMT{level}")
+            for level, field in enumerate(fields, start=1)
+        )
+        needs = tuple(f"smart.{field}" for field in fields)
+        return TimeSeries(title, description, targets, unit, needs=needs, steps=True, legend=("lastNotNull",))
+
+    above = tuple(
+        Target(
+            over_time("smart", highest(f"{limit}_temperature_time_min"), DRIVE, *BY_DRIVE),
+            f"{DRIVE_NAME} {limit}",
+        )
+        for limit in ("warning", "critical")
+    )
+    return Section(
+        "Heat",
+        (
+            Row(
+                8,
+                (
+                    (sensors, 12),
+                    (kernel, 12),
+                ),
+            ),
+            Row(
+                8,
+                (
+                    (
+                        throttling(
+                            "transitions",
+                            Unit.COUNT,
+                            "Times that throttling began",
+                            "A step during a record explains its dip. TMT1: light, TMT2: heavy.",
+                        ),
+                        8,
+                    ),
+                    (
+                        throttling(
+                            "time_s",
+                            Unit.SECONDS,
+                            "Time spent throttling",
+                            "The slope is the share of the time in which the drive held itself back.",
+                        ),
+                        8,
+                    ),
+                    (
+                        TimeSeries(
+                            "Time above its own limits",
+                            "Minutes above the warning and the critical temperature in the drive's life.",
+                            above,
+                            Unit.MINUTES,
+                            needs=("smart.warning_temperature_time_min", "smart.critical_temperature_time_min"),
+                            steps=True,
+                            legend=("lastNotNull",),
+                        ),
+                        8,
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def links_and_arrays() -> Section:
+    bandwidth = TimeSeries(
+        "PCIe bandwidth",
+        "Of the link as it is. A step down: it was retrained to fewer lanes or a lower speed.",
+        (Target(over_time("pcie_link", lowest("bandwidth_bytes_per_s"), DRIVE, "device"), "$tag_device"),),
+        Unit.BYTES_PER_S,
+        needs=("pcie_link.bandwidth_bytes_per_s",),
+        steps=True,
+        legend=("lastNotNull", "min"),
+    )
+    lanes = BarGauge(
+        "Lanes in use",
+        "Should be what the drive has, mostly 4.",
+        (Target(Query("pcie_link", (last("lanes"),), DRIVE, ("device",)), "$tag_device"),),
+        Unit.COUNT,
+        Thresholds(Colour.BAD, ((2, Colour.WATCH), (4, Colour.GOOD))),
+        needs=("pcie_link.lanes",),
+        least=0,
+        most=16,
+    )
+    errors = TimeSeries(
+        "PCIe errors (AER)",
+        "Correctable ones cost time, the others data. Growth points at a cable, a riser or a slot.",
+        tuple(
+            Target(over_time("pcie_errors", highest(field), DRIVE, "device", "function"), f"$tag_device {field}")
+            for field in ("correctable", "nonfatal", "fatal")
+        ),
+        Unit.COUNT,
+        needs=("pcie_errors.correctable",),
+        steps=True,
+        legend=("lastNotNull",),
+    )
+    arrays = TimeSeries(
+        "Arrays: members missing",
+        "0 is healthy. Above: the array runs without redundancy, or is about to.",
+        (
+            Target(
+                over_time("md_array", highest("degraded"), (chosen("host"), chosen("run")), "device"),
+                "$tag_device",
+            ),
+        ),
+        Unit.COUNT,
+        needs=("md_array.degraded",),
+        steps=True,
+        legend=("lastNotNull",),
+    )
+    return Section("Links and arrays", (Row(7, ((bandwidth, 8), (lanes, 4), (errors, 6), (arrays, 6))),))

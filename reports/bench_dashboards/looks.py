@@ -1,0 +1,155 @@
+"""How values are shown: units, thresholds, colours of single series, words for codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class Unit(StrEnum):
+    """Grafana's ids. Sizes and rates are decimal (GB = 10^9 B), as everywhere in the bench."""
+
+    BYTES = "decbytes"
+    BYTES_PER_S = "Bps"
+    CELSIUS = "celsius"
+    FRACTION = "percentunit"
+    PERCENT = "percent"
+    RPM = "rotrpm"
+    WATT = "watt"
+    SECONDS = "s"
+    DURATION = "dtdurations"
+    MINUTES = "m"
+    HOURS = "h"
+    HERTZ = "hertz"
+    PER_S = "cps"
+    COUNT = "none"
+    TEXT = "string"
+    DATE = "dateTimeAsIso"
+
+
+class Colour(StrEnum):
+    """Names of Grafana's palette, which has a shade of each for dark and for light screens."""
+
+    GOOD = "green"
+    WATCH = "yellow"
+    ALARM = "orange"
+    BAD = "red"
+    CALM = "blue"
+    OFFERED = "light-blue"
+    MUTED = "#808080"
+    ODD = "purple"
+    PLAIN = "text"
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """`base` below the first step; each step from its value on."""
+
+    base: Colour
+    steps: tuple[tuple[float, Colour], ...] = ()
+
+    def json(self) -> Json:
+        rows: list[Json] = [{"color": self.base, "value": None}]
+        rows += [{"color": colour, "value": start} for start, colour in self.steps]
+        return {"mode": "absolute", "steps": rows}
+
+
+PLAIN = Thresholds(Colour.PLAIN)
+NONE_ALLOWED = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
+NONE_EXPECTED = Thresholds(Colour.GOOD, ((1, Colour.ALARM),))
+
+
+@dataclass(frozen=True)
+class Word:
+    """A value that is shown as a word of its own, in a colour."""
+
+    value: str
+    text: str
+    colour: Colour
+
+
+OUTCOMES = (
+    Word("PASS", "PASS", Colour.GOOD),
+    Word("FAIL", "FAIL", Colour.BAD),
+    Word("ERROR", "ERROR", Colour.ODD),
+    Word("INADMISSIBLE", "INADMISSIBLE", Colour.WATCH),
+)
+DECISIONS = (
+    Word("met", "met", Colour.GOOD),
+    Word("missed", "missed", Colour.BAD),
+    Word("undecided", "undecided", Colour.WATCH),
+)
+
+
+def mappings(words: tuple[Word, ...]) -> list[Json]:
+    if not words:
+        return []
+    options = {word.value: {"color": word.colour, "index": i, "text": word.text} for i, word in enumerate(words)}
+    return [{"type": "value", "options": options}]
+
+
+@dataclass(frozen=True)
+class DataLink:
+    """A link on a value. `${__data.fields.NAME}` is another column of its row."""
+
+    title: str
+    url: str
+    new_tab: bool = True
+
+    def json(self) -> Json:
+        return {"title": self.title, "url": self.url, "targetBlank": self.new_tab}
+
+
+@dataclass(frozen=True)
+class Override:
+    """What differs for the series or columns whose name is `name`, or matches it where it is written /so/."""
+
+    name: str
+    unit: Unit | None = None
+    colour: Colour | None = None
+    dashed: bool = False
+    hidden: bool = False
+    right_axis: bool = False
+    width: int | None = None
+    thresholds: Thresholds | None = None
+    words: tuple[Word, ...] = ()
+    links: tuple[DataLink, ...] = ()
+    label: str = ""
+
+    def json(self) -> Json:
+        properties: list[Json] = []
+
+        def put(identifier: str, value: object) -> None:
+            properties.append({"id": identifier, "value": value})
+
+        if self.label:
+            put("displayName", self.label)
+        if self.unit:
+            put("unit", self.unit)
+        if self.colour:
+            put("color", {"mode": "fixed", "fixedColor": self.colour})
+        if self.dashed:
+            put("custom.lineStyle", {"fill": "dash", "dash": [10, 10]})
+            put("custom.fillOpacity", 0)
+        if self.right_axis:
+            put("custom.axisPlacement", "right")
+        if self.width:
+            put("custom.width", self.width)
+        if self.hidden:
+            put("custom.hidden", True)
+        if self.thresholds:
+            put("thresholds", self.thresholds.json())
+            put("custom.cellOptions", {"type": "color-background", "mode": "basic"})
+        if self.words:
+            put("mappings", mappings(self.words))
+            put("custom.cellOptions", {"type": "color-background", "mode": "basic"})
+        if self.links:
+            put("links", [link.json() for link in self.links])
+        pattern = self.name.startswith("/")
+        return {
+            "matcher": {"id": "byRegexp" if pattern else "byName", "options": self.name},
+            "properties": properties,
+        }

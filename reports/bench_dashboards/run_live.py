@@ -1,0 +1,242 @@
+"""*Run live*: what the candidate does at this moment. Most important first; the top row is read in two seconds."""
+
+from __future__ import annotations
+
+from bench_dashboards.common import (
+    ANNOTATIONS,
+    CANDIDATE,
+    DEVICE,
+    DRIVE,
+    DRIVES,
+    HERE,
+    LIVE,
+    RUN,
+    links,
+)
+from bench_dashboards.dashboard import Dashboard
+from bench_dashboards.influxql import (
+    Query,
+    equals,
+    highest,
+    last,
+    lowest,
+    mean,
+    over_time,
+    present,
+    rate_over_time,
+)
+from bench_dashboards.layout import Row, Section
+from bench_dashboards.live_machine import cooling, machine
+from bench_dashboards.live_telemetry import telemetry, verdict
+from bench_dashboards.looks import (
+    NONE_ALLOWED,
+    Colour,
+    DataLink,
+    Override,
+    Thresholds,
+    Unit,
+)
+from bench_dashboards.panels import Panel, Stat, Target, TimeSeries
+
+TEMPERATURE = ("temperature.warning_degc",)
+TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:queryparam}}", new_tab=False)
+
+
+def _header() -> Row:
+    now = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
+    left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
+    used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
+    margins = Query(
+        "temperature",
+        ((last("warning_degc") - last("temperature_degc")).named("margin"),),
+        (*DRIVE, present("device")),
+        by=("device", "sensor"),
+    )
+    stale = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("collector",))
+    panels: tuple[tuple[Panel, int], ...] = (
+        (
+            Stat(
+                "Now",
+                "The phase that the run announced last. Empty: no run in this range.",
+                (Target(now, "phase"),),
+                Unit.TEXT,
+                Thresholds(Colour.CALM),
+                text=True,
+                no_value="no run",
+            ),
+            6,
+        ),
+        (
+            Stat(
+                "Left of this load",
+                "Planned time less elapsed time of the running load. Stays at its last value when the load has ended.",
+                (Target(left, "left"),),
+                Unit.DURATION,
+                Thresholds(Colour.CALM),
+                no_value="-",
+            ),
+            4,
+        ),
+        (
+            Stat(
+                "Lost superchunks",
+                "Most that one record in this range has lost. Anything but 0 fails the requirement.",
+                (Target(Query("daqwriter", (highest("lost_superchunks"),), HERE), "lost"),),
+                Unit.COUNT,
+                NONE_ALLOWED,
+                no_value="-",
+            ),
+            3,
+        ),
+        (
+            Stat(
+                "Buffer in use",
+                "Backlog as a share of the transient buffer. At 100 % the next superchunk is lost.",
+                (Target(used, "used"),),
+                Unit.FRACTION,
+                Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD))),
+                decimals=0,
+                no_value="-",
+            ),
+            4,
+        ),
+        (
+            Stat(
+                "Margin to warning",
+                "Distance of the hottest drive to the warning temperature that it states itself (NVMe: WCTEMP).",
+                (Target(Query(margins, (lowest("margin"),)), "margin"),),
+                Unit.CELSIUS,
+                Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD))),
+                needs=TEMPERATURE,
+                decimals=0,
+                no_value="no sensor",
+                links=(TO_DRIVES,),
+            ),
+            4,
+        ),
+        (
+            Stat(
+                "Telemetry's age",
+                "Age of the stalest collector's last good sample, within the last minute. SILENT: no agent answers.",
+                (Target(Query(stale, (highest("age"),)), "age"),),
+                Unit.SECONDS,
+                Thresholds(Colour.GOOD, ((15, Colour.WATCH), (30, Colour.BAD))),
+                time_from="1m",
+                decimals=1,
+                no_value="SILENT",
+            ),
+            3,
+        ),
+    )
+    return Row(5, panels)
+
+
+def _counter_rate(field: str, alias: str, needs: tuple[str, ...] = ()) -> Target:
+    return Target(rate_over_time("daqwriter", field, HERE, "run"), alias, needs=needs)
+
+
+def _flow() -> tuple[Row, ...]:
+    rates = TimeSeries(
+        "Offered and stored rate",
+        "Stored must lie on offered. A gap between them is backlog that grows; a dip of stored alone is the drive.",
+        (
+            _counter_rate("offered_bytes", "offered"),
+            _counter_rate("stored_bytes", "stored"),
+            _counter_rate("written_bytes", "written (synthetic)", ("daqwriter.written_bytes",)),
+            _counter_rate("read_bytes", "read back"),
+        ),
+        Unit.BYTES_PER_S,
+        overrides=(
+            Override("offered", colour=Colour.OFFERED, dashed=True),
+            Override("stored", colour=Colour.GOOD),
+            Override("read back", colour=Colour.MUTED),
+        ),
+    )
+    backlog = TimeSeries(
+        "Backlog against the transient buffer",
+        "What has arrived and is not on the target yet. It must return to zero; at the dashed line superchunks are lost.",
+        (
+            Target(over_time("daqwriter", highest("backlog_bytes"), HERE, "run"), "backlog"),
+            Target(over_time("daqwriter", highest("buffer_bytes"), HERE, "run"), "transient buffer"),
+        ),
+        Unit.BYTES,
+        overrides=(
+            Override("backlog", colour=Colour.WATCH),
+            Override("transient buffer", colour=Colour.BAD, dashed=True),
+        ),
+    )
+    writes = TimeSeries(
+        "Write rate of each drive",
+        "The drives of an array should run alike. One that lags holds all the others.",
+        (Target(over_time("block_device", mean("written_bytes_per_s"), DRIVE, "device"), "$tag_device"),),
+        Unit.BYTES_PER_S,
+        legend=("mean", "max"),
+    )
+
+    def sensor(field: str, alias: str) -> Target:
+        query = over_time("temperature", highest(field), (*DRIVE, present("device")), "device", "label")
+        return Target(query, alias)
+
+    temperatures = TimeSeries(
+        "Drive temperature against its own limits",
+        "Dashed: where the drive itself warns (yellow) and stops (red). A plateau just below a limit is throttling.",
+        (
+            sensor("temperature_degc", "$tag_device $tag_label"),
+            sensor("warning_degc", "$tag_device $tag_label warning"),
+            sensor("critical_degc", "$tag_device $tag_label critical"),
+        ),
+        Unit.CELSIUS,
+        overrides=(
+            Override("/ warning$/", colour=Colour.WATCH, dashed=True),
+            Override("/ critical$/", colour=Colour.BAD, dashed=True),
+        ),
+        needs=("temperature.temperature_degc", *TEMPERATURE, "temperature.critical_degc"),
+        links=(TO_DRIVES,),
+    )
+    trouble = TimeSeries(
+        "BUSY and lost superchunks",
+        "Both should stay at zero. BUSY: the dataflow had to hold the source. Lost: there was no room even so.",
+        (
+            Target(over_time("daqwriter", highest("busy_count"), HERE, "run"), "BUSY"),
+            Target(over_time("daqwriter", highest("lost_superchunks"), HERE, "run"), "lost"),
+        ),
+        Unit.COUNT,
+        overrides=(Override("BUSY", colour=Colour.WATCH), Override("lost", colour=Colour.BAD)),
+        steps=True,
+    )
+
+    def drive(field: str, alias: str) -> Target:
+        return Target(over_time("block_device", mean(field), DRIVE, "device"), alias)
+
+    latency = TimeSeries(
+        "Request latency of each drive",
+        "Mean time of a request at the device. A rise at constant queue depth is the drive; with the queue, the load.",
+        (drive("write_latency_s", "$tag_device write"), drive("read_latency_s", "$tag_device read")),
+        Unit.SECONDS,
+        needs=("block_device.write_latency_s", "block_device.read_latency_s"),
+    )
+    queue = TimeSeries(
+        "Queue depth of each drive",
+        "Mean number of requests in flight. At zero during a record the writer is late, not the drive.",
+        (drive("queue_depth", "$tag_device"),),
+        Unit.COUNT,
+        needs=("block_device.queue_depth",),
+        decimals=1,
+    )
+    return (
+        Row(9, ((rates, 12), (backlog, 12))),
+        Row(9, ((writes, 12), (temperatures, 12))),
+        Row(8, ((latency, 8), (queue, 8), (trouble, 8))),
+    )
+
+
+DASHBOARD = Dashboard(
+    uid=LIVE,
+    title="Run live",
+    description="What the candidate does now: does the stored rate keep up, how warm are the drives, is the telemetry sound?",
+    sections=(Section("", (_header(), *_flow())), machine(), cooling(), verdict(), telemetry()),
+    variables=(CANDIDATE, RUN, DEVICE),
+    annotations=ANNOTATIONS,
+    links=links(LIVE),
+    refresh="5s",
+)

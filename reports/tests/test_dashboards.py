@@ -1,0 +1,283 @@
+"""The dashboards as files: what Grafana's own types make of them, layout, names; and how their queries are filled in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import bargauge, heatmap, stat, statetimeline, table, timeseries, units
+from grafana_foundation_sdk.models import dashboard as grafana
+
+from bench_dashboards import catalogue
+from bench_dashboards.catalogue import DASHBOARDS, FOLDER, files
+from bench_dashboards.common import HERE
+from bench_dashboards.dashboard import Dashboard
+from bench_dashboards.declared import Declared
+from bench_dashboards.furniture import TagValues
+from bench_dashboards.influxql import Query, chosen, equals, highest, last, mean, over_time, value
+from bench_dashboards.interpolation import Every, Range, interpolated
+from bench_dashboards.layout import Row, Section, placed
+from bench_dashboards.looks import Unit
+from bench_dashboards.panels import Stat, Target, TimeSeries
+from bench_dashboards.preview import write_preview
+from bench_model.errors import BenchError
+
+DECLARED = Declared.load()
+FILES = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(FOLDER.glob("*.json"))}
+OPTIONS = {
+    "timeseries": None,  # their options' legend has a type of its own; checked by name below
+    "stat": stat.Options,
+    "bargauge": bargauge.Options,
+    "heatmap": heatmap.Options,
+    "state-timeline": statetimeline.Options,
+    "table": table.Options,
+}
+# By Grafana's convention these are chosen by a type of panel and not listed for all.
+UNIT_IDS = {value for name, value in vars(units).items() if isinstance(value, str) and not name.startswith("_")}
+
+
+def panels_of(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All panels, those of folded rows too; headings left out."""
+    for panel in document["panels"]:
+        if panel["type"] == "row":
+            yield from panel["panels"]
+        else:
+            yield panel
+
+
+def test_the_files_are_what_the_code_makes() -> None:
+    """`make dashboards` was run; nobody edited a file by hand."""
+    assert {file.name: file.read_text(encoding="utf-8") for file in FOLDER.iterdir()} == files(DECLARED)
+    assert files(DECLARED) == files(Declared.load())
+
+
+def test_writing_removes_what_no_dashboard_has(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("{}")
+    (tmp_path / "README.md").touch()
+    catalogue.write(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {*files(DECLARED), "README.md"}
+
+
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_grafanas_own_types_know_every_key(document: dict[str, Any]) -> None:
+    """Read into the types that Grafana 11 generates from its schema, and written again: what they do not know would be gone."""
+    again = json.loads(JSONEncoder(sort_keys=True).encode(grafana.Dashboard.from_json(document)))
+    lost = list(missing(document, again))
+    # A target of a query, an annotation's or a variable's query belong to the data source, not to Grafana's schema.
+    assert [path for path in lost if not re.search(r"annotations\.list\.\d+\.target|targets\.\d+", path)] == []
+
+
+def missing(here: Any, there: Any, path: str = "") -> Iterator[str]:
+    """Paths of keys that `there` lacks, or of values that differ."""
+    if isinstance(here, dict):
+        for key, inner in here.items():
+            if not isinstance(there, dict) or key not in there:
+                # Written as absent, which Grafana takes alike.
+                if inner is not None:
+                    yield f"{path}.{key}"
+            else:
+                yield from missing(inner, there[key], f"{path}.{key}")
+    elif isinstance(here, list):
+        if not isinstance(there, list) or len(here) != len(there):
+            yield path
+        else:
+            for index, inner in enumerate(here):
+                yield from missing(inner, there[index], f"{path}.{index}")
+    elif here != there:
+        yield f"{path}: {here!r} became {there!r}"
+
+
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_each_panels_options_are_known_to_its_kind(document: dict[str, Any]) -> None:
+    for panel in panels_of(document):
+        kind = OPTIONS[panel["type"]] or timeseries.Options
+        known = json.loads(JSONEncoder().encode(kind.from_json(panel["options"])))
+        unknown = panel["options"].keys() - known.keys() - {"showPercentChange", "cellHeight"}
+        assert unknown == set(), panel["title"]
+
+
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_panels_fill_the_grid_without_overlap_or_hole(document: dict[str, Any]) -> None:
+    """Row by row from the top; what a folded row holds, below its heading."""
+    folded = [panel["panels"] for panel in document["panels"] if panel["type"] == "row" and panel["collapsed"]]
+    for group in (document["panels"], *folded):
+        cells: Counter[tuple[int, int]] = Counter()
+        for panel in group:
+            at = panel["gridPos"]
+            assert at["x"] + at["w"] <= 24
+            cells.update((x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"]))
+        assert set(cells.values()) == {1}, "panels overlap"
+        rows = {y for _, y in cells}
+        assert rows == set(range(min(rows), max(rows) + 1)), "a row is empty"
+        assert len(cells) == 24 * len(rows), "a row has a hole"
+
+
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_names_are_unique_and_everything_is_said(document: dict[str, Any]) -> None:
+    assert document["schemaVersion"] == 39
+    panels = list(panels_of(document))
+    ids = [panel["id"] for panel in (*panels, *(one for one in document["panels"] if one["type"] == "row"))]
+    assert len(ids) == len(set(ids))
+    titles = [panel["title"] for panel in panels]
+    assert [title for title, number in Counter(titles).items() if number > 1] == []
+    for panel in panels:
+        assert len(panel["description"]) > 20 or panel["type"] == "stat", panel["title"]
+        assert panel["description"].endswith("."), panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"] in UNIT_IDS, panel["title"]
+        assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["value"] is None
+        assert panel["datasource"] == {"type": "influxdb", "uid": "${datasource}"}
+        references = [target["refId"] for target in panel["targets"]]
+        assert references, panel["title"]
+        assert len(references) == len(set(references))
+        assert all(target["datasource"] == panel["datasource"] for target in panel["targets"])
+
+
+def test_dashboards_and_files_go_by_the_same_name() -> None:
+    assert {document["uid"] for document in FILES.values()} == set(FILES)
+    assert len({document["title"] for document in FILES.values()}) == len(FILES)
+
+
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_variables_exist_and_no_run_is_written_in(document: dict[str, Any]) -> None:
+    text = json.dumps(document)
+    names = {variable["name"] for variable in document["templating"]["list"]}
+    assert set(re.findall(r"\$\{(\w+):regex\}", text)) <= names
+    assert set(re.findall(r"\$\{(\w+):(?:raw|queryparam)\}", text)) <= names
+    assert re.search(r"20[2-9]\d{5}T\d{6}Z|dune-snb|this-machine|nvme\d", text) is None
+    for link in document["links"]:
+        uid = re.match(r"/d/([\w-]+)", link["url"])
+        assert uid is not None
+        assert uid.group(1) in FILES
+
+
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_links_lead_to_variables_that_are_there(document: dict[str, Any]) -> None:
+    """A link that sets a variable which the other dashboard has not got would be silently ignored."""
+    for uid, query in re.findall(r"/d/(daq-bench-\w+)\?([^\"]*)", json.dumps(document)):
+        others = {variable["name"] for variable in FILES[uid]["templating"]["list"]}
+        for name in re.findall(r"var-(\w+)=", query):
+            assert name in others, f"{uid} has no variable {name}"
+
+
+def test_annotations_have_an_end_where_they_say_so() -> None:
+    for document in FILES.values():
+        for annotation in document["annotations"]["list"]:
+            target = annotation["target"]
+            span = "\"extent\" = 'span'" in target["query"]
+            assert ('"end_ms"' in target["query"]) is span, annotation["name"]
+            assert target["timeEndColumn"] == "end_ms"
+
+
+# --- what the builder refuses ---
+
+
+def dashboard_with(query: Query, **changes: Any) -> Dashboard:
+    panel = TimeSeries("t", "d", (Target(query),), Unit.COUNT, **changes)
+    variables = tuple(TagValues(name, name, name, name, "telemetry_agent") for name in ("host", "run"))
+    return Dashboard("u", "U", "d", (Section("", (Row(8, ((panel, 24),)),)),), variables)
+
+
+@pytest.mark.parametrize(
+    ("query", "complaint"),
+    [
+        (over_time("gpu", mean("x"), HERE, "host"), "measurement 'gpu' is not declared"),
+        (over_time("memory", mean("swap_bytes"), HERE, "host"), "memory has no field 'swap_bytes'; declared are "),
+        (over_time("memory", mean("free_bytes"), HERE, "dimm"), "memory has no tag 'dimm'; declared are host, run"),
+        (over_time("memory", mean("free_bytes"), (equals("node", "0"),)), "memory has no tag 'node'"),
+        (over_time("bench_event", mean("text"), HERE), "field 'text' of bench_event is of type string, and the query needs"),
+        (Query("smart", (highest("passed"),)), "field 'passed' of smart is of type boolean"),
+        (over_time("memory", mean("free_bytes"), (chosen("host", "server"),)), "there is no variable 'server' before it"),
+        (Query(Query("memory", (last("swap_bytes").named("x"),)), (mean("x"),)), "memory has no field 'swap_bytes'"),
+    ],
+)  # fmt: skip
+def test_what_is_not_declared_fails_the_build(query: Query, complaint: str) -> None:
+    with pytest.raises(BenchError, match=re.escape(complaint)) as refused:
+        dashboard_with(query).json(DECLARED)
+    assert str(refused.value).startswith("U / t: ")
+
+
+def test_a_need_that_is_not_declared_fails_too() -> None:
+    with pytest.raises(BenchError, match="no field 'swap_bytes'"):
+        dashboard_with(over_time("memory", mean("free_bytes"), HERE), needs=("memory.swap_bytes",)).json(DECLARED)
+
+
+def test_strings_and_booleans_may_be_asked_for_as_they_are() -> None:
+    dashboard_with(Query("bench_event", (last("text"),), HERE)).check(DECLARED)
+    dashboard_with(Query("smart", (value("passed"),), HERE)).check(DECLARED)
+
+
+def test_a_column_that_the_inner_query_lacks_is_a_fault_of_the_code() -> None:
+    inner = Query("memory", (last("free_bytes").named("free"),), by=("host",))
+    with pytest.raises(ValueError, match="used, run is no column or group of the inner query"):
+        dashboard_with(Query(inner, (mean("used"),), by=("run",))).check(DECLARED)
+
+
+def test_a_row_has_24_columns() -> None:
+    panel = Stat("t", "d", (), Unit.COUNT)
+    with pytest.raises(ValueError, match="the row with t, t is 23 columns wide, not 24"):
+        Row(4, ((panel, 12), (panel, 11)))
+
+
+def test_what_is_below_a_folded_section_moves_up() -> None:
+    panel = Stat("t", "d", (), Unit.COUNT)
+    row = Row(5, ((panel, 24),))
+    made = placed((Section("", (row,)), Section("a", (row, row), folded=True), Section("b", (row,))))
+    assert [(one["type"], one["gridPos"]["y"]) for one in made] == [("stat", 0), ("row", 5), ("row", 6), ("stat", 7)]
+    assert [one["gridPos"]["y"] for one in made[1]["panels"]] == [6, 11]
+
+
+# --- how Grafana fills in a query ---
+
+SHOWN = Range(1_700_000_000_000, 1_700_003_600_000)
+
+
+@pytest.mark.parametrize(
+    ("choice", "condition"),
+    [
+        ("nvme0n1", '"device" =~ /^nvme0n1$/'),
+        ("md/raid-5.a", r'"device" =~ /^md\/raid-5\.a$/'),
+        (("nvme0n1",), '"device" =~ /^nvme0n1$/'),
+        (("sda", "sd[b]"), r'"device" =~ /^(sda|sd\[b\])$/'),
+        (Every.VALUE, '"device" =~ /^.*$/'),
+        ("a$b", r'"device" =~ /^a\$b$/'),
+        ("", '"device" =~ /^$/'),
+    ],
+)
+def test_a_choice_becomes_a_regular_expression(choice: Any, condition: str) -> None:
+    query = over_time("block_device", mean("busy_fraction"), (chosen("device"),), "device")
+    assert interpolated(query.render(), {"device": choice}, SHOWN) == (
+        f'SELECT mean("busy_fraction") FROM "block_device" WHERE {condition} AND '
+        'time >= 1700000000000ms and time <= 1700003600000ms GROUP BY time(3s), "device" fill(none)'
+    )
+
+
+def test_nothing_is_left_for_grafana_to_guess() -> None:
+    with pytest.raises(BenchError, match="nothing is chosen for the variable run"):
+        interpolated('"run" =~ /^${run:regex}$/', {}, SHOWN)
+    with pytest.raises(BenchError, match="a dollar sign is left"):
+        interpolated("\"run\" = '$run'", {"run": "r"}, SHOWN)
+
+
+def test_numbers_are_written_without_an_exponent() -> None:
+    """InfluxQL knows none."""
+    assert (value("a") / 1e6).text == '("a" / 1000000)'
+    assert (value("a") * 0.25 - value("b")).text == '(("a" * 0.25) - "b")'
+
+
+def test_a_preview_shows_every_panel(tmp_path: Path) -> None:
+    text = write_preview(tmp_path / "preview.html").read_text(encoding="utf-8")
+    for document in FILES.values():
+        for panel in document["panels"]:
+            assert panel["title"].replace("'", "&#x27;") in text
+
+
+def test_the_starting_points_of_ranges_are_whole_seconds() -> None:
+    assert Range(0, 900_000).interval == "1s"
+    assert Range(0, 7 * 86_400_000).interval == "604s"
+    assert all(len(dashboard.uid) <= 40 for dashboard in DASHBOARDS)  # Grafana's limit

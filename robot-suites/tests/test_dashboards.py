@@ -1,0 +1,315 @@
+"""Every query of the dashboards on a real InfluxDB: filled with every declared field, and by a real agent beside a real load."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dashboard_trials import all_tried, unexcused
+from influx2_server import ORGANISATION, Influx2Server
+
+from bench_dashboards.catalogue import DASHBOARDS
+from bench_dashboards.compare import DASHBOARD as COMPARE
+from bench_dashboards.declared import METRICS
+from bench_dashboards.interpolation import Choice, Range
+from bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
+from bench_model.aligned import EPOCH_NS
+from bench_model.errors import BenchError
+from bench_model.line_protocol import points_of
+from rig.agent import Agent
+from rig.bundle import Bundle, now_utc
+from rig.history import publish
+from rig.influx import HISTORY, Influx
+from rig.influx_server import LocalInflux
+from rig.settings import Layout
+from telemetry_agent.point import Encoder, FieldValue, Point
+
+LAYOUT = Layout()
+TEST_PORT = 18486
+# Names that a careless query would take for a pattern, or for the end of one.
+HOST, RUN, OTHER_RUN = "bench-01.example.org (rack/3)", "20260131T120000Z-bench-01-it's", "20260130T120000Z-bench-01"
+DEVICES = ("nvme0n1", "md/raid5.a", "sd[a]")
+KEPT = ("bench_verdict", "bench_run", "aligned")
+WORDS = {
+    "kind": ("fan", "temperature", "some", "phase", "test", "hazard", "busy", "error", "verdict", "telemetry"),
+    "core": ("total", "0", "1"),
+    "device": DEVICES,
+    "extent": ("", "span"),
+    "requirement": ("overall", "SNB-01"),
+    "load": ("record 1",),
+    "label": ("Composite",),
+    "phase": ("record",),
+}
+VALUES: dict[str, FieldValue] = {"integer": 7, "float": 1.5, "boolean": True, "string": "PASS"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalInflux]:
+    """InfluxDB 1.8, as the bench itself starts it."""
+    made = LocalInflux(LAYOUT.influxd, tmp_path_factory.mktemp("influxdb-dashboards"))
+    made.start(TEST_PORT)
+    yield made
+    made.stop()
+
+
+def synthetic_points(measurement: str, declared: dict[str, Any], now_ns: int) -> Iterator[Point]:
+    """Three points of every field of a measurement, for every combination of the words that queries tell apart."""
+    names = [tag for tag in declared["tags"] if tag not in ("host", "run")]
+    fields = {
+        name: FIELD_VALUES.get((measurement, name), VALUES[field["type"]]) for name, field in declared["fields"].items()
+    }
+    for words in product(*(WORDS.get(tag, ("x",)) for tag in names)):
+        tags = tuple(sorted((key, word) for key, word in zip(names, words, strict=True) if word))
+        for second in range(3):
+            # Grown from one to the next, so that a counter has a rate.
+            grown = {name: value + second if type(value) is int else value for name, value in fields.items()}
+            yield Point(measurement, tags, grown, (EPOCH_NS if measurement == "aligned" else now_ns) + second * 10**9)
+
+
+FIELD_VALUES: dict[tuple[str, str], FieldValue] = {
+    ("bench_verdict", "decision"): "met",
+    ("bench_event", "text"): "what happened",
+    ("bench_run", "started_ns"): 1_769_860_800 * 10**9,
+}
+
+
+def fill(influx: Influx, now_ns: int) -> None:
+    """Writes every declared measurement for two runs."""
+    for run in (RUN, OTHER_RUN):
+        encoder = Encoder({"host": HOST, "run": run})
+        for name, declared in yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"].items():
+            lines = "".join(encoder.encode(point) for point in synthetic_points(name, declared, now_ns))
+            for bucket in (influx.history,) if name in KEPT else buckets_of(name, influx):
+                influx.write(bucket, lines)
+
+
+def buckets_of(measurement: str, influx: Influx) -> tuple[str, ...]:
+    """Events are in both: from the agent, and from the history."""
+    return (influx.database, influx.history) if measurement == "bench_event" else (influx.database,)
+
+
+@pytest.fixture(scope="module")
+def filled(server: LocalInflux) -> Server:
+    url = server.running_url()
+    assert url is not None
+    fill(Influx(url), time.time_ns())
+    return Server(url)
+
+
+SEVERAL: dict[str, Choice] = {"run": RUN, "device": DEVICES, "run_a": RUN, "run_b": OTHER_RUN, "host": HOST}
+ONE: dict[str, Choice] = {**SEVERAL, "device": DEVICES[1]}
+
+
+@pytest.mark.parametrize("wanted", [SEVERAL, ONE, {"host": HOST}], ids=["several drives", "one drive", "all"])
+def test_every_query_finds_what_is_declared(filled: Server, wanted: dict[str, Choice]) -> None:
+    """Also those that need hardware: a synthetic fill has all of it."""
+    found = all_tried(filled, RUN, wanted)
+    assert len(found) > 100
+    assert [one for one in found if not one.rows] == []
+
+
+def test_the_choice_narrows_the_rows(filled: Server) -> None:
+    """A query whose condition matched everything, or nothing, would pass the test above or fail it; this tells them apart."""
+    few = {one.place: one.rows for one in all_tried(filled, RUN, ONE)}
+    many = {one.place: one.rows for one in all_tried(filled, RUN, SEVERAL)}
+    place = "Run live / Write rate of each drive"
+    assert many[place] == len(DEVICES) * few[place]
+
+
+def test_variables_are_chained_and_runs_come_newest_first(filled: Server) -> None:
+    run_a, _, load = COMPARE.variables
+    assert values_of(filled, run_a, {})[:2] == [RUN, OTHER_RUN]
+    assert values_of(filled, load, {"run_a": RUN}) == ["record 1"]
+    with pytest.raises(BenchError, match="run_a does not offer 'nemo'"):
+        choices_of(filled, COMPARE, {"run_a": "nemo"})
+    assert values_of(filled, load, {"run_a": "nemo"}) == []
+
+
+def test_a_query_that_influxdb_refuses_is_an_error(filled: Server) -> None:
+    """InfluxQL errors come with HTTP 200; a trial that took them for "no rows" would excuse a broken query."""
+    with pytest.raises(BenchError, match="error parsing query"):
+        filled.rows("SELECT FROM")
+    with pytest.raises(BenchError, match="retention policy not found"):
+        filled.rows('SELECT * FROM "no_such_policy"."cpu"')
+
+
+def test_points_of_the_year_2000_are_refused_where_points_expire(filled: Server) -> None:
+    """Why the aligned series have a policy of their own."""
+    filled.rows('CREATE RETENTION POLICY "month" ON "bench" DURATION 30d REPLICATION 1')
+    request = urllib.request.Request(f"{filled.url}/write?db=bench&rp=month", f"aligned x=1 {EPOCH_NS}".encode())
+    with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+        urllib.request.urlopen(request, timeout=10)
+    assert "points beyond retention policy" in refused.value.read().decode()
+
+
+@pytest.mark.influx2
+def test_every_query_finds_what_is_declared_on_influxdb_2(influx2: Influx2Server) -> None:
+    """Through /query, where InfluxQL's database and policies are mapped to buckets; with the right to read alone."""
+    buckets = ("bench", "bench/history")
+    writer = influx2.token(*(("write", bucket) for bucket in buckets))
+    fill(Influx(influx2.url, organisation=ORGANISATION, token=writer), time.time_ns())
+    server = Server(influx2.url, token=influx2.token(*(("read", bucket) for bucket in buckets)))
+    for wanted in (SEVERAL, ONE, {"host": HOST}):
+        assert [one for one in all_tried(server, RUN, wanted) if not one.rows] == []
+
+
+# --- a real agent beside a real load ---
+
+
+@dataclass(frozen=True)
+class Observed:
+    bundle: Bundle
+    server: Server
+
+
+RECORD_S = 4.0
+
+
+@pytest.fixture(scope="module")
+def observed(server: LocalInflux, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+    """A bundle of the least kind: the agent at 5 Hz, daqwriter's record and its read-back, events, verdict."""
+    url = server.running_url()
+    assert url is not None
+    folder = LAYOUT.build / "tests" / "dashboards"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    bundle = Bundle.create(tmp_path_factory.mktemp("runs"), "here", "", "short")
+    bundle.save_run(
+        started_utc=now_utc(),
+        candidate={"name": "here"},
+        scenario={"id": "short", "parameters": {"workloads": {"snb_record": {}}}},
+        requirement={"id": "short"},
+        target={"device": None, "drives": []},
+    )
+    bundle.workload_file.touch()
+    agent = Agent(LAYOUT.agent, bundle, Influx(url), {"host": "here", "run": bundle.id}, period_s=0.2)
+    agent.start()
+    try:
+        bundle.event("phase", "identity", "comparing the candidate with the inventory", step=1, steps=1)
+        began = bundle.event("hazard", "rig", "inlet at 45 degC")
+        bundle.event("phase", "snb_record", "record 1 of 1", step=1, steps=1)
+        record(bundle, folder / "record.daq")
+        bundle.event("hazard", "rig", "every hazard is released", released=True)
+        bundle.span("hazard", "rig", "inlet at 45 degC", began)
+        time.sleep(2)
+    finally:
+        assert agent.stop() == 0
+        shutil.rmtree(folder)
+    bundle.event("phase", "restore", "putting the machine back as it was", step=1, steps=1)
+    bundle.save_run(state="finished", finished_utc=now_utc())
+    bundle.write("verdict.json", VERDICT)
+    bundle.event("verdict", "judge", "PASS", reasons=[])
+    bundle.end_phase()
+    assert publish(bundle.path, Influx(url)) is None
+    yield Observed(bundle, Server(url))
+
+
+VERDICT: dict[str, Any] = {
+    "outcome": "PASS",
+    "requirements": [
+        {
+            "id": "SNB-07",
+            "outcome": "PASS",
+            "decision": "met",
+            "measured": 3.5,
+            "scaled_bound": 1.0,
+            "margin_percent": 250.0,
+        }
+    ],
+}
+
+
+def record(bundle: Bundle, target: Path) -> None:
+    """A rehearsal's record at some 0.2 GB/s, read back; both write their line protocol where the agent reads it."""
+    common = [f"--line-protocol={bundle.workload_file}", f"--tag=run={bundle.id}"]
+    for words in (
+        ["minidaq", f"--duration={RECORD_S:g}", "--scale=0.02", *common, f"--json={bundle.path}/minidaq.json"],
+        ["verify", *common, f"--json={bundle.path}/verify.json"],
+    ):
+        argv = [str(LAYOUT.daqwriter), words[0], f"--target={target}", *words[1:]]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    said = json.loads((bundle.path / "minidaq.json").read_text(encoding="utf-8"))
+    bundle.write("results/snb_record.json", {"schema_version": 1, "repetitions": [{"minidaq": said}]})
+
+
+def test_every_query_finds_rows_of_a_real_run(observed: Observed) -> None:
+    """Without rows stays only what needs hardware, or a load, that this run's own telemetry shows it had not got."""
+    bundle = observed.bundle
+    wanted: dict[str, Choice] = {"host": "here", "run": bundle.id, "run_a": bundle.id, "run_b": bundle.id}
+    found = all_tried(observed.server, bundle.id, wanted)
+    assert [one.text for one in unexcused(found, bundle.path)] == []
+
+
+def test_an_empty_answer_is_excused_by_missing_hardware_alone(observed: Observed) -> None:
+    """The exemption itself: a panel that needs what the run had is not excused."""
+    silent = Tried("x", "SELECT", 0, ("smart.no_such_field",))
+    speaking = Tried("y", "SELECT", 0, ("smart.no_such_field", "cpu_frequency.frequency_hz"))
+    without = Tried("z", "SELECT", 0)
+    assert unexcused([silent, without], observed.bundle.path) == [without]
+    had_frequency = any(True for _ in points_of(observed.bundle.path / "telemetry/points.lp", {"cpu_frequency"}))
+    assert unexcused([speaking], observed.bundle.path) == ([speaking] if had_frequency else [])
+
+
+def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
+    """While it happens by the agent, at the end all of them once more into the history, with what came later; none twice."""
+    bundle, server = observed.bundle, observed.server
+    columns = '"kind", "text", "end_ms", "extent"'
+    rows = server.rows(f"SELECT {columns} FROM {HISTORY}.bench_event WHERE run = '{bundle.id}' AND host = 'here'")
+    spans = {(kind, text): (begin, end) for begin, kind, text, end, extent in rows if extent == "span"}
+    moments = [(kind, text) for _, kind, text, _, extent in rows if extent is None]
+    events = [(event["kind"], event["text"]) for event in bundle.events()]
+    assert sorted(moments) == sorted(events)
+    live = server.rows(f"SELECT text FROM bench_event WHERE run = '{bundle.id}' AND host = 'here'")
+    late = [text for kind, text in events if kind == "verdict" or text.startswith("putting the machine back")]
+    assert len(live) == len(rows) - len(late) - len(late[:1]) - 1  # their spans too: of restore, and of what it ended
+    assert {kind for kind, _ in spans} >= {"phase", "hazard"}
+    assert [text for kind, text in spans if kind == "phase"] == [text for kind, text in events if kind == "phase"]
+    begin, end = spans["phase", "record 1 of 1"]
+    assert end - begin >= RECORD_S * 1000
+    assert all(end >= begin for begin, end in spans.values())
+    assert publish(bundle.path, Influx(server.url)) is None
+    assert len(server.rows(f"SELECT text FROM {HISTORY}.bench_event WHERE run = '{bundle.id}'")) == len(rows)
+
+
+def test_the_record_begins_at_the_epoch(observed: Observed) -> None:
+    """Aligned on the trigger: nothing is stored before it, and the first whole second is at the rate of the others."""
+    query = f"SELECT stored_bytes_per_s, offered_bytes_per_s FROM {HISTORY}.aligned WHERE run = '{observed.bundle.id}'"
+    rows = [row for row in observed.server.rows(query) if row[2]]
+    offsets = [row[0] - EPOCH_NS // 10**6 for row in rows]
+    assert offsets[0] == 0
+    assert offsets[int(RECORD_S)] == 1000 * int(RECORD_S) or len(offsets) == int(RECORD_S)
+    rates = [row[2] for row in rows[: int(RECORD_S)]]
+    assert max(rates) < 1.1 * min(rates)
+    said = json.loads((observed.bundle.path / "minidaq.json").read_text(encoding="utf-8"))
+    assert sum(rates) / len(rates) == pytest.approx(said["offered_bytes_per_s"], rel=0.1)
+
+
+def test_the_command_tries_the_newest_run(observed: Observed) -> None:
+    """What a user runs against a server of their own."""
+    argv = [sys.executable, "-m", "bench_dashboards", "try", "--influx-url", observed.server.url]
+    environment = {**os.environ, "PYTHONPATH": f"{LAYOUT.repository}/reports:{LAYOUT.inventory}"}
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
+    assert "queries for run " in done.stdout, done.stderr
+    gone = subprocess.run([*argv[:-1], "http://127.0.0.1:9"], capture_output=True, text=True, env=environment, check=False)  # fmt: skip
+    assert (gone.returncode, gone.stdout) == (2, "")
+    assert gone.stderr.startswith("bench_dashboards: http://127.0.0.1:9: ")
+
+
+def test_ranges_that_nobody_can_know_are_refused(observed: Observed) -> None:
+    with pytest.raises(BenchError, match="run nemo: there is no telemetry of it"):
+        range_of(observed.server, DASHBOARDS[0], "nemo")
+    assert range_of(observed.server, COMPARE, "nemo") == Range(EPOCH_NS // 10**6 - 10_000, EPOCH_NS // 10**6 + 120_000)

@@ -1,0 +1,128 @@
+"""Points of a run counted in a real InfluxDB: exactly, whatever fields the points of a series have, on 1.8 and on 2."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from influx2_server import Influx2Server
+from ruamel.yaml import YAML
+
+from bench_model.spool_content import read_content
+from rig.bundle import Bundle
+from rig.influx import Influx, InfluxError
+from rig.influx_counts import PAGE, count_points, counts_document, rejected, retention_s
+from rig.influx_server import LocalInflux
+from rig.settings import Layout
+
+DECLARED: dict[str, dict[str, Any]] = YAML(typ="safe").load(Layout().inventory / "metrics.yml")["measurements"]
+VALUES = {"integer": "7i", "float": "1.5", "boolean": "true", "string": '"a b, c"'}
+NAMES = ("plain", r"with\ blank", r"comma\,equals\=", "quo'te\"d")  # as line protocol writes them
+
+
+def points_of_all(run: str, seed: int, each: int = 25) -> list[str]:
+    """Points of every declared measurement: some of its tags, any of its fields, some series and times twice."""
+    chosen, now = random.Random(seed), time.time_ns()
+    lines = []
+    for measurement, declared in DECLARED.items():
+        for _ in range(each):
+            tags = [tag for tag in declared["tags"] if tag not in ("run", "host") and chosen.random() < 0.6]
+            fields = list(declared["fields"])
+            picked = chosen.sample(fields, chosen.randint(1, len(fields)))
+            head = [measurement, "host=h", f"run={run}", *(f"{tag}={chosen.choice(NAMES)}" for tag in tags)]
+            body = ",".join(f"{name}={VALUES[declared['fields'][name]['type']]}" for name in picked)
+            # A few in the future: the candidate's clock may be ahead of the server's.
+            lines.append(f"{','.join(head)} {body} {now + chosen.randint(-20, 20) * 1_000_000_000}\n")
+    return lines
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_declared_measurement_is_counted_exactly(server: Influx, tmp_path: Path, seed: int) -> None:
+    """With the bundle's numbers as a guess, with a wrong guess and with none; another run's points are not counted."""
+    run = f"counted {seed}'s \\ run" if seed == 3 else f"counted-{seed}"
+    tag = run.replace(" ", r"\ ")
+    lines = points_of_all(tag, seed)
+    spool = tmp_path / "points.lp"
+    spool.write_text("".join(lines), encoding="utf-8")
+    content = read_content(spool)
+    server.write("bench", "".join(lines + points_of_all(f"other-{seed}", 100 + seed)))
+    expected = content.points()
+    assert sum(content.lines().values()) > sum(expected.values()), "no point twice: the test would prove less"
+    series = content.points_by_series()
+    wrong = {key: number + 1 for key, number in series.items()}
+    for guess in (series, *([{}, wrong] if seed == 1 else [])):
+        found = count_points(server, run, guess)
+        assert Counter({name: found.get(name, 0) for name in DECLARED}) == expected
+        assert set(found) == set(expected)
+
+
+def test_a_lost_point_and_one_too_many_are_seen(server: Influx, tmp_path: Path) -> None:
+    spool, now = tmp_path / "points.lp", time.time_ns()
+    lines = [f"cpu,run=lossy busy_fraction=0.5 {now + number}\n" for number in range(100)]
+    spool.write_text("".join(lines), encoding="utf-8")
+    server.write("bench", "".join(lines[:-1]))
+    guess = read_content(spool).points_by_series()
+    assert count_points(server, "lossy", guess)["cpu"] == 99
+    server.write(
+        "bench", f"{lines[-1]}cpu,run=lossy,core=0 busy_fraction=0.5 {now}\nmemory,run=lossy free_bytes=1i {now}\n"
+    )
+    assert count_points(server, "lossy", guess) == {"cpu": 101, "memory": 1}
+
+
+def test_points_of_one_series_are_counted_over_many_pages(server: Influx) -> None:
+    """No field is in every point, so that the server's counts of fields are of no use."""
+    now, number = time.time_ns(), 2 * PAGE + 1
+    fields = ("busy_fraction", "user_fraction", "idle_fraction")
+    lines = [f"cpu,run=paged {fields[index % 3]}=0.5 {now + index}" for index in range(number)]
+    for start in range(0, number, 5000):
+        server.write("bench", "\n".join(lines[start : start + 5000]))
+    assert count_points(server, "paged", {})["cpu"] == number
+    assert count_points(server, "paged", {("cpu", (("run", "paged"),)): PAGE})["cpu"] == number
+
+
+def test_what_the_history_holds_is_no_telemetry(server: Influx) -> None:
+    server.write("bench/history", f'bench_event,run=apart text="x" {time.time_ns()}')
+    assert count_points(server, "apart", {}) == {}
+
+
+def test_the_databases_retention_is_known(server: Influx, influx: LocalInflux) -> None:
+    assert retention_s(server) is None
+    short = replace(Influx(influx.start()), database="kept_for_a_week")
+    short.query('CREATE DATABASE "kept_for_a_week" WITH DURATION 7d')
+    assert retention_s(short) == 7 * 86400
+
+
+def test_a_server_that_is_gone_is_a_reason_and_no_failure(tmp_path: Path) -> None:
+    bundle = Bundle.create(tmp_path, "here", "", "snb")
+    (bundle.path / "telemetry" / "points.lp").write_text("cpu,run=x a=1 1\n", encoding="utf-8")
+    document = counts_document(Influx("http://127.0.0.1:9"), bundle, "2026-01-31T12:00:00Z")
+    assert document["points"] is None
+    assert "http://127.0.0.1:9 does not answer" in document["reason"]
+
+
+@pytest.mark.influx2
+def test_a_token_that_may_only_write_is_told_from_an_outage(influx2: Influx2Server, tmp_path: Path) -> None:
+    """The account then says which variable to set."""
+    write_only = Influx(influx2.url, organisation="bench", token=influx2.token(("write", "bench")))
+    write_only.write("bench", f"cpu,run=w busy_fraction=1 {time.time_ns()}")
+    with pytest.raises(InfluxError):
+        write_only.query("SELECT * FROM cpu")
+    document = counts_document(write_only, Bundle.create(tmp_path, "here", "", "snb"), "2026-01-31T12:00:00Z")
+    assert document["points"] is None
+    assert "set DAQ_BENCH_INFLUX_READ_TOKEN to one that may" in document["reason"]
+
+
+def test_refused_lines_are_summed_up_by_measurement_and_reason(tmp_path: Path) -> None:
+    file = tmp_path / "rejected.lp"
+    assert rejected(file) == {}
+    text = "# 2026-01-31T12:00:00Z HTTP 400: unable to parse 'cpu {n}': bad\ncpu,host=h x={n} 1\n"
+    file.write_text(
+        text.replace("{n}", "1") + text.replace("{n}", "2") + "# 2026-01-31T12:00:00Z HTTP 413\nm\\ 1 x=1 1\n",
+        encoding="utf-8",
+    )
+    assert rejected(file) == {"cpu": {"HTTP 400: unable to parse '...': bad": 2}, "m 1": {"HTTP 413": 1}}

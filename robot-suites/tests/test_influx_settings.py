@@ -1,0 +1,186 @@
+"""Which InfluxDB a run uses, and what its user is told when the settings are wrong."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from influx2_server import ORGANISATION, Influx2Server
+
+from bench_model.errors import RefusedError
+from rig.agent import Agent
+from rig.bundle import Bundle
+from rig.history import influx_of
+from rig.influx import Influx, check, chosen
+from rig.influx_server import LocalInflux, free_port
+from rig.settings import Layout
+
+URL = "http://metrics-01:8086"
+
+
+def test_nobody_names_a_server_and_the_benchs_own_is_used() -> None:
+    assert chosen(None, None, {"DAQ_BENCH_INFLUX_TOKEN": "of another server"}) is None
+
+
+def test_the_command_line_comes_before_the_environment_before_the_inventory() -> None:
+    inventory = {"url": "http://inventory:1", "organisation": "daq", "database": "theirs"}
+    environment = {"INFLUX_URL": "http://environment:2", "INFLUX_BUCKET": "ours"}
+    found = chosen("http://line:3", inventory, environment)
+    assert found == Influx("http://line:3", "ours", "daq")
+    found = chosen(None, inventory, environment)
+    assert found == Influx("http://environment:2", "ours", "daq")
+    assert chosen(None, inventory, {}) == Influx("http://inventory:1", "theirs", "daq")
+    assert chosen(None, inventory, {}).history == "theirs/history"  # type: ignore[union-attr]
+
+
+def test_tokens_come_from_the_environment_and_are_in_no_text() -> None:
+    environment = {"DAQ_BENCH_INFLUX_TOKEN": "w-s3cret", "DAQ_BENCH_INFLUX_READ_TOKEN": "r-s3cret", "INFLUX_URL": URL}
+    found = chosen(None, None, environment)
+    assert found is not None
+    assert (found.token, found.read_token) == ("w-s3cret", "r-s3cret")
+    assert "s3cret" not in f"{found!r} {found.document()} {found.agent_arguments}"
+    assert chosen(None, None, {"INFLUX_TOKEN": "older", "INFLUX_URL": URL}).read_token == "older"  # type: ignore[union-attr]
+    assert influx_of(found.document()) == replace(found, token="", read_token="")
+
+
+@pytest.mark.parametrize(
+    ("environment", "inventory", "message"),
+    [
+        ({"INFLUX_URL": "metrics-01"}, None, "INFLUX_URL='metrics-01' is no address of a server: write http://HOST:8086"),
+        ({"INFLUX_URL": "http://a:b"}, None, "INFLUX_URL='http://a:b' is no address of a server"),
+        ({"INFLUX_URL": "http://u:p@m:8086"}, None, "must not hold a password: put it into the environment variable"),
+        ({"INFLUX_BUCKET": "b"}, None, "INFLUX_BUCKET is set, but not INFLUX_URL: set INFLUX_URL"),
+        ({"INFLUX_URL": URL, "INFLUX_BUCKET": "b", "INFLUX_DATABASE": "d"}, None, "contradict each other: set one of them"),
+        ({}, {"url": URL, "token": "x"}, "unknown key 'token'; known: url, organisation, database. A token never stands in the inventory"),
+        ({}, {"url": "ftp://m"}, "inventory: bench_influxdb.url='ftp://m' is no address"),
+        ({}, "http://m", "bench_influxdb is 'http://m'; write it as {url:"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_naming_the_variable(
+    environment: dict[str, str], inventory: object, message: str
+) -> None:
+    with pytest.raises(RefusedError) as refusal:
+        chosen(None, inventory, environment)  # type: ignore[arg-type]
+    assert message in str(refusal.value)
+
+
+def test_a_server_that_does_not_answer_is_no_refusal() -> None:
+    assert "does not answer" in str(check(Influx(f"http://127.0.0.1:{free_port(20500)}")))
+
+
+def test_a_database_that_is_missing_is_refused_with_the_variable(influx: LocalInflux) -> None:
+    assert check(Influx(influx.start())) is None
+    with pytest.raises(RefusedError, match="Set INFLUX_DATABASE to the database"):
+        check(Influx(influx.start(), database="forgotten"))
+
+
+@pytest.mark.influx2
+def test_each_wrong_setting_of_version_2_is_named(influx2: Influx2Server) -> None:
+    right = Influx(influx2.url, organisation=ORGANISATION, token=influx2.token(("write", "bench")))
+    assert check(right) is None
+    for wrong, message in (
+        (replace(right, token=""), "DAQ_BENCH_INFLUX_TOKEN is not set"),
+        (replace(right, token="bad"), "DAQ_BENCH_INFLUX_TOKEN is not one that it knows"),
+        (replace(right, organisation="nobody"), "Set INFLUX_ORG to the organisation's name (now 'nobody')"),
+        (replace(right, database="nothing"), "Set INFLUX_DATABASE to the database (2.x: the bucket)"),
+        (replace(right, token=influx2.token(("read", "bench"))), "may not write to 'bench'"),
+    ):
+        with pytest.raises(RefusedError) as refusal:
+            check(wrong)
+        assert message in str(refusal.value)
+        assert wrong.token not in str(refusal.value) or not wrong.token
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Influx]:
+    """An InfluxDB 1.8 that asks for a password, with a user of all rights."""
+    server = LocalInflux(Layout().influxd, tmp_path / "guarded")
+    url = server.start(18286)
+    Influx(url).query("CREATE USER \"operator\" WITH PASSWORD 's3cret:1' WITH ALL PRIVILEGES")
+    server.stop()
+    config = server.directory / "influxdb.conf"
+    config.write_text(
+        config.read_text(encoding="utf-8").replace("[http]", "[http]\n  auth-enabled = true"), encoding="utf-8"
+    )
+    process = subprocess.Popen(
+        [server.influxd, "-config", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until_s = time.monotonic() + 20
+    while check_quietly(Influx(url)) and time.monotonic() < until_s:
+        time.sleep(0.1)
+    yield Influx(url, token="operator:s3cret:1")
+    process.terminate()
+    process.wait()
+
+
+def check_quietly(influx: Influx) -> bool:
+    """Does nothing answer yet?"""
+    try:
+        return check(influx) is not None
+    except RefusedError:
+        return False
+
+
+def test_user_and_password_of_1_8_are_a_token(guarded: Influx) -> None:
+    """For writing and for reading; nobody gets in without."""
+    assert check(guarded) is None
+    guarded.write("bench", "cpu,run=x busy_fraction=1 1")
+    assert guarded.query("SELECT COUNT(*) FROM cpu")[0]["values"] == [[0, 1]]
+    with pytest.raises(RefusedError, match="DAQ_BENCH_INFLUX_TOKEN is not set"):
+        check(replace(guarded, token=""))
+    assert base64.b64encode(guarded.token.encode()).decode() not in repr(guarded)
+
+
+def agent_run(influx: Influx, folder: Path) -> Bundle:
+    """A second of a real agent that delivers to `influx`."""
+    bundle = Bundle.create(folder, "here", "", "snb")
+    bundle.workload_file.touch()
+    agent = Agent(Layout().agent, bundle, influx, {"host": "here", "run": bundle.id}, period_s=0.2)
+    agent.start()
+    pid = agent._process.pid if agent._process else 0
+    words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+    time.sleep(1.5)
+    assert agent.stop() == 0
+    assert not influx.token or influx.token not in words
+    return bundle
+
+
+def test_the_agent_delivers_with_a_token_that_is_nowhere_to_be_seen(
+    server: Influx, guarded: Influx, tmp_path: Path
+) -> None:
+    """Neither in its command line nor in any file of the bundle; on 1.8 with a password, and on 2."""
+    for influx in (guarded, server):
+        bundle = agent_run(influx, tmp_path)
+        summary = bundle.read("telemetry/summary.json")
+        assert summary is not None
+        assert summary["points"]["undelivered"] == 0 < summary["points"]["delivered"]
+        texts = [file.read_bytes() for file in bundle.path.rglob("*") if file.is_file()]
+        assert not influx.token or not any(influx.token.encode() in text for text in texts)
+
+
+def test_a_token_for_another_server_stays_here(
+    influx: LocalInflux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bench's own server gets none, although the environment has one."""
+    monkeypatch.setenv("DAQ_BENCH_INFLUX_TOKEN", "of-another-server")
+    own = Influx(influx.start(), configured=False)
+    assert own.agent_environment["DAQ_BENCH_INFLUX_TOKEN"] == ""
+    summary = agent_run(own, tmp_path).read("telemetry/summary.json")
+    assert summary is not None
+    assert summary["points"]["delivered"] > 0
+
+
+@pytest.mark.parametrize("url", ["metrics-01:8086", "http://u:p@metrics-01:8086"])
+def test_the_command_refuses_before_anything_is_written(tmp_path: Path, url: str) -> None:
+    argv = [sys.executable, "-m", "rig", "qualify", "--runs", str(tmp_path / "runs"), "--influx-url", url]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env={**os.environ})
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --influx-url")
+    assert not (tmp_path / "runs").exists()
