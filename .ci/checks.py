@@ -20,8 +20,10 @@ BIN = ROOT / ".venv" / "bin"
 PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "native-writer/bench"]
 
 
-SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE = "SANITIZERS", "CAMPAIGNS"
+SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE, INFLUX2_VARIABLE = "SANITIZERS", "CAMPAIGNS", "INFLUX2"
 CAMPAIGNS_HERE = "here"  # of CAMPAIGNS: those on this machine alone
+INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
+NOT_INFLUX2 = "not influx2"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ class Count:
 
 def steps() -> list[Step]:
     """Cheap checks first, the whole bench last."""
+    asked_influx2 = os.environ.get(INFLUX2_VARIABLE)
+    influx2 = pytest(
+        "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not campaign"]
+    )
+    if asked_influx2 == INFLUX2_ONLY:
+        return [influx2]
     native, build = RESULTS / "native.xml", str(ROOT / "build" / "native-writer")
     made: list[Step] = [
         Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"])
@@ -58,14 +66,16 @@ def steps() -> list[Step]:
         made += sanitized("asan", "address") + sanitized("tsan", "thread")
     for part in PYTHON_PARTS:
         if part not in ("robot-suites", "ansible"):
-            made.append(pytest(part, [part]))
+            made.append(pytest(part, [part, "-m", NOT_INFLUX2]))
     unit, roles, virtual, job = "robot-suites", "ansible", "virtual candidate", "main job, end to end"
     short = "not campaign"
-    made.append(pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]))
+    made.append(pytest(unit, [unit, "-m", f"not integration and not virtual and {short} and {NOT_INFLUX2}"]))
     # Both spend most of their time waiting: for SSH, and for an emulated CPU.
-    emulated = pytest(virtual, [unit, roles, "-m", f"virtual and not integration and {short}"])
-    made.append(replace(pytest(roles, [roles, "-m", "not virtual"]), beside=emulated))
-    made.append(pytest(job, [unit, "-m", f"integration and {short}"]))
+    emulated = pytest(virtual, [unit, roles, "-m", f"virtual and not integration and {short} and {NOT_INFLUX2}"])
+    made.append(replace(pytest(roles, [roles, "-m", f"not virtual and {NOT_INFLUX2}"]), beside=emulated))
+    made.append(pytest(job, [unit, "-m", f"integration and {short} and {NOT_INFLUX2}"]))
+    if asked_influx2:
+        made.append(influx2)
     # Whole scenarios, each of some minutes: not for every `make test`. In QEMU without acceleration they take the better part of an hour.
     if campaigns := os.environ.get(CAMPAIGNS_VARIABLE):
         made.append(pytest("scenarios on this machine", [unit, "-m", "campaign and not virtual"]))
@@ -118,7 +128,10 @@ def count(junit: Path | None, returncode: int) -> Count:
 
 def started(step: Step, output: int | None) -> subprocess.Popen[bytes]:
     """The step's process; `output` is where it writes, None: where we do."""
-    environment = {**os.environ, "INFLUXD_BIN": str(ROOT / "build" / "tools" / "influxd"), "LC_ALL": "C.UTF-8"}
+    tools = ROOT / "build" / "tools"
+    environment = {**os.environ, "INFLUXD_BIN": str(tools / "influxd"), "LC_ALL": "C.UTF-8"}
+    if os.environ.get(INFLUX2_VARIABLE):
+        environment["INFLUXD2_BIN"] = str(tools / "influxd2")
     if step.junit:
         step.junit.unlink(missing_ok=True)
     return subprocess.Popen(
