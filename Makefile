@@ -96,9 +96,9 @@ judge: python ## recompute the verdict of RUN from its bundle and print it
 check-bundle: python ## check RUN's manifest and recompute its verdict
 	@$(RIG) check-bundle $(RUN)
 
-replay: setup ## deliver the telemetry of RUN that InfluxDB has not got
+replay: setup ## deliver the telemetry of RUN that InfluxDB has not got (ALL=1: all of it, because InfluxDB lost some)
 	@$(RIG) influx start
-	@$(RIG) replay $(RUN)
+	@$(RIG) replay $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(ALL),--all)
 
 provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to build/facts); CHECK=1 only tells what it would do
 	@$(RIG) provision $(PROFILES) $(if $(CHECK),--check)
