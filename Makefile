@@ -23,12 +23,12 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd build native native-portable agent qualify resume bench test study lint lint-python lint-types lint-imports \
+.PHONY: help setup apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
 help: ## list the commands
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "  CANDIDATE=$(CANDIDATE) SCENARIO=$(SCENARIO) REQUIREMENT=$(REQUIREMENT) SCALE= DURATION= TARGET= choose what qualify does;"
 	@echo "  RUN=runs/<run-id> names a run (default: the latest)"
@@ -52,6 +52,9 @@ python:
 
 influxd:
 	@$(BOOTSTRAP)/influxd.sh >&2
+
+influxd2:
+	@$(BOOTSTRAP)/influxd2.sh >&2
 
 build: native agent ## build daqwriter and the telemetry agent
 
@@ -93,9 +96,9 @@ judge: python ## recompute the verdict of RUN from its bundle and print it
 check-bundle: python ## check RUN's manifest and recompute its verdict
 	@$(RIG) check-bundle $(RUN)
 
-replay: setup ## deliver the telemetry of RUN that InfluxDB has not got
+replay: setup ## deliver the telemetry of RUN that InfluxDB has not got (ALL=1: all of it, because InfluxDB lost some)
 	@$(RIG) influx start
-	@$(RIG) replay $(RUN)
+	@$(RIG) replay $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(ALL),--all)
 
 provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to build/facts); CHECK=1 only tells what it would do
 	@$(RIG) provision $(PROFILES) $(if $(CHECK),--check)
@@ -125,8 +128,14 @@ virtual-up: apt-virtual python ## build (once) and start the virtual candidate; 
 virtual-down: python ## end it and remove everything of it but the caches
 	@$(PYTHON) -m virtual_candidate down
 
-test: setup apt-test apt-virtual ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; CAMPAIGNS=here: scenarios on this machine for real; CAMPAIGNS=1: on the virtual candidate too)
-	@SANITIZERS=$(SANITIZERS) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
+test: setup apt-test apt-virtual $(if $(INFLUX2),influxd2) ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; INFLUX2=1: those of test-influx2 too; CAMPAIGNS=here: scenarios on this machine for real; CAMPAIGNS=1: on the virtual candidate too)
+	@SANITIZERS=$(SANITIZERS) INFLUX2=$(INFLUX2) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
+
+test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
+	@INFLUX2=only $(PYTHON) .ci/checks.py
+
+soak: setup ## telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10; as root also a full disk)
+	@SOAK_MINUTES=$(or $(MINUTES),10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py
 
 study: python ## measure how often the verdict errs, by simulation, and write it into docs/statistics.md (RUNS=500; minutes)
 	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md

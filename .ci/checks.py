@@ -25,8 +25,10 @@ PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "na
 
 
 WORKERS = 2  # the virtual candidate and what runs beside it need 3 GiB each
-SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE = "SANITIZERS", "CAMPAIGNS"
+SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE, INFLUX2_VARIABLE = "SANITIZERS", "CAMPAIGNS", "INFLUX2"
 CAMPAIGNS_HERE = "here"  # of CAMPAIGNS: those on this machine alone
+INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
+NOT_INFLUX2 = "not influx2"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Count:
 
 def stages() -> list[list[Step]]:
     """The checks in order. Those of one stage run beside each other, as many as there are workers: each keeps one CPU busy at most."""
+    asked_influx2 = os.environ.get(INFLUX2_VARIABLE)
+    influx2 = pytest(
+        "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not campaign"]
+    )
+    if asked_influx2 == INFLUX2_ONLY:
+        return [[influx2]]
     native, build = RESULTS / "native.xml", str(ROOT / "build" / "native-writer")
     made: list[list[Step]] = [
         [Step("native-writer: build", ["cmake", "--build", build])],
@@ -58,16 +66,18 @@ def stages() -> list[list[Step]]:
     # Built and run once more each, they take as long as all the rest: CI asks for them.
     if os.environ.get(SANITIZERS_VARIABLE):
         made += [[step] for step in sanitized("asan", "address") + sanitized("tsan", "thread")]
-    unit, roles, short = "robot-suites", "ansible", "not campaign"
+    unit, roles, short = "robot-suites", "ansible", f"not campaign and {NOT_INFLUX2}"
     beside = [
         # The longest first. Both spend much of their time waiting: for an emulated CPU, and for SSH.
         pytest("virtual candidate", [unit, roles, "-m", f"virtual and not integration and {short}"]),
-        pytest(roles, [roles, "-m", "not virtual"]),
+        pytest(roles, [roles, "-m", f"not virtual and {NOT_INFLUX2}"]),
         pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
-        *(pytest(part, [part]) for part in PYTHON_PARTS if part not in (unit, roles)),
+        *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles)),
     ]
     for target in ("python", "types", "imports", "robot", "ansible", "shell", "native"):
         beside.append(Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"]))
+    if asked_influx2:
+        beside.insert(3, influx2)
     made.append(beside)
     # What measures is alone on the machine.
     made.append([pytest("main job, end to end", [unit, "-m", f"integration and {short}"])])
@@ -128,7 +138,10 @@ def count(junit: Path | None, returncode: int) -> Count:
 
 def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[str, Count]:
     """Runs a step. One that has others beside it keeps its output back until its end."""
-    environment = {**os.environ, "INFLUXD_BIN": str(ROOT / "build" / "tools" / "influxd"), "LC_ALL": "C.UTF-8"}
+    tools = ROOT / "build" / "tools"
+    environment = {**os.environ, "INFLUXD_BIN": str(tools / "influxd"), "LC_ALL": "C.UTF-8"}
+    if os.environ.get(INFLUX2_VARIABLE):
+        environment["INFLUXD2_BIN"] = str(tools / "influxd2")
     if step.junit:
         step.junit.unlink(missing_ok=True)
     log = RESULTS / f"{plain(step.name)}.log"

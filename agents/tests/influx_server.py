@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -77,6 +78,16 @@ class InfluxServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def pause(self) -> None:
+        """SIGSTOP: it takes connections and answers nothing, as a server whose disk hangs."""
+        if self._process:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self._process:
+            self._process.send_signal(signal.SIGCONT)
 
     def query(self, statement: str, database: str = "") -> list[dict[str, Any]]:
         """Rows of an InfluxQL statement, times in ns; its errors (which come as HTTP 200) are raised."""

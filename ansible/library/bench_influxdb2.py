@@ -13,8 +13,8 @@ DOCUMENTATION = r"""
 module: bench_influxdb2
 short_description: Bring the set-up, buckets, mappings and tokens of an InfluxDB 2.x server to a wanted state
 description:
-  - Sets a new server up, creates a bucket for points as they come and one for values of one a minute with the task that fills
-    it, maps both for InfluxQL (DBRP), and makes tokens that may only write to, or only read, these buckets.
+  - Sets a new server up, creates a bucket for points as they come, one for values of one a minute with the task that fills
+    it, and one for the history, maps them for InfluxQL (DBRP), and makes tokens that may only write to, or only read, these buckets.
   - The server makes up the tokens itself. Each is stored on the server's host, in a file that root alone can read.
   - Removes no bucket and no data. A token whose rights or file differ is replaced.
   - With O(mode=verify), changes nothing and names the differences.
@@ -49,7 +49,7 @@ options:
     type: str
     required: true
   database:
-    description: The bucket of points as they come, and the database that InfluxQL knows both buckets by.
+    description: The bucket of points as they come, and the database that InfluxQL knows the buckets by.
     type: str
     required: true
   retention:
@@ -64,8 +64,20 @@ options:
     description: How long these are kept.
     type: str
     required: true
+  downsampled_every:
+    description: How often they are made.
+    type: str
+    required: true
   downsampled_late:
     description: How late points may arrive and still be counted in them.
+    type: str
+    required: true
+  history:
+    description: The retention policy that InfluxQL knows the history by; its bucket is called O(database)/O(history).
+    type: str
+    required: true
+  history_retention:
+    description: How long the history is kept.
     type: str
     required: true
   writer:
@@ -96,7 +108,10 @@ EXAMPLES = r"""
     retention: 30d
     downsampled: bench_1m
     downsampled_retention: INF
+    downsampled_every: 5m
     downsampled_late: 30m
+    history: history
+    history_retention: INF
     writer: daq-bench-writer
     reader: daq-bench-reader
     token_directory: /etc/daq-bench-influxdb
@@ -114,26 +129,31 @@ version:
   type: str
 """
 
-# As the continuous query of InfluxDB 1.x names its fields: mean_X and max_X, numbers only. The range begins with a whole
-# minute: the mean of half of one would overwrite the right one.
+# As the continuous query of InfluxDB 1.x names its fields: mean_X and max_X of numbers, last_X of everything. The range begins
+# with a whole minute: the mean of half of one would overwrite the right one.
 FLUX = """import "date"
 import "types"
 
-option task = {{name: "{name}", every: 5m}}
+option task = {{name: "{name}", every: {every}}}
 
 data = from(bucket: "{source}")
     |> range(start: date.truncate(t: -{late}, unit: 1m))
-    |> filter(fn: (r) => types.isNumeric(v: r._value))
+numbers = data |> filter(fn: (r) => types.isNumeric(v: r._value))
 
-data
+numbers
     |> aggregateWindow(every: 1m, fn: mean, createEmpty: false, timeSrc: "_start")
     |> map(fn: (r) => ({{r with _field: "mean_" + r._field}}))
     |> to(bucket: "{target}", org: "{organisation}")
-data
+numbers
     |> aggregateWindow(every: 1m, fn: max, createEmpty: false, timeSrc: "_start")
     |> map(fn: (r) => ({{r with _field: "max_" + r._field}}))
     |> to(bucket: "{target}", org: "{organisation}")
+data
+    |> aggregateWindow(every: 1m, fn: last, createEmpty: false, timeSrc: "_start")
+    |> map(fn: (r) => ({{r with _field: "last_" + r._field}}))
+    |> to(bucket: "{target}", org: "{organisation}")
 """
+MORE_NAMES = ("downsampled_every", "downsampled_late", "history", "history_retention", "writer", "reader")
 # A difference: what is wrong in words, and the call that puts it right.
 Difference = tuple[str, Callable[[], Any]]
 
@@ -146,6 +166,11 @@ class Server:
         self.wanted = parameters
         self.url: str = parameters["url"]
         self.organisation_id = ""
+
+    @property
+    def history(self) -> str:
+        """The history's bucket, named as InfluxDB 1.x names a database's policy, so that both are written to alike."""
+        return f"{self.wanted['database']}/{self.wanted['history']}"
 
     def ask(self, method: str, path: str, query: dict[str, str] | None = None, body: Any = None) -> Any:
         """Make a request with the operator's token."""
@@ -198,6 +223,7 @@ class Server:
         for name, duration in (
             (self.wanted["database"], self.wanted["retention"]),
             (self.wanted["downsampled"], self.wanted["downsampled_retention"]),
+            (self.history, self.wanted["history_retention"]),
         ):
             rules = [{"type": "expire", "everySeconds": duration_s(duration)}]
             present = self.bucket(name)
@@ -217,7 +243,7 @@ class Server:
         return found
 
     def mapping_differences(self) -> list[Difference]:
-        """What InfluxQL calls the buckets: a database with two retention policies, the first its default."""
+        """What InfluxQL calls the buckets: a database with three retention policies, the first its default."""
         database = self.wanted["database"]
         listed = self.ask("GET", "dbrps", {"orgID": self.organisation_id, "db": database}).get("content") or []
         present = {one["retention_policy"]: one for one in listed if not one.get("virtual", False)}
@@ -225,6 +251,7 @@ class Server:
         for policy, name, default in (
             ("raw", database, True),
             (self.wanted["downsampled"], self.wanted["downsampled"], False),
+            (self.wanted["history"], self.history, False),
         ):
             bucket, mapping = self.bucket(name), present.get(policy)
             bucket_id = bucket["id"] if bucket else ""
@@ -255,6 +282,7 @@ class Server:
             name=name,
             source=self.wanted["database"],
             target=name,
+            every=self.wanted["downsampled_every"],
             late=self.wanted["downsampled_late"],
             organisation=self.wanted["organisation"],
         )
@@ -273,8 +301,8 @@ class Server:
         raw, minutes = self.wanted["database"], self.wanted["downsampled"]
         found: list[Difference] = []
         for name, action, buckets in (
-            (self.wanted["writer"], "write", [raw]),
-            (self.wanted["reader"], "read", [raw, minutes]),
+            (self.wanted["writer"], "write", [raw, self.history]),
+            (self.wanted["reader"], "read", [raw, minutes, self.history]),
         ):
             rights = [(action, bucket["id"]) for bucket in map(self.bucket, buckets) if bucket]
             present = [one for one in listed if one["description"] == name and one["status"] == "active"]
@@ -352,7 +380,7 @@ def main() -> None:
             "admin_password": secret,
             "admin_token": secret,
             "token_directory": {"type": "path", "required": True, "no_log": False},
-            **dict.fromkeys((*names, "downsampled_late", "writer", "reader"), required),
+            **dict.fromkeys((*names, *MORE_NAMES), required),
         },
         supports_check_mode=True,
     )

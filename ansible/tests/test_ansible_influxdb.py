@@ -48,6 +48,7 @@ class Server:
             "influxdb_binary_source": influxd(),
             "influxdb_port": self.port,
             "influxdb_rpc_port": self.rpc_port,
+            "influxdb_downsampled_every": "1s",
         }
 
     def run(self, action: str, *arguments: str, secrets: dict[str, str] | None = None, **variables: Any) -> PlaybookRun:
@@ -65,10 +66,10 @@ class Server:
         credentials = f"{user}:{PASSWORDS[user] if password is None else password}"
         return self._post("/query", form, {"Authorization": "Basic " + base64.b64encode(credentials.encode()).decode()})
 
-    def write(self, user: str, lines: str) -> tuple[int, Any]:
+    def write(self, user: str, lines: str, bucket: str = "bench") -> tuple[int, Any]:
         """Write as the agent does: /api/v2/write with a token, which 1.8 takes as user:password."""
         headers = {"Authorization": f"Token {user}:{PASSWORDS[user]}"}
-        return self._post("/api/v2/write?org=bench&bucket=bench&precision=ns", lines.encode(), headers)
+        return self._post(f"/api/v2/write?org=bench&bucket={bucket}&precision=ns", lines.encode(), headers)
 
     def _post(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers)
@@ -136,8 +137,18 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
     assert server.ask(READER, "SHOW DATABASES", "wrong")[0] == 401
 
     policies = {row[0]: (row[1], row[4]) for row in server.rows("SHOW RETENTION POLICIES ON bench")}
-    assert policies == {"raw": ("720h0m0s", True), "bench_1m": ("0s", False)}
+    assert policies == {"raw": ("720h0m0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
+    assert server.write(WRITER, f'bench_verdict,run=r outcome="PASS" {time.time_ns()}', "bench/history")[0] == 204
+    # Five years old: beyond what the raw policy would take.
+    old = f'bench_verdict,run=old outcome="FAIL" {time.time_ns() - 5 * 365 * 86400 * 10**9}'
+    assert server.write(WRITER, old)[0] == 400
+    assert server.write(WRITER, old, "bench/history")[0] == 204
+    outcomes = {row[1] for row in server.rows('SELECT outcome FROM "history"."bench_verdict"', READER)}
+    assert outcomes == {"PASS", "FAIL"}
+    assert server.ask(READER, "SHOW RETENTION POLICIES")[0] == 200  # which the account asks for
     assert server.listeners() == {f"127.0.0.1:{server.port}", f"127.0.0.1:{server.rpc_port}"}
+
+    check_downsampling(server)
 
     server.rows(f'GRANT ALL ON bench TO "{READER}"')
     server.rows("ALTER RETENTION POLICY raw ON bench DURATION 7d")
@@ -170,6 +181,28 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
     assert server.host.ssh("ls /var/lib/daq-bench-influxdb; id daq-bench-influxdb").stdout == ""
     again = server.run("restore", influxdb_remove_data=True)
     assert (again.code, again.changed) == (0, 0), again.output
+
+
+def check_downsampling(server: Server) -> None:
+    """The continuous query really runs: means, maxima and last values of whole minutes, also of points that came late."""
+    minute_ns = (time.time_ns() // 60_000_000_000 - 10) * 60_000_000_000
+    lines = [
+        f"smart,device=b passed={state},temperature_degc={degrees},power_on_hours={hours}i {minute_ns + second * 10**9}"
+        for second, degrees, hours, state in ((1, 40, 7, "true"), (30, 70, 8, "true"), (59, 40, 9, "false"))
+    ]
+    lines.append(f'ipmi_sensor,sensor=Fan1 state="lower critical" {minute_ns}')
+    assert server.write(WRITER, "\n".join(lines))[0] == 204
+    statement = (
+        "SELECT mean_temperature_degc, max_temperature_degc, last_power_on_hours, last_passed "
+        "FROM \"bench_1m\".smart WHERE device = 'b'"
+    )
+    until_s = time.monotonic() + 90
+    while not (found := server.rows(statement, READER)) and time.monotonic() < until_s:
+        time.sleep(0.5)
+    assert [row[1:] for row in found] == [[50, 70, 9, False]]
+    assert [row[1] for row in server.rows('SELECT last_state FROM "bench_1m".ipmi_sensor', READER)] == [
+        "lower critical"
+    ]
 
 
 @pytest.mark.parametrize(

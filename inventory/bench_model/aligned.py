@@ -19,8 +19,8 @@ import numpy as np
 
 from bench_model import load_windows
 from bench_model.dip_documents import read_events
-from bench_model.line_protocol import points_of
-from bench_model.telemetry_tracks import POINTS_FILE, Track, Tracks, of_bundle
+from bench_model.telemetry_files import points_of_bundle
+from bench_model.telemetry_tracks import Track, Tracks, of_bundle
 
 EPOCH_NS = 946_684_800 * 10**9  # 2000-01-01T00:00:00Z
 BEFORE_S, AFTER_S = 10.0, 30.0
@@ -179,8 +179,7 @@ def _binned(track: Track | None, edges: np.ndarray[Any, Any], what: Any) -> np.n
 
 def _power(bundle: Path) -> Track | None:
     """The server's power by DCMI; a measurement without a tag of its own, which `Tracks` knows nothing of."""
-    file = bundle / POINTS_FILE
-    power = (point for point in points_of(file, {"ipmi_power"}) if "power_w" in point.fields)
+    power = (point for point in points_of_bundle(bundle, {"ipmi_power"}) if "power_w" in point.fields)
     found = sorted((point.time_ns / 1e9, float(point.fields["power_w"])) for point in power)
     if not found:
         return None

@@ -65,17 +65,21 @@ def _by_measurement(counts: dict[Series, int]) -> Counter[str]:
     return found
 
 
-def read_content(path: Path, before_bytes: int = 0) -> Content:
-    """The content of the spool at `path`; `before_bytes` as far as it is delivered. A last line without its newline is not counted.
+def read_content(path: Path, before_bytes: int = 0, content: Content | None = None) -> Content:
+    """The content of the spool at `path`, on top of `content`; `before_bytes` as far as it is delivered. A last line without its
+    newline is not counted, and a comment (it stands where points were thinned out) is no point.
 
     Raises ValueError that names file and line."""
-    content = Content()
+    content = content if content is not None else Content()
     series_of: dict[bytes, Series] = {}
     offset = 0
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.endswith(b"\n"):
                 break
+            offset += len(line)
+            if line.startswith(b"#"):
+                continue
             try:
                 head = _head(line)
                 series = series_of.get(head) or series_of.setdefault(head, _series(head))
@@ -83,7 +87,6 @@ def read_content(path: Path, before_bytes: int = 0) -> Content:
             except (ValueError, IndexError) as error:
                 raise ValueError(f"{path}:{number}: not line protocol: {error}") from error
             content.all.setdefault(series, array("q")).append(time_ns)
-            offset += len(line)
             if offset <= before_bytes:
                 content.before.setdefault(series, array("q")).append(time_ns)
     return content

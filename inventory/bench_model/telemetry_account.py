@@ -3,7 +3,7 @@
 The bundle is the truth: InfluxDB may be absent, and then the account says how many points wait for it. A difference that has no
 name is `invalid` evidence, because nobody can say any more what else is missing.
 
-Inputs of the bundle: telemetry/summary.json (the agent's own account), points.lp, workload.lp and influx-counts.json, in which the rig
+Inputs of the bundle: summary.json (the agent's own account) and points.lp of each spool, workload.lp and influx-counts.json, where the rig
 wrote at the run's end what it counted in InfluxDB, and how far delivery had come by then."""
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from bench_model.admissibility import CLOCK_DIFFERENCE_S_MAX
+from bench_model.agent_accounts import accounted_spools, combined_account
 from bench_model.evidence import Document
 from bench_model.spool_content import Content, read_content
 from bench_model.telemetry_differences import (
@@ -29,10 +30,11 @@ from bench_model.telemetry_differences import (
     expect,
     unnamed,
 )
+from bench_model.telemetry_files import POINTS_FILE
 
 NAME = "results/telemetry_account.json"
 COUNTS = "telemetry/influx-counts.json"
-SPOOL, SUMMARY, WORKLOAD = "telemetry/points.lp", "telemetry/summary.json", "telemetry/workload.lp"
+WORKLOAD = "telemetry/workload.lp"
 METRICS = "profiles/metrics.yml"
 
 COLLECTOR_SOURCE = "agents/telemetry_agent/collectors/"
@@ -48,11 +50,13 @@ def of_bundle(bundle: Path, run: Document) -> Document | None:
 
 def of_counts(bundle: Path, counts: Document) -> Document | None:
     """The same with what was counted at another time, say after a replay; None without an agent's account."""
-    summary_file, spool = bundle / SUMMARY, bundle / SPOOL
-    if not summary_file.exists() or not spool.exists():
+    spools = accounted_spools(bundle)
+    if not spools:
         return None
-    summary: Document = json.loads(summary_file.read_text(encoding="utf-8"))
-    content = read_content(spool, counts["delivered_bytes"])
+    content = Content()
+    for spool in spools:
+        read_content(bundle / spool / POINTS_FILE, counts["delivered_bytes"].get(str(spool), 0), content)
+    summary = combined_account(bundle)
     return account(summary, content, counts, collectors_of(bundle / METRICS), workload_lines(bundle, counts))
 
 

@@ -119,6 +119,11 @@ def account_delivery(rows: dict[str, Row], summary: Document, content: Content, 
             part = max(0, min(at_most, lacking))
             row.name(DELIVERING, cause, part, reason)
             lacking -= part
+        # Thinned out of the spool when InfluxDB had them already: it holds more than the bundle.
+        gone = summary.get("measurements", {}).get(name, {}).get("thinned_delivered", 0)
+        kept = max(0, min(gone, -lacking))
+        row.name(DELIVERING, "thinned after delivery", -kept, thinning_reason(summary))
+        lacking += kept
         held = f"InfluxDB holds {row.present} points of {name} of this run, the bundle {points[name]}"
         row.name(DELIVERING, UNNAMED, lacking, held)
 

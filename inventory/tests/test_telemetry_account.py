@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from bench_model.spool_content import Content, read_content
 from bench_model.telemetry_account import account, of_counts, workload_lines
+from bench_model.telemetry_files import BMC, OWN
 from bench_model.yaml_source import check_document
 
 RUN = "20260131T120000Z-here-snb"
@@ -46,7 +48,7 @@ def summary(collected: int, **changes: Any) -> dict[str, Any]:
 
 def counts(points: dict[str, int] | None, **changes: Any) -> dict[str, Any]:
     return {
-        "stopped_utc": "2026-01-31T13:00:00Z", "workload_bytes": 0, "delivered_bytes": 0, "rejected": {}, "retention_s": None,
+        "stopped_utc": "2026-01-31T13:00:00Z", "workload_bytes": 0, "delivered_bytes": {}, "rejected": {}, "retention_s": None,
         "counted_utc": "2026-01-31T13:00:01Z", "points": points, "reason": None, **changes,
     }  # fmt: skip
 
@@ -289,3 +291,40 @@ def test_differences_always_add_up(points: int, delivered: int, refused: int, ol
     document = made(summary(points), content, counted, COLLECTORS)
     assert points - sum(names(document).values()) == present
     assert bool(document["invalid"]) == ("unnamed" in names(document))
+
+
+def test_points_thinned_after_their_delivery_are_a_named_surplus(tmp_path: Path) -> None:
+    """InfluxDB has them, the bundle has not; where they stood is a comment, which is no point."""
+    spool = tmp_path / "points.lp"
+    kept = [line("cpu", n) for n in range(4)]
+    spool.write_text(kept[0] + '# thinned {"points": 6}\n' + "".join(kept[1:]), encoding="utf-8")
+    content = read_content(spool, spool.stat().st_size)
+    counted = {"collected": 10, "spooled": 4, "thinned": 6, "thinned_delivered": 6}
+    document = made(summary(10, measurements={"cpu": counted}), content, counts({"cpu": 10}), COLLECTORS)
+    assert names(document) == {"thinned": 6, "thinned after delivery": -6}
+    assert document["invalid"] == []
+    assert document["influxdb"]["waiting"] == 0
+
+
+def test_the_agent_that_read_the_bmc_is_in_the_account(tmp_path: Path) -> None:
+    """Two spools, two accounts, one answer of InfluxDB; what one of them lost has its name."""
+    for spool, measurement, collector in ((OWN, "cpu", "cpu"), (BMC, "ipmi_power", "ipmi_lan")):
+        (tmp_path / spool).mkdir(parents=True)
+        lines = [line(measurement, n) for n in range(5)]
+        (tmp_path / spool / "points.lp").write_text("".join(lines), encoding="utf-8")
+        one = summary(5, measurements={measurement: {"collected": 5, "spooled": 5, "thinned": 0}})
+        one["collectors"][0]["name"] = collector
+        (tmp_path / spool / "summary.json").write_text(json.dumps(one), encoding="utf-8")
+    delivered = {str(spool): (tmp_path / spool / "points.lp").stat().st_size for spool in (OWN, BMC)}
+    everything = of_counts(tmp_path, counts({"cpu": 5, "ipmi_power": 5}, delivered_bytes=delivered))
+    assert everything is not None
+    check_document(everything, "telemetry-account", "telemetry_account.json")
+    assert everything["invalid"] == []
+    assert (everything["whole"]["collected"], everything["whole"]["present"]) == (10, 10)
+    assert [one["name"] for one in everything["collectors"]] == ["cpu", "ipmi_lan (bmc)"]
+    without = of_counts(tmp_path, counts({"cpu": 5, "ipmi_power": 2}, delivered_bytes={**delivered, str(BMC): 0}))
+    assert without is not None
+    assert names(without, "ipmi_power") == {"undelivered": 3}
+    lost = of_counts(tmp_path, counts({"cpu": 5, "ipmi_power": 2}, delivered_bytes=delivered))
+    assert lost is not None
+    assert "Telemetry of ipmi_power" in lost["invalid"][0]

@@ -106,7 +106,7 @@ class Agent:
             self._process.wait()
 
 
-def replay(artefact: Path, spool: Path, influx: Influx, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+def replay(artefact: Path, spool: Path, influx: Influx, timeout_s: float = 3600.0) -> subprocess.CompletedProcess[str]:
     """Delivers what InfluxDB has not got of one of a bundle's spools. Never raises: the bundle stays the record."""
     argv: Sequence[str] = [
         sys.executable,

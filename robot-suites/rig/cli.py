@@ -19,7 +19,7 @@ from bench_model.errors import BenchError
 from rig.bundle import Bundle, to_json
 from rig.candidate_session import CandidateSession
 from rig.connection import connection_of
-from rig.history import REPLAYED_ACCOUNT, influx_of, replay_earlier, replay_run
+from rig.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_earlier, replay_run
 from rig.host import require_target_directory
 from rig.influx import Influx, chosen, with_tokens
 from rig.influx_server import LocalInflux
@@ -106,6 +106,9 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text)
         command.add_argument("run", type=Path, help="runs/<run-id>")
         if name == "replay":
+            command.add_argument(
+                "--all", action="store_true", help="also what InfluxDB has acknowledged, because it lost it since"
+            )
             command.add_argument("--influx-url", metavar="URL", help="where to; default: the bench's own server")
     influx = commands.add_parser("influx", help="the bench's own InfluxDB on 127.0.0.1")
     influx.add_argument("action", choices=["start", "stop", "status"])
@@ -302,13 +305,18 @@ def replay(options: argparse.Namespace) -> int:
     if telemetry is None:
         raise BenchError(f"{options.run} has no telemetry: the run ended before the agent started")
     influx = chosen(options.influx_url) or _server_of(telemetry)
+    if options.all:
+        forget_delivery(bundle.path)
     problem = replay_run(Layout().agent, bundle.path, influx)
     if problem:
         start = "" if influx.configured else " Start it (`make influx-start`) and replay again"
         raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{start}")
     account = bundle.read(REPLAYED_ACCOUNT) or {"sentence": "", "invalid": []}
     if account["invalid"]:
-        raise BenchError(f"InfluxDB at {influx.url} took everything, but: {'; '.join(account['invalid'])}")
+        again = f"make replay RUN={_shown(bundle.path)} ALL=1"
+        raise BenchError(
+            f"InfluxDB at {influx.url} took everything, but: {'; '.join(account['invalid'])}. If it lost some, `{again}` delivers all"
+        )
     print(f"InfluxDB at {influx.url} holds all telemetry and the verdict of {bundle.id}")
     if account["sentence"]:
         print(account["sentence"])

@@ -182,6 +182,12 @@ def replay_run(agent: Path, path: Path, influx: Influx) -> str | None:
     return problem
 
 
+def forget_delivery(path: Path) -> None:
+    """Lets the next replay deliver the run from its begin. Points that InfluxDB has are overwritten by equal ones."""
+    for name in ("cursor.json", DELIVERED):
+        (path / "telemetry" / name).unlink(missing_ok=True)
+
+
 def account_again(bundle: Bundle, influx: Influx) -> dict[str, Any] | None:
     """The account as it stands now, beside the sealed one of the run's end; None for a run without an agent's account."""
     before = bundle.read(telemetry_account.COUNTS)

@@ -13,9 +13,11 @@ from typing import Any
 
 from bench_model.evidence import Document
 from bench_model.spool_content import Content, Series, read_content
+from bench_model.telemetry_files import CURSOR_FILE, POINTS_FILE, SPOOLS
 from rig.bundle import Bundle, now_utc
 from rig.influx import Influx, InfluxError, reading_problem
 
+REJECTED_FILE = "rejected.lp"
 PAGE = 20_000
 QUERY_S_MAX = 120.0
 UNITS_S = {"h": 3600, "m": 60, "s": 1}
@@ -86,22 +88,23 @@ def retention_s(influx: Influx) -> int | None:
 def counts_document(influx: Influx, bundle: Bundle, stopped_utc: str) -> Document:
     """telemetry/influx-counts.json: what InfluxDB holds of the run now, and how far its delivery has come. Never fails: a server that
     cannot be asked is a `reason`."""
-    telemetry = bundle.path / "telemetry"
-    cursor = bundle.read("telemetry/cursor.json") or {"delivered_bytes_offset": 0}
+    spools = [spool for spool in SPOOLS if (bundle.path / spool / POINTS_FILE).exists()]
+    cursors = {spool: bundle.read(f"{spool}/{CURSOR_FILE}") or {"delivered_bytes_offset": 0} for spool in spools}
     workload = bundle.workload_file
     document: Document = {
         "schema_version": 1,
         "stopped_utc": stopped_utc,
         "workload_bytes": workload.stat().st_size if workload.exists() else 0,
-        "delivered_bytes": cursor["delivered_bytes_offset"],
-        "rejected": rejected(telemetry / "rejected.lp"),
+        "delivered_bytes": {str(spool): cursor["delivered_bytes_offset"] for spool, cursor in cursors.items()},
+        "rejected": rejected(*(bundle.path / spool / REJECTED_FILE for spool in spools)),
         "counted_utc": now_utc(),
         "retention_s": None,
         "points": None,
         "reason": None,
     }
-    spool = telemetry / "points.lp"
-    content = read_content(spool) if spool.exists() else Content()
+    content = Content()
+    for spool in spools:
+        read_content(bundle.path / spool / POINTS_FILE, content=content)
     try:
         document["retention_s"] = retention_s(influx)
         document["points"] = count_points(influx, bundle.id, content.points_by_series())
@@ -110,18 +113,17 @@ def counts_document(influx: Influx, bundle: Bundle, stopped_utc: str) -> Documen
     return document
 
 
-def rejected(path: Path) -> dict[str, dict[str, int]]:
-    """Lines that InfluxDB refused for good, by measurement and its own reason."""
+def rejected(*paths: Path) -> dict[str, dict[str, int]]:
+    """Lines that InfluxDB refused for good, by measurement and its own reason. One comment may stand before several lines."""
     found: dict[str, Counter[str]] = {}
-    if not path.exists():
-        return {}
-    reason = "no reason recorded"
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("# "):
-            _, _, reason = line[2:].partition(" ")  # behind the time
-        elif line:
-            measurement = re.split(r"(?<!\\)[, ]", line, maxsplit=1)[0]
-            found.setdefault(re.sub(r"\\([, ])", r"\1", measurement), Counter())[general(reason)] += 1
+    for path in paths:
+        reason = "no reason recorded"
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+            if line.startswith("# "):
+                _, _, reason = line[2:].partition(" ")  # behind the time
+            elif line:
+                measurement = re.split(r"(?<!\\)[, ]", line, maxsplit=1)[0]
+                found.setdefault(re.sub(r"\\([, ])", r"\1", measurement), Counter())[general(reason)] += 1
     return {name: dict(reasons) for name, reasons in sorted(found.items())}
 
 

@@ -210,7 +210,7 @@ class Qualification:
         self._open_target(session, bundle, folder)
         agent.start()
         self._agent = agent
-        self._start_bmc_agent(session, bundle, influx_url)
+        self._start_bmc_agent(session, bundle, influx)
         run_suites(
             self._shell,
             self._layout.repository,
@@ -229,8 +229,8 @@ class Qualification:
         self._phase(bundle, "verify", "reading the tuning back")
         ansible.run("verify", "tuning-after.json")
 
-    def _start_bmc_agent(self, session: CandidateSession, bundle: Bundle, influx_url: str) -> None:
-        self._bmc_agent = session.bmc_agent(bundle, influx_url)
+    def _start_bmc_agent(self, session: CandidateSession, bundle: Bundle, influx: Influx) -> None:
+        self._bmc_agent = session.bmc_agent(bundle, influx)
         if self._bmc_agent:
             self._bmc_agent.start()
 

@@ -1,6 +1,8 @@
 """The bench's own InfluxDB and the history in it, against a real server on loopback."""
 
 import socket
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +15,11 @@ from ruamel.yaml import YAML
 from rig.bundle import Bundle
 from rig.history import publish, server_version, trigger_ns, undelivered
 from rig.influx import Influx
+from rig.influx_counts import counts_document
 from rig.influx_server import LocalInflux, free_port
 from rig.settings import Layout
 
+T0_NS = 1_769_860_800_000_000_000
 VERDICT: dict[str, Any] = {
     "outcome": "INADMISSIBLE",
     "requirements": [
@@ -118,6 +122,44 @@ def test_verdict_run_and_events_reach_the_history_once(server: Influx, finished:
     for name, row in (("bench_run", run), ("bench_verdict", verdicts["SNB-01"]), ("bench_event", events[0])):
         assert set(row) - {"time"} <= {*declared[name]["tags"], *declared[name]["fields"]}, name
     assert cells(server, f'SELECT * FROM "bench_verdict" {where}') == []
+
+
+def test_what_influxdb_lost_is_noticed_and_delivered_again(influx: LocalInflux, finished: Bundle) -> None:
+    """An acknowledged point that is gone has no name in the account; a replay of everything brings it back."""
+    lines = [f"cpu,host=h,run={finished.id} busy_fraction=0.5 {T0_NS + number}\n" for number in range(100)]
+    (finished.path / "telemetry" / "points.lp").write_text("".join(lines), encoding="utf-8")
+    points = {"collected": 100, "spooled": 100}
+    summary = {
+        "state": "finished",
+        "points": points,
+        "collectors": [],
+        "influx": {"outages": []},
+        "spool": {},
+        "workload": None,
+    }
+    own = Influx(influx.start(), configured=False)
+    finished.save_run(telemetry=own.document())
+    finished.write("telemetry/influx-counts.json", counts_document(own, finished, "2026-01-31T12:00:00Z"))
+    earlier = {"cursor": 0, "influx": {"outage_count": 0, "outages": []}}
+    finished.write("telemetry/summary.json", {**summary, **earlier})
+    words = [sys.executable, "-m", "rig", "replay", str(finished.path), "--influx-url", own.url]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*words, *more], capture_output=True, text=True, timeout=120, check=False)
+
+    first = run()
+    assert (first.returncode, "InfluxDB holds 100 of the bundle's 100 points" in first.stdout) == (0, True), (
+        first.stderr
+    )
+    own.query(f"DELETE FROM cpu WHERE time < {T0_NS + 3}")
+    lost = run()
+    assert lost.returncode == 2
+    assert "+3 points that nothing explains" in lost.stderr
+    assert "ALL=1` delivers all" in lost.stderr
+    assert run("--all").returncode == 0
+    (account,) = [finished.read("telemetry/account-after-replay.json")]
+    assert account is not None
+    assert account["measurements"]["cpu"]["present"] == 100
 
 
 def test_a_run_that_loaded_nothing_has_no_trigger(finished: Bundle) -> None:

@@ -13,8 +13,11 @@ import pytest
 from influx2_server import Influx2Server
 from ruamel.yaml import YAML
 
+from bench_model import telemetry_account
 from bench_model.spool_content import read_content
-from rig.bundle import Bundle
+from bench_model.yaml_source import check_document
+from rig.agent import Agent
+from rig.bundle import Bundle, now_utc
 from rig.influx import Influx, InfluxError
 from rig.influx_counts import PAGE, count_points, counts_document, rejected, retention_s
 from rig.influx_server import LocalInflux
@@ -59,6 +62,27 @@ def test_every_declared_measurement_is_counted_exactly(server: Influx, tmp_path:
         found = count_points(server, run, guess)
         assert Counter({name: found.get(name, 0) for name in DECLARED}) == expected
         assert set(found) == set(expected)
+
+
+def test_a_real_agents_run_is_accounted_for(server: Influx, tmp_path: Path) -> None:
+    """Every measurement that this machine has, at 10 Hz, with events: the account finds nothing to name."""
+    bundle = Bundle.create(tmp_path, "here", "", "snb")
+    bundle.event("phase", "snb_record", 'a "phase", with blanks')
+    agent = Agent(Layout().agent, bundle, server, {"host": "a host", "run": bundle.id}, period_s=0.1)
+    agent.start()
+    time.sleep(3)
+    stopped_utc = now_utc()
+    assert agent.stop() == 0
+    bundle.write("telemetry/influx-counts.json", counts_document(server, bundle, stopped_utc))
+    account = telemetry_account.of_bundle(bundle.path, {})
+    assert account is not None
+    check_document(account, "telemetry-account", "telemetry_account.json")
+    assert account["invalid"] == account["limits"] == []
+    assert {"bench_event", "cpu", "telemetry_agent"} <= set(account["measurements"])
+    assert account["measurements"]["bench_event"]["expected"] == 1
+    for name, row in account["measurements"].items():
+        assert row["present"] == row["stored"] > 0, name
+        assert row["differences"] == [], name
 
 
 def test_a_lost_point_and_one_too_many_are_seen(server: Influx, tmp_path: Path) -> None:

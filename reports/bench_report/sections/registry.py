@@ -8,6 +8,7 @@ from .cost import cost_section
 from .dips import dips_section
 from .raid_vs_3dxp import raid_section
 from .section import Maker, Section
+from .telemetry_account import telemetry_account_section
 from .thermal import thermal_section
 
 MAKERS: tuple[Maker, ...] = (
@@ -22,6 +23,7 @@ MAKERS: tuple[Maker, ...] = (
     raid_section,
     dips_section,
     cost_section,
+    telemetry_account_section,
 )
 
 
