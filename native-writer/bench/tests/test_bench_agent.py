@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench_model.errors import BenchError
-from writer_bench import cli, jitter, processes
+from writer_bench import agent_measurement, cli, jitter, processes
 from writer_bench.parts import agent as part
 from writer_bench.ratios import summary
 
@@ -183,7 +183,7 @@ def test_jitter_without_the_load_is_masked_and_undecided() -> None:
 def test_undelivered_points_do_not_count_as_a_cheap_agent() -> None:
     points = {"collected": 100, "undelivered": 7, "rejected": 0}
     with pytest.raises(BenchError, match="7 of 100 points were not delivered"):
-        part.require_delivered({"points": points, "influx": {"last_error": "gone"}})
+        agent_measurement.require_delivered({"points": points, "influx": {"last_error": "gone"}})
 
 
 def arguments(disk: Path, *more: str) -> list[str]:
@@ -209,10 +209,10 @@ def test_a_short_run_of_the_real_agent(
     for name, seconds in (("cost_s", 1.0), ("effect_s", 0.3), ("jitter_s", 3.0)):
         monkeypatch.setattr(part, name, lambda settings, seconds=seconds: seconds)
     for name in ("SETTLE_S", "EFFECT_SETTLE_S"):
-        monkeypatch.setattr(part, name, 0.5)
+        monkeypatch.setattr(agent_measurement, name, 0.5)
     monkeypatch.setattr(part, "QUICK_COST_ROUNDS", 1)
     monkeypatch.setattr(part, "QUICK_EFFECT_ROUNDS", 1)
-    monkeypatch.setattr(part, "SPAN_BYTES", 64 << 20)
+    monkeypatch.setattr(agent_measurement, "SPAN_BYTES", 64 << 20)
     tools = [f"--daqwriter={daqwriter}", f"--influxd={influxd}", f"--agent={agent}"]
     status = cli.main(arguments(disk, *tools))
     document = json.loads((disk / "out" / "agent.json").read_text())

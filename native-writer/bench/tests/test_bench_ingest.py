@@ -10,7 +10,7 @@ import pytest
 
 from bench_model.errors import BenchError
 from telemetry_agent.point import Encoder
-from writer_bench import backlog, cli, fleet, simulated_server
+from writer_bench import backlog, cli, fleet, fleet_trial, simulated_server
 from writer_bench.backlog import Moment
 from writer_bench.parts import ingest as part
 from writer_bench.ratios import summary
@@ -89,8 +89,8 @@ def test_catching_up_is_timed_from_the_servers_return() -> None:
         backlog.caught_up_after_s(found, 90, 95, 100, 120)
 
 
-def watched(outage: tuple[float, float] | None = None) -> part.Watched:
-    return part.Watched(10.0, 0.0, 20.0, 5.0, 100 << 20, outage)
+def watched(outage: tuple[float, float] | None = None) -> fleet_trial.Watched:
+    return fleet_trial.Watched(10.0, 0.0, 20.0, 5.0, 100 << 20, outage)
 
 
 def document(collected: int, **changed: Any) -> dict[str, Any]:
@@ -101,12 +101,13 @@ def document(collected: int, **changed: Any) -> dict[str, Any]:
 
 def test_quantities_of_a_fleet() -> None:
     # 2 agents, 10 points a sample, each 0.1 s for 20 s: 4000 points.
-    more = part.summarise(document(4000), watched(), 0.1, 20.0, 4000)
+    trial = fleet_trial.Trial("x", 2, 0.1, 0.0, 20.0, 10.0)
+    more = fleet_trial.summarise(document(4000), watched(), trial, 4000)
     assert more["asked_per_s"] == 200 and more["offered_share"] == 1.0 and more["missing"] == 0
     assert more["agent_memory_bytes"] == 30 << 20 and more["agents_cpu_s"] == 1.0
     assert more["server_cpu_percent"] == 25.0
     assert "caught_up_s" not in more
-    less = part.summarise(document(3600), watched((5.0, 10.0)), 0.1, 20.0, 3599)
+    less = fleet_trial.summarise(document(3600), watched((5.0, 10.0)), trial, 3599)
     assert less["offered_share"] == 0.9 and less["missing"] == 1
     assert less["outage_s"] == 5.0 and less["caught_up_s"] == 0.0
 
@@ -165,11 +166,11 @@ def test_one_missing_point_one_large_agent_and_a_backlog_that_stays_are_misses()
 def test_higher_rates_are_not_tried_once_one_was_not_sustained(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def run(tools: Any, scan: Any, factor: float, *rest: Any) -> Any:
-        tried.append(factor)
-        return part.Sample(more={"offered_share": 1.0, "growth": 0.5 if factor >= 1 else 0.0})
+    def run(tools: Any, scan: Any, asked: fleet_trial.Trial) -> Any:
+        tried.append(1 / asked.period_s)
+        return part.Sample(more={"offered_share": 1.0, "growth": 0.5 if asked.period_s <= 1 else 0.0})
 
-    monkeypatch.setattr(part, "run_fleet", run)
+    monkeypatch.setattr(part, "run", run)
     scan, settings = part.Scan(), part.Settings(quick=True)
     samples = [part.measure_rate(settings, None, scan, factor) for factor in (0.5, 1.0, 2.0)]  # type: ignore[arg-type]
     assert tried == [0.5, 1.0] and samples[2].more["not_tried"] == 1.0
@@ -212,11 +213,31 @@ def test_a_small_fleet_for_real(disk: Path, daqwriter: Path, influxd: Path, monk
         assert found["stored"]["median"] == found["collected"]["median"] == found["spooled"]["median"] > 0
         assert 5 << 20 < found["agent_memory_bytes"]["median"] < 64 << 20
         assert found["server_memory_bytes"]["median"] > 10 << 20
-    per_sample = nominal["contenders"][part.FLEET]["collected"]["median"] / 3
-    assert per_sample % 6 == 0  # samples at 0 ... 5 s
+    found = nominal["contenders"][part.FLEET]
+    # 3 agents at 1 sample per second for 5.5 s: 6 samples each, unless the machine was so busy that some were skipped.
+    points_per_sample = found["asked_per_s"]["median"] / 3
+    assert found["collected"]["median"] % points_per_sample == 0
+    assert found["collected"]["median"] == pytest.approx(18 * points_per_sample * found["offered_share"]["median"])
+    assert 0 < found["offered_share"]["median"] <= 1
     assert cut["contenders"][part.FLEET]["outage_s"]["median"] == pytest.approx(1.0, abs=0.5)
     assert disk_use["contenders"][part.SERVER]["disk_bytes_per_million"]["median"] > 1e6
     met = {one["id"]: one["met"] for one in made["criteria"]}
     assert met["ingest.missing"] and met["ingest.memory"]
     assert status == (cli.ALL_HOLD if all(met.values()) else cli.MISSED)
     assert list((disk / "scratch").iterdir()) == []
+
+
+def test_a_rate_that_was_not_offered_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = iter([0.9, 1.0, 0.9, 0.9])
+    names = []
+
+    def run(tools: Any, scan: Any, asked: fleet_trial.Trial) -> Any:
+        names.append(asked.name)
+        return part.Sample(more={"offered_share": next(shares), "growth": 0.0})
+
+    monkeypatch.setattr(part, "run", run)
+    scan, settings = part.Scan(), part.Settings(quick=True)
+    for factor in (0.5, 1.0, 2.0):
+        part.measure_rate(settings, None, scan, factor)  # type: ignore[arg-type]
+    assert names == ["x0.5", "x0.5-again", "x1", "x1-again"]
+    assert (scan.sustained, scan.ended) == (0.5, "not offered")

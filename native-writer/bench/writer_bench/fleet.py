@@ -28,7 +28,7 @@ from telemetry_agent.spool import Spool
 from writer_bench.simulated_server import readings
 
 STEPS = 10  # replayed one after the other, again and again
-SERIES_S = 0.5
+SERIES_S = 0.25
 DRAIN_POLL_S = 0.1
 NAMES = ("collected", "spooled", "delivered", "rejected", "skipped_ticks", "memory_bytes", "cpu_us")
 SLOT = struct.Struct(f"{len(NAMES)}q")

@@ -3,27 +3,19 @@ memory is bounded, and how an outage of the server ends."""
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import shutil
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
 from bench_model.units import MIB
 from writer_bench import backlog, columns
 from writer_bench.criteria import Criterion, at_most, each
-from writer_bench.fleet import host_name
+from writer_bench.fleet_trial import Trial, run_trial
 from writer_bench.influx import Server, influxd, require_influxd, version
 from writer_bench.part import Column, Documents, Part, Settings
-from writer_bench.processes import Running, running
 from writer_bench.rounds import Contender, Point
 from writer_bench.sample import Sample
 from writer_bench.tools import Tools
@@ -76,10 +68,9 @@ def measure_rate(settings: Settings, tools: Tools, scan: Scan, factor: float) ->
     """All agents at `factor` samples a second each."""
     if scan.ended:
         return Sample(more={"not_tried": 1.0, "factor": factor})
-    settle, window = settle_s(settings), window_s(settings)
-    sample = run_fleet(tools, scan, factor, settle, window, None)
+    sample = run(tools, scan, trial(settings, factor, f"x{factor:g}"))
     if sample.more["offered_share"] < OFFERED_MIN:  # perhaps something else ran at that moment
-        sample = run_fleet(tools, scan, factor, settle, window, None, "again")
+        sample = run(tools, scan, trial(settings, factor, f"x{factor:g}-again"))
     if sample.more["offered_share"] < OFFERED_MIN:
         scan.ended = "not offered"
     elif sample.more["growth"] > backlog.GROWTH_MAX:
@@ -94,7 +85,8 @@ def measure_outage(settings: Settings, tools: Tools, scan: Scan) -> Sample:
     if scan.sustained is None:
         raise BenchError("no rate was sustained, so that none could be taken up again after an outage")
     window = BEFORE_OUTAGE_S + OUTAGE_S + after_outage_s(settings)
-    return run_fleet(tools, scan, scan.sustained, settle_s(settings), window, OUTAGE_S)
+    asked = trial(settings, scan.sustained, "outage")
+    return run(tools, scan, replace(asked, window_s=window, before_outage_s=BEFORE_OUTAGE_S, outage_s=OUTAGE_S))
 
 
 def measure_disk(tools: Tools, scan: Scan) -> Sample:
@@ -114,117 +106,15 @@ def measure_disk(tools: Tools, scan: Scan) -> Sample:
     return Sample(more=more)
 
 
-def run_fleet(
-    tools: Tools, scan: Scan, factor: float, settle: float, window: float, outage_s: float | None, suffix: str = ""
-) -> Sample:
-    """One life of the fleet; what it spooled is counted in InfluxDB afterwards."""
-    server: Server = tools.held["server"]
-    name = f"x{factor:g}{'-outage' if outage_s else ''}{suffix}"
-    folder = tools.scratch / f"fleet-{name}"
-    folder.mkdir()
-    asked = {
-        "url": server.url,
-        "database": server.database,
-        "run": name,
-        "agents": AGENTS,
-        "period_s": PERIOD_S / factor,
-        "sampling_s": settle + window,
-        "drain_s": DRAIN_S,
-        "directory": str(folder),
-    }
-    config = folder / "fleet.json"
-    config.write_text(json.dumps(asked), encoding="utf-8")
-    argv: list[str | Path] = [sys.executable, "-m", "writer_bench.fleet", config]
-    try:
-        with running(argv, folder / "fleet.log", {"PYTHONPATH": os.pathsep.join(sys.path)}) as fleet:
-            watched = watch(server, fleet, settle, window, outage_s)
-            document = json.loads(fleet.finish(settle + window + DRAIN_S + 60))
-        if document["failed_agents"]:
-            said = (folder / "fleet.log").read_text(encoding="utf-8")[-1000:]
-            raise BenchError(f"{document['failed_agents']} of {AGENTS} simulated agents failed: {said}")
-        stored = server.count(document["fields"], name, map(host_name, range(AGENTS)))
-    finally:
-        shutil.rmtree(folder)
-    scan.stored += stored
-    return Sample(more=summarise(document, watched, PERIOD_S / factor, settle + window, stored), argv=fleet.argv)
+def trial(settings: Settings, factor: float, name: str) -> Trial:
+    """At `factor` times the nominal rate."""
+    return Trial(name, AGENTS, PERIOD_S / factor, settle_s(settings), window_s(settings), DRAIN_S)
 
 
-@dataclass
-class Watched:
-    """What the bench saw from outside, in monotonic seconds and CPU seconds."""
-
-    points_per_sample: float
-    from_s: float
-    to_s: float
-    server_cpu_s: float
-    server_memory_bytes: int
-    outage: tuple[float, float] | None = None
-
-
-def watch(server: Server, fleet: Running, settle: float, window: float, outage_s: float | None) -> Watched:
-    """Through the window, with the outage within it."""
-    first = fleet.output.readline()
-    if not first:
-        fleet.process.wait(10)
-        fleet.fail("the simulated agents did not start")
-    said = json.loads(first)
-    from_s = said["started_s"] + settle
-    _sleep_until(from_s)
-    cpu_before = server.cpu_time()
-    outage = None
-    if outage_s is not None:
-        _sleep_until(from_s + BEFORE_OUTAGE_S)
-        stopped_s = time.monotonic()
-        server.stop_answering()
-        try:
-            _sleep_until(stopped_s + outage_s)
-        finally:
-            server.answer_again()
-        outage = (stopped_s, time.monotonic())
-    _sleep_until(from_s + window)
-    fleet.require()
-    spent = server.cpu_time().since(cpu_before)
-    return Watched(said["points_per_sample"], from_s, from_s + window, spent.own_s, server.memory(), outage)
-
-
-def _sleep_until(monotonic_s: float) -> None:
-    time.sleep(max(0.0, monotonic_s - time.monotonic()))
-
-
-def summarise(
-    document: dict[str, Any], watched: Watched, period_s: float, sampling_s: float, stored: int
-) -> dict[str, float]:
-    """The quantities of one run of the fleet, which was to sample every `period_s` for `sampling_s`. Pure."""
-    moments = backlog.moments(document["series"])
-    found = backlog.flow(moments, watched.from_s, watched.to_s)
-    agents = document["agents"]
-    points = len(agents) * watched.points_per_sample
-    collected = sum(one["collected"] for one in agents)
-    window = watched.to_s - watched.from_s
-    more = {
-        "asked_per_s": points / period_s,
-        "offered_per_s": found.offered_per_s,
-        # Of the whole life, where samples are counted and no edge of the window cuts one off.
-        "offered_share": collected / (points * math.ceil(sampling_s / period_s)),
-        "settled_per_s": found.settled_per_s,
-        "growth": found.growth,
-        "backlog_max": float(found.backlog_max),
-        "collected": float(collected),
-        "spooled": float(sum(one["spooled"] for one in agents)),
-        "stored": float(stored),
-        "missing": float(abs(collected - stored)),
-        "agent_memory_bytes": float(max(one["memory_bytes"] for one in agents)),
-        "agents_cpu_s": sum(one["cpu_us"] for one in agents) / 1e6,
-        "server_cpu_percent": 100 * watched.server_cpu_s / window,
-        "server_memory_bytes": float(watched.server_memory_bytes),
-    }
-    if watched.outage:
-        stopped_s, resumed_s = watched.outage
-        after = backlog.caught_up_after_s(moments, watched.from_s, stopped_s, resumed_s, watched.to_s)
-        more["outage_s"] = resumed_s - stopped_s
-        if after is not None:
-            more["caught_up_s"] = after
-    return more
+def run(tools: Tools, scan: Scan, asked: Trial) -> Sample:
+    sample = run_trial(tools, tools.held["server"], asked)
+    scan.stored += int(sample.more["stored"])
+    return sample
 
 
 def points(settings: Settings, tools: Tools) -> list[Point]:
