@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +246,38 @@ def test_a_rate_that_was_not_offered_is_tried_once_more(monkeypatch: pytest.Monk
         part.measure_rate(settings, None, scan, factor)  # type: ignore[arg-type]
     assert names == ["x0.5", "x0.5-again", "x1", "x1-again"]
     assert (scan.sustained, scan.ended) == (0.5, "not offered")
+
+
+def test_an_interrupted_bench_leaves_no_server_and_no_agent(disk: Path, daqwriter: Path, influxd: Path) -> None:
+    """Found by the scratch folder, which is in the command line of each of them."""
+    words = [sys.executable, "-m", "writer_bench", *arguments(disk, f"--daqwriter={daqwriter}", f"--influxd={influxd}")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    bench = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        until = time.monotonic() + 60
+        while not list(disk.glob("scratch/*/fleet-*/agent-*")) and bench.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(processes_in(disk)) >= 2  # influxd and the fleet
+        bench.send_signal(signal.SIGTERM)
+        said, _ = bench.communicate(timeout=60)
+    finally:
+        bench.kill()
+        bench.wait()
+    assert bench.returncode == cli.INTERRUPTED and "interrupted" in said
+    until = time.monotonic() + 10  # the agents see that their parent has gone
+    while processes_in(disk) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert processes_in(disk) == []
+    assert list((disk / "scratch").iterdir()) == []
+
+
+def processes_in(folder: Path) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if any(str(folder / "scratch" / "daqwriter-bench").encode() in word for word in words):
+            found.append(b" ".join(words).decode())
+    return found

@@ -1,4 +1,4 @@
-"""What the sums over a fleet of agents, taken some times a second, say: offered, delivered, whether the backlog grows, when it is gone. Pure."""
+"""What the sums over a fleet, taken some times a second, say: offered, delivered, whether the backlog grows, when it is gone. Pure."""
 
 from __future__ import annotations
 
