@@ -23,7 +23,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench test study lint lint-python lint-types lint-imports \
+.PHONY: help setup apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench bench-table test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -81,8 +81,11 @@ qualify: setup ## qualify a candidate; without arguments this machine, at a tent
 resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
 	@$(RIG) resume $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
 
-bench: apt python native ## measure daqwriter against fio, memory and the original applications (PARTS=write,streams QUICK=1 BENCH_DIR=)
+bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB (PARTS=write,agent QUICK=1 BENCH_DIR=)
 	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
+
+bench-table: python ## write what `make bench PARTS=agent,ingest` measured last into agents/README.md
+	@$(PYTHON) -m writer_bench.publish --write agents/README.md
 
 validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)

@@ -67,6 +67,10 @@ class LocalInflux:
         pid = self._pid()
         return self._url_file.read_text(encoding="ascii").strip() if pid and self._url_file.exists() else None
 
+    def running_pid(self) -> int | None:
+        """Our server's process id while it runs, for those who measure it."""
+        return self._pid()
+
     def _pid(self) -> int | None:
         """Our server's pid; None when it has ended or the pid now belongs to another program."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -33,4 +34,20 @@ def daqwriter() -> Path:
     path = ROOT / "build" / "native-writer" / "daqwriter"
     if not path.exists():
         pytest.fail(f"{path} is missing; `make native` builds it")
+    return path
+
+
+@pytest.fixture(scope="session")
+def agent() -> Path:
+    path = ROOT / "build" / "telemetry_agent.pyz"
+    if not path.exists():
+        pytest.fail(f"{path} is missing; `make agent` builds it")
+    return path
+
+
+@pytest.fixture(scope="session")
+def influxd() -> Path:
+    path = Path(os.environ.get("INFLUXD_BIN") or ROOT / "build" / "tools" / "influxd")
+    if not path.exists():
+        pytest.fail(f"{path} is missing; `make influxd` builds it, INFLUXD_BIN names another")
     return path

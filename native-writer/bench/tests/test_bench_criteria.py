@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from bench_model.paired import Pair
 from writer_bench import criteria, tables
 from writer_bench.parts import PARTS, memory, write
 from writer_bench.ratios import summary
@@ -91,6 +94,38 @@ def test_memory_names_the_command_above_its_buffers_and_where() -> None:
     assert judged.misses == ("minidaq: copy (70)", "minidaq: bare (failed)")
 
 
+def pairs(*losses: float) -> list[Pair]:
+    return [Pair(number, number % 2 == 0, 1 - loss) for number, loss in enumerate(losses)]
+
+
+def test_a_loss_is_met_missed_or_undecided_by_its_whole_interval() -> None:
+    small = criteria.loss_below("loss", "", pairs(0.001, 0.002, 0.001, 0.002, 0.001, 0.002), 0.5)
+    assert small.met and not small.undecided and small.value == pytest.approx(0.15, abs=0.01)
+    large = criteria.loss_below("loss", "", pairs(0.011, 0.012, 0.011, 0.012, 0.011, 0.012), 0.5)
+    assert not large.met and not large.undecided and "loss 1.15 %" in large.misses[0]
+    wide = criteria.loss_below("loss", "", pairs(0.05, -0.05, 0.04, -0.04, 0.03, -0.03), 0.5)
+    assert not wide.met and not wide.misses
+    assert "n=6" in wide.undecided and "would decide" in wide.undecided
+    assert not criteria.loss_below("loss", "", [], 0.5).met
+
+
+def test_one_pair_decides_nothing() -> None:
+    alone = criteria.loss_below("loss", "", pairs(0.0), 0.5)
+    assert not alone.met and alone.undecided
+
+
+def test_what_is_undecided_is_neither_met_nor_missed_in_the_summary() -> None:
+    made = document([ratio_point(4096, 1, 1.05, 0.8)], [])
+    open_ = criteria.Criterion("x.loss", "a loss", 0.5, 0.1, False, undecided="more repetitions would decide")
+    made["criteria"] = [*made["criteria"], open_.document()]
+    text = tables.summary([made], PARTS)
+    assert "| a loss | 0.5 | 0.1 | **undecided** more repetitions would decide |" in text
+    assert text.endswith("Result: undecided x.loss (1 of 5).\n")
+    assert tables.missed([made]) == []
+    made["criteria"][0]["met"] = False
+    assert "Result: missed write.throughput (1 of 5); undecided x.loss (1 of 5)." in tables.summary([made], PARTS)
+
+
 def document(points: list[dict[str, Any]], reservations: list[str]) -> dict[str, Any]:
     machine = {
         "cpu_model": "a CPU",
@@ -126,7 +161,7 @@ def test_summary_shows_failures_notes_misses_and_what_was_not_run() -> None:
     assert "| 8192 x 1 | 1.000 | failed | **failed** |" in text
     assert "- 8192 x 1: fio failed: no space left" in text
     assert "- a note" in text
-    assert "Not run: minidaq, null-sink, streams, memory." in text
+    assert "Not run: minidaq, null-sink, streams, agent, ingest, memory." in text
     assert "Result: missed write.throughput, write.throughput_worst" in text
     assert "huge pages" not in text  # a column without any value is left out
 

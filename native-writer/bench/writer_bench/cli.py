@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from bench_model.errors import BenchError
 from rig.bundle import now_utc
 from rig.shell import LocalShell
 from writer_bench import document, machine, tables
+from writer_bench.influx import BINARY_VARIABLE
 from writer_bench.part import Documents, Part, Settings
 from writer_bench.parts import PARTS
 from writer_bench.progress import TimeLeft
@@ -39,11 +41,18 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--output", type=Path, default=Path("build/bench"), help="directory of the results")
     made.add_argument("--daqwriter", type=Path, default=Path("build/native-writer/daqwriter"))
+    made.add_argument("--agent", type=Path, default=Path("build/telemetry_agent.pyz"), help="the agent's artefact")
+    made.add_argument(
+        "--influxd",
+        type=Path,
+        default=Path(os.environ.get(BINARY_VARIABLE) or "build/tools/influxd"),
+        help=f"InfluxDB 1.8 server (default: {BINARY_VARIABLE}, or %(default)s)",
+    )
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: all criteria hold; 1: one is missed; 2: usage, or refused before anything was measured; 130: interrupted."""
+    """0: all criteria hold; 1: one is missed or undecided; 2: usage, or refused before anything was measured; 130: interrupted."""
     asked = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
@@ -57,7 +66,15 @@ def run(asked: argparse.Namespace) -> int:
     settings, parts = Settings(asked.quick), asked.parts
     asked.output.mkdir(parents=True, exist_ok=True)
     with machine.scratch_folder(asked.scratch) as scratch:
-        tools = Tools(LocalShell(), asked.daqwriter.resolve(), scratch)
+        tools = Tools(
+            LocalShell(),
+            asked.daqwriter.resolve(),
+            scratch,
+            agent=asked.agent.resolve(),
+            influxd=asked.influxd.resolve(),
+        )
+        for part in parts:
+            part.require(tools)
         facts = machine.facts(scratch)
         needs = {part.name: part.space_bytes(settings) for part in parts}
         machine.require_space(asked.scratch, needs, facts["free_bytes"])
@@ -81,7 +98,7 @@ def run(asked: argparse.Namespace) -> int:
     print(text, end="")
     if interrupted:
         return INTERRUPTED
-    return MISSED if tables.missed(finished) else ALL_HOLD
+    return MISSED if tables.missed(finished) or tables.undecided(finished) else ALL_HOLD
 
 
 def run_part(

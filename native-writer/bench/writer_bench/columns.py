@@ -46,3 +46,18 @@ def ratio(header: str, name: str) -> Column:
         return f"{found['median']:.3f} [{low:.3f}, {high:.3f}] n={found['n']}"
 
     return header, cell
+
+
+def ranged(header: str, contender: str, quantity: str, form: str = "{:.2f}", unit: float = 1.0) -> Column:
+    """`0.52 [0.49, 0.55] n=5`: median, range and number of repetitions, in units of `unit`."""
+
+    def cell(point: dict[str, Any]) -> str:
+        if contender in point["errors"]:
+            return "failed"
+        found = point["contenders"].get(contender, {}).get(quantity, {})
+        if found.get("median") is None:
+            return "-"
+        middle, low, high = (form.format(found[name] / unit) for name in ("median", "min", "max"))
+        return middle if found["n"] == 1 else f"{middle} [{low}, {high}] n={found['n']}"
+
+    return header, cell

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from bench_model.decision import MET, UNDECIDED, Estimate, decide
+from bench_model.paired import Pair, compare
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """`value` is what was held against `bound`: None when nothing was measured. `misses` names each point that missed it."""
+    """`value` is what was held against `bound`: None when nothing was measured. `misses` names each point that missed it.
+    `undecided`: why it is neither met nor missed, where the measurement's own uncertainty does not allow to say; `met` is then
+    False."""
 
     id: str
     text: str
@@ -18,6 +23,7 @@ class Criterion:
     value: float | None
     met: bool
     misses: tuple[str, ...] = ()
+    undecided: str = ""
 
     def document(self) -> dict[str, Any]:
         return {**asdict(self), "misses": list(self.misses)}
@@ -52,6 +58,25 @@ def median(id_: str, text: str, values: Mapping[str, float | None], bound: float
     middle = statistics.median(measured) if measured else None
     failed = tuple(f"{label} (failed)" for label, value in values.items() if value is None)
     return Criterion(id_, text, bound, middle, middle is not None and not failed and holds(middle, bound), failed)
+
+
+def loss_below(id_: str, text: str, pairs: Sequence[Pair], bound_percent: float) -> Criterion:
+    """By how many percent the mean of the paired ratios lies below 1: at most the bound, or more, by the whole of its interval.
+    Without pairs a side failed."""
+    if not pairs:
+        return Criterion(id_, text, bound_percent, None, False, ("failed",))
+    found = compare(pairs)
+    estimate = Estimate(found.ratio, found.n, {}, found.interval, found.method)
+    loss = 100 * (1 - found.ratio)
+    if found.interval is None:
+        return Criterion(id_, text, bound_percent, loss, False, undecided=found.method)
+    decision = decide("at_least", 1 - bound_percent / 100, 0.0, estimate)
+    least, most = 100 * (1 - found.interval[1]), 100 * (1 - found.interval[0])
+    known = f"loss {loss:.2f} % [{least:.2f}, {most:.2f}], n={found.n}, {found.method}"
+    if decision.decision == UNDECIDED:
+        return Criterion(id_, text, bound_percent, loss, False, undecided=f"{known}; {decision.advice}")
+    met = decision.decision == MET
+    return Criterion(id_, text, bound_percent, loss, met, () if met else (known,))
 
 
 def ratio_of(points: list[dict[str, Any]], name: str) -> dict[str, float | None]:

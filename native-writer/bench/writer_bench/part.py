@@ -45,7 +45,7 @@ def nothing_to_hold(settings: Settings, tools: Tools) -> Iterator[list[str]]:
 class Part:
     """`hold` keeps what the points need (files, huge pages) while they run, and yields notes for the reader. `derive` makes
     documents of points out of the other parts' documents, where the part measures nothing itself. `extra_s` is for further
-    rounds, `space_bytes` the most that its files take at once."""
+    rounds, `space_bytes` the most that its files take at once. `require` refuses before anything is measured."""
 
     name: str
     title: str
@@ -58,6 +58,7 @@ class Part:
     derive: Callable[[Documents], Documents] | None = None
     space_bytes: Callable[[Settings], int] = lambda settings: 0
     extra_s: float = 0.0
+    require: Callable[[Tools], None] = lambda tools: None
 
 
 def busy_cpus(contender: dict[str, Any]) -> float | None:

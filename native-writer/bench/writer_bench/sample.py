@@ -16,7 +16,7 @@ UNTIL_LAST_BLOCK = "until_last_block_bytes_per_s"
 class Sample:
     """One measurement. None: the tool does not state it. `buffer_bytes` is what its configuration lets it buffer."""
 
-    bytes_per_s: float
+    bytes_per_s: float | None = None
     cpu_s_per_gb: float | None = None
     max_rss_bytes: int | None = None
     buffer_bytes: int | None = None

@@ -57,11 +57,19 @@ def section(document: dict[str, Any], part: Part) -> list[str]:
             criterion["text"],
             f"{criterion['bound']:g}",
             "-" if criterion["value"] is None else f"{criterion['value']:.4g}",
-            "met" if criterion["met"] else f"**missed** {'; '.join(criterion['misses'])}".rstrip(),
+            outcome(criterion),
         ]
         for criterion in document["criteria"]
     ]
     return [*lines, "", *table(["criterion", "bound", "value", "outcome"], held), ""]
+
+
+def outcome(criterion: dict[str, Any]) -> str:
+    if criterion["met"]:
+        return "met"
+    if criterion["undecided"]:
+        return f"**undecided** {criterion['undecided']}"
+    return f"**missed** {'; '.join(criterion['misses'])}".rstrip()
 
 
 def failures(point: dict[str, Any]) -> list[str]:
@@ -80,15 +88,24 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def missed(documents: Documents) -> list[str]:
-    return [one["id"] for document in documents for one in document["criteria"] if not one["met"]]
+    return [one["id"] for one in _criteria(documents) if not one["met"] and not one["undecided"]]
+
+
+def undecided(documents: Documents) -> list[str]:
+    return [one["id"] for one in _criteria(documents) if one["undecided"]]
+
+
+def _criteria(documents: Documents) -> list[dict[str, Any]]:
+    return [one for document in documents for one in document["criteria"]]
 
 
 def verdict(documents: Documents) -> str:
-    names, count = missed(documents), sum(len(document["criteria"]) for document in documents)
     if not documents:
         return "Result: no part was finished."
-    return (
-        f"Result: missed {', '.join(names)} ({len(names)} of {count})."
+    count = len(_criteria(documents))
+    said = [
+        f"{what} {', '.join(names)} ({len(names)} of {count})"
+        for what, names in (("missed", missed(documents)), ("undecided", undecided(documents)))
         if names
-        else f"Result: all {count} criteria hold."
-    )
+    ]
+    return f"Result: {'; '.join(said)}." if said else f"Result: all {count} criteria hold."

@@ -25,6 +25,9 @@ class Tools:
     shell: Shell
     daqwriter: Path
     scratch: Path
+    agent: Path = Path("build/telemetry_agent.pyz")
+    influxd: Path = Path("build/tools/influxd")
+    held: dict[str, Any] = field(default_factory=dict)  # what a part's `hold` keeps for its points
     _serial: Any = field(default_factory=itertools.count)
 
     def run_daqwriter(self, command: str, *options: str, timeout_s: float, with_flush: bool = True) -> Sample:

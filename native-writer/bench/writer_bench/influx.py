@@ -1,0 +1,120 @@
+"""A real InfluxDB 1.8 for a part: on loopback, in the scratch folder, ended by its process id."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError, RefusedError
+from rig.influx_server import DATABASE, LocalInflux
+from writer_bench.processes import CpuTime, cpu_time, present_memory
+from writer_bench.tools import Tools
+
+BINARY_VARIABLE = "INFLUXD_BIN"
+QUERY_S_MAX = 120.0
+BACKUP_S_MAX = 600.0
+
+
+def require_influxd(binary: Path) -> None:
+    """RefusedError, with the remedy, when there is no server to start."""
+    if not binary.is_file() or not os.access(binary, os.X_OK):
+        raise RefusedError(
+            f"no InfluxDB server at {binary}: `make influxd` builds it there, or set {BINARY_VARIABLE} to an influxd 1.8"
+        )
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    pid: int
+    directory: Path
+    binary: Path
+    database: str = DATABASE
+
+    def cpu_time(self) -> CpuTime:
+        return cpu_time(self.pid)
+
+    def memory(self) -> int:
+        """Resident at this moment, bytes: the peak may be that of a query by which the bench counted."""
+        return present_memory(self.pid)
+
+    def stop_answering(self) -> None:
+        """SIGSTOP: connections are accepted by the kernel and nobody answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def answer_again(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def query(self, *statements: str) -> list[list[dict[str, Any]]]:
+        """The series of each InfluxQL statement's result; its errors, which come with HTTP 200, are raised."""
+        body = urllib.parse.urlencode({"q": "; ".join(statements), "db": self.database, "epoch": "ns"}).encode()
+        try:
+            with urllib.request.urlopen(f"{self.url}/query", body, timeout=QUERY_S_MAX) as answer:
+                document = json.load(answer)
+        except OSError as error:
+            raise BenchError(f"InfluxDB at {self.url} did not answer {statements}: {error}") from None
+        failed = [result["error"] for result in document["results"] if "error" in result]
+        if failed:
+            raise BenchError(f"InfluxDB refused {statements}: {failed[0]}")
+        return [result.get("series", []) for result in document["results"]]
+
+    def count(self, fields: Mapping[str, str], run: str, hosts: Iterable[str]) -> int:
+        """Points of `run`; `fields` names for each measurement a field that all its points have. Host by host: a query opens all
+        series that it looks at at once, and those of all hosts took the server gigabytes."""
+        total = 0
+        for host in hosts:
+            where = f"\"run\" = '{run}' AND \"host\" = '{host}'"
+            statements = [f'SELECT count("{field}") FROM "{name}" WHERE {where}' for name, field in fields.items()]
+            total += sum(int(series[0]["values"][0][1]) for series in self.query(*statements) if series)
+        return total
+
+    def disk_bytes(self) -> int:
+        """What index, blocks and log of all data take."""
+        return sum(path.stat().st_size for part in ("data", "wal") for path in (self.directory / part).rglob("*.*"))
+
+    def settle(self, tools: Tools) -> None:
+        """Has everything that is only in memory and in the write-ahead log stored in its blocks: a backup does that first."""
+        config = (self.directory / "influxdb.conf").read_text(encoding="utf-8")
+        found = re.search(r'^bind-address = "([^"]+)"', config, re.MULTILINE)
+        if found is None:
+            raise BenchError(f"{self.directory}/influxdb.conf has no bind-address")
+        copy = self.directory / "backup"
+        argv = [self.binary, "backup", "-portable", "-db", self.database, "-host", found.group(1), copy]
+        try:
+            tools.shell.run(argv, BACKUP_S_MAX).check("influxd backup")
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
+
+
+@contextmanager
+def influxd(tools: Tools) -> Iterator[Server]:
+    """Started empty; on leaving, ended and its data removed."""
+    require_influxd(tools.influxd)
+    directory = tools.scratch / "influxd"
+    local = LocalInflux(tools.influxd, directory)
+    url = local.start()
+    try:
+        pid = local.running_pid()
+        if pid is None:
+            raise BenchError(f"influxd ended after its start; its log is {local.log_file}")
+        yield Server(url, pid, directory, tools.influxd)
+    finally:
+        pid = local.running_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGCONT)  # a stopped process would not see SIGTERM
+        local.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def version(tools: Tools) -> str:
+    return tools.shell.run([tools.influxd, "version"], 20).check("influxd").stdout.strip()
