@@ -183,7 +183,9 @@ def test_influxdb_killed_during_the_run_and_started_again_gets_everything(
     assert summary["points"]["undelivered"] == 0
     (outage,) = summary["influx"]["outages"]
     assert outage["to_utc"] is not None
-    assert all(c["longest_gap_s"] < 1.0 for c in summary["collectors"] if c["name"] in ("cpu", "memory"))
+    gaps = {one["name"]: one["longest_gap_s"] for one in summary["collectors"]}
+    assert gaps["cpu"] < 1.0
+    assert gaps["memory"] < 2.5  # once a second at most
     assert stored(own_influx, database) == expected(spooled(tmp_path / "s"))
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
-from rig.influx_server import DATABASE, LocalInflux
+from rig.influx import DATABASE
+from rig.influx_server import LocalInflux
 from writer_bench.processes import CpuTime, cpu_time, present_memory
 from writer_bench.tools import Tools
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
+from telemetry_agent import collector as agent_collector
 from telemetry_agent.collector import Collector, Reading
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.point import Point
@@ -115,18 +119,18 @@ def readings(root: Path, steps: int, seed: int) -> list[list[Point]]:
     server = SimulatedServer(root, seed)
     collectors = [one for one in system_collectors(PERIOD_S, root) if one.name in SIMULATED]
     before: dict[str, Reading] = {}
-    found = []
+    found: list[list[Point]] = []
     for step in range(steps + 1):
         server.advance()
-        points: list[Point] = []
-        for collector in collectors:
-            points += _sample(collector, step, before)
-        found.append(points)
+        # The server's time passes by steps: what collectors do once a second is due at each of them.
+        clock = SimpleNamespace(monotonic=partial(float, step * PERIOD_S))
+        with patch.object(agent_collector, "time", clock):
+            found.append([point for collector in collectors for point in _sample(collector, before)])
     return found[1:]
 
 
-def _sample(collector: Collector, step: int, before: dict[str, Reading]) -> Sequence[Point]:
-    reading = collector.read()._replace(monotonic_s=step * PERIOD_S)
+def _sample(collector: Collector, before: dict[str, Reading]) -> Sequence[Point]:
+    reading = collector.read()
     points = collector.parse(reading, before.get(collector.name))
     before[collector.name] = reading
     return points

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
-from rig.influx_server import DATABASE
+from rig.influx import DATABASE
 from writer_bench.processes import CpuTime, Running, cpu_time, peak_memory, running
 
 READY_S_MAX = 20.0
