@@ -16,6 +16,7 @@ from bench_model import (
     raid_comparison,
     record_power,
     sensor_coverage,
+    streams_checksum,
     thermal_soak,
 )
 from bench_model.evidence import Document
@@ -33,6 +34,7 @@ MAKERS: dict[str, Maker] = {
     "results/thermal_soak.json": thermal_soak.of_bundle,
     endurance_projection.NAME: endurance_projection.of_bundle,
     "results/raid_comparison.json": raid_comparison.of_bundle,
+    "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
 }
 
 
