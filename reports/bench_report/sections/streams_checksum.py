@@ -147,7 +147,10 @@ def _throughput_figure(bundle: Bundle, found: Node, analysis: Node) -> Figure | 
         return None
     references = measured_references(bundle, "checksum_gain")
     levels = [Level("original: zlib, one thread", 1.0, False)]
-    levels += [Level(f"{one.label} {TIMES}{significant(one.value, 3)}", one.value, True) for one in references]
+    levels += [
+        Level(f"{one.label} {one.figure.qualifier} {TIMES}{significant(one.value, 3)}", one.value, True)
+        for one in references
+    ]
     for kind, label in (("application", "as deployed: "), ("ceiling", "")):
         for one in comparisons:
             if one.at("kind").as_text() == kind and one.at("admissible").as_flag():

@@ -41,7 +41,7 @@ def overhead_table(analysis: Node) -> Table:
         ))  # fmt: skip
         if not point.at("admissible").as_flag():
             odd.add(len(rows) - 1)
-    heads = ("Way", "Threads", "n", "Overhead", "95 % CI", "Least to most", "Whole event", "Why masked")
+    heads = ("Way", "Threads", "Turns", "Overhead", "95 % CI", "Least to most", "Whole event", "Why masked")
     caption = "Overhead of handing out chunks per event; the median's interval needs 6 turns."
     return Table(heads, "tnnnnnnt", tuple(rows), caption, "streams-overhead", frozenset(odd))
 
