@@ -66,7 +66,7 @@ def _pairs(one: Document) -> list[Pair]:
 
 
 def _why_masked(pair: Document) -> str | None:
-    for name, run in (("original", pair["reference"]), ("setup", pair["measured"])):
+    for name, run in (("reference", pair["reference"]), ("setup", pair["measured"])):
         if run["reason"]:
             return f"round {pair['round']}, {name}: {run['reason']}"
         if run["bytes_per_s"] <= 0:

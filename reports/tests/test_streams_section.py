@@ -72,6 +72,11 @@ def test_siblings_are_a_series_of_their_own_with_a_line_where_they_begin(bundle_
     assert "Adding the SMT siblings gives 1.00 times" in str(whole.parts[0])
 
 
+def test_siblings_that_cost_throughput_are_called_slower(bundle_with: Maker) -> None:
+    rows = table(made(bundle_with(), found({"siblings added": 0.8}, siblings=True)), "streams-comparisons").rows
+    assert next(row for row in rows if row[0] == "siblings added")[6] == "slower"
+
+
 def test_without_siblings_the_section_says_what_it_cannot_show(bundle_with: Maker) -> None:
     notes = made(bundle_with(), found()).parts[-1]
     assert "nothing can be said about SMT siblings" in str(notes)

@@ -1,4 +1,4 @@
-"""The scenario streams-checksum-rehearsal as a user runs it on this machine: comparisons, demand, files, figures, and nothing left behind."""
+"""The scenario streams-checksum-rehearsal as a user runs it here: comparisons, demand, files, figures, and nothing left behind."""
 
 from __future__ import annotations
 
