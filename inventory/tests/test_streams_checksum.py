@@ -129,7 +129,8 @@ def test_with_siblings_the_physical_cores_are_judged_and_the_siblings_stand_besi
 def test_slower_is_said_only_where_the_whole_interval_lies_below_one() -> None:
     assert document(found())["slower_points"] == 0
     made = document(found({"pool-busy, 2 threads": 0.9}))
-    assert (made["slower_points"], made["slower"]) == (1, ["pool-busy, 2 threads"])
+    assert (made["slower_points"], made["slower"], made["slower_in_use"]) == (1, ["pool-busy, 2 threads"], 0)
+    assert document(found({"small": 0.9}))["slower_in_use"] == 1
     assert document(found({"pool-busy, 2 threads": 0.995}))["slower_points"] == 0
     # A set-up without a checksum is no candidate for being slower, and neither are the siblings.
     assert document(found({"no checksum at all": 0.5, "siblings added": 0.5}, siblings=True))["slower_points"] == 0
@@ -154,7 +155,7 @@ def test_what_has_no_value_has_a_reason() -> None:
     made["overhead"]["points"] = []
     analysis = document(made)
     assert analysis["slower_points"] is None
-    names = ("gain", "gain_all_cores", "fallback", "slower_points", "kept", "overhead")
+    names = ("gain", "gain_all_cores", "fallback", "slower_points", "slower_in_use", "kept", "overhead")
     assert set(analysis["reasons"]) == {f"streams_checksum.{name}" for name in names}
     assert "round 1, setup: the emulated source was the limit" in analysis["reasons"]["streams_checksum.gain"]
     metrics = load_metrics(INVENTORY / "metrics.yml")
