@@ -16,6 +16,7 @@ from bench_model import (
     raid_comparison,
     record_power,
     sensor_coverage,
+    streams_checksum,
     telemetry_account,
     thermal_soak,
 )
@@ -35,6 +36,7 @@ MAKERS: dict[str, Maker] = {
     endurance_projection.NAME: endurance_projection.of_bundle,
     "results/raid_comparison.json": raid_comparison.of_bundle,
     telemetry_account.NAME: telemetry_account.of_bundle,
+    "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
 }
 
 

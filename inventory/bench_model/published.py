@@ -25,6 +25,9 @@ BASE_UNITS = {
     "drive_writes_per_day": "1",
     "endurance_written": "B",
     "active_write_power": "W",
+    "checksum_gain": "1",
+    "checksum_combine_time": "s",
+    "busiest_stream_share": "1",
 }
 
 

@@ -19,6 +19,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     "s": ("time", 1.0),
     "ms": ("time", 1e-3),
     "us": ("time", 1e-6),
+    "ns": ("time", 1e-9),
     "degC": ("temperature", 1.0),
     "1": ("ratio", 1.0),
     "percent": ("ratio", 1e-2),

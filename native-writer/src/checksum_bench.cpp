@@ -10,6 +10,7 @@
 #include "payload.h"
 #include "placement.h"
 #include "report_json.h"
+#include "split_check.h"
 #include "status.h"
 #include "timing.h"
 #include "units.h"
@@ -108,8 +109,10 @@ class VariantBench {
     const auto bytes = static_cast<double>(c.data.size());
     const Spread ns = spread_of(c.ns);
     const double whole_ns = spread_of(baselines.at(c.data.size()).ns).median;
-    const double share_ns = spread_of(baselines.at(c.data.size() / c.threads).ns).median;
-    VariantRow row{c.variant, c.data.size(), c.threads, c.ns.size(), {}, ns.median, {}, {}, {}};
+    std::vector<double> shares = baselines.at(c.data.size() / c.threads).ns;
+    const double share_ns = spread_of(shares).median;
+    shares.resize(c.ns.size());  // an interrupted turn measured the baselines only
+    VariantRow row{c.variant, c.data.size(), c.threads, c.ns.size(), {}, ns.median, {}, {}, {}, c.ns, shares};
     row.bytes_per_s = {bytes * kNsPerS / ns.median, bytes * kNsPerS / ns.max, bytes * kNsPerS / ns.min};
     row.speed_up = whole_ns / ns.median;
     if (uses_threads(c.variant)) row.overhead_ns = ns.median - share_ns;
@@ -160,8 +163,12 @@ void check_checksum_options(const ChecksumOptions& options) {
     throw Refusal("--time " + format_number(options.time_s) + ": give more than 0 and up to 10 seconds");
   if (options.working_set_bytes < kLeastWorkingSet)
     throw Refusal("--working-set " + format_size(options.working_set_bytes) + ": give at least 1MiB");
+  constexpr std::uint64_t kMostSplits = 1 << 20;  // each place is two calls
+  if (options.splits_bytes > kMostSplits)
+    throw Refusal("--splits " + format_size(options.splits_bytes) + ": give up to 1MiB");
   const std::uint64_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
-  require_memory(std::max(largest, memory_bench_bytes(options)), "--sizes and --working-set");
+  const std::uint64_t working_set = options.memory ? memory_bench_bytes(options) : 0;
+  require_memory(std::max(largest, working_set), "--sizes and --working-set");
   check_reporting(options);
 }
 
@@ -171,8 +178,9 @@ ChecksumResult run_checksum_bench(const ChecksumOptions& options, const AdlerFac
   const auto stopped = [&] { return stop_signal.load(std::memory_order_relaxed) != 0 || result.mismatch; };
   try {
     pin_this_thread({options.cpus.back()});
-    VariantBench(options, make_engine, observer, stop_signal, result).run();
-    if (!stopped()) measure_memory(options, observer, stop_signal, result);
+    if (options.splits_bytes > 0) compare_splits(options, make_engine, stop_signal, result);
+    if (!stopped()) VariantBench(options, make_engine, observer, stop_signal, result).run();
+    if (options.memory && !stopped()) measure_memory(options, observer, stop_signal, result);
     std::vector<double> combine;
     while (combine.size() < options.repetitions && !stopped()) combine.push_back(combine_ns(options.time_s));
     if (!combine.empty()) result.combine_ns = spread_of(combine);

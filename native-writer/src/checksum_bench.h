@@ -1,5 +1,6 @@
 // Promise: measures what checksums cost: the variants of adler32 by event size and threads, and copies with
 // checksums from DRAM. Every result is compared with zlib's; the first difference ends the measurement.
+// On request it first compares every variant with zlib for an event cut at every place.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,8 @@ struct ChecksumOptions : Reporting {
   double time_s = 0.05;                       // of one measurement
   std::uint64_t smallest_parallel_bytes = 0;  // 0: threads whatever the size, to show the crossover
   std::uint64_t working_set_bytes = 256ull << 20;
+  std::uint64_t splits_bytes = 0;  // an event of so many is cut at every place and compared; 0: none
+  bool memory = true;              // measure checksums and copies from DRAM, too
 };
 
 // Of the repetitions.
@@ -44,6 +47,8 @@ struct VariantRow {
   std::optional<double> overhead_ns;   // over zlib in one thread on bytes / threads
   double speed_up;                     // over zlib in one thread on all bytes
   std::optional<double> serial_share;  // that gives this speed-up by Amdahl's law
+  std::vector<double> ns;              // per call, of each turn
+  std::vector<double> share_ns;        // zlib in one thread on bytes / threads, in the same turns
 };
 
 struct MemoryRow {
@@ -51,6 +56,12 @@ struct MemoryRow {
   std::size_t threads;
   std::size_t repetitions;
   Spread bytes_per_s;
+};
+
+// Every variant and number of threads on an event of `bytes`, cut at each of its bytes + 1 places.
+struct SplitCheck {
+  std::uint64_t bytes = 0;
+  std::uint64_t comparisons = 0;  // with zlib's checksum of the whole
 };
 
 struct ChecksumMismatch {
@@ -65,6 +76,7 @@ struct ChecksumResult {
   std::vector<VariantRow> variants;
   std::vector<MemoryRow> memory;
   std::optional<Spread> combine_ns;
+  std::optional<SplitCheck> splits;
   std::optional<ChecksumMismatch> mismatch;
   std::string error;  // what the system refused after the start
   bool interrupted = false;

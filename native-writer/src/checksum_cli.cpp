@@ -73,6 +73,21 @@ unsigned parse_threads(const std::string& text) {
   return static_cast<unsigned>(threads);
 }
 
+// In the order of the command line: the calling thread's, then the others'. The measurement keeps them the
+// other way round, as allowed_cpus() gives them: a machine's first CPUs see most of its interrupts.
+void add_cpus(CLI::App& app, ChecksumOptions& o) {
+  const auto read = [&o](std::vector<int> cpus) {
+    check_cpus(allowed_cpus(), cpus, "--cpus");
+    std::reverse(cpus.begin(), cpus.end());
+    o.cpus = cpus;
+  };
+  app.add_option_function<std::vector<int>>(
+         "--cpus", read,
+         "CPU of the calling thread, then of the others in turn, e.g. 0,2,4; default: all, from the last on")
+      ->delimiter(',')
+      ->type_name("LIST");
+}
+
 void add_options(CLI::App& app, ChecksumOptions& o) {
   add_list(app, "--sizes", o.sizes, parse_size, format_size, "Bytes per call, comma-separated");
   add_list(
@@ -85,6 +100,11 @@ void add_options(CLI::App& app, ChecksumOptions& o) {
   add_size(app, "--smallest-parallel", o.smallest_parallel_bytes,
            "Smaller events are left to the calling thread; default: none are, to show the crossover");
   add_size(app, "--working-set", o.working_set_bytes, "Memory read, and written, from DRAM by one core");
+  app.add_flag("!--no-memory", o.memory, "Leave out the checksums and copies from DRAM");
+  add_size(app, "--splits", o.splits_bytes,
+           "First cut an event of so many bytes at every place and compare each variant with zlib; default: "
+           "do not");
+  add_cpus(app, o);
   add_reporting(app, o, false);
 }
 
@@ -134,7 +154,9 @@ Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
                         {"ns_per_call", row.ns_per_call},
                         {"overhead_ns", or_null(row.overhead_ns)},
                         {"speed_up", row.speed_up},
-                        {"serial_share", or_null(row.serial_share)}});
+                        {"serial_share", or_null(row.serial_share)},
+                        {"ns_samples", row.ns},
+                        {"share_ns_samples", row.share_ns}});
   }
   Json memory = Json::array();
   for (const MemoryRow& row : r.memory) {
@@ -143,6 +165,8 @@ Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
                       {"repetitions", row.repetitions},
                       {"bytes_per_s", spread_json(row.bytes_per_s)}});
   }
+  Json splits = nullptr;
+  if (r.splits) splits = {{"bytes", r.splits->bytes}, {"comparisons", r.splits->comparisons}};
   Json mismatch = nullptr;
   if (r.mismatch) {
     mismatch = {{"where", r.mismatch->where},
@@ -165,6 +189,7 @@ Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
             {"working_set_bytes", o.working_set_bytes},
             {"cpus", o.cpus},
             {"zlib_version", zlibVersion()}}},
+          {"splits", splits},
           {"combine_ns", r.combine_ns ? spread_json(*r.combine_ns) : Json(nullptr)},
           {"variants", variants},
           {"memory", memory}};
@@ -176,6 +201,9 @@ ExitCode run(const ChecksumOptions& o, const std::atomic<int>& stop_signal) {
   const ChecksumResult result =
       run_checksum_bench(o, make_adler_engine, {print_variant, print_memory}, stop_signal);
   write_json(o.json_path, checksum_json(o, result));
+  if (result.splits)
+    print("%llu cuts of %s compared with zlib\n", static_cast<unsigned long long>(result.splits->comparisons),
+          format_size(result.splits->bytes).c_str());
   if (result.combine_ns) print("adler32_combine %.1f ns\n", result.combine_ns->median);
   if (result.mismatch)
     print("%s, %s, %u threads: %08x instead of %08x, which is zlib's\n", result.mismatch->where.c_str(),

@@ -76,6 +76,15 @@ ThreadPlacement place_threads(const std::vector<int>& allowed, const std::vector
   return placement;
 }
 
+void check_cpus(const std::vector<int>& allowed, const std::vector<int>& asked, const char* option) {
+  if (asked.empty()) throw Refusal(std::string(option) + ": name at least one CPU, e.g. 0,2");
+  for (const int cpu : asked) {
+    require_allowed(allowed, cpu, option);
+    if (std::count(asked.begin(), asked.end(), cpu) > 1)
+      throw Refusal(std::string(option) + ": CPU " + std::to_string(cpu) + " is named twice");
+  }
+}
+
 std::optional<int> numa_node_of(const std::vector<int>& cpus) {
   if (cpus.empty() || numa_available() < 0) return std::nullopt;
   const int node = numa_node_of_cpu(cpus.front());

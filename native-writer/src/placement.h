@@ -34,6 +34,9 @@ struct ThreadPlacement {
 ThreadPlacement place_threads(const std::vector<int>& allowed, const std::vector<int>& near,
                               const std::vector<int>& asked, std::uint32_t threads);
 
+// Throws Refusal, naming `option`, for an empty list, an asked CPU that is not allowed or one named twice.
+void check_cpus(const std::vector<int>& allowed, const std::vector<int>& asked, const char* option);
+
 std::vector<int> allowed_cpus();
 std::optional<int> numa_node_of(const std::vector<int>& cpus);  // of the first; empty: unknown
 std::vector<int> cpus_of_node(std::optional<int> numa_node);    // empty when unknown

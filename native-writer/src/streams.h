@@ -34,6 +34,7 @@ struct StreamsOptions : Reporting {
   AdlerVariant checksum = AdlerVariant::fused;
   unsigned checksum_threads = 0;              // 0: one per CPU
   std::uint64_t smallest_parallel_bytes = 0;  // 0: as measured for the variant
+  std::vector<int> cpus;                      // of the whole process; empty: all that it may use
   std::string engine = "libaio";
   Consent consent;
 };
@@ -74,7 +75,9 @@ struct StreamsResult {
   std::uint64_t failed_line_records = 0;
 };
 
-StreamsPlan plan_streams(StreamsOptions& options);  // fills in what follows from the rest; throws Refusal
+// Fills in what follows from the rest; confines this thread, and so all that it starts, to the CPUs asked
+// for. Throws Refusal.
+StreamsPlan plan_streams(StreamsOptions& options);
 StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan,
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal);
 nlohmann::ordered_json streams_json(const StreamsOptions& options, const StreamsPlan& plan,

@@ -50,6 +50,9 @@ void add_options(CLI::App& app, Asked& t) {
                  "Threads per stream for thread-per-chunk and the pools, its own included; default: CPUs");
   add_size(app, "--smallest-parallel", o.smallest_parallel_bytes,
            "Smaller events are checksummed by one thread; default: as measured for the variant");
+  app.add_option("--cpus", o.cpus,
+                 "CPUs that the process may use, checksum threads included, e.g. 0,2,4; default: all")
+      ->delimiter(',');
   app.add_option("--seed", o.run.seed, "Seed of streams, sizes and payloads")->capture_default_str();
   app.add_option("--run-id", t.run_id, "32 hexadecimal digits; random when not given");
   app.add_flag("--allow-memory-target", o.consent.memory_target,

@@ -62,6 +62,7 @@ Json parameters_json(const StreamsOptions& o, const StreamsPlan& plan, const Str
           {"checksum_variant", adler_variant_name(o.checksum)},
           {"checksum_threads", threads ? o.checksum_threads : 1},
           {"smallest_parallel_bytes", threads ? Json(o.smallest_parallel_bytes) : Json(nullptr)},
+          {"cpus", o.cpus.empty() ? Json(nullptr) : Json(o.cpus)},
           {"seed", o.run.seed},
           {"run_id", record_id_text(o.run.run_id)},
           {"numa_node", plan.target.numa_node ? Json(*plan.target.numa_node) : Json(nullptr)},

@@ -99,6 +99,10 @@ void limit_bytes(const StreamsOptions& o, StreamsPlan& plan) {
 }  // namespace
 
 StreamsPlan plan_streams(StreamsOptions& o) {
+  if (!o.cpus.empty()) {
+    check_cpus(allowed_cpus(), o.cpus, "--cpus");
+    pin_this_thread(o.cpus);  // every thread inherits it, those of the checksums too
+  }
   if (o.checksum_threads == 0) o.checksum_threads = static_cast<unsigned>(allowed_cpus().size());
   if (o.smallest_parallel_bytes == 0) o.smallest_parallel_bytes = default_smallest_parallel_bytes(o.checksum);
   check_ranges(o);
@@ -118,6 +122,7 @@ StreamsPlan plan_streams(StreamsOptions& o) {
   require_memory(plan.buffer_bytes, "queues and blocks (streams x (--queue-size + blocks))");
   plan.placement = place_threads(allowed_cpus(), cpus_of_node(plan.target.numa_node), {},
                                  static_cast<std::uint32_t>(streams) + 1);
+  if (!o.cpus.empty()) plan.placement.note = "confined as asked; " + plan.placement.note;
   return plan;
 }
 

@@ -82,6 +82,57 @@ TEST(ChecksumBench, MeasuresEveryCombinationOnceAndAgreesWithItself) {
   EXPECT_TRUE(result.combine_ns);
 }
 
+TEST(ChecksumBench, KeepsEveryTurnBesideTheShareOfTheSameTurn) {
+  const ChecksumResult result = bench(quick(), make_adler_engine);
+  for (const VariantRow& row : result.variants) {
+    ASSERT_EQ(row.ns.size(), 2u);
+    ASSERT_EQ(row.share_ns.size(), 2u);
+    EXPECT_EQ(spread_of(row.ns).median, row.ns_per_call);
+    if (row.overhead_ns) {
+      EXPECT_NEAR(*row.overhead_ns, row.ns_per_call - spread_of(row.share_ns).median, 1e-6);
+    }
+  }
+}
+
+TEST(ChecksumBench, WithoutMemoryOnlyTheVariantsAreMeasured) {
+  ChecksumOptions options = quick();
+  options.memory = false;
+  options.working_set_bytes = 1ull << 60;  // which would be refused
+  check_checksum_options(options);
+  const ChecksumResult result = bench(options, make_adler_engine);
+  EXPECT_FALSE(result.variants.empty());
+  EXPECT_TRUE(result.memory.empty());
+  EXPECT_TRUE(result.combine_ns);
+}
+
+TEST(ChecksumBench, AnEventCutAtEveryPlaceIsComparedForEveryVariantAndNumberOfThreads) {
+  ChecksumOptions options = quick();
+  options.splits_bytes = 200;
+  const ChecksumResult result = bench(options, make_adler_engine);
+  ASSERT_TRUE(result.splits);
+  EXPECT_FALSE(result.mismatch);
+  EXPECT_EQ(result.splits->bytes, 200u);
+  EXPECT_EQ(result.splits->comparisons, 201u * (1 + 2 + 1));  // zlib and fused have one thread
+}
+
+TEST(ChecksumBench, AWrongCutIsFoundAndNothingIsMeasured) {
+  ChecksumOptions options = quick();
+  options.splits_bytes = 200;
+  const AdlerFactory factory = [](AdlerVariant variant, unsigned threads, std::size_t smallest,
+                                  const std::vector<int>& cpus) -> std::unique_ptr<AdlerEngine> {
+    EXPECT_EQ(smallest, 0u);  // threads are used however short the parts are
+    if (variant == AdlerVariant::fused)
+      return std::make_unique<LyingEngine>(21);  // wrong in the eleventh cut
+    return make_adler_engine(variant, threads, smallest, cpus);
+  };
+  const ChecksumResult result = bench(options, factory);
+  ASSERT_TRUE(result.mismatch);
+  EXPECT_EQ(result.mismatch->where, "fused, cut at byte 10");
+  EXPECT_EQ(result.splits->comparisons, 201u * 3 + 10);
+  EXPECT_TRUE(result.variants.empty());
+  EXPECT_FALSE(result.combine_ns);
+}
+
 TEST(ChecksumBench, AWrongChecksumEndsTheMeasurementWithItsPlace) {
   const AdlerFactory factory = [](AdlerVariant variant, unsigned threads, std::size_t smallest,
                                   const std::vector<int>& cpus) -> std::unique_ptr<AdlerEngine> {
@@ -124,6 +175,25 @@ TEST_F(ChecksumCommandTest, ReportsEveryVariant) {
   EXPECT_EQ(document["memory"].size(), 7u);
 }
 
+TEST_F(ChecksumCommandTest, KeepsToItsCpusAndLeavesOutWhatItIsTold) {
+  const std::vector<int> all = allowed_cpus();
+  const std::string first = std::to_string(all.front());
+  const std::string both = all.size() > 1 ? first + "," + std::to_string(all.back()) : first;
+  for (const std::string& cpus : {first, both}) {
+    const ProcessResult result =
+        run_daqwriter({"checksum", "--cpus", cpus, "--sizes", "4KiB", "--threads", "2", "--time", "0.001",
+                       "--repetitions", "2", "--no-memory", "--splits", "64B", "--json", json});
+    EXPECT_EQ(result.exit_code, 0) << result.error_text;
+    const auto document = testing::read_json(json);
+    EXPECT_EQ(document["parameters"]["cpus"].back(), all.front());  // the calling thread's
+    EXPECT_EQ(document["parameters"]["cpus"].size(), cpus == first ? 1u : 2u);
+    EXPECT_EQ(document["splits"]["comparisons"], 65 * 5);
+    EXPECT_TRUE(document["memory"].empty());
+    EXPECT_EQ(document["variants"][0]["ns_samples"].size(), 2u);
+    EXPECT_EQ(document["variants"][0]["share_ns_samples"].size(), 2u);
+  }
+}
+
 TEST_F(ChecksumCommandTest, ASignalEndsItInGoodOrder) {
   const ProcessResult result =
       run_daqwriter({"checksum", "--sizes", "4KiB", "--time", "0.1", "--repetitions", "500", "--json", json},
@@ -136,19 +206,15 @@ TEST_F(ChecksumCommandTest, ASignalEndsItInGoodOrder) {
 }
 
 TEST_F(ChecksumCommandTest, RefusesBadOptionsByName) {
-  const std::vector<std::vector<std::string>> cases = {{"--sizes", "4k"},
-                                                       {"--sizes", "0"},
-                                                       {"--threads", "0"},
-                                                       {"--threads", "5000"},
-                                                       {"--variants", "pool"},
-                                                       {"--variants", "off"},
-                                                       {"--repetitions", "0"},
-                                                       {"--time", "0"},
-                                                       {"--time", "nan"},
-                                                       {"--time", "11"},
-                                                       {"--working-set", "4KiB"},
-                                                       {"--working-set", "900TiB"},
-                                                       {"--json", directory.path("no/where")}};
+  const std::vector<std::vector<std::string>> cases = {
+      {"--sizes", "4k"},         {"--sizes", "0"},
+      {"--threads", "0"},        {"--threads", "5000"},
+      {"--variants", "pool"},    {"--variants", "off"},
+      {"--repetitions", "0"},    {"--time", "0"},
+      {"--time", "nan"},         {"--time", "11"},
+      {"--working-set", "4KiB"}, {"--working-set", "900TiB"},
+      {"--splits", "2MiB"},      {"--cpus", "1023"},
+      {"--cpus", "0,0"},         {"--json", directory.path("no/where")}};
   for (const auto& options : cases) {
     std::vector<std::string> arguments = {"checksum", "--json", json};
     if (options[0] == "--json") arguments.resize(1);

@@ -40,5 +40,12 @@ TEST(Placement, ObeysAndKeepsTheOtherThreadAway) {
   EXPECT_THROW(choose_placement({0, 1}, {}, {}, {}, 9), Refusal);
 }
 
+TEST(Placement, AListOfCpusHasAllowedOnesOnce) {
+  check_cpus({0, 1, 5}, {5, 0}, "--cpus");
+  for (const std::vector<int>& wrong : {std::vector<int>{}, {2}, {1, 1}}) {
+    EXPECT_THROW(check_cpus({0, 1, 5}, wrong, "--cpus"), Refusal);
+  }
+}
+
 }  // namespace
 }  // namespace daqwriter

@@ -112,6 +112,20 @@ TEST_F(StreamsTest, EveryVariantWritesTheSameEventsAndTheyVerify) {
   EXPECT_EQ(std::count(manifests.begin(), manifests.end(), manifests.front()), 6);
 }
 
+// In a process of its own: the confinement is for good.
+TEST_F(StreamsTest, TheWholeProcessIsConfinedToTheCpusAskedFor) {
+  const int cpu = allowed_cpus().back();
+  const ProcessResult result = run_daqwriter(
+      command({"--bytes", "6MB", "--cpus", std::to_string(cpu), "--checksum-variant", "pool-busy"}));
+  EXPECT_EQ(result.exit_code, 0) << result.error_text;
+  json = testing::read_json(directory.path("result.json"));
+  EXPECT_EQ(json["parameters"]["cpus"], nlohmann::json({cpu}));
+  EXPECT_EQ(json["parameters"]["checksum_threads"], 1);  // as many as it has CPUs
+  EXPECT_NE(json["parameters"]["placement_note"].get<std::string>().find("confined as asked"),
+            std::string::npos);
+  verified(0);
+}
+
 TEST_F(StreamsTest, FilesRollOverWhereTheNextEventWouldNotFit) {
   StreamsOptions options = small();
   options.run.event_spread = 0;
@@ -302,6 +316,8 @@ TEST_F(StreamsTest, RefusesBadOptionsByName) {
       {{"--bytes", "6MB", "--checksum-variant", "md5"}, "--checksum-variant"},
       {{"--bytes", "6MB", "--checksum-threads", "257"}, "--checksum-threads"},
       {{"--bytes", "6MB", "--run-id", "xyz"}, "--run-id 'xyz'"},
+      {{"--bytes", "6MB", "--cpus", "1023"}, "--cpus 1023: not a CPU"},
+      {{"--bytes", "6MB", "--cpus", "0,0"}, "--cpus: CPU 0 is named twice"},
       {{"--bytes", "6MB", "--sink", "null"}, "--sink null"},
   };
   for (const auto& [options, part] : cases) {

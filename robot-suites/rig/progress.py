@@ -165,6 +165,7 @@ class Observer:
                 shown.rates[name] = rate
         if "backlog_bytes" in last.fields:
             shown.backlog_bytes = int(last.fields["backlog_bytes"])
+        if "busy_count" in last.fields:  # the storage application holds its source back instead
             shown.busy, shown.lost = int(last.fields["busy_count"]), int(last.fields["lost_superchunks"])
 
     def _add_device(self, shown: Snapshot) -> None:

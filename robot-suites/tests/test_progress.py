@@ -66,6 +66,18 @@ def test_rates_come_from_the_last_second_of_the_workloads_records(tmp_path: Path
     )
 
 
+def test_records_of_the_storage_application_tell_of_no_losses(tmp_path: Path, plan: Plan) -> None:
+    bundle = Bundle.create(tmp_path, "c", "", "s")
+    bundle.save_run(target={"device": {"name": "vda"}})
+    bundle.event("phase", "snb_record", "the peak rate", step=1, steps=1, expected_s=20)
+    now = time.time_ns()
+    lines = [record(i * 10**8, i * 9 * 10**7, now - (20 - i) * 10**8) for i in range(1, 21)]
+    text = "".join(lines).replace(",busy_count=1i,lost_superchunks=3i", "")
+    bundle.workload_file.write_text(text, encoding="utf-8")
+    shown = Observer(bundle, plan).snapshot()
+    assert (shown.backlog_bytes, shown.busy, shown.lost) == (2 * 10**8, None, None)
+
+
 def test_during_the_scan_the_drives_own_rate_is_shown(tmp_path: Path, plan: Plan) -> None:
     bundle = Bundle.create(tmp_path, "c", "", "s")
     bundle.save_run(target={"device": {"name": "vda"}})

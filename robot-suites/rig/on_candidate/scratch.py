@@ -25,7 +25,10 @@ OWN_FILES = (
     "endurance.bin",
     "interference-*",
     "raid-vs-3dxp.*",
+    "streams-checksum-*/manifest.jsonl",
+    "streams-checksum-*/run.*.events",
 )
+OWN_FOLDERS = ("streams-checksum-*",)  # empty by then, or something foreign is in them
 
 
 class ForeignFilesError(Exception):
@@ -48,6 +51,9 @@ def remove(scratch: Path) -> int:
             freed += file.stat().st_blocks * 512
             file.unlink()
     try:
+        for pattern in OWN_FOLDERS:
+            for folder in scratch.glob(pattern):
+                folder.rmdir()
         scratch.rmdir()
     except FileNotFoundError:
         return freed

@@ -12,6 +12,7 @@ from rig.workloads import (
     raid_vs_3dxp,
     snb_record,
     steady_state,
+    streams_checksum,
     thermal,
     thread_scan,
 )
@@ -30,6 +31,7 @@ WORKLOADS: dict[str, Workload] = {
         endurance.WORKLOAD,
         interference.WORKLOAD,
         raid_vs_3dxp.WORKLOAD,
+        streams_checksum.WORKLOAD,
     )
 }
 

@@ -16,7 +16,7 @@ from rig.machine import Machine
 from rig.shell import Completed
 
 # daqwriter's exit statuses (native-writer/README.md)
-COMPLETE, FAILED, INTERRUPTED = 0, 1, 130
+COMPLETE, FAILED, DAMAGED, INTERRUPTED = 0, 1, 3, 130
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
 
 
@@ -39,17 +39,23 @@ class Site:
         )
 
     def run_daqwriter(
-        self, command: str, options: Sequence[str], name: str, schema: str, timeout_s: float
+        self,
+        command: str,
+        options: Sequence[str],
+        name: str,
+        schema: str,
+        timeout_s: float,
+        accepted: Sequence[int] = (COMPLETE, FAILED),
     ) -> dict[str, Any]:
         """daqwriter's result document, checked and brought into the bundle as `name`.json.
 
-        A document with status "failed" is returned (an I/O error of the drive is evidence about the candidate); BenchError is
-        raised when daqwriter refused or left no document."""
+        A document with status "failed" is returned (an I/O error of the drive is evidence about the candidate), one of damage where
+        `accepted` has DAMAGED; BenchError is raised when daqwriter refused or left no document."""
         argv = [str(self.daqwriter), command, *options, f"--json={self.work / name}.json"]
         completed = self.machine.run(argv, timeout_s=timeout_s)
         if completed.returncode == INTERRUPTED:
             raise InterruptedRunError(f"daqwriter {command} was interrupted")
-        if completed.returncode not in (COMPLETE, FAILED):
+        if completed.returncode not in accepted:
             completed.check(f"daqwriter {command}")
             raise BenchError(f"daqwriter {command} ended with unexpected exit status {completed.returncode}")
         return self._document(completed, name, schema)

@@ -1,0 +1,67 @@
+"""Which CPUs of this machine share a physical core: `cpu_topology.py`. Reads /sys only, and which CPUs this process may use.
+
+Prints {cpus, smt}: `cpus` lists the usable ones, [{cpu, package, core, thread}], where `core` counts physical cores of the whole
+machine and `thread` a core's usable CPUs, from 0; `smt` is the kernel's own word (on, off, forceoff, notsupported, ...) or null.
+Prints {error} where the kernel does not tell the siblings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+CPUS = Path("/sys/devices/system/cpu")
+SIBLINGS = ("core_cpus_list", "thread_siblings_list")  # the second is what kernels before 5.3 call it
+
+
+class TopologyError(Exception):
+    """What the kernel does not tell, for {error}."""
+
+
+def parse_list(text: str) -> list[int]:
+    """`0-2,8` as numbers."""
+    numbers: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def topology(allowed: Iterable[int], root: Path = CPUS) -> dict[str, Any]:
+    """The document; `allowed` are the CPUs that this process may use."""
+    usable = sorted(allowed)
+    cores: dict[tuple[int, ...], int] = {}
+    seen: dict[int, int] = {}
+    cpus = []
+    for cpu in usable:
+        siblings = tuple(_siblings(root / f"cpu{cpu}" / "topology", cpu))
+        core = cores.setdefault(siblings, len(cores))
+        thread = seen.get(core, 0)
+        seen[core] = thread + 1
+        package = _read(root / f"cpu{cpu}" / "topology" / "physical_package_id")
+        cpus.append({"cpu": cpu, "package": int(package) if package else None, "core": core, "thread": thread})
+    return {"cpus": cpus, "smt": _read(root / "smt" / "control")}
+
+
+def _siblings(folder: Path, cpu: int) -> list[int]:
+    for name in SIBLINGS:
+        text = _read(folder / name)
+        if text:
+            return parse_list(text)
+    raise TopologyError(f"{folder} does not tell the siblings of CPU {cpu}, so physical cores cannot be told from SMT")
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="ascii", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps({"result": topology(os.sched_getaffinity(0))}))
+    except TopologyError as failure:
+        print(json.dumps({"error": str(failure)}))
