@@ -274,7 +274,7 @@ def test_paces_are_fast_for_the_cheap_ones_alone() -> None:
     """Those of one or a few held files; the others are never asked more often than once a second."""
     collectors = [one for one in system_collectors(0.1) if one.name not in ("smart", "ipmi")]
     fast = {one.name for one in collectors if getattr(one, "pace", None) == "fast"}
-    assert fast == {"block_device", "cpu", "network", "pressure"}
+    assert fast == {"block_device", "cpu", "network"}
     assert all(one.period_s == 0.1 for one in collectors if one.name in fast)
     assert all(
         one.period_s >= 1.0 and getattr(one, "pace", None) == "slow" for one in collectors if one.name not in fast

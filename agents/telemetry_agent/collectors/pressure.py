@@ -14,7 +14,16 @@ import re
 from pathlib import Path
 
 from telemetry_agent.attributes import excerpt, table_lines, whole_number
-from telemetry_agent.collector import FAST, HeldFile, Reading, Unsupported, per_second, rate_interval_s, reading_now
+from telemetry_agent.collector import (
+    SLOW,
+    SLOW_PERIOD_S_MIN,
+    HeldFile,
+    Reading,
+    Unsupported,
+    per_second,
+    rate_interval_s,
+    reading_now,
+)
 from telemetry_agent.point import FieldValue, Point
 
 RESOURCES = ("cpu", "io", "memory")
@@ -39,10 +48,11 @@ class Pressure:
     """Collector of the measurement `pressure`."""
 
     name = "pressure"
-    pace = FAST
+    pace = SLOW
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = period_s
+        # Four files and six points: ten times a second they would cost as much as all that is fast.
+        self.period_s = max(SLOW_PERIOD_S_MIN, period_s)
         self._directory = root / "proc/pressure"
         names = (*RESOURCES, OPTIONAL) if (self._directory / OPTIONAL).exists() else RESOURCES
         self._files = {resource: HeldFile(self._directory / resource, at_once=True) for resource in names}
