@@ -119,7 +119,7 @@ def test_every_difference_stands_with_its_name(bundle_with: Maker) -> None:
     ]
     (missed,) = found["telemetry-missed"].rows
     assert missed[:2] == ("smart", "2")
-    assert len(missed[2]) <= 160
+    assert len(missed[2]) <= 300
     assert found["telemetry-outages"].rows == (("2026-01-31T12:30:00Z", "until the end", "HTTP 503"),)
     assert section is not None
     assert [part.text for part in section.parts if isinstance(part, Lacking)] == [UNNAMED]

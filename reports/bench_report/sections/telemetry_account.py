@@ -8,7 +8,7 @@ from ..tables import Table
 from ..units import NONE, count
 from .section import Lacking, Part, Section
 
-SHOWN_REASON = 160  # characters of a reason; the whole text is in the file
+SHOWN_REASON = 300  # characters of a reason; the whole text is in the file
 
 
 def telemetry_account_section(bundle: Bundle) -> Section | None:
@@ -73,8 +73,8 @@ def _differences(node: Node) -> Table | None:
 def _missed(node: Node) -> Table | None:
     rows = [
         (
-            one.at("name").as_text(),
-            count(one.at("missed_samples").as_integer()),
+            one.at("name").as_text().replace("_", "_\u200b"),  # a place to break a long name at
+            NONE if one.at("status").as_text() == "unsupported" else count(one.at("missed_samples").as_integer()),
             _short(one.at("reason").as_text()),
         )
         for one in node.list("collectors")
@@ -87,7 +87,7 @@ def _missed(node: Node) -> Table | None:
         "tnt",
         tuple(rows),
         name="telemetry-missed",
-        caption="Samples that were not taken.",
+        caption=f"Samples that were not taken. {NONE}: the candidate has nothing for this collector to read.",
     )
 
 
