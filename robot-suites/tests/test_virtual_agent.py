@@ -32,8 +32,8 @@ udevadm settle
 python3 /root/agent.pyz run --spool-dir /root/agent-spool --no-influx --tag host=guest --tag run=r --period 0.5 &
 agent=$!
 for second in $(seq 15); do
-    dd if=/dev/zero of={BY_ID}{WRITTEN} bs=1MB count=4 oflag=direct status=none
-    dd if=/dev/zero of={ARRAY} bs=1MB count=2 oflag=direct status=none
+    dd if=/dev/zero of={BY_ID}{WRITTEN} bs=1M count=4 oflag=direct status=none
+    dd if=/dev/zero of={ARRAY} bs=1M count=2 oflag=direct status=none
     sleep 1
 done
 mdadm --quiet --manage {ARRAY} --fail {BY_ID}{MEMBERS[1]}
