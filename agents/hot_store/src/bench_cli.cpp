@@ -90,6 +90,8 @@ Json bench_json(const BenchOptions& options, const std::string& promise, const L
   std::string error = result.error;
   if (error.empty() && result.corrupt > 0) error = std::to_string(result.corrupt) + " values are not what was put";
   const char* status = failed ? "failed" : result.interrupted ? "interrupted" : "complete";
+  Json answers = Json::object();
+  for (const auto& [name, number] : result.answers) answers[name] = number;
   const double pairs = static_cast<double>(std::max(result.put.operations, result.consume.operations));
   const double cpu_s = result.cpu.user_s + result.cpu.system_s;
   return {{"schema_version", 1},
@@ -107,7 +109,7 @@ Json bench_json(const BenchOptions& options, const std::string& promise, const L
                                 options.load.consume == "direct"
                                     ? "from the call of Get to the acknowledgement of Remove"
                                     : "from the call of GetAny to the acknowledgement of the event's removal")},
-          {"answers", result.answers},
+          {"answers", answers},
           {"returned_events", result.returned_events},
           {"corrupt", result.corrupt},
           {"cpu",

@@ -1,6 +1,7 @@
 #include "load.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -285,6 +286,7 @@ void Load::gather(const std::vector<Tally>& tallies, SideResult& side, LoadResul
 
 LoadResult Load::run(const std::atomic<int>& stop_signal) {
   LoadResult result;
+  if (!options_.ack_log.empty()) std::filesystem::create_directory(options_.ack_log);
   const auto log = [&](const std::string& name) {
     return options_.ack_log.empty() ? AckLog() : AckLog(options_.ack_log, name);
   };

@@ -6,6 +6,7 @@ from bench_model.profiles import Scenario
 from rig.workloads import (
     endurance,
     fio_scan,
+    hot_store,
     interference,
     latency_under_load,
     minidaq_scan,
@@ -30,6 +31,7 @@ WORKLOADS: dict[str, Workload] = {
         endurance.WORKLOAD,
         interference.WORKLOAD,
         raid_vs_3dxp.WORKLOAD,
+        hot_store.WORKLOAD,
     )
 }
 
