@@ -157,28 +157,31 @@ def with_returned(row: Document, returned: int) -> Document:
 
 
 def scale_point(
-    deployment: str, nodes: int, producers: list[Document], consumers: list[Document], network_bytes: int | None, wall_s: float
+    deployment: str, nodes: int, producers: list[Document], consumers: list[Document], network_bytes: int | None, drained_s: float
 ) -> Document:
-    """All processes of a deployment together. `network_bytes` are those of `wall_s`, everything included."""
+    """All processes of a deployment together, from the first put until all is consumed.
+
+    `drained_s`: how long a consumer found nothing before it ended; that time is not part of its rate."""
     documents = [*producers, *consumers]
+    put_events = sum(one["put"]["operations"] for one in producers)
+    consumed = sum(one["consume"]["operations"] for one in consumers)
     bad = [f"{one['status']}: {one['error']}" for one in documents if one["status"] != "complete" or one["corrupt"]]
-    put, consume = (
-        sum(one[side]["ops_per_s"] for one in group) for side, group in (("put", producers), ("consume", consumers))
-    )
-    reason = bad[0] if bad else None if put > 0 and consume > 0 else "nothing was put, or nothing consumed"
-    moved = sum(one["put"]["operations"] for one in producers) * (wall_s / max(one["measured_s"] for one in documents))
+    if not bad and (put_events == 0 or consumed < put_events):
+        bad = [f"{put_events} events were put and {consumed} consumed"]
+    active = [max(one["measured_s"] - drained_s, 1e-3) for one in consumers]
     return {
         "deployment": deployment,
         "nodes": nodes,
-        "put_ops_per_s": put,
-        "consume_ops_per_s": consume,
+        "put_ops_per_s": sum(one["put"]["ops_per_s"] for one in producers),
+        "consume_ops_per_s": consumed / max(active),
         "put_p99_us": merged_percentile([one["put"]["latency_us"]["hdr"] for one in producers], 99),
         "consume_p99_us": merged_percentile([one["consume"]["latency_us"]["hdr"] for one in consumers], 99),
         "unconfirmed": sum(one["answers"].get("unconfirmed", 0) for one in documents),
+        "events": put_events,
         "network_bytes": network_bytes,
-        "network_bytes_per_put": network_bytes / moved if network_bytes is not None and moved > 0 else None,
-        "admissible": reason is None,
-        "reason": reason,
+        "network_bytes_per_event": network_bytes / put_events if network_bytes is not None and put_events else None,
+        "admissible": not bad,
+        "reason": bad[0] if bad else None,
     }
 
 
@@ -197,8 +200,8 @@ def merged_percentile(texts: Iterable[str], percentile: float) -> float | None:
 
 
 def network_share(points: Sequence[Document]) -> float | None:
-    """Network bytes per put of the base deployment over those of the detached one, at the most nodes that both have."""
-    by_place = {(one["deployment"], one["nodes"]): one["network_bytes_per_put"] for one in points if one["admissible"]}
+    """Network bytes per event of the base deployment over those of the detached one, at the most nodes that both have."""
+    by_place = {(one["deployment"], one["nodes"]): one["network_bytes_per_event"] for one in points if one["admissible"]}
     both = [n for kind, n in by_place if kind == "base" and ("detached", n) in by_place]
     if not both:
         return None

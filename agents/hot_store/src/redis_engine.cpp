@@ -194,8 +194,10 @@ Records RedisEngine::range(const KeySchema& schema, const Box& box) {
   for (unsigned bucket = 0; bucket < Placement::kBuckets; ++bucket) {
     if (first == last && bucket != placement_.bucket_of(first)) continue;
     const Keys keys(bucket, {});
-    const Reply events = link_->command(keys.slot, {"ZRANGEBYLEX", keys.names[2], from, to}, false);
-    for (const Bytes& primary : events.list) {
+    std::vector<Bytes> events{from.substr(1)};
+    if (first != last)
+      events = link_->command(keys.slot, {"ZRANGEBYLEX", keys.names[2], from, to}, false).list;
+    for (const Bytes& primary : events) {
       const Reply fragments = link_->command(keys.slot, {"HGETALL", keys.names[0] + primary}, false);
       for (std::size_t i = 0; i + 1 < fragments.list.size(); i += 2) {
         Bytes encoded = primary + fragments.list[i];

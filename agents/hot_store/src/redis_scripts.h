@@ -8,6 +8,9 @@
 
 namespace hotstore::scripts {
 
+// A server whose memory is full refuses a script's first command that would add something, and none after one that takes
+// away: what claims, renews and completes takes something away first, so that a full store can still be emptied.
+//
 // Stands before each of the others. KEYS: e m all f1 f2 due t. ARGV starts with the primary key.
 constexpr const char* kCommon = R"lua(
 local e, m, all, free, due = KEYS[1], KEYS[2], KEYS[3], {['1'] = KEYS[4], ['2'] = KEYS[5]}, KEYS[6]
@@ -107,6 +110,7 @@ constexpr const char* kRenew = R"lua(
 local allowed = fence(ARGV[2])
 if allowed ~= 0 then return {allowed} end
 local deadline = now() + ARGV[3]
+redis.call('ZREM', due, p)
 redis.call('HSET', m, 'd', deadline) redis.call('ZADD', due, deadline, p)
 return {0}
 )lua";

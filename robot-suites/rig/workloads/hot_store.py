@@ -310,5 +310,5 @@ class Campaign:
         producer_documents = [self.site.document(each) for each in producers]
         consumer_documents = [self.site.document(each) for each in consumers]
         return model.scale_point(
-            deployment, nodes, producer_documents, consumer_documents, said["network_bytes"], said["seconds"]
+            deployment, nodes, producer_documents, consumer_documents, said["network_bytes"], plans.DRAINED_S
         )

@@ -17,6 +17,8 @@ START_S = 60.0  # what a step may take beyond its own time: reserving the store'
 NODE_TIMEOUT_MS = 2000
 REDIS_MAXMEMORY_BYTES = 1 << 30
 PATIENCE_S = 30.0
+DRAINED_S = 1.0  # nothing to claim for so long: consumers are done
+DRAIN_FACTOR = 20  # consumers may take so many times as long as the producers
 WORK_S = 2.0  # the consumers' work together; one of them is killed in its middle
 
 
@@ -28,14 +30,16 @@ class Tools:
     output: Path
     memory: Path
 
-    def bench(self, name: str, seconds: float, value_bytes: int, store: Sequence[str], *options: str) -> list[str]:
+    def bench(
+        self, name: str, seconds: float, value_bytes: int, store: Sequence[str], *options: str, warm_up_s: float = WARM_UP_S
+    ) -> list[str]:
         return [
             str(self.hotstore),
             "bench",
             *store,
             f"--value-size={value_bytes}",
             f"--seconds={seconds:g}",
-            f"--warm-up={WARM_UP_S:g}",
+            f"--warm-up={warm_up_s:g}",
             f"--interval={SAMPLE_S:g}",
             f"--json={self.output / name}.json",
             *options,
@@ -140,17 +144,22 @@ def scale_out(
     store = distributed(engine, replicas, "modulo" if base else "hash")
     networked = parameters["network"] == "namespaces"
     processes, producers, consumers = [], [], []
+    take = [
+        "--producers=0", f"--consumers={parameters['consumers_per_node']}", "--consume=getany", f"--until-empty={DRAINED_S:g}",
+    ]  # fmt: skip
     for node in range(nodes):
         producers.append(f"{name}-producer-{node}")
         consumers.append(f"{name}-consumer-{node}")
         put = ["--consumers=0", f"--first-event={node}", f"--stride={nodes}"]
-        take = ["--producers=0", f"--consumers={parameters['consumers_per_node']}", "--consume=getany", f"--owner=c{node}"]
-        at = f"node{node}" if base else f"client{nodes + node}"
-        processes.append(process(producers[-1], tools.bench(producers[-1], seconds, value, store, *put), at if networked else None))
-        at = f"client{node}"
-        processes.append(process(consumers[-1], tools.bench(consumers[-1], seconds, value, store, *take), at if networked else None))
+        # From the first operation to the last: every event that was put is then consumed, and every byte of it counted.
+        putting = tools.bench(producers[-1], seconds, value, store, *put, warm_up_s=0)
+        taking = tools.bench(
+            consumers[-1], DRAIN_FACTOR * seconds, value, store, *take, f"--owner=c{node}", warm_up_s=0
+        )
+        places = (f"node{node}" if base else f"client{nodes + node}", f"client{node}") if networked else (None, None)
+        processes += [process(producers[-1], putting, places[0]), process(consumers[-1], taking, places[1])]
     made = plan(
-        tools, [run(processes, seconds)], masters=nodes, replicas=replicas, cluster=engine == "redis-cluster",
+        tools, [run(processes, DRAIN_FACTOR * seconds)], masters=nodes, replicas=replicas, cluster=engine == "redis-cluster",
         network=parameters["network"], clients=2 * nodes,
     )  # fmt: skip
     return made, producers, consumers

@@ -1,6 +1,6 @@
 """The parts of the bench, in the order in which they run."""
 
 from writer_bench.part import Part
-from writer_bench.parts import memory, minidaq, null_sink, streams, write
+from writer_bench.parts import hot_store, memory, minidaq, null_sink, streams, write
 
-PARTS: dict[str, Part] = {part.PART.name: part.PART for part in (write, minidaq, null_sink, streams, memory)}
+PARTS: dict[str, Part] = {part.PART.name: part.PART for part in (write, minidaq, null_sink, streams, memory, hot_store)}
