@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 
 #include "status.h"
 #include "units.h"
@@ -108,10 +110,28 @@ void LmdbEnv::open(std::uint64_t capacity) {
   if (code != 0)
     throw Refusal("--dir " + directory_.string() + " is no store that can be opened: " + mdb_strerror(code));
   forget_dead_readers();
+  if (durability_ == Durability::process) populate();
   MDB_txn* txn = nullptr;
   check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
   check_lmdb(mdb_dbi_open(txn, nullptr, 0, &table_), "mdb_dbi_open");
   check_lmdb(mdb_txn_commit(txn), "mdb_txn_commit");
+}
+
+// Maps every page now, so that no operation waits for a page fault. Where the kernel cannot, they come one by one.
+// LMDB tells the map's address only where it was asked for a fixed one; the kernel tells it by the file's name.
+void LmdbEnv::populate() const {
+#ifdef MADV_POPULATE_WRITE
+  const std::string file = fs::canonical(directory_ / "data.mdb").string();
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (!line.ends_with(" " + file)) continue;
+    std::size_t used = 0;
+    const std::uintptr_t begin = std::stoull(line, &used, 16);
+    const std::uintptr_t end = std::stoull(line.substr(used + 1), nullptr, 16);
+    // Too little memory for it (EFAULT, ENOMEM) is no reason to stop: the room itself is reserved.
+    if (madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE) != 0) return;
+  }
+#endif
 }
 
 LmdbEnv::~LmdbEnv() {

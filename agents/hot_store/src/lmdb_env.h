@@ -111,6 +111,7 @@ class LmdbEnv {
 
   void open(std::uint64_t capacity);
   void reserve(std::uint64_t capacity) const;
+  void populate() const;
   void submit(Pending& pending);
   void commit_waiting();
   void commit_alone(Pending& pending);

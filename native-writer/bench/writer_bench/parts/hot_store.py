@@ -22,7 +22,7 @@ from writer_bench.tools import START_S, Tools
 EMBEDDED, REDIS = "hotstore", "redis-benchmark"
 PUT, CONSUME = "put", "get and remove"
 VALUE_BYTES = (1000, 2000, 4000, 6000, 8000, 10_000)
-CAPACITY, BACKLOG = 1 << 30, 256 << 20
+CAPACITY, BACKLOG = 512 << 20, 64 << 20
 MEMORY = Path("/dev/shm")
 REDIS_CLIENTS = 50  # redis-benchmark's own default; it favours Redis over the one connection of one thread
 RATIO_MIN, STDEV_MAX = 3.0, 0.05
