@@ -24,12 +24,14 @@ NS_PER_US = 1000.0
 PASSED, FAILED, NOT_APPLICABLE, NOT_RUN = "passed", "failed", "not applicable", "not run"
 # What the one paper behind this states in words; its figures' points are not stated and so not drawn.
 PUBLISHED = {
-    "source": "Cicalese et al., The design of a distributed key-value store for petascale hot storage in data acquisition systems, section 4.4",
+    "source": "Cicalese et al., The design of a distributed key-value store for petascale hot storage in data acquisition systems, "
+    "section 4.4",
     "just_below_ops_per_s": 300_000,
     "min_ops_per_s": 241_000,
     "stdev_at_most_ops_per_s": 7_600,
     "times_redis": 3,
-    "conditions": "two Xeon Gold 6140, persistent memory emulated with a RAM disk, values of 1 to 10 kB, 30 s, one put thread and one get-and-delete thread",
+    "conditions": "two Xeon Gold 6140, persistent memory emulated with a RAM disk, values of 1 to 10 kB, "
+    "30 s, one put thread and one get-and-delete thread",
 }
 
 
@@ -157,7 +159,12 @@ def with_returned(row: Document, returned: int) -> Document:
 
 
 def scale_point(
-    deployment: str, nodes: int, producers: list[Document], consumers: list[Document], network_bytes: int | None, drained_s: float
+    deployment: str,
+    nodes: int,
+    producers: list[Document],
+    consumers: list[Document],
+    network_bytes: int | None,
+    drained_s: float,
 ) -> Document:
     """All processes of a deployment together, from the first put until all is consumed.
 
@@ -201,7 +208,9 @@ def merged_percentile(texts: Iterable[str], percentile: float) -> float | None:
 
 def network_share(points: Sequence[Document]) -> float | None:
     """Network bytes per event of the base deployment over those of the detached one, at the most nodes that both have."""
-    by_place = {(one["deployment"], one["nodes"]): one["network_bytes_per_event"] for one in points if one["admissible"]}
+    by_place = {
+        (one["deployment"], one["nodes"]): one["network_bytes_per_event"] for one in points if one["admissible"]
+    }
     both = [n for kind, n in by_place if kind == "base" and ("detached", n) in by_place]
     if not both:
         return None
@@ -209,7 +218,9 @@ def network_share(points: Sequence[Document]) -> float | None:
     return base / detached if base is not None and detached else None
 
 
-def summary(points: Sequence[Document], matrix_found: Document, losses: Sequence[Document], scale: Sequence[Document]) -> Document:
+def summary(
+    points: Sequence[Document], matrix_found: Document, losses: Sequence[Document], scale: Sequence[Document]
+) -> Document:
     """What the requirements are held against, and why a value is missing."""
     drawn = [one for one in points if one["admissible"]]
     stdevs, minima = (

@@ -1,4 +1,5 @@
-// Promise: DAQDB's semantics, one by one, on whatever engine a store is opened with. A row that fails says what it saw.
+// Promise: DAQDB's semantics, one by one, on whatever engine a store is opened
+// with. A row that fails says what it saw.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@ struct Row {
   std::string id;
   std::string text;
   bool passed = false;
-  bool applies = true;  // false: the store was opened without a second level
+  bool applies = true; // false: the store was opened without a second level
   std::string detail;
 };
 
@@ -25,8 +26,10 @@ struct SemanticsOptions {
   bool second_level = false;
 };
 
-// `open` opens the same, at first empty, store again and again, with the schema it is given. Removes what it put.
-std::vector<Row> check_semantics(const std::function<HotStore(const KeySchema&)>& open, const KeySchema& schema,
-                                 const SemanticsOptions& options);
+// `open` opens the same, at first empty, store again and again, with the schema
+// it is given. Removes what it put.
+std::vector<Row>
+check_semantics(const std::function<HotStore(const KeySchema &)> &open,
+                const KeySchema &schema, const SemanticsOptions &options);
 
-}  // namespace hotstore
+} // namespace hotstore

@@ -1,4 +1,5 @@
-// Promise: which store, as the command line names it; the same for every command.
+// Promise: which store, as the command line names it; the same for every
+// command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,8 +28,9 @@ struct StoreOptions {
   std::string location = "hash";
 };
 
-void add_store(CLI::App& app, StoreOptions& options);
-// Throws Refusal for options that do not go together, and for a store that cannot be used.
-HotStore open_store(const StoreOptions& options);
+void add_store(CLI::App &app, StoreOptions &options);
+// Throws Refusal for options that do not go together, and for a store that
+// cannot be used.
+HotStore open_store(const StoreOptions &options);
 
-}  // namespace hotstore
+} // namespace hotstore

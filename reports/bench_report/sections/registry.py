@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from ..dataset import Bundle
-from . import endurance, interference, latency_under_load, minidaq_scan, record_conditions, steady_state, thread_scan
+from . import (
+    endurance,
+    hot_store,
+    interference,
+    latency_under_load,
+    minidaq_scan,
+    record_conditions,
+    steady_state,
+    thread_scan,
+)
 from .cost import cost_section
 from .dips import dips_section
 from .raid_vs_3dxp import raid_section
@@ -20,6 +29,7 @@ MAKERS: tuple[Maker, ...] = (
     thermal_section,
     interference.section,
     raid_section,
+    hot_store.section,
     dips_section,
     cost_section,
 )

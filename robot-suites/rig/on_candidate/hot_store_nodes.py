@@ -78,7 +78,7 @@ class Network:
                 tool("ip", *(["netns", "del"] if name in names else ["link", "del"]), name, check=False)
 
     def name(self, member: str) -> str:
-        return f"{self.prefix}{member[0]}{member.lstrip('nodeclient')}"
+        return f"{self.prefix}{member[0]}{member.removeprefix('node').removeprefix('client')}"
 
     def address(self, member: str) -> str:
         return f"{SUBNET}.{self.members.index(member) + 10}" if self.kind == "namespaces" else "127.0.0.1"
@@ -170,8 +170,24 @@ class Nodes:
     def start(self, node: int) -> None:
         plan, folder = self.plan, self.folder / f"node{node}"
         folder.mkdir(exist_ok=True)
-        argv = [*self.network.enter(f"node{node}"), str(self.program), "--dir", str(folder), "--port", str(self.ports[node])]
-        argv += ["--bind", self.network.address(f"node{node}"), "--protected-mode", "no", "--save", "", "--daemonize", "no"]
+        argv = [
+            *self.network.enter(f"node{node}"),
+            str(self.program),
+            "--dir",
+            str(folder),
+            "--port",
+            str(self.ports[node]),
+        ]
+        argv += [
+            "--bind",
+            self.network.address(f"node{node}"),
+            "--protected-mode",
+            "no",
+            "--save",
+            "",
+            "--daemonize",
+            "no",
+        ]
         argv += ["--appendonly", "yes" if plan.get("append_only") else "no", "--appendfsync", "everysec"]
         if plan.get("maxmemory_bytes"):
             argv += ["--maxmemory", str(plan["maxmemory_bytes"]), "--maxmemory-policy", "noeviction"]
@@ -185,7 +201,9 @@ class Nodes:
 
     def ask(self, node: int, *words: str) -> str:
         host, port = self.endpoint(node).split(":")
-        return tool(*self.network.enter(f"node{node}"), "redis-cli", "-h", host, "-p", port, *words, check=False).strip()
+        return tool(
+            *self.network.enter(f"node{node}"), "redis-cli", "-h", host, "-p", port, *words, check=False
+        ).strip()
 
     def cluster_is_whole(self) -> bool:
         """Every slot has an owner, and every owner its replicas, with all data."""
@@ -225,7 +243,9 @@ class Nodes:
             )  # fmt: skip
             self.others.append(process)
             running.append((spec, process, error))
-        kills = [(spec["kill_after_s"], process) for spec, process, _ in running if spec.get("kill_after_s") is not None]
+        kills = [
+            (spec["kill_after_s"], process) for spec, process, _ in running if spec.get("kill_after_s") is not None
+        ]
         if step.get("kill_node") is not None:
             kills.append((step["kill_after_s"], self.servers.pop(step["kill_node"])))
         for after_s, process in sorted(kills, key=lambda kill: kill[0]):
@@ -247,7 +267,18 @@ class Nodes:
     def reference(self, step: dict[str, Any]) -> dict[str, Any]:
         """Operations per second of SET and of GET, of each sample, after a second that is not counted."""
         host, port = self.endpoint(0).split(":")
-        common = ["-h", host, "-p", port, "-c", str(step["clients"]), "-d", str(step["value_bytes"]), "-r", str(BENCHMARK_KEYS)]
+        common = [
+            "-h",
+            host,
+            "-p",
+            port,
+            "-c",
+            str(step["clients"]),
+            "-d",
+            str(step["value_bytes"]),
+            "-r",
+            str(BENCHMARK_KEYS),
+        ]
         endless = ["-n", "1000000000", "-q"]
         fill = ["redis-benchmark", *common, "-t", "set", "-n", str(2 * BENCHMARK_KEYS), "-q"]
         tool(*fill)

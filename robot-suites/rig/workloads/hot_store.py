@@ -75,10 +75,8 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             f"Give {max(least, SEMANTICS_CAPACITY)} B or more"
         )
     scale = parameters["scale_out"]
-    few = [nodes for nodes in scale["nodes"] if 1 < nodes < CLUSTER_MASTERS or nodes == 1 and scale["replicas"] > 0]
-    if scale["replicas"] > 0 and few == [1]:
-        return  # one node is then measured without replicas, which the limits say
-    if [nodes for nodes in few if nodes > 1]:
+    few = [nodes for nodes in scale["nodes"] if 1 < nodes < CLUSTER_MASTERS]
+    if few:
         raise RefusedError(
             f"{scenario.file}: workloads.hot_store.scale_out.nodes: {few[0]} nodes are no Redis Cluster, which has three masters at "
             "the least. Give 1, and 3 or more"
@@ -96,6 +94,8 @@ def limits(scenario: Scenario) -> list[str]:
         found.append(f"The hot store's values are of {min(sizes)} to {max(sizes)} B instead of 1000 to 10000 B")
     if parameters["scale_out"]["network"] == "loopback":
         found.append("The hot store scales out over loopback, so that no network bytes are counted")
+    if parameters["scale_out"]["replicas"] == 0:
+        found.append("The hot store scales out without replicas, so that a lost node would lose events")
     return found
 
 
@@ -126,7 +126,9 @@ class HotSite:
             meant = {one["name"] for one in step.get("processes", []) if one.get("kill_after_s") is not None}
             for one in said.get("processes", []):
                 if one["name"] not in meant and one["returncode"] not in (0, 1, 3):
-                    raise BenchError(f"hotstore ({one['name']}) ended with exit status {one['returncode']}: {one['stderr']}")
+                    raise BenchError(
+                        f"hotstore ({one['name']}) ended with exit status {one['returncode']}: {one['stderr']}"
+                    )
         return done
 
     def document(self, name: str, schema: str = "hotstore-bench") -> dict[str, Any]:
@@ -287,11 +289,15 @@ class Campaign:
         else:
             name = f"hot-store-restart-{engine}"
             between = [] if engine == "lmdb" else [{"do": "restart"}]
-            steps = plans.load_that_is_killed(self.tools, name, store, value, asked["seconds"], between, engine == "lmdb")
+            steps = plans.load_that_is_killed(
+                self.tools, name, store, value, asked["seconds"], between, engine == "lmdb"
+            )
             rows.append(self._killed(RESTART, engine, name, steps, servers))
         return rows
 
-    def _killed(self, id_: str, engine: str, name: str, steps: list[plans.Step], servers: dict[str, Any]) -> dict[str, Any]:
+    def _killed(
+        self, id_: str, engine: str, name: str, steps: list[plans.Step], servers: dict[str, Any]
+    ) -> dict[str, Any]:
         self.site.carry_out(plans.plan(self.tools, steps, **servers))
         verified = self.site.document(f"{name}-verify", "hotstore-verify")
         if engine not in self.promises:

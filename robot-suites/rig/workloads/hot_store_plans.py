@@ -31,7 +31,13 @@ class Tools:
     memory: Path
 
     def bench(
-        self, name: str, seconds: float, value_bytes: int, store: Sequence[str], *options: str, warm_up_s: float = WARM_UP_S
+        self,
+        name: str,
+        seconds: float,
+        value_bytes: int,
+        store: Sequence[str],
+        *options: str,
+        warm_up_s: float = WARM_UP_S,
     ) -> list[str]:
         return [
             str(self.hotstore),
@@ -88,7 +94,9 @@ def consumers_of_which_one_dies(
 ) -> list[Step]:
     """Events are put; then three processes claim and complete them, and one of them is killed in mid-work."""
     log = "--ack-log={folder}/acks"
-    feed = tools.bench(f"{name}-feed", 60, value_bytes, store, "--consumers=0", f"--events={events}", log, "--owner=feed")
+    feed = tools.bench(
+        f"{name}-feed", 60, value_bytes, store, "--consumers=0", f"--events={events}", log, "--owner=feed"
+    )
     hold_s = 6 * WORK_S / events  # six threads share them
     claim = ["--producers=0", "--consumers=2", "--consume=getany", f"--lease={lease_s:g}", f"--hold={hold_s:g}", log]
     work = [
@@ -107,7 +115,13 @@ def consumers_of_which_one_dies(
 
 
 def load_that_is_killed(
-    tools: Tools, name: str, store: Sequence[str], value_bytes: int, seconds: float, between: Sequence[Step], killed: bool
+    tools: Tools,
+    name: str,
+    store: Sequence[str],
+    value_bytes: int,
+    seconds: float,
+    between: Sequence[Step],
+    killed: bool,
 ) -> list[Step]:
     """Put beside get-and-remove, with `killed` ended by kill -9 in mid-run; then `between`, and the comparison."""
     log = "--ack-log={folder}/acks"
@@ -121,7 +135,9 @@ def node_that_is_lost(tools: Tools, name: str, value_bytes: int, seconds: float,
     """A master is killed under load and another takes over; at last it comes back as a replica, and the comparison is made again."""
     store = distributed("redis-cluster", replicas)
     log = "--ack-log={folder}/acks"
-    feed = process("feed", tools.bench(f"{name}-feed", 3 * seconds, value_bytes, store, "--consumers=0", "--wait=0.2", log))
+    feed = process(
+        "feed", tools.bench(f"{name}-feed", 3 * seconds, value_bytes, store, "--consumers=0", "--wait=0.2", log)
+    )
     return [
         run([feed], 3 * seconds + PATIENCE_S, kill_node=0, kill_after_s=seconds),
         run([process("verify", tools.verify(f"{name}-lost", value_bytes, store))], PATIENCE_S),

@@ -75,11 +75,17 @@ def embedded(tools: Tools, value_bytes: int, seconds: float) -> Sample:
     finally:
         result.unlink(missing_ok=True)
     series = [document[side]["samples_ops_per_s"] for side in ("put", "consume")]
-    return sample_of(*series, value_bytes, tuple(argv))
+    return sample_of(series[0], series[1], value_bytes, tuple(argv))
 
 
 def redis(tools: Tools, value_bytes: int, seconds: float) -> Sample:
-    step = {"do": "reference", "value_bytes": value_bytes, "seconds": seconds, "sample_s": SAMPLE_S, "clients": REDIS_CLIENTS}
+    step = {
+        "do": "reference",
+        "value_bytes": value_bytes,
+        "seconds": seconds,
+        "sample_s": SAMPLE_S,
+        "clients": REDIS_CLIENTS,
+    }
     said = carried_out(tools, plan_of(step, 1), seconds)
     series = said["samples_ops_per_s"]
     return sample_of(series["set"], series["get"], value_bytes, tuple(said["argv"]))
@@ -98,13 +104,16 @@ def points(settings: Settings, tools: Tools) -> list[Point]:
             Comparison(CONSUME, EMBEDDED, REDIS, "consume_ops_per_s"),
         ]
         label = f"values of {value} B"
-        found.append(Point({"value_bytes": value}, label, contenders, comparisons, settings.rounds, settings.most_rounds))
+        found.append(
+            Point({"value_bytes": value}, label, contenders, comparisons, settings.rounds, settings.most_rounds)
+        )
     return found
 
 
 def conditions(settings: Settings) -> dict[str, Any]:
     return {
-        "hotstore": "LMDB in /dev/shm, durability process: what is acknowledged survives kill -9 of any process, not a crash of the machine",
+        "hotstore": "LMDB in /dev/shm, durability process: what is acknowledged survives kill -9 of any process, "
+        "not a crash of the machine",
         "hotstore threads": "1 put thread, 1 get-and-remove thread, in one process; every value compared",
         "redis": "redis-server on loopback, volatile: no snapshot, no append-only file",
         "redis clients": f"redis-benchmark -t set beside redis-benchmark -t get, {REDIS_CLIENTS} connections each, no pipelining",
