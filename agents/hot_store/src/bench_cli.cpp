@@ -179,8 +179,8 @@ void print_side(const char *name, const SideResult &side, double seconds) {
 ExitCode run_bench(const BenchOptions &options,
                    const std::atomic<int> &stop_signal) {
   daqwriter::require_writable_output("--json", options.json_path);
+  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
   HotStore store = open_store(options.store);
-  check_load(options.load, store.schema());
   const LoadResult result = run_load(store, options.load, stop_signal);
   const Json document = bench_json(options, store.engine().promise(), result);
   print_side("put", result.put, result.seconds);

@@ -89,8 +89,8 @@ Findings compare(HotStore &store, const VerifyOptions &options) {
 
 ExitCode run_verify(const VerifyOptions &options) {
   daqwriter::require_writable_output("--json", options.json_path);
+  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
   HotStore store = open_store(options.store);
-  check_load(options.load, store.schema());
   const Findings found = compare(store, options);
   const nlohmann::ordered_json document{
       {"schema_version", 1},
