@@ -19,7 +19,7 @@ from .references import COLOUR, DASHES
 KOPS = 1e3
 PANEL_MM = 62.0
 SERIES_MM = 46.0
-SCALE_MM = 52.0
+SCALE_MM = 40.0
 REFERENCE_FARTHEST = 2.5  # a reference that lies more than so many times above the data is named and not drawn
 SIDES = {
     "put": "put thread beside redis-benchmark SET",
@@ -166,12 +166,12 @@ def series_figure(document: Node) -> Figure | None:
                 at = [(index + 1) * sample_s for index in range(len(rates))]
                 axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=dashes, label=label)
                 top = max(top, *rates)
-            for (side, label), colour in zip(
-                (("set", "Redis SET"), ("get", "Redis GET")), (VERMILLION, GREY), strict=True
+            for (side, label), (colour, dashes) in zip(
+                (("set", "Redis SET"), ("get", "Redis GET")), ((VERMILLION, "-."), (GREY, ":")), strict=True
             ):
                 rates = point.at("redis").at(side).numbers("samples_ops_per_s")
                 at = [(index + 1) * sample_s for index in range(len(rates))]
-                axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=":", label=label)
+                axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=dashes, label=label)
                 top = max([top, *rates])
             axes.set_ylim(0, top / KOPS * 1.15 or 1.0)
             axes.set_ylabel("KOPS")

@@ -21,6 +21,7 @@ def section(bundle: Bundle) -> Section | None:
     parts: list[Part] = [
         _words(document),
         _matrix(document),
+        _kill_table(document),
         size_figure(document) or Lacking("no value size at which store and Redis both count"),
         _size_table(document),
         series_figure(document) or Lacking("no series that counts"),
@@ -56,13 +57,19 @@ def _matrix(document: Node) -> Table:
             if one in cells and cells[one].at("outcome").as_text() == "failed"
         ]
         rows.append((row.at("text").as_text(), *outcomes, "; ".join(failed) or NONE))
-    killed = "; ".join(
-        f"{row.at('id').as_text()} on {row.at('engine').as_text()}: {row.at('detail').as_text()}"
-        for row in document.list("losses")
-    )
     return Table(
         heads=("Semantics", *engines, "What failed"), kinds="t" + "s" * len(engines) + "t", rows=tuple(rows), name="hot-store-matrix",
-        caption=f"Pass matrix. A dash: not a row of that engine. {killed}.", marked=frozenset(marked),
+        caption="Pass matrix. A dash: not a row of that engine.", marked=frozenset(marked),
+    )  # fmt: skip
+
+
+def _kill_table(document: Node) -> Table:
+    found = list(document.list("losses"))
+    rows = [tuple(row.at(key).as_text() for key in ("text", "engine", "detail", "outcome")) for row in found]
+    return Table(
+        heads=("What was killed for", "Engine", "Found afterwards", "Outcome"), kinds="ttts", rows=tuple(rows), name="hot-store-kills",
+        caption="A kill proves something only when enough was acknowledged before it, and a consumer's only when it held events.",
+        marked=frozenset(index for index, row in enumerate(found) if row.at("outcome").as_text() == "failed"),
     )  # fmt: skip
 
 
