@@ -57,7 +57,9 @@ DOCUMENT: dict[str, Any] = {
             "lmdb": {"outcome": "passed", "detail": ""}, "redis": {"outcome": "failed", "detail": "3 keys instead of 4"}}}],
         "passed": 1, "failed": 1,
     },
-    "losses": [{"id": "node-lost", "text": "A lost node", "engine": "redis-cluster", "outcome": "passed", "detail": "9 acknowledged", "lost": 0}],
+    "losses": [{
+        "id": "node-lost", "text": "A lost node", "engine": "redis-cluster", "outcome": "passed", "detail": "9 acknowledged", "lost": 0,
+    }],
     "scale_out": {
         "value_bytes": 10_000, "replicas": 1, "network": "namespaces", "consumers_per_node": 2,
         "points": [scaled(kind, nodes) for nodes in (1, 3) for kind in ("base", "detached")],

@@ -6,8 +6,8 @@
 
 namespace hotstore {
 
-daqwriter::ParsedCommand add_bench(CLI::App &parent);
-daqwriter::ParsedCommand add_semantics(CLI::App &parent);
-daqwriter::ParsedCommand add_verify(CLI::App &parent);
+daqwriter::ParsedCommand add_bench(CLI::App& parent);
+daqwriter::ParsedCommand add_semantics(CLI::App& parent);
+daqwriter::ParsedCommand add_verify(CLI::App& parent);
 
-} // namespace hotstore
+}  // namespace hotstore

@@ -13,4 +13,4 @@ constexpr unsigned kSlots = 16384;
 std::uint16_t crc16(View bytes);
 unsigned slot_of(View key);
 
-} // namespace hotstore
+}  // namespace hotstore

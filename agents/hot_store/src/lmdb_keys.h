@@ -42,53 +42,47 @@ inline std::uint64_t number_of(View bytes) {
 }
 
 inline Bytes due_key(std::int64_t deadline_ms, View primary) {
-  return kind_key(
-      kDueKind, number_bytes(static_cast<std::uint64_t>(deadline_ms)), primary);
+  return kind_key(kDueKind, number_bytes(static_cast<std::uint64_t>(deadline_ms)), primary);
 }
 
 // The smallest key that is greater than every key that starts with `prefix`;
 // empty: there is none.
 inline Bytes after_all_of(Bytes prefix) {
-  while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff)
-    prefix.pop_back();
-  if (!prefix.empty())
-    prefix.back() = static_cast<char>(prefix.back() + 1);
+  while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) prefix.pop_back();
+  if (!prefix.empty()) prefix.back() = static_cast<char>(prefix.back() + 1);
   return prefix;
 }
 
 class Cursor {
-public:
-  Cursor(MDB_txn *txn, MDB_dbi table) {
+ public:
+  Cursor(MDB_txn* txn, MDB_dbi table) {
     check_lmdb(mdb_cursor_open(txn, table, &cursor_), "mdb_cursor_open");
   }
   ~Cursor() { mdb_cursor_close(cursor_); }
-  Cursor(const Cursor &) = delete;
-  Cursor &operator=(const Cursor &) = delete;
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
 
   // To the first key that is not before `from`.
   bool seek(View from) {
     key_ = as_val(from);
     return at(mdb_cursor_get(cursor_, &key_, &value_, MDB_SET_RANGE));
   }
-  bool first() {
-    return at(mdb_cursor_get(cursor_, &key_, &value_, MDB_FIRST));
-  }
+  bool first() { return at(mdb_cursor_get(cursor_, &key_, &value_, MDB_FIRST)); }
   bool next() { return at(mdb_cursor_get(cursor_, &key_, &value_, MDB_NEXT)); }
   void erase() { check_lmdb(mdb_cursor_del(cursor_, 0), "mdb_cursor_del"); }
   View key() const { return as_view(key_); }
   View value() const { return as_view(value_); }
 
-private:
+ private:
   static bool at(int code) {
-    if (code == MDB_NOTFOUND)
-      return false;
+    if (code == MDB_NOTFOUND) return false;
     check_lmdb(code, "mdb_cursor_get");
     return true;
   }
 
-  MDB_cursor *cursor_ = nullptr;
+  MDB_cursor* cursor_ = nullptr;
   MDB_val key_{};
   MDB_val value_{};
 };
 
-} // namespace hotstore
+}  // namespace hotstore

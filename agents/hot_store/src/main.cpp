@@ -11,7 +11,7 @@ namespace {
 
 using daqwriter::ExitCode;
 
-constexpr const char *kFooter =
+constexpr const char* kFooter =
     "Sizes: an integer with B, KiB, MiB, GiB, TiB (powers of 1024) or MB, GB, "
     "TB (powers of 1000); without a "
     "unit: bytes.\n"
@@ -39,43 +39,41 @@ void install_signal_handlers() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE,
-         SIG_IGN); // a server that is gone is an error reply, not the end
+         SIG_IGN);  // a server that is gone is an error reply, not the end
 }
 
-int run(int argc, char **argv) {
-  CLI::App app("hotstore: DAQDB's key-value semantics over LMDB, Redis or "
-               "Redis Cluster, and the load to measure them");
-  app.set_version_flag("--version",
-                       std::string("hotstore ") + HOTSTORE_VERSION);
+int run(int argc, char** argv) {
+  CLI::App app(
+      "hotstore: DAQDB's key-value semantics over LMDB, Redis or "
+      "Redis Cluster, and the load to measure them");
+  app.set_version_flag("--version", std::string("hotstore ") + HOTSTORE_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::vector<daqwriter::ParsedCommand> commands = {
-      add_bench(app), add_semantics(app), add_verify(app)};
-  for (const daqwriter::ParsedCommand &command : commands)
-    command.app->footer(kFooter);
+  const std::vector<daqwriter::ParsedCommand> commands = {add_bench(app), add_semantics(app),
+                                                          add_verify(app)};
+  for (const daqwriter::ParsedCommand& command : commands) command.app->footer(kFooter);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
+  } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::refused);
   }
   install_signal_handlers();
-  for (const daqwriter::ParsedCommand &command : commands) {
-    if (command.app->parsed())
-      return static_cast<int>(command.run(stop_signal));
+  for (const daqwriter::ParsedCommand& command : commands) {
+    if (command.app->parsed()) return static_cast<int>(command.run(stop_signal));
   }
   return static_cast<int>(ExitCode::refused);
 }
 
-} // namespace
-} // namespace hotstore
+}  // namespace
+}  // namespace hotstore
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   try {
     return hotstore::run(argc, argv);
-  } catch (const daqwriter::Refusal &refusal) {
+  } catch (const daqwriter::Refusal& refusal) {
     std::cerr << "hotstore: " << refusal.what() << "\n";
     return static_cast<int>(daqwriter::ExitCode::refused);
-  } catch (const std::exception &failure) {
+  } catch (const std::exception& failure) {
     std::cerr << "hotstore: " << failure.what() << "\n";
     return static_cast<int>(daqwriter::ExitCode::failed);
   }

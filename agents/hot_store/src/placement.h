@@ -28,32 +28,30 @@ struct Location {
 
   // "hash", "modulo" (primary key modulo nodes) or "0-999=0,1000-1999=1".
   // Throws Refusal.
-  static Location parse(const std::string &text);
+  static Location parse(const std::string& text);
   std::string text() const;
 };
 
 class Placement {
-public:
+ public:
   static constexpr unsigned kBuckets = 64;
 
   // Throws Refusal for a location map that names a node that is not there, or
   // nodes without a bucket.
-  Placement(Location location, const std::vector<Shard> &shards);
+  Placement(Location location, const std::vector<Shard>& shards);
 
   unsigned bucket_of(std::uint64_t primary) const;
   std::size_t node_of(std::uint64_t primary) const;
   std::size_t nodes() const { return buckets_of_.size(); }
-  static std::string tag(unsigned bucket) {
-    return "{" + std::to_string(bucket) + "}";
-  }
+  static std::string tag(unsigned bucket) { return "{" + std::to_string(bucket) + "}"; }
   static unsigned slot(unsigned bucket) { return slot_of(tag(bucket)); }
-  std::string text() const; // a store that was filled with another one does not
-                            // find its events
+  std::string text() const;  // a store that was filled with another one does not
+                             // find its events
 
-private:
+ private:
   Location location_;
   std::vector<Shard> shards_;
-  std::vector<std::vector<unsigned>> buckets_of_; // of each node
+  std::vector<std::vector<unsigned>> buckets_of_;  // of each node
 };
 
-} // namespace hotstore
+}  // namespace hotstore

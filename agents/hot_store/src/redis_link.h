@@ -26,18 +26,17 @@ struct Endpoint {
   int port = 0;
 
   // "host:port". Throws Refusal.
-  static Endpoint parse(const std::string &text);
+  static Endpoint parse(const std::string& text);
   std::string text() const { return host + ":" + std::to_string(port); }
-  auto operator<=>(const Endpoint &) const = default;
+  auto operator<=>(const Endpoint&) const = default;
 };
 
 struct RedisOptions {
-  std::vector<Endpoint> endpoints; // of a cluster: some of its nodes
+  std::vector<Endpoint> endpoints;  // of a cluster: some of its nodes
   bool cluster = false;
-  int replicas =
-      0; // nodes beside the owner that must have a write before it counts
-  double wait_s = 1.0;    // for those
-  double patience_s = 30; // for a node that takes over
+  int replicas = 0;        // nodes beside the owner that must have a write before it counts
+  double wait_s = 1.0;     // for those
+  double patience_s = 30;  // for a node that takes over
 };
 
 // What came back: text, a number, nothing, or a list of texts (nothing is the
@@ -45,11 +44,11 @@ struct RedisOptions {
 struct Reply {
   bool again = false;
   bool nothing = false;
-  bool full = false; // the server has no memory left for it
+  bool full = false;  // the server has no memory left for it
   std::int64_t number = 0;
   Bytes text;
   std::vector<Bytes> list;
-  int replicas = 0; // that have confirmed, when it was asked for
+  int replicas = 0;  // that have confirmed, when it was asked for
 };
 
 using Words = std::vector<View>;
@@ -62,27 +61,27 @@ struct Shard {
 };
 
 class RedisLink {
-public:
+ public:
   // Throws Refusal when no endpoint answers.
   explicit RedisLink(RedisOptions options);
   ~RedisLink();
-  RedisLink(const RedisLink &) = delete;
-  RedisLink &operator=(const RedisLink &) = delete;
+  RedisLink(const RedisLink&) = delete;
+  RedisLink& operator=(const RedisLink&) = delete;
 
   // `confirm`: waits for options().replicas of them too. Throws Failure when
   // patience runs out, or on an error reply that waiting does not heal.
-  Reply command(unsigned slot, const Words &words, bool confirm);
+  Reply command(unsigned slot, const Words& words, bool confirm);
   // A script by its digest; it is sent along when the server does not have it.
-  Reply script(unsigned slot, const std::string &source,
-               const std::string &digest, const Words &words, bool confirm);
-  std::string load(const std::string &source); // returns the digest
+  Reply script(unsigned slot, const std::string& source, const std::string& digest, const Words& words,
+               bool confirm);
+  std::string load(const std::string& source);  // returns the digest
 
-  std::vector<Shard> shards(); // in the order of their slots; a node's loss
-                               // changes owners, never the pieces
-  const RedisOptions &options() const { return options_; }
+  std::vector<Shard> shards();  // in the order of their slots; a node's loss
+                                // changes owners, never the pieces
+  const RedisOptions& options() const { return options_; }
   std::string description() const;
 
-private:
+ private:
   using Context = std::unique_ptr<redisContext, decltype(&redisFree)>;
   struct Outcome {
     enum class Kind { reply, lost, moved, wait } kind = Kind::reply;
@@ -92,10 +91,10 @@ private:
 
   Endpoint owner_of(unsigned slot);
   void learn_shards();
-  bool learn_from(const Endpoint &endpoint);
-  Context take(const Endpoint &endpoint, std::string &error);
-  void give(const Endpoint &endpoint, Context context);
-  Outcome attempt(redisContext *context, const Words &words, bool confirm);
+  bool learn_from(const Endpoint& endpoint);
+  Context take(const Endpoint& endpoint, std::string& error);
+  void give(const Endpoint& endpoint, Context context);
+  Outcome attempt(redisContext* context, const Words& words, bool confirm);
 
   RedisOptions options_;
   std::mutex gate_;
@@ -103,4 +102,4 @@ private:
   std::map<Endpoint, std::vector<Context>> idle_;
 };
 
-} // namespace hotstore
+}  // namespace hotstore

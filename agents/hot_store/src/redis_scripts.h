@@ -21,7 +21,7 @@ namespace hotstore::scripts {
 //
 // Stands before each of the others. KEYS: e m all f1 f2 due t. ARGV starts with
 // the primary key.
-constexpr const char *kCommon = R"lua(
+constexpr const char* kCommon = R"lua(
 local e, m, all, free, due = KEYS[1], KEYS[2], KEYS[3], {['1'] = KEYS[4], ['2'] = KEYS[5]}, KEYS[6]
 local p = ARGV[1]
 local function now() local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
@@ -46,7 +46,7 @@ local function shrink(level)
 end
 )lua";
 
-constexpr const char *kPut = R"lua(
+constexpr const char* kPut = R"lua(
 if redis.call('HSETNX', e, ARGV[2], ARGV[3]) == 0 then
   if ARGV[4] == '1' and redis.call('HGET', e, ARGV[2]) == ARGV[3] then
     redis.call('HSET', e, ARGV[2], ARGV[3]) return 0
@@ -58,7 +58,7 @@ grow(string.sub(ARGV[3], 1, 1))
 return 0
 )lua";
 
-constexpr const char *kUpdate = R"lua(
+constexpr const char* kUpdate = R"lua(
 local before = redis.call('HGET', e, ARGV[2])
 if not before then return {2} end
 local allowed = fence(ARGV[4])
@@ -70,7 +70,7 @@ if was ~= is then grow(is) shrink(was) end
 return {0, outline(before)}
 )lua";
 
-constexpr const char *kRemove = R"lua(
+constexpr const char* kRemove = R"lua(
 local allowed = fence(ARGV[3])
 if allowed ~= 0 then return {allowed} end
 local before = redis.call('HGET', e, ARGV[2])
@@ -80,7 +80,7 @@ shrink(string.sub(before, 1, 1))
 return {0, outline(before)}
 )lua";
 
-constexpr const char *kComplete = R"lua(
+constexpr const char* kComplete = R"lua(
 local allowed = fence(ARGV[2])
 if allowed ~= 0 then return {allowed} end
 local found = redis.call('HGETALL', e)
@@ -94,7 +94,7 @@ return said
 
 // ARGV: -, owner, lease, level or nothing, the beginning of every event's m
 // key. KEYS[1] and [2] are not used.
-constexpr const char *kGetAny = R"lua(
+constexpr const char* kGetAny = R"lua(
 local t, returned = now(), 1
 p = nil
 for _, each in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', '(' .. t, 'LIMIT', 0, 1024)) do
@@ -116,7 +116,7 @@ redis.call('ZADD', due, t + ARGV[3], p)
 return {p, token, returned}
 )lua";
 
-constexpr const char *kRenew = R"lua(
+constexpr const char* kRenew = R"lua(
 local allowed = fence(ARGV[2])
 if allowed ~= 0 then return {allowed} end
 local deadline = now() + ARGV[3]
@@ -125,7 +125,7 @@ redis.call('HSET', m, 'd', deadline) redis.call('ZADD', due, deadline, p)
 return {0}
 )lua";
 
-constexpr const char *kLock = R"lua(
+constexpr const char* kLock = R"lua(
 local allowed = fence('0')
 if allowed ~= 0 then return {allowed} end
 if redis.call('EXISTS', e) == 0 then return {2} end
@@ -135,7 +135,7 @@ redis.call('HSET', m, 't', token, 'd', 0, 'o', ARGV[2])
 return {0, token}
 )lua";
 
-constexpr const char *kUnlock = R"lua(
+constexpr const char* kUnlock = R"lua(
 local allowed = fence(ARGV[2])
 if allowed ~= 0 then return {allowed} end
 redis.call('HDEL', m, 't', 'd', 'o') redis.call('ZREM', due, p)
@@ -146,4 +146,4 @@ end
 return {0}
 )lua";
 
-} // namespace hotstore::scripts
+}  // namespace hotstore::scripts

@@ -14,7 +14,7 @@ struct Row {
   std::string id;
   std::string text;
   bool passed = false;
-  bool applies = true; // false: the store was opened without a second level
+  bool applies = true;  // false: the store was opened without a second level
   std::string detail;
 };
 
@@ -28,8 +28,7 @@ struct SemanticsOptions {
 
 // `open` opens the same, at first empty, store again and again, with the schema
 // it is given. Removes what it put.
-std::vector<Row>
-check_semantics(const std::function<HotStore(const KeySchema &)> &open,
-                const KeySchema &schema, const SemanticsOptions &options);
+std::vector<Row> check_semantics(const std::function<HotStore(const KeySchema&)>& open,
+                                 const KeySchema& schema, const SemanticsOptions& options);
 
-} // namespace hotstore
+}  // namespace hotstore

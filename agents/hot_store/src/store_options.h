@@ -28,9 +28,9 @@ struct StoreOptions {
   std::string location = "hash";
 };
 
-void add_store(CLI::App &app, StoreOptions &options);
+void add_store(CLI::App& app, StoreOptions& options);
 // Throws Refusal for options that do not go together, and for a store that
 // cannot be used.
-HotStore open_store(const StoreOptions &options);
+HotStore open_store(const StoreOptions& options);
 
-} // namespace hotstore
+}  // namespace hotstore

@@ -17,7 +17,7 @@ using testing::TempDir;
 using testing::TestClock;
 
 class Embedded : public ::testing::Test {
-protected:
+ protected:
   TempDir directory;
   TestClock clock;
 };
@@ -35,78 +35,63 @@ TEST_F(Embedded, PutRefusesAKeyThatIsThereAndLeavesIt) {
 
 TEST_F(Embedded, BehavesLikeAPlainMapOverRandomOperations) {
   std::mt19937_64 random(7);
-  const KeySchema schema =
-      KeySchema::parse("detector:4,event:6,run:3", "event");
+  const KeySchema schema = KeySchema::parse("detector:4,event:6,run:3", "event");
   HotStore store = open_lmdb(directory, clock, schema);
   std::map<Bytes, std::pair<Bytes, Level>> model;
-  const auto any_key = [&] {
-    return Key{random() % 8, random() % 24, random() % 4};
-  };
-  const auto any_level = [&] {
-    return random() % 3 == 0 ? Level::large : Level::fast;
-  };
+  const auto any_key = [&] { return Key{random() % 8, random() % 24, random() % 4}; };
+  const auto any_level = [&] { return random() % 3 == 0 ? Level::large : Level::fast; };
   for (int step = 0; step < 6'000; ++step) {
     const Key key = any_key();
     const Bytes at = schema.encode(key);
     const bool there = model.contains(at);
     const Bytes value(random() % 5'000, static_cast<char>('a' + random() % 26));
     switch (random() % 6) {
-    case 0:
-    case 1: {
-      const Level level = any_level();
-      ASSERT_EQ(store.put(key, value, level),
-                there ? Answer::exists : Answer::ok);
-      if (!there)
-        model[at] = {value, level};
-      break;
-    }
-    case 2: {
-      Bytes found;
-      Level level{};
-      ASSERT_EQ(store.get(key, found, &level),
-                there ? Answer::ok : Answer::not_found);
-      if (there) {
-        ASSERT_EQ(found, model[at].first);
-        ASSERT_EQ(level, model[at].second);
+      case 0:
+      case 1: {
+        const Level level = any_level();
+        ASSERT_EQ(store.put(key, value, level), there ? Answer::exists : Answer::ok);
+        if (!there) model[at] = {value, level};
+        break;
       }
-      break;
-    }
-    case 3: {
-      Change change;
-      if (random() % 2)
-        change.value = value;
-      if (random() % 2)
-        change.level = any_level();
-      ASSERT_EQ(store.update(key, change),
-                there ? Answer::ok : Answer::not_found);
-      if (there && change.value)
-        model[at].first = value;
-      if (there && change.level)
-        model[at].second = *change.level;
-      break;
-    }
-    case 4:
-      ASSERT_EQ(store.remove(key), there ? Answer::ok : Answer::not_found);
-      model.erase(at);
-      break;
-    default: {
-      Box box{any_key(), any_key()};
-      for (std::size_t i = 0; i < 3 && random() % 8; ++i)
-        if (box.lower[i] > box.upper[i])
-          std::swap(box.lower[i], box.upper[i]);
-      const std::vector<Item> found = store.range(box);
-      auto next = found.begin();
-      for (const auto &[encoded, expected] : model) {
-        if (!schema.contains(box, schema.decode(encoded)))
-          continue;
-        ASSERT_NE(next, found.end());
-        ASSERT_EQ(schema.encode(next->key), encoded);
-        ASSERT_EQ(next->value, expected.first);
-        ASSERT_EQ(next->level, expected.second);
-        ++next;
+      case 2: {
+        Bytes found;
+        Level level{};
+        ASSERT_EQ(store.get(key, found, &level), there ? Answer::ok : Answer::not_found);
+        if (there) {
+          ASSERT_EQ(found, model[at].first);
+          ASSERT_EQ(level, model[at].second);
+        }
+        break;
       }
-      ASSERT_EQ(next, found.end());
-    }
+      case 3: {
+        Change change;
+        if (random() % 2) change.value = value;
+        if (random() % 2) change.level = any_level();
+        ASSERT_EQ(store.update(key, change), there ? Answer::ok : Answer::not_found);
+        if (there && change.value) model[at].first = value;
+        if (there && change.level) model[at].second = *change.level;
+        break;
+      }
+      case 4:
+        ASSERT_EQ(store.remove(key), there ? Answer::ok : Answer::not_found);
+        model.erase(at);
+        break;
+      default: {
+        Box box{any_key(), any_key()};
+        for (std::size_t i = 0; i < 3 && random() % 8; ++i)
+          if (box.lower[i] > box.upper[i]) std::swap(box.lower[i], box.upper[i]);
+        const std::vector<Item> found = store.range(box);
+        auto next = found.begin();
+        for (const auto& [encoded, expected] : model) {
+          if (!schema.contains(box, schema.decode(encoded))) continue;
+          ASSERT_NE(next, found.end());
+          ASSERT_EQ(schema.encode(next->key), encoded);
+          ASSERT_EQ(next->value, expected.first);
+          ASSERT_EQ(next->level, expected.second);
+          ++next;
+        }
+        ASSERT_EQ(next, found.end());
+      }
     }
   }
   EXPECT_EQ(store.sweep(), 0u) << "values of level 2 were left behind";
@@ -118,9 +103,7 @@ TEST_F(Embedded, GetAnyHandsEveryEventToOneOfManyConsumers) {
   HotStore store = open_lmdb(directory, clock);
   for (std::uint64_t event = 0; event < kEvents; ++event) {
     ASSERT_EQ(store.put({event, 1, 1}, "a"), Answer::ok);
-    ASSERT_EQ(
-        store.put({event, 2, 1}, "b", event % 2 ? Level::large : Level::fast),
-        Answer::ok);
+    ASSERT_EQ(store.put({event, 2, 1}, "b", event % 2 ? Level::large : Level::fast), Answer::ok);
   }
   std::vector<std::vector<std::uint64_t>> got(kConsumers);
   std::vector<std::jthread> consumers;
@@ -134,24 +117,21 @@ TEST_F(Embedded, GetAnyHandsEveryEventToOneOfManyConsumers) {
     });
   consumers.clear();
   std::multiset<std::uint64_t> all;
-  for (const auto &each : got)
-    all.insert(each.begin(), each.end());
+  for (const auto& each : got) all.insert(each.begin(), each.end());
   EXPECT_EQ(all.size(), kEvents);
   EXPECT_EQ(std::set(all.begin(), all.end()).size(), kEvents);
   EXPECT_TRUE(store.range(store.schema().everything()).empty());
   EXPECT_EQ(store.sweep(), 0u);
 }
 
-TEST_F(Embedded,
-       AnEventComesBackWhenItsLeaseRunsOutAndItsLateConsumerIsFencedOff) {
+TEST_F(Embedded, AnEventComesBackWhenItsLeaseRunsOutAndItsLateConsumerIsFencedOff) {
   HotStore store = open_lmdb(directory, clock);
   ASSERT_EQ(store.put({5, 1, 1}, "a"), Answer::ok);
   const auto late = store.get_any("late", 2);
   ASSERT_TRUE(late);
   EXPECT_FALSE(store.get_any("other", 2));
   EXPECT_EQ(store.remove({5, 1, 1}), Answer::locked);
-  EXPECT_EQ(store.update({5, 1, 1}, {.value = "x", .level = {}}),
-            Answer::locked);
+  EXPECT_EQ(store.update({5, 1, 1}, {.value = "x", .level = {}}), Answer::locked);
   clock.now_ms += 1'900;
   EXPECT_EQ(store.renew(*late, 2), Answer::ok);
   clock.now_ms += 1'900;
@@ -200,8 +180,7 @@ TEST_F(Embedded, GetAnyTakesFromTheLevelThatIsAskedFor) {
   ASSERT_TRUE(large);
   EXPECT_EQ(large->primary, 2u);
   EXPECT_FALSE(store.get_any("x", 1, Level::large));
-  ASSERT_EQ(store.update({1, 1, 1}, {.value = {}, .level = Level::large}),
-            Answer::ok);
+  ASSERT_EQ(store.update({1, 1, 1}, {.value = {}, .level = Level::large}), Answer::ok);
   const auto moved = store.get_any("x", 1, Level::large);
   ASSERT_TRUE(moved);
   EXPECT_EQ(moved->primary, 1u);
@@ -226,23 +205,16 @@ TEST_F(Embedded, DataLocksAndSchemaSurviveARestart) {
 
 TEST_F(Embedded, AnotherSchemaIsRefusedAtOpening) {
   { HotStore store = open_lmdb(directory, clock); }
-  EXPECT_THROW(open_lmdb(directory, clock,
-                         KeySchema::parse("event:64,detector:16", "event")),
-               Refusal);
-  EXPECT_THROW(
-      open_lmdb(directory, clock,
-                KeySchema::parse("event:64,detector:16,run:16", "run")),
-      Refusal);
+  EXPECT_THROW(open_lmdb(directory, clock, KeySchema::parse("event:64,detector:16", "event")), Refusal);
+  EXPECT_THROW(open_lmdb(directory, clock, KeySchema::parse("event:64,detector:16,run:16", "run")), Refusal);
 }
 
 TEST_F(Embedded, AFullStoreSaysSoAndStillGivesItsEventsAway) {
-  HotStore store =
-      open_lmdb(directory, clock, testing::schema_of_paper(), 8 << 20);
+  HotStore store = open_lmdb(directory, clock, testing::schema_of_paper(), 8 << 20);
   const Bytes value(10'000, 'x');
   std::uint64_t events = 0;
   Answer answer = Answer::ok;
-  while ((answer = store.put({events, 1, 1}, value)) == Answer::ok)
-    ++events;
+  while ((answer = store.put({events, 1, 1}, value)) == Answer::ok) ++events;
   EXPECT_EQ(answer, Answer::full);
   EXPECT_GT(events, 200u);
   for (std::uint64_t i = 0; i < events; ++i) {
@@ -257,11 +229,9 @@ TEST_F(Embedded, ValuesOfLevelTwoThatAKilledProcessLeftAreSweptAway) {
   const KeySchema schema = testing::schema_of_paper();
   {
     // As a process leaves it that was killed between the value and its key.
-    auto env = std::make_unique<LmdbEnv>(
-        directory.path("large"), testing::kCapacity, Durability::process);
+    auto env = std::make_unique<LmdbEnv>(directory.path("large"), testing::kCapacity, Durability::process);
     LmdbValueStore values(std::move(env));
-    ASSERT_EQ(values.put(schema.encode({1, 1, 1}) + "12345678", "left"),
-              Answer::ok);
+    ASSERT_EQ(values.put(schema.encode({1, 1, 1}) + "12345678", "left"), Answer::ok);
   }
   HotStore store = open_lmdb(directory, clock);
   ASSERT_EQ(store.put({1, 1, 1}, "kept", Level::large), Answer::ok);
@@ -273,13 +243,10 @@ TEST_F(Embedded, ValuesOfLevelTwoThatAKilledProcessLeftAreSweptAway) {
 }
 
 TEST_F(Embedded, RoomIsReservedAtOpeningOrTheStoreIsRefused) {
-  EXPECT_THROW(LmdbEnv(directory.path("x"), 1ull << 50, Durability::process),
-               Refusal);
+  EXPECT_THROW(LmdbEnv(directory.path("x"), 1ull << 50, Durability::process), Refusal);
   EXPECT_FALSE(std::filesystem::exists(directory.path("x") / "data.mdb"));
   EXPECT_THROW(LmdbEnv(directory.path("x"), 1, Durability::process), Refusal);
-  EXPECT_THROW(
-      LmdbEnv(directory.path("no") / "parent", 1 << 20, Durability::process),
-      Refusal);
+  EXPECT_THROW(LmdbEnv(directory.path("no") / "parent", 1 << 20, Durability::process), Refusal);
 }
 
 TEST_F(Embedded, WithDurabilityOfTheSystemManyWritersShareACommit) {
@@ -290,7 +257,7 @@ TEST_F(Embedded, WithDurabilityOfTheSystemManyWritersShareACommit) {
     writers.emplace_back([&, t] {
       for (int i = 0; i < kEach; ++i) {
         const Bytes key = std::to_string(t * kEach + i);
-        env.write([&](MDB_txn *txn) {
+        env.write([&](MDB_txn* txn) {
           MDB_val at = as_val(key), value = as_val("v");
           check_lmdb(mdb_put(txn, env.table(), &at, &value, 0), "mdb_put");
         });
@@ -300,5 +267,5 @@ TEST_F(Embedded, WithDurabilityOfTheSystemManyWritersShareACommit) {
   EXPECT_LT(env.commits(), static_cast<std::uint64_t>(kThreads * kEach));
 }
 
-} // namespace
-} // namespace hotstore
+}  // namespace
+}  // namespace hotstore

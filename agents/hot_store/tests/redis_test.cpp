@@ -12,33 +12,28 @@ namespace {
 
 using daqwriter::Refusal;
 
-const std::vector<Shard> kThreeShards{
-    {0, 5460, {"a", 1}}, {5461, 10922, {"b", 1}}, {10923, 16383, {"c", 1}}};
+const std::vector<Shard> kThreeShards{{0, 5460, {"a", 1}}, {5461, 10922, {"b", 1}}, {10923, 16383, {"c", 1}}};
 
 TEST(Slots, AreThoseOfTheClusterSpecification) {
   EXPECT_EQ(crc16("123456789"), 0x31C3);
   EXPECT_EQ(slot_of("foo"), 12182u);
   EXPECT_EQ(slot_of("{user1000}.following"), slot_of("{user1000}.followers"));
-  EXPECT_EQ(slot_of("foo{}{bar}"), crc16("foo{}{bar}") % kSlots)
-      << "empty braces are no tag";
+  EXPECT_EQ(slot_of("foo{}{bar}"), crc16("foo{}{bar}") % kSlots) << "empty braces are no tag";
   EXPECT_EQ(slot_of("foo{{bar}}zap"), crc16("{bar") % kSlots);
 }
 
 TEST(Location, IsReadOrRefusedWithTheSpellingToUse) {
   EXPECT_EQ(Location::parse("hash").text(), "hash");
   EXPECT_EQ(Location::parse("10-19=1,0-9=0").text(), "0-9=0,10-19=1");
-  for (const char *text :
-       {"", "somewhere", "0-9", "0=1", "9-0=1", "0-9=1,5-7=0", "0-9=1x"})
+  for (const char* text : {"", "somewhere", "0-9", "0=1", "9-0=1", "0-9=1,5-7=0", "0-9=1x"})
     EXPECT_THROW(Location::parse(text), Refusal) << text;
 }
 
 TEST(Placement, WithHashEveryNodeGetsAboutItsShareOfTheEvents) {
   const Placement placement(Location::parse("hash"), kThreeShards);
   std::vector<int> events(3);
-  for (std::uint64_t event = 0; event < 30'000; ++event)
-    ++events[placement.node_of(event)];
-  for (const int each : events)
-    EXPECT_NEAR(each, 10'000, 4'000); // 64 buckets are not dealt out evenly
+  for (std::uint64_t event = 0; event < 30'000; ++event) ++events[placement.node_of(event)];
+  for (const int each : events) EXPECT_NEAR(each, 10'000, 4'000);  // 64 buckets are not dealt out evenly
 }
 
 TEST(Placement, WithALocationMapAnEventIsOnItsNodeAndNowhereElse) {
@@ -47,9 +42,9 @@ TEST(Placement, WithALocationMapAnEventIsOnItsNodeAndNowhereElse) {
   for (std::uint64_t event = 0; event < 200; ++event) {
     EXPECT_EQ(modulo.node_of(event), event % 3);
     EXPECT_EQ(table.node_of(event), event < 100 ? 2u : 0u);
-    for (const Placement *placement : {&modulo, &table}) {
+    for (const Placement* placement : {&modulo, &table}) {
       const unsigned slot = Placement::slot(placement->bucket_of(event));
-      const Shard &shard = kThreeShards[placement->node_of(event)];
+      const Shard& shard = kThreeShards[placement->node_of(event)];
       EXPECT_TRUE(shard.first <= slot && slot <= shard.last);
     }
   }
@@ -67,8 +62,7 @@ TEST(Placement, IsNamedSoThatAnotherOneCanBeRefused) {
 
 TEST(Endpoint, IsReadOrRefused) {
   EXPECT_EQ(Endpoint::parse("127.0.0.1:6379").port, 6379);
-  for (const char *text :
-       {"", "host", ":1", "host:", "host:0", "host:65536", "host:1x"})
+  for (const char* text : {"", "host", ":1", "host:", "host:0", "host:65536", "host:1x"})
     EXPECT_THROW(Endpoint::parse(text), Refusal) << text;
 }
 
@@ -78,5 +72,5 @@ TEST(Redis, ThatIsNotThereIsRefused) {
   EXPECT_THROW(RedisLink link(options), Refusal);
 }
 
-} // namespace
-} // namespace hotstore
+}  // namespace
+}  // namespace hotstore

@@ -16,19 +16,17 @@
 namespace hotstore::testing {
 
 class TempDir {
-public:
+ public:
   TempDir() {
     char name[] = "hotstore-test-XXXXXX";
     path_ = std::filesystem::absolute(mkdtemp(name));
   }
   ~TempDir() { std::filesystem::remove_all(path_); }
-  TempDir(const TempDir &) = delete;
-  TempDir &operator=(const TempDir &) = delete;
-  std::filesystem::path path(const std::string &name) const {
-    return path_ / name;
-  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  std::filesystem::path path(const std::string& name) const { return path_ / name; }
 
-private:
+ private:
   std::filesystem::path path_;
 };
 
@@ -42,19 +40,14 @@ inline KeySchema schema_of_paper() {
   return KeySchema::parse("event:64,detector:16,run:16", "event");
 }
 
-inline HotStore open_lmdb(const TempDir &directory, TestClock &clock,
-                          const KeySchema &schema = schema_of_paper(),
-                          std::uint64_t capacity = kCapacity,
+inline HotStore open_lmdb(const TempDir& directory, TestClock& clock,
+                          const KeySchema& schema = schema_of_paper(), std::uint64_t capacity = kCapacity,
                           Durability durability = Durability::process) {
-  auto first =
-      std::make_unique<LmdbEnv>(directory.path("fast"), capacity, durability);
-  auto second =
-      std::make_unique<LmdbEnv>(directory.path("large"), capacity, durability);
-  auto engine =
-      std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes(),
-                                   [&clock] { return clock.now_ms.load(); });
-  return HotStore(schema, std::move(engine),
-                  std::make_unique<LmdbValueStore>(std::move(second)));
+  auto first = std::make_unique<LmdbEnv>(directory.path("fast"), capacity, durability);
+  auto second = std::make_unique<LmdbEnv>(directory.path("large"), capacity, durability);
+  auto engine = std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes(),
+                                             [&clock] { return clock.now_ms.load(); });
+  return HotStore(schema, std::move(engine), std::make_unique<LmdbValueStore>(std::move(second)));
 }
 
-} // namespace hotstore::testing
+}  // namespace hotstore::testing
