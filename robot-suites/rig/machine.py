@@ -46,6 +46,10 @@ class Places:
         return self.programs / "daqwriter"
 
     @property
+    def hotstore(self) -> Path:
+        return self.programs / "hotstore"
+
+    @property
     def agent(self) -> Path:
         return self.programs / "telemetry_agent.pyz"
 

@@ -54,6 +54,11 @@ class Layout:
         return self.build / "native-writer" / "portable" / "daqwriter"
 
     @property
+    def hotstore(self) -> Path:
+        """Needs glibc alone: one program for this machine and for others."""
+        return self.build / "hot_store" / "hotstore"
+
+    @property
     def agent(self) -> Path:
         return self.build / "telemetry_agent.pyz"
 

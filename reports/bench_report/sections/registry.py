@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..dataset import Bundle
 from . import (
     endurance,
+    hot_store,
     interference,
     latency_under_load,
     minidaq_scan,
@@ -31,6 +32,7 @@ MAKERS: tuple[Maker, ...] = (
     interference.section,
     raid_section,
     streams_checksum.section,
+    hot_store.section,
     dips_section,
     cost_section,
     telemetry_account_section,

@@ -6,6 +6,7 @@ from bench_model.profiles import Scenario
 from rig.workloads import (
     endurance,
     fio_scan,
+    hot_store,
     interference,
     latency_under_load,
     minidaq_scan,
@@ -32,6 +33,7 @@ WORKLOADS: dict[str, Workload] = {
         interference.WORKLOAD,
         raid_vs_3dxp.WORKLOAD,
         streams_checksum.WORKLOAD,
+        hot_store.WORKLOAD,
     )
 }
 
