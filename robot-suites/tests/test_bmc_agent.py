@@ -20,13 +20,14 @@ from bench_model.telemetry_files import points_of_bundle, spool_folders
 from rig.bmc_agent import bmc_agent, may_read_in_band, reads_in_band
 from rig.bundle import Bundle
 from rig.history import replay_run, undelivered
+from rig.influx import Influx
 from rig.influx_server import LocalInflux
 from rig.settings import Layout
 from virtual_candidate.bmc import Bmc
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
-NOWHERE = "http://127.0.0.1:9"
+NOWHERE = Influx("http://127.0.0.1:9")
 READING = "telemetry_agent,collector=ipmi supported=true,success={},duration_s={} 5\n"
 ABSENT = "telemetry_agent,collector=ipmi supported=false,success=false 5\n"
 OTHERS = "telemetry_agent,collector=ipmi_lan,instance=bmc supported=false 4\ntelemetry_agent,collector=cpu supported=true 5\n"
@@ -192,13 +193,16 @@ def test_a_later_replay_delivers_both_spools(
         state="finished",
         finished_utc="2026-01-31T12:00:00.000Z",
         candidate={"name": "virtual"},
-        scenario={"id": "dune-snb"},
+        scenario={"id": "dune-snb", "parameters": {"workloads": {}}},
+        requirement={"id": "dune-snb"},
+        started_utc="2026-01-31T11:50:00.000Z",
+        target={"device": None, "drives": []},
     )
     bundle.write("verdict.json", {"outcome": "INADMISSIBLE", "requirements": []})
     assert undelivered(bundle.path)
     url = influx.running_url()
     assert url is not None
-    assert replay_run(LAYOUT.agent, bundle.path, url)
+    assert replay_run(LAYOUT.agent, bundle.path, Influx(url)) is None
     assert not undelivered(bundle.path)
     for spool in spool_folders(bundle.path):
         replayed = json.loads((spool / "replay.json").read_text(encoding="utf-8"))["points"]

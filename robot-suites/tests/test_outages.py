@@ -20,6 +20,7 @@ from influx_server import InfluxServer
 
 from bench_model import telemetry_account
 from bench_model.spool_content import read_content
+from bench_model.telemetry_files import OWN
 from rig.agent import Agent, replay
 from rig.bundle import Bundle, now_utc
 from rig.influx import Influx
@@ -142,7 +143,7 @@ def test_nothing_is_missing_after_outages_of_every_kind(data: Path, tmp_path: Pa
         stopped_utc = now_utc()
         assert agent.stop() == 0
         # What the drain's 10 s were too short for comes with a replay, as after a run.
-        replayed = replay(Layout().agent, bundle.path, direct)
+        replayed = replay(Layout().agent, bundle.path / OWN, direct)
         assert replayed.returncode == 0, replayed.stderr
         summary = bundle.read("telemetry/summary.json")
         assert summary is not None
