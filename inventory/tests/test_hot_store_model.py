@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import random
+import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench_model import hot_store as model
+from bench_model import hot_store_runs as runs
+from bench_model.yaml_source import check_document
 
+# An HdrHistogram in encoding V2: one count in the slot of 1 ns.
+ONE_COUNT = base64.b64encode(
+    struct.pack(">iiiiqqd", 0x1C849313, 2, 0, 3, 1, 3_600_000_000, 1.0) + bytes([1, 2])
+).decode()
 LATENCY = {"p50": 3.0, "p99": 9.0, "p99_9": 20.0, "max": 100.0}
 
 
@@ -105,3 +115,69 @@ def test_network_bytes_are_compared_at_the_most_nodes_that_both_deployments_have
     assert model.network_share(points) == 0.5
     assert model.network_share([*points[:3], at("detached", 3, 20.0, admissible=False)]) == 0.25
     assert model.network_share([at("base", 3, None), at("detached", 3, None)]) is None
+
+
+def whole_bench(put: list[float], consume: list[float]) -> dict[str, Any]:
+    document = bench(put, consume, measured_s=4.0, promise="outlives its process", answers={}, returned_events=2)
+    for side in ("put", "consume"):
+        document[side] |= {"operations": 100, "ops_per_s": 25.0}
+    return document
+
+
+RUNS: dict[str, Any] = {
+    "schema_version": 1, "seed": 1, "seconds_per_point": 3.0, "capacity_bytes": 1 << 28, "redis_clients": 50, "client_value_bytes": 1000,
+    "memory_folder": "/dev/shm",
+    "points": [{"value_bytes": 1000, "embedded": "hot-store-1000", "redis": "hot-store-redis-1000", "drive": None}],
+    "clients": [{"clients": 2, "document": "hot-store-clients-2"}],
+    "semantics": {"lmdb": "hot-store-semantics-lmdb"},
+    "losses": [{
+        "id": "kill", "text": "Kill", "engine": "redis", "verify": "hot-store-kill-verify", "acknowledged_min": 50,
+        "heirs": ["hot-store-kill-consumer-1"],
+    }],
+    "scale_out": {
+        "value_bytes": 1000, "replicas": 0, "network": "loopback", "consumers_per_node": 1,
+        "points": [{
+            "deployment": "base", "nodes": 1, "producers": ["hot-store-base-1"], "consumers": ["hot-store-base-1"], "network_bytes": None,
+            "drained_s": 1.0,
+        }],
+    },
+}  # fmt: skip
+
+
+def raw_files(folder: Path) -> Path:
+    """A bundle of which the raw documents are small."""
+    load = whole_bench([200.0] * 6, [100.0] * 6)
+    without = {
+        **load,
+        **{side: {**load[side], "latency_us": {**LATENCY, "hdr": ONE_COUNT}} for side in ("put", "consume")},
+    }
+    documents = {
+        "hot-store-1000": load, "hot-store-redis-1000": {"samples_ops_per_s": {"set": [50.0] * 6, "get": [50.0] * 6}},
+        "hot-store-clients-2": load, "hot-store-base-1": without, "hot-store-kill-consumer-1": load,
+        "hot-store-semantics-lmdb": {"rows": [{"id": "put", "text": "Put", "outcome": "passed", "detail": ""}]},
+        "hot-store-kill-verify": {**verified(), "promise": "as its settings promise"},
+    }  # fmt: skip
+    raw = folder / "results" / "raw"
+    raw.mkdir(parents=True)
+    for name, document in documents.items():
+        (raw / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    check_document(RUNS, "hot-store-runs", "runs")
+    (folder / runs.RUNS).write_text(json.dumps(RUNS), encoding="utf-8")
+    return folder
+
+
+def test_the_figures_follow_from_the_raw_documents_of_a_bundle(tmp_path: Path) -> None:
+    made = runs.of_bundle(raw_files(tmp_path), {})
+    assert made is not None
+    check_document(made, "hot-store", "made")
+    assert made["summary"]["ratios"]["put"][0]["value"] == 4.0
+    assert made["promises"] == {"lmdb": "outlives its process", "redis": "as its settings promise"}
+    assert (made["summary"]["semantics_failed"], made["summary"]["lost_events"]) == (0, 0)
+    assert "2 events came back" in made["losses"][0]["detail"]
+    changed = tmp_path / "results" / "raw" / "hot-store-redis-1000.json"
+    changed.write_text(
+        '{"samples_ops_per_s": {"set": [100, 100, 100, 100, 100, 100], "get": [50, 50, 50, 50, 50, 50]}}'
+    )
+    again = runs.of_bundle(tmp_path, {})
+    assert again is not None and again["summary"]["ratios"]["put"][0]["value"] == 2.0
+    assert runs.of_bundle(tmp_path / "nothing", {}) is None

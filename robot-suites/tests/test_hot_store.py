@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from bench_model.errors import BenchError, RefusedError
+from bench_model.hot_store_runs import loss_of, raw_of, scale_point_of
 from bench_model.profiles import Scenario, load_candidate, load_scenario
 from rig.host import Survey
 from rig.machine import ON_CANDIDATE, LocalMachine
@@ -96,7 +97,7 @@ def test_in_the_base_deployment_a_producer_runs_where_its_events_are_kept() -> N
 @needs_hotstore
 @pytest.mark.parametrize("engine", hot_store.ENGINES)
 def test_every_row_of_the_semantics_passes_on_the_real_engine(campaign: hot_store.Campaign, engine: str) -> None:
-    rows = campaign._semantics(engine)
+    rows = raw_of(campaign.site.raw)(campaign._semantics(engine))["rows"]
     assert len(rows) == 14
     assert [row for row in rows if row["outcome"] != "passed"] == []
 
@@ -104,7 +105,7 @@ def test_every_row_of_the_semantics_passes_on_the_real_engine(campaign: hot_stor
 @needs_hotstore
 @pytest.mark.parametrize("engine", hot_store.ENGINES)
 def test_nothing_acknowledged_is_lost_whatever_is_killed(campaign: hot_store.Campaign, engine: str) -> None:
-    rows = campaign._kills(engine)
+    rows = [loss_of(one, raw_of(campaign.site.raw)) for one in campaign._kills(engine)]
     assert [row["id"] for row in rows][1] == ("node-lost" if engine == "redis-cluster" else "restart-after-kill")
     assert [row for row in rows if row["outcome"] != "passed"] == []
 
@@ -113,7 +114,8 @@ def test_nothing_acknowledged_is_lost_whatever_is_killed(campaign: hot_store.Cam
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_in_the_base_deployment_puts_stay_off_the_network(campaign: hot_store.Campaign) -> None:
     campaign.parameters = {**campaign.parameters, "scale_out": {**scale(), "seconds": 2}}
-    base, detached = (campaign._scale(kind, 1) for kind in ("base", "detached"))
+    raw = raw_of(campaign.site.raw)
+    base, detached = (scale_point_of(campaign._scale(kind, 1), raw) for kind in ("base", "detached"))
     assert base["admissible"] and detached["admissible"], (base["reason"], detached["reason"])
     # A value of 10000 B crosses once, or twice.
     assert 10_000 < base["network_bytes_per_event"] < 15_000 < 20_000 < detached["network_bytes_per_event"] < 26_000

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model import hot_store as model
 from bench_model.errors import BenchError, RefusedError
+from bench_model.hot_store import SAMPLE_S
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import decimal_label
 from bench_model.yaml_source import check_document
@@ -149,85 +149,68 @@ class Campaign:
             parameters["scale_out"]["nodes"]
         ) * len(parameters["scale_out"]["deployments"])  # fmt: skip
         self.step = 0
-        self.promises: dict[str, str] = {}
 
     def _begin(self, text: str, seconds: float) -> None:
         self.step += 1
         self.report(text, self.step, self.steps, seconds)
 
     def run(self) -> dict[str, Any]:
-        """results/hot_store.json."""
-        points = [self._point(index, size) for index, size in enumerate(self.parameters["value_sizes"])]
-        clients = [self._clients(count) for count in self.parameters["client_counts"]]
-        found = {engine: self._semantics(engine) for engine in ENGINES}
-        losses = [row for engine in ENGINES for row in self._kills(engine)]
-        matrix = model.matrix(found, losses)
-        scale = [
-            self._scale(deployment, nodes)
-            for nodes in self.parameters["scale_out"]["nodes"]
-            for deployment in self.parameters["scale_out"]["deployments"]
-        ]
+        """results/hot_store_runs.json: which raw documents hold what. `bench_model.hot_store_runs` makes the figures of them."""
+        parameters = self.parameters
+        scale = parameters["scale_out"]
         return {
             "schema_version": 1,
-            "seconds_per_point": self.parameters["seconds_per_point"],
-            "sample_s": model.SAMPLE_S,
-            "capacity_bytes": self.parameters["capacity_size"],
-            "redis_clients": self.parameters["redis_clients"],
-            "client_value_bytes": self.parameters["client_value_size"],
+            "seed": self.seed,
+            "seconds_per_point": parameters["seconds_per_point"],
+            "capacity_bytes": parameters["capacity_size"],
+            "redis_clients": parameters["redis_clients"],
+            "client_value_bytes": parameters["client_value_size"],
             "memory_folder": "/dev/shm",
-            "promises": self.promises,
-            "published": model.PUBLISHED,
-            "points": points,
-            "clients": clients,
-            "semantics": matrix,
-            "losses": losses,
+            "points": [self._point(index, size) for index, size in enumerate(parameters["value_sizes"])],
+            "clients": [self._clients(count) for count in parameters["client_counts"]],
+            "semantics": {engine: self._semantics(engine) for engine in ENGINES},
+            "losses": [row for engine in ENGINES for row in self._kills(engine)],
             "scale_out": {
-                "value_bytes": self.parameters["scale_out"]["value_size"],
-                "replicas": self.parameters["scale_out"]["replicas"],
-                "network": self.parameters["scale_out"]["network"],
-                "consumers_per_node": self.parameters["scale_out"]["consumers_per_node"],
-                "points": scale,
+                "value_bytes": scale["value_size"],
+                "replicas": scale["replicas"],
+                "network": scale["network"],
+                "consumers_per_node": scale["consumers_per_node"],
+                "points": [self._scale(kind, nodes) for nodes in scale["nodes"] for kind in scale["deployments"]],
             },
-            "summary": model.summary(points, matrix, losses, scale),
         }
 
     def _point(self, index: int, value_bytes: int) -> dict[str, Any]:
         """The embedded store and Redis in turns, now the one first and now the other."""
         seconds = self.parameters["seconds_per_point"]
         self._begin(f"values of {value_bytes} B", (3 * seconds) + 6)
-        redis: dict[str, Any] = {}
+        embedded, redis, drive = f"hot-store-{value_bytes}", f"hot-store-redis-{value_bytes}", None
         for side in ("embedded", "redis") if index % 2 == 0 else ("redis", "embedded"):
             if side == "embedded":
-                self._embedded_run(f"hot-store-{value_bytes}", value_bytes, "{folder}/store")
+                self._embedded_run(embedded, value_bytes, "{folder}/store")
             else:
-                redis = self._redis_run(value_bytes, seconds)
-        drive = None
+                self._redis_run(redis, value_bytes, seconds)
         if self.parameters.get("target_too", True):
-            store = str(self.site.scratch / TARGET_STORE)
+            drive = f"hot-store-target-{value_bytes}"
             try:
-                drive = self._embedded_run(f"hot-store-target-{value_bytes}", value_bytes, store)
+                self._embedded_run(drive, value_bytes, str(self.site.scratch / TARGET_STORE))
             finally:
                 self._remove_target_store()
-        document = self.site.document(f"hot-store-{value_bytes}")
-        self.promises["lmdb"] = document["promise"]
-        return model.point(value_bytes, document, redis, drive, seconds, self.seed)
+        return {"value_bytes": value_bytes, "embedded": embedded, "redis": redis, "drive": drive}
 
-    def _embedded_run(self, name: str, value_bytes: int, directory: str, clients: int = 1) -> dict[str, Any]:
+    def _embedded_run(self, name: str, value_bytes: int, directory: str, clients: int = 1) -> None:
         capacity, seconds = self.parameters["capacity_size"], self.parameters["seconds_per_point"]
         options = [f"--backlog={capacity // 4}", f"--producers={clients}", f"--consumers={clients}"]
         argv = self.tools.bench(name, seconds, value_bytes, plans.embedded(directory, capacity), *options)
         self.site.carry_out(plans.plan(self.tools, [plans.run([plans.process(name, argv)], seconds)]))
-        return self.site.document(name)
+        self.site.document(name)
 
-    def _redis_run(self, value_bytes: int, seconds: float) -> dict[str, Any]:
+    def _redis_run(self, name: str, value_bytes: int, seconds: float) -> None:
         step = {
-            "do": "reference", "value_bytes": value_bytes, "seconds": seconds, "sample_s": model.SAMPLE_S,
+            "do": "reference", "value_bytes": value_bytes, "seconds": seconds, "sample_s": SAMPLE_S,
             "clients": self.parameters["redis_clients"],
         }  # fmt: skip
         said = self.site.carry_out(plans.plan(self.tools, [step], masters=1))[0]
-        (self.site.raw / f"hot-store-redis-{value_bytes}.json").write_text(json.dumps(said, indent=1), encoding="utf-8")
-        series: dict[str, Any] = said["samples_ops_per_s"]
-        return series
+        (self.site.raw / f"{name}.json").write_text(json.dumps(said, indent=1), encoding="utf-8")
 
     def _remove_target_store(self) -> None:
         store = self.site.scratch / TARGET_STORE
@@ -238,11 +221,11 @@ class Campaign:
     def _clients(self, count: int) -> dict[str, Any]:
         seconds = self.parameters["seconds_per_point"]
         self._begin(f"{count} clients of each kind", seconds + 2)
-        value = self.parameters["client_value_size"]
-        document = self._embedded_run(f"hot-store-clients-{count}", value, "{folder}/store", count)
-        return model.clients_point(count, document, seconds)
+        name = f"hot-store-clients-{count}"
+        self._embedded_run(name, self.parameters["client_value_size"], "{folder}/store", count)
+        return {"clients": count, "document": name}
 
-    def _semantics(self, engine: str) -> list[dict[str, Any]]:
+    def _semantics(self, engine: str) -> str:
         asked, name = self.parameters["semantics"], f"hot-store-semantics-{engine}"
         self._begin(f"semantics on {engine}", 4 * (asked["lease_s"] + EMPTY_SCAN_S))
         replicas = CLUSTER_REPLICAS if engine == "redis-cluster" else 0
@@ -262,8 +245,8 @@ class Campaign:
         ]  # fmt: skip
         steps = [plans.run([plans.process(name, argv)], 20 * asked["lease_s"] + asked["events"] / 20)]
         self.site.carry_out(plans.plan(self.tools, steps, masters=masters, replicas=replicas, cluster=bool(replicas)))
-        rows: list[dict[str, Any]] = self.site.document(name, "hotstore-semantics")["rows"]
-        return rows
+        self.site.document(name, "hotstore-semantics")
+        return name
 
     def _kills(self, engine: str) -> list[dict[str, Any]]:
         asked, value = self.parameters["kills"], self.parameters["client_value_size"]
@@ -280,8 +263,10 @@ class Campaign:
         name = f"hot-store-consumers-{engine}"
         steps = plans.consumers_of_which_one_dies(self.tools, name, store, value, asked["events"], lease_s)
         row = self._killed(CONSUMER, engine, name, steps, servers)
-        returned = sum(self.site.document(f"{name}-consumer-{number}")["returned_events"] for number in (1, 2))
-        rows.append(model.with_returned(row, returned))
+        heirs = [f"{name}-consumer-{number}" for number in (1, 2)]
+        for heir in heirs:
+            self.site.document(heir)
+        rows.append({**row, "heirs": heirs})
         if engine == "redis-cluster":
             name = f"hot-store-node-{engine}"
             steps = plans.node_that_is_lost(self.tools, name, value, asked["seconds"], replicas)
@@ -299,10 +284,16 @@ class Campaign:
         self, id_: str, engine: str, name: str, steps: list[plans.Step], servers: dict[str, Any]
     ) -> dict[str, Any]:
         self.site.carry_out(plans.plan(self.tools, steps, **servers))
-        verified = self.site.document(f"{name}-verify", "hotstore-verify")
-        if engine not in self.promises:
-            self.promises[engine] = verified["promise"]
-        return model.loss_row(id_, TEXTS[id_], engine, verified, self.parameters["kills"]["acknowledged_min"])
+        verified, least = f"{name}-verify", self.parameters["kills"]["acknowledged_min"]
+        self.site.document(verified, "hotstore-verify")
+        return {
+            "id": id_,
+            "text": TEXTS[id_],
+            "engine": engine,
+            "verify": verified,
+            "acknowledged_min": least,
+            "heirs": [],
+        }
 
     def _scale(self, deployment: str, nodes: int) -> dict[str, Any]:
         asked = self.parameters["scale_out"]
@@ -313,8 +304,13 @@ class Campaign:
             self.tools, name, deployment, nodes, {**asked, "replicas": replicas}, nodes * (1 + replicas)
         )
         said = self.site.carry_out(plan)[0]
-        producer_documents = [self.site.document(each) for each in producers]
-        consumer_documents = [self.site.document(each) for each in consumers]
-        return model.scale_point(
-            deployment, nodes, producer_documents, consumer_documents, said["network_bytes"], plans.DRAINED_S
-        )
+        for each in (*producers, *consumers):
+            self.site.document(each)
+        return {
+            "deployment": deployment,
+            "nodes": nodes,
+            "producers": producers,
+            "consumers": consumers,
+            "network_bytes": said["network_bytes"],
+            "drained_s": plans.DRAINED_S,
+        }
