@@ -1,4 +1,4 @@
-"""results/hot_store.json: from results/hot_store_runs.json, which names the raw documents of hotstore and redis-benchmark, and from those."""
+"""results/hot_store.json from results/hot_store_runs.json, which names the raw documents of what was measured, and from those."""
 
 from __future__ import annotations
 
