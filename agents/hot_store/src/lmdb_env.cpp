@@ -28,6 +28,15 @@ constexpr const char* kPresence = "presence";
 constexpr std::uint64_t kLeastCapacity = 1 << 20;
 // Room that LMDB's own pages may still need beyond what it was told to map.
 constexpr std::uint64_t kMargin = 1 << 20;
+constexpr int kSpins = 2000;  // some 50 to 100 us
+
+void cpu_relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 void make_directory(const fs::path& directory) {
   std::error_code error;
@@ -174,11 +183,26 @@ void LmdbEnv::submit(Pending& pending) {
     pending.next = head;
   } while (
       !waiting_.compare_exchange_weak(head, &pending, std::memory_order_release, std::memory_order_relaxed));
-  {
+  if (!commit_soon(pending)) {
     std::lock_guard hold(gate_);
-    if (!pending.done) commit_waiting();
+    if (!pending.done.load(std::memory_order_relaxed)) commit_waiting();
   }
   if (pending.error) std::rethrow_exception(pending.error);
+}
+
+// Whoever commits is done within microseconds, waking a sleeper costs several
+// times that, more where the CPU has halted meanwhile: so wait awake first.
+bool LmdbEnv::commit_soon(const Pending& pending) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (pending.done.load(std::memory_order_acquire)) return true;
+    std::unique_lock hold(gate_, std::try_to_lock);
+    if (hold) {
+      if (!pending.done.load(std::memory_order_relaxed)) commit_waiting();
+      return true;
+    }
+    cpu_relax();
+  }
+  return false;
 }
 
 // Under the gate. In the order in which they came.
@@ -208,11 +232,10 @@ void LmdbEnv::commit_waiting() {
       for (Pending* each = first; each; each = each->next) commit_alone(*each);
     }
   }
-  // The waiting thread may be gone as soon as `done` is seen, which it is only
-  // under the gate.
+  // The waiting thread may be gone as soon as it sees `done`.
   for (Pending* each = first; each;) {
     Pending* const next = each->next;
-    each->done = true;
+    each->done.store(true, std::memory_order_release);
     each = next;
   }
 }

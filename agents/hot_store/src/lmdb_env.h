@@ -52,6 +52,7 @@ class AdaptiveMutex {
   AdaptiveMutex(const AdaptiveMutex&) = delete;
   AdaptiveMutex& operator=(const AdaptiveMutex&) = delete;
   void lock() { pthread_mutex_lock(&mutex_); }
+  bool try_lock() { return pthread_mutex_trylock(&mutex_) == 0; }
   void unlock() { pthread_mutex_unlock(&mutex_); }
 
  private:
@@ -105,7 +106,7 @@ class LmdbEnv {
     void (*run)(void*, MDB_txn*);
     void* context;
     std::exception_ptr error{};
-    bool done = false;  // guarded by gate_
+    std::atomic<bool> done{false};  // set under gate_; the last that is touched of it
     Pending* next = nullptr;
   };
   struct Reader {
@@ -121,6 +122,7 @@ class LmdbEnv {
   void reserve(std::uint64_t capacity) const;
   void populate() const;
   void submit(Pending& pending);
+  bool commit_soon(const Pending& pending);
   void commit_waiting();
   void commit_alone(Pending& pending);
   MDB_txn* take_reader();
