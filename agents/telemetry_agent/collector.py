@@ -19,8 +19,9 @@ from telemetry_agent.point import Point
 
 SLOW_PERIOD_S = 10.0
 # A collector's `pace`. Fast ones follow --period and share one thread, so each must cost less than half a millisecond and
-# never wait for a device; slow ones (the default) have a thread each, and tools may take as long as they like.
-FAST, SLOW = "fast", "slow"
+# never wait for a device; prompt ones are like that, but have a period of their own, and take turns in that thread behind the
+# fast ones; slow ones (the default) have a thread each, and tools may take as long as they like.
+FAST, PROMPT, SLOW = "fast", "prompt", "slow"
 SLOW_PERIOD_S_MIN = 1.0
 READ_CHUNK_BYTES = 65536
 # Of one file; the largest that is read, /proc/interrupts of 256 CPUs and 1000 vectors, has 3 MB.
@@ -44,7 +45,7 @@ class Reading(NamedTuple):
 class Collector(Protocol):
     """One subsystem's source of points. `read` is only ever called from one thread.
 
-    An optional class attribute `pace` is "fast" or "slow"; without it a collector is slow."""
+    An optional class attribute `pace` is "fast", "prompt" or "slow"; without it a collector is slow."""
 
     name: str
     period_s: float

@@ -1,14 +1,15 @@
 """One collector's samples and what became of its deadlines.
 
-Promise: every deadline is collected or missed, a sample that failed is missed, and each failure keeps its text. The
-thread of the collector's lane writes, others read, under one lock.
+Promise: every deadline is collected or missed, a sample that failed is missed, and each failure keeps its text. A reading
+that was taken and not yet parsed is neither, unless its lane is left behind. The thread of the collector's lane writes,
+others read, under one lock.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from telemetry_agent.collector import Collector, Reading, Unsupported
 from telemetry_agent.point import Point
@@ -20,15 +21,25 @@ OK, UNSUPPORTED, FAILING = "ok", "unsupported", "failing"
 DETAIL_CHARACTERS_MAX = 500
 
 
+class Taken(NamedTuple):
+    """A reading on its way to become points."""
+
+    reading: Reading
+    started_s: float
+    read_s: float
+
+
 class Sampler:
     """A collector with its tally. A sample's points go into `sink`, whose errors are the sample's own."""
 
     def __init__(self, collector: Collector, sink: Sink, started_s: float, is_fast: bool) -> None:
         self.collector = collector
         self.unsupported = False
+        self.every, self.turn = 1, 0  # of the lane's deadlines those with number % every == turn are this sampler's
         self._sink = sink
         self._is_fast = is_fast
         self._previous: Reading | None = None
+        self._taken: list[Taken] = []
         self._lock = threading.Lock()
         self._status, self._detail = OK, ""
         # Deadlines settled; `_pending`: one more is under way, or waits for its turn in the tick.
@@ -46,8 +57,8 @@ class Sampler:
 
     def leave_behind(self) -> bool:
         """The lane does not end; True when this collector has not given its last sample."""
-        self._left_behind = self._pending
-        return self._pending
+        self._left_behind = self._pending or bool(self._taken)
+        return self._left_behind
 
     def begin(self, deadline_s: float) -> None:
         """A tick has begun; this collector's turn comes within it."""
@@ -61,51 +72,79 @@ class Sampler:
             self._expected += count
             self._last_deadline_s = last_deadline_s
 
-    def sample(self, deadline_s: float) -> None:
-        """Read, parse, hand over."""
+    def take(self, deadline_s: float) -> int:
+        """Read; returns the characters that now wait to be parsed."""
         started_s = time.monotonic()
         try:
             reading = self.collector.read()
-            points = self.collector.parse(reading, self._previous)
-            self._sink(points)
         except Unsupported as reason:
-            # What answered once, or may have, does not become "not there": from then on it is failing.
-            self._fail(started_s, UNSUPPORTED if self._attempts == 0 else FAILING, str(reason))
+            self._refuse(started_s, reason)
+            return 0
         except Exception as error:  # the boundary: one broken collector must neither end the agent nor go unrecorded
-            self._fail(started_s, FAILING, f"{type(error).__name__}: {error}")
-        else:
-            self._previous = reading
-            self._succeed(started_s, started_s - deadline_s, len(points), reading.faults)
-
-    def _succeed(self, started_s: float, lateness_s: float, points: int, faults: tuple[str, ...]) -> None:
+            self.settle()  # what came before it counts first
+            self._fail(time.monotonic() - started_s, FAILING, f"{type(error).__name__}: {error}")
+            return 0
         with self._lock:
-            self._settle(started_s)
+            self._pending = False
+            self._taken.append(Taken(reading, started_s, time.monotonic() - started_s))
+            if self._is_fast and self._stop_s is None:  # the final sample has no deadline
+                self._lateness.add(started_s - deadline_s)
+                self._lateness_s_max = max(self._lateness_s_max, started_s - deadline_s)
+        return sum([len(text) for text in reading.texts.values()])
+
+    def settle(self) -> None:
+        """Parse what was taken, and hand it over."""
+        while self._taken:
+            taken = self._taken[0]
+            started_s = time.monotonic() - taken.read_s  # as if it had been read just before
+            try:
+                points = self.collector.parse(taken.reading, self._previous)
+                self._sink(points)
+            except Unsupported as reason:
+                self._refuse(started_s, reason, taken)
+            except Exception as error:  # as above
+                self._fail(time.monotonic() - started_s, FAILING, f"{type(error).__name__}: {error}", taken)
+            else:
+                self._previous = taken.reading
+                self._succeed(taken, time.monotonic() - started_s, len(points))
+
+    def _refuse(self, started_s: float, reason: Unsupported, taken: Taken | None = None) -> None:
+        """What answered once, or may have, does not become "not there": from then on it is failing."""
+        if taken is None:
+            self.settle()
+        status = UNSUPPORTED if self._attempts == 0 else FAILING
+        self._fail(time.monotonic() - started_s, status, str(reason), taken)
+
+    def _succeed(self, taken: Taken, duration_s: float, points: int) -> None:
+        with self._lock:
+            self._account(duration_s, taken)
             self._status = OK
             self._collected += 1
             self._points += points
+            faults = taken.reading.faults
             if faults:
                 self._faults += len(faults)
                 self._detail = "; ".join(faults)[:DETAIL_CHARACTERS_MAX]
-            if started_s - self._last_success_s > self._longest_gap_s:
-                self._longest_gap_s = started_s - self._last_success_s
-            self._last_success_s = started_s
-            if self._is_fast and self._stop_s is None:  # the final sample has no deadline
-                self._lateness.add(lateness_s)
-                self._lateness_s_max = max(self._lateness_s_max, lateness_s)
+            self._longest_gap_s = max(self._longest_gap_s, taken.started_s - self._last_success_s)
+            self._last_success_s = taken.started_s
 
-    def _fail(self, started_s: float, status: str, detail: str) -> None:
+    def _fail(self, duration_s: float, status: str, detail: str, taken: Taken | None = None) -> None:
         with self._lock:
-            self._settle(started_s)
+            self._account(duration_s, taken)
             self._status, self._detail = status, detail[:DETAIL_CHARACTERS_MAX]
             self.unsupported = status == UNSUPPORTED
 
-    def _settle(self, started_s: float) -> None:
+    def _account(self, duration_s: float, taken: Taken | None) -> None:
+        """One deadline more is settled (the caller holds the lock): of what was taken, or of a reading that failed."""
+        if taken is None:
+            self._pending = False
+        else:
+            self._taken.remove(taken)
         self._attempts += 1
         self._expected += 1
-        self._pending = False
-        self._duration_s_last = time.monotonic() - started_s
-        self._duration_s_sum += self._duration_s_last
-        self._duration_s_max = max(self._duration_s_max, self._duration_s_last)
+        self._duration_s_last = duration_s
+        self._duration_s_sum += duration_s
+        self._duration_s_max = max(self._duration_s_max, duration_s)
 
     def snapshot(self, now_s: float) -> dict[str, Any]:
         """Present state, as fields of the measurement `telemetry_agent`."""
@@ -152,9 +191,10 @@ class Sampler:
 
     def _deadlines(self, now_s: float) -> int:
         """Deadlines settled, and those that a hanging sample lets pass (the caller holds the lock)."""
+        lost = len(self._taken) if self._left_behind else 0
         if not self._pending:
-            return self._expected
+            return self._expected + lost
         until_s = now_s if self._stop_s is None else self._stop_s
         passed = max(0, int((until_s - self._last_deadline_s) / self.collector.period_s))
         # A sample under way is neither collected nor missed yet, unless nobody waits for it any more.
-        return self._expected + passed + (1 if self._left_behind else 0)
+        return self._expected + passed + lost + (1 if self._left_behind else 0)

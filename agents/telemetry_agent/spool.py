@@ -1,6 +1,6 @@
 """The spool: `points.lp`, a file of whole lines that only grows, and the source of truth of a run.
 
-Promise: a point handed over is in the file (in the kernel's hands, safe from SIGKILL) within moments and never in part: a
+Promise: a point handed over is in the file (in the kernel's hands, safe from SIGKILL) within a second and never in part: a
 torn last line left by a crash is cut off at the next opening, and a write that fails is taken back. Handing over never
 waits for the disk. The file stays within its limits: when they or the disk are reached, fast samples go, the oldest
 first, and every one of them is counted; other points wait in memory for room. One process at a time owns a spool, by a
@@ -33,6 +33,7 @@ QUEUE_BYTES_MAX = 16 * 1024 * 1024
 GROUP_BYTES = 256 * 1024  # of a backlog in memory, so much is written at a time
 REGIONS_PER_WRITE_MAX = 40  # thinning in one go must not take seconds
 RETRY_S = 1.0
+WRITE_S = 1.0  # nothing waits longer for its turn to be written; each waking of the thread costs more than the write
 FULL = "the disk is full"
 
 
@@ -184,14 +185,16 @@ class Spool:
         raise_own(real_time=False)
         while True:
             with self._changed:
-                while not self._queue and not self._closing and not self._held:
-                    self._changed.wait()
                 if self._held and not self._closing:
                     self._changed.wait_for(lambda: self._closing, RETRY_S)
+                elif not self._closing:
+                    self._changed.wait(WRITE_S)
                 closing, batches = self._closing, self._held + self._queue
                 self._queue, self._held = [], []
             if not batches:
-                break
+                if closing:
+                    break
+                continue
             self._append(batches)
             if closing and self._held:
                 break

@@ -145,3 +145,65 @@ def test_status_reports_an_unsupported_collector_exactly_once() -> None:
     good = [point.fields for point in points if dict(point.tags).get("collector") == "good"]
     assert all(fields["success"] and fields["supported"] for fields in good)
     assert 0.0 <= float(good[0]["staleness_s"]) < 0.5
+
+
+def test_fast_samples_are_read_at_their_deadlines_and_parsed_together() -> None:
+    """Ten a second are handed over once a second, each with its own time; what is under way is neither collected nor missed."""
+    batches: list[list[Point]] = []
+    told: list[int] = []
+    scheduler = Scheduler(batches.append, batches.append, lambda: told.append(len(batches)))
+    fast = Fake("fast", 0.05)
+    fast.pace = "fast"
+    scheduler.add(fast)
+    scheduler.start()
+    time.sleep(0.3)
+    assert not batches
+    (entry,) = scheduler.summary()
+    assert (entry["collected_samples"], entry["missed_samples"]) == (0, 0)
+    wait_for(lambda: bool(told), "the first hand-over")
+    assert told[0] == len(batches[: told[0]]) >= 8
+    scheduler.stop(1.0)
+    (entry,) = scheduler.summary()
+    assert entry["collected_samples"] == len(batches) == entry["expected_samples"] - entry["missed_samples"]
+
+
+def test_a_prompt_collector_takes_turns_with_the_fast_ones() -> None:
+    points: list[Point] = []
+    scheduler = Scheduler(points.extend)
+    threads: set[str] = set()
+
+    def seen() -> None:
+        threads.add(threading.current_thread().name)
+
+    fast, prompt, late = Fake("fast", 0.05, seen), Fake("prompt", 0.2, seen), Fake("late", 0.2, seen)
+    fast.pace, prompt.pace, late.pace = "fast", "prompt", "prompt"
+    for one in (fast, prompt, late):
+        scheduler.add(one)
+    scheduler.start()
+    wait_for(lambda: len(points) > 20, "a first hand-over")
+    scheduler.stop(1.0)
+    assert threads == {"fast"}
+    counts = {entry["name"]: entry["expected_samples"] for entry in scheduler.summary()}
+    assert 3 <= counts["fast"] / counts["prompt"] <= 5 and abs(counts["prompt"] - counts["late"]) <= 1
+    assert (prompt.period_s, late.period_s) == (0.2, 0.2)
+
+
+def test_a_failure_between_two_readings_counts_in_its_order() -> None:
+    """The last sample says how a collector stands, although it failed at once and the good ones were parsed later."""
+    calls = iter([False, False, True])
+
+    def reads() -> None:
+        if next(calls, True):
+            raise OSError("gone")
+
+    points: list[Point] = []
+    scheduler = Scheduler(points.extend)
+    fast = Fake("fast", 0.05, reads)
+    fast.pace = "fast"
+    scheduler.add(fast)
+    scheduler.start()
+    time.sleep(0.25)
+    scheduler.stop(1.0)
+    (entry,) = scheduler.summary()
+    assert len(points) == entry["collected_samples"] == 2
+    assert entry["status"] == "failing" and "gone" in entry["detail"] and entry["missed_samples"] >= 1

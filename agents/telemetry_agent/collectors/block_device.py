@@ -30,7 +30,8 @@ from telemetry_agent.point import INT64_MAX, FieldValue, Point
 
 WHERE = "/proc/diskstats"
 SECTOR_BYTES = 512
-LOOK_EVERY_S = 1.0  # for a disk that took the name of another one
+LOOK_EVERY_S = 1.0  # for a disk that came, or took the name of another one
+DISKS_CACHED_MAX = 1024
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
 _NOT_DISKS = ("sr", "fd", "loop", "ram", "zram", "dm-")
 
@@ -65,38 +66,28 @@ _LATENCIES = (
 
 
 @lru_cache(maxsize=2)  # this reading's text is the next one's `previous`
-def disk_lines(text: str) -> dict[str, list[str]]:
-    """Columns by device name; a line with fewer than the 14 classic columns raises ValueError."""
+def disk_lines(text: str) -> dict[str, str]:
+    """Lines by device name; one with fewer than the 14 classic columns raises ValueError."""
     table = {}
     for line in table_lines(text, WHERE):
         columns = line.split()
         if len(columns) < 14:
             raise ValueError(f"{WHERE}: {len(columns)} columns in {excerpt(line)}, at least 14 are expected")
-        table[columns[2]] = columns
+        table[columns[2]] = line
     return table
 
 
-def disk_counters(columns: list[str]) -> DiskCounters:
+@lru_cache(maxsize=DISKS_CACHED_MAX)  # a reading's line is looked at again as the next one's `previous`
+def disk_counters(line: str) -> DiskCounters:
     """One line's counters. Raises ValueError where a column is no count."""
+    columns = line.split()
     n = whole_numbers(columns[3:20], f"{WHERE}: {columns[2]}")
-    counters = DiskCounters(
-        read_ios=n[0],
-        read_bytes=n[2] * SECTOR_BYTES,
-        write_ios=n[4],
-        written_bytes=n[6] * SECTOR_BYTES,
-        in_flight=n[8],
-        io_time_ms=n[9],
-        read_time_ms=n[3],
-        write_time_ms=n[7],
-        queue_time_ms=n[10],
-    )
-    if len(n) >= 15:
-        counters = counters._replace(discard_ios=n[11], discarded_bytes=n[13] * SECTOR_BYTES, discard_time_ms=n[14])
-    if len(n) >= 17:
-        counters = counters._replace(flush_ios=n[15], flush_time_ms=n[16])
-    if max(counters.read_bytes, counters.written_bytes, counters.discarded_bytes or 0) > INT64_MAX:
-        raise ValueError(f"{WHERE}: more bytes than a point can hold in {excerpt(' '.join(columns))}")
-    return counters
+    discards = (n[11], n[13] * SECTOR_BYTES, n[14]) if len(n) >= 15 else (None, None, None)
+    flushes = (n[15], n[16]) if len(n) >= 17 else (None, None)
+    read_bytes, written_bytes = n[2] * SECTOR_BYTES, n[6] * SECTOR_BYTES
+    if max(read_bytes, written_bytes, discards[1] or 0) > INT64_MAX:
+        raise ValueError(f"{WHERE}: more bytes than a point can hold in {excerpt(line)}")
+    return DiskCounters(n[0], read_bytes, n[4], written_bytes, n[8], n[9], n[3], n[7], n[10], *discards, *flushes)
 
 
 def is_whole_disk(sys_block: Path, name: str) -> bool:
@@ -130,15 +121,15 @@ class BlockDevice:
         self._diskstats = HeldFile(root / "proc/diskstats")
         self._sys_block = root / "sys/block"
         self._look = Every(max(LOOK_EVERY_S, period_s))
-        self._names: tuple[str, ...] = ()
+        self._devices = -1
         self._serials: dict[str, str | None] = {}  # None: looked at, not a whole disk
 
     def read(self) -> Reading:
-        """Read diskstats; sysfs when other devices are there, once a second at most when not, and what it says only of new ones."""
+        """Read diskstats; sysfs when their number has changed, else once a second, and what it says only of new ones."""
         texts = {"diskstats": self._diskstats.text()}
-        names = tuple(disk_lines(texts["diskstats"]))
-        if names != self._names or self._look.due(time.monotonic()):
-            self._names = names
+        devices = texts["diskstats"].count("\n")
+        if devices != self._devices or self._look.due(time.monotonic()):
+            self._devices = devices
             self._look_for_disks()
         for name, serial in self._serials.items():
             if serial is not None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from telemetry_agent.attributes import excerpt, read_present, reading_of, whole_number
-from telemetry_agent.collector import SLOW_PERIOD_S, Every, HeldFile, Reading, Unsupported
+from telemetry_agent.collector import PROMPT, SLOW_PERIOD_S, Every, HeldFile, Reading, Unsupported
 from telemetry_agent.point import FieldValue, Point
 
 CPUINFO = "cpuinfo"
@@ -39,7 +39,7 @@ class CpuFrequency:
     """Collector of the measurement `cpu_frequency`."""
 
     name = "cpu_frequency"
-    pace = "slow"
+    pace = PROMPT
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = max(PERIOD_S_MIN, period_s)

@@ -14,7 +14,7 @@ from telemetry_agent.attributes import excerpt, read_present, readable_name, who
 from telemetry_agent.collector import Reading, Unsupported, reading_now
 from telemetry_agent.point import FieldValue, Point
 
-PERIOD_S_MIN = 1.0
+PERIOD_S_MIN = 2.0
 WORDS = {"array_state": "state", "level": "level", "sync_action": "sync_action"}
 COUNTS = {"degraded": "degraded", "raid_disks": "raid_disks", "mismatch_cnt": "mismatch_sectors"}
 COMPLETED = "sync_completed"

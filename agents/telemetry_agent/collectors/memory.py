@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from telemetry_agent.attributes import excerpt, table_lines, whole_number
-from telemetry_agent.collector import HeldFile, Reading, reading_now
+from telemetry_agent.collector import PROMPT, HeldFile, Reading, reading_now
 from telemetry_agent.point import FieldValue, Point
 
 FIELDS = {
@@ -53,7 +53,7 @@ class Memory:
     """Collector of the measurement `memory`."""
 
     name = "memory"
-    pace = "slow"
+    pace = PROMPT
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         self.period_s = max(PERIOD_S_MIN, period_s)

@@ -19,7 +19,7 @@ from telemetry_agent.collector import SLOW_PERIOD_S, Every, Reading
 from telemetry_agent.collectors.network import interfaces
 from telemetry_agent.point import FieldValue, Point
 
-PERIOD_S_MIN = 1.0
+PERIOD_S_MIN = 2.0
 ETHTOOL_TIMEOUT_S = 5.0
 FILES = ("carrier", "carrier_changes", "speed")
 STATISTICS = "ethtool"

@@ -13,7 +13,7 @@ from telemetry_agent.attributes import excerpt, read_present, reading_of, table_
 from telemetry_agent.collector import Reading
 from telemetry_agent.point import FieldValue, Point
 
-PERIOD_S_MIN = 1.0
+PERIOD_S_MIN = 2.0
 PAGES = {
     "numa_hit": "hit_pages",
     "numa_miss": "miss_pages",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from telemetry_agent.attributes import excerpt, table_lines, whole_number
 from telemetry_agent.collector import (
-    SLOW,
+    PROMPT,
     SLOW_PERIOD_S_MIN,
     HeldFile,
     Reading,
@@ -48,7 +48,7 @@ class Pressure:
     """Collector of the measurement `pressure`."""
 
     name = "pressure"
-    pace = SLOW
+    pace = PROMPT
 
     def __init__(self, period_s: float, root: Path = Path("/")) -> None:
         # Four files and six points: ten times a second they would cost as much as all that is fast.

@@ -223,7 +223,7 @@ def test_a_short_run_of_the_real_agent(
     assert cost["points_per_s"]["median"] > 0 and 0 <= cost["cpu_percent"]["median"] < 100
     assert len(part.pairs_of(found[part.EFFECT_WRITE])) == len(part.pairs_of(found[part.EFFECT_NULL])) == 1
     late = found[part.FULL_LOAD]["contenders"][part.AGENT]
-    assert 20 <= late["expected"]["median"] <= 31
+    assert 20 <= late["expected"]["median"] <= 60  # with every CPU busy three seconds of sleep take longer
     assert 0 <= late["p50_ms"]["median"] <= late["p99_ms"]["median"] <= late["max_ms"]["median"]
     assert {one["id"] for one in document["criteria"]} == {
         f"agent.{x}" for x in ["cpu", "memory", "write", "null", "jitter"]

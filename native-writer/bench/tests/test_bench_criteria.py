@@ -137,6 +137,7 @@ def document(points: list[dict[str, Any]], reservations: list[str]) -> dict[str,
         "device": None,
         "free_bytes": 10**12,
         "load_average_before": [0.1, 0.1, 0.1],
+        "busy_share_before": 0.01,
     }
     return {
         "part": "write",

@@ -56,9 +56,9 @@ def test_scratch_folder_is_emptied_removed_and_held_by_one(tmp_path: Path) -> No
 
 
 def test_a_loaded_machine_is_warned_of() -> None:
-    assert machine.busy_warning(0.5, 2) is None
-    warning = machine.busy_warning(0.6, 2)
-    assert warning is not None and "0.60 on 2 CPUs" in warning
+    assert machine.busy_warning(0.05) is None
+    warning = machine.busy_warning(0.31)
+    assert warning is not None and "31 % busy" in warning
 
 
 def test_time_left_follows_the_pace(tmp_path: Path) -> None:

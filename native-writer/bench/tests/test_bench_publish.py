@@ -24,6 +24,7 @@ def measured(part: str, reservations: list[str]) -> dict[str, Any]:
         "device": None,
         "free_bytes": 10**12,
         "load_average_before": [0.1, 0.1, 0.1],
+        "busy_share_before": 0.01,
     }
     return {
         "part": part,

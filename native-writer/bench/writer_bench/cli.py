@@ -78,7 +78,7 @@ def run(asked: argparse.Namespace) -> int:
         facts = machine.facts(scratch)
         needs = {part.name: part.space_bytes(settings) for part in parts}
         machine.require_space(asked.scratch, needs, facts["free_bytes"])
-        warning = machine.busy_warning(facts["load_average_before"][0], facts["cpus"])
+        warning = machine.busy_warning(facts["busy_share_before"])
         circumstances = {"machine": facts, "versions": tools.versions(), "warnings": [warning] if warning else []}
         planned = sum(point.expected_s() for part in parts for point in part.points(settings, tools))
         further = 0.0 if settings.quick else sum(part.extra_s for part in parts)

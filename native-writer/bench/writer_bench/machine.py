@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,16 +16,21 @@ from bench_model.errors import BenchError, RefusedError
 from bench_model.units import MIB, decimal_label
 from rig.host import require_target_directory, survey
 from rig.machine import LocalMachine
+from writer_bench.processes import Busy
 
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 HUGE_PAGE_BYTES = 2 * MIB
 FOLDER = "daqwriter-bench"
 SPARE_BYTES = 10**9
-LOAD_MAX = 0.25  # per CPU; more than this before the start is somebody else's work
+BUSY_MAX = 0.05  # of all CPUs; more than this before anything was started is somebody else's work
+WATCHED_S = 3.0  # the load average would still tell of what ended minutes ago
 
 
 def facts(directory: Path) -> dict[str, Any]:
-    """CPU, kernel, tuning, target file system and device, load and free space at this moment."""
+    """CPU, kernel, tuning, target file system and device, load over WATCHED_S, and free space."""
+    busy = Busy()
+    time.sleep(WATCHED_S)
+    busy_share = busy.share()
     found = survey(LocalMachine(), directory)
     assert found.target is not None  # the caller has made the folder
     device = found.target.device
@@ -38,6 +44,7 @@ def facts(directory: Path) -> dict[str, Any]:
         "largest_request_kib": _read(f"/sys/block/{device.name}/queue/max_sectors_kb") if device else None,
         "most_segments": _read(f"/sys/block/{device.name}/queue/max_segments") if device else None,
         "load_average_before": list(os.getloadavg()),
+        "busy_share_before": busy_share,
         "free_bytes": shutil.disk_usage(directory).free,
     }
 
@@ -49,12 +56,12 @@ def _read(path: str) -> str | None:
         return None
 
 
-def busy_warning(load_1min: float, cpus: int) -> str | None:
-    """What to say when something else is running."""
-    if load_1min <= LOAD_MAX * cpus:
+def busy_warning(busy_share: float) -> str | None:
+    """What to say when something else is running. `busy_share`: 0 to 1, of all CPUs, before anything was started."""
+    if busy_share <= BUSY_MAX:
         return None
     return (
-        f"the load average is {load_1min:.2f} on {cpus} CPUs before anything was started: "
+        f"the CPUs were {100 * busy_share:.0f} % busy in the {WATCHED_S:g} s before anything was started: "
         "other work disturbs the figures. Wait until the machine is idle"
     )
 

@@ -38,7 +38,7 @@ def machine_line(document: dict[str, Any]) -> str:
         f"{machine['cpu_model']}, {machine['cpus']} CPUs, {machine['memory_bytes'] / GIB:.0f} GiB; "
         f"Linux {machine['kernel']}, governor {machine['governor'] or 'not reported'}; "
         f"{machine['filesystem']} on {device['name']} ({device['model'] or 'model not reported'}), "
-        f"{decimal_label(machine['free_bytes'])} free; load average before {machine['load_average_before'][0]:.2f}; "
+        f"{decimal_label(machine['free_bytes'])} free; CPUs {100 * machine['busy_share_before']:.0f} % busy before; "
         f"{versions['fio']}, {versions['daqwriter']}, bench {versions['bench']}; {document['started_utc']}"
     )
 
