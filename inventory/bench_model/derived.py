@@ -13,6 +13,7 @@ from bench_model import (
     dip_documents,
     drive_temperature,
     endurance_projection,
+    lan,
     raid_comparison,
     record_power,
     sensor_coverage,
@@ -37,6 +38,7 @@ MAKERS: dict[str, Maker] = {
     "results/raid_comparison.json": raid_comparison.of_bundle,
     telemetry_account.NAME: telemetry_account.of_bundle,
     "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
+    "results/lan_analysis.json": lan.of_bundle,
 }
 
 
