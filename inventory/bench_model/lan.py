@@ -243,7 +243,7 @@ def _compared(trials: Sequence[Document], quantity: str) -> Document:
 
 
 def _value(one: Document, quantity: str) -> float:
-    """Goodput, or the median latency (the mean where perftest knows no median); a starved side is a value too: both sides have the same CPUs."""
+    """Goodput, or the median latency (perftest's mean). A starved side is a value too: both sides have the same CPUs."""
     if quantity == "bandwidth":
         return float(one["bytes_per_s"])
     latency = one["latency_us"]

@@ -1,6 +1,7 @@
 // Promise: `netprobe latency` measures round trips of one message size, one message at a time (ping-pong),
 // each from the call that sends it to its whole answer; the whole histogram goes into the result
 // (inventory/schemas/netprobe-latency.schema.json).
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -21,18 +22,20 @@ struct Options {
   std::uint64_t message_bytes = 64;
 };
 
-std::int64_t round_trip(Connection& connection, std::uint64_t event, std::vector<std::byte>& payload) {
+// `message` holds the request at its front while it is sent, and the answer afterwards: one call each.
+std::int64_t round_trip(Connection& connection, std::uint64_t event, std::span<std::byte> message) {
   Header request;
-  request.size = request.answer = static_cast<std::uint32_t>(sizeof request + payload.size());
+  request.size = request.answer = static_cast<std::uint32_t>(message.size());
   request.event = event;
   const std::int64_t sent = monotonic_ns();
-  connection.send(request, payload);
+  connection.send(request, message.subspan(sizeof request));
+  connection.receive_whole(message);
+  const std::int64_t took = monotonic_ns() - sent;
   Header reply;
-  if (!connection.receive(reply)) throw daqwriter::Failure(connection.peer() + ": closed the connection");
-  if (reply.size != request.size || reply.event != event)
+  std::memcpy(&reply, message.data(), sizeof reply);
+  if (reply.magic != kMagic || reply.size != request.size || reply.event != event)
     throw daqwriter::Failure(connection.peer() + ": answered something else than was asked");
-  connection.receive_rest(payload);
-  return monotonic_ns() - sent;
+  return took;
 }
 
 ExitCode run_latency(const Options& options, const std::atomic<int>& stop_signal) {
@@ -40,16 +43,16 @@ ExitCode run_latency(const Options& options, const std::atomic<int>& stop_signal
   check_timing(timing, "--message-size", options.message_bytes);
   const Endpoint peer = parse_endpoint("--peer", options.peer);
   Connection connection = Connection::open(peer, timing.connect_s, stop_signal);
-  std::vector<std::byte> payload(options.message_bytes - sizeof(Header));
+  std::vector<std::byte> message(options.message_bytes);
   std::uint64_t event = 0;
   const std::int64_t begin = monotonic_ns() + daqwriter::to_ns(timing.warm_up_s);
-  while (monotonic_ns() < begin && stop_signal.load() == 0) round_trip(connection, event++, payload);
+  while (monotonic_ns() < begin && stop_signal.load() == 0) round_trip(connection, event++, message);
   daqwriter::Histogram trips;
   const std::int64_t started_utc = daqwriter::utc_ns();
   const std::int64_t started = monotonic_ns(), end = started + daqwriter::to_ns(timing.seconds);
   const daqwriter::CpuUse before = daqwriter::process_cpu_use();
   while (monotonic_ns() < end && stop_signal.load() == 0)
-    trips.record(round_trip(connection, event++, payload));
+    trips.record(round_trip(connection, event++, message));
   const double measured_s = daqwriter::seconds(monotonic_ns() - started);
   const daqwriter::CpuUse cpu = daqwriter::process_cpu_use() - before;
   const bool interrupted = stop_signal.load() != 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <list>
 #include <memory>
 #include <thread>
@@ -18,6 +19,7 @@ namespace {
 
 using daqwriter::ExitCode;
 
+constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kLookMs = 100;  // how soon a signal is seen
 
 struct Served {
@@ -27,18 +29,51 @@ struct Served {
   explicit Served(int descriptor) : connection(descriptor, "a peer") {}
 };
 
+// Requests as they come: several may be there at once, and one in several pieces.
+class Inbox {
+ public:
+  explicit Inbox(Connection& connection) : connection_(connection), bytes_(kReadBytes) {}
+
+  // False: the peer has closed behind a whole request.
+  bool next(Header& request) {
+    if (!have(sizeof request)) return false;
+    std::memcpy(&request, bytes_.data(), sizeof request);
+    const bool ours = request.magic == kMagic && request.size >= sizeof request && request.size <= kSizeMax;
+    if (!ours || request.answer < sizeof request || request.answer > kSizeMax)
+      throw daqwriter::Failure("a peer: this is no request of netprobe");
+    if (!have(request.size)) throw daqwriter::Failure("a peer: closed in the middle of a message");
+    held_ -= request.size;
+    std::memmove(bytes_.data(), bytes_.data() + request.size, held_);
+    return true;
+  }
+
+ private:
+  bool have(std::size_t wanted) {
+    if (bytes_.size() < wanted) bytes_.resize(wanted);
+    while (held_ < wanted) {
+      const std::size_t got = connection_.receive(std::span(bytes_).subspan(held_));
+      if (got == 0 && held_ == 0) return false;
+      if (got == 0) throw daqwriter::Failure("a peer: closed in the middle of a message");
+      held_ += got;
+    }
+    return true;
+  }
+
+  Connection& connection_;
+  std::vector<std::byte> bytes_;
+  std::size_t held_ = 0;
+};
+
 void answer_all(Connection& connection) {
-  std::vector<std::byte> incoming, outgoing;
+  Inbox inbox(connection);
+  std::vector<std::byte> outgoing;
   Header request;
-  while (connection.receive(request)) {
-    incoming.resize(request.size - sizeof request);
-    connection.receive_rest(incoming);
-    if (request.answer < sizeof request || request.answer > kSizeMax)
-      throw daqwriter::Failure("a peer: asks for an answer of " + std::to_string(request.answer) + " bytes");
+  while (inbox.next(request)) {
     outgoing.resize(request.answer - sizeof request);
     Header reply;
     reply.size = request.answer;
-    reply.answer = connection.segments_sent_again();
+    if (request.size == sizeof request)
+      reply.answer = connection.segments_sent_again();  // one that only asks
     reply.event = request.event;
     connection.send(reply, outgoing);
   }

@@ -110,30 +110,19 @@ void Connection::send(const Header& header, std::span<const std::byte> payload) 
   }
 }
 
-bool Connection::receive(Header& header) {
-  const std::span<std::byte> whole = std::as_writable_bytes(std::span(&header, 1));
-  std::size_t have = 0;
-  while (have < whole.size()) {
-    const ssize_t got = recv(descriptor_, whole.data() + have, whole.size() - have, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0 && have == 0) return false;
-    if (got == 0) throw Failure(peer_ + ": closed in the middle of a message");
-    if (got < 0) fail(peer_, "nothing can be received");
-    have += static_cast<std::size_t>(got);
+std::size_t Connection::receive(std::span<std::byte> into) {
+  while (true) {
+    const ssize_t got = recv(descriptor_, into.data(), into.size(), 0);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) fail(peer_, "nothing can be received");
   }
-  if (header.magic != kMagic || header.size < sizeof header || header.size > kSizeMax)
-    throw Failure(peer_ + ": this is no message of netprobe");
-  return true;
 }
 
-void Connection::receive_rest(std::span<std::byte> payload) {
-  std::size_t have = 0;
-  while (have < payload.size()) {
-    const ssize_t got = recv(descriptor_, payload.data() + have, payload.size() - have, MSG_WAITALL);
-    if (got < 0 && errno == EINTR) continue;
+void Connection::receive_whole(std::span<std::byte> message) {
+  for (std::size_t have = 0; have < message.size();) {
+    const std::size_t got = receive(message.subspan(have));
     if (got == 0) throw Failure(peer_ + ": closed in the middle of a message");
-    if (got < 0) fail(peer_, "nothing can be received");
-    have += static_cast<std::size_t>(got);
+    have += got;
   }
 }
 

@@ -45,9 +45,10 @@ class Connection {
   static Connection open(const Endpoint& peer, double timeout_s, const std::atomic<int>& stop_signal);
 
   void send(const Header& header, std::span<const std::byte> payload);
-  // False: the peer has closed, and nothing of a message was there.
-  bool receive(Header& header);
-  void receive_rest(std::span<std::byte> payload);
+  // All of `message`; Failure when the peer closes before its end.
+  void receive_whole(std::span<std::byte> message);
+  // At least one byte; 0: the peer has closed.
+  std::size_t receive(std::span<std::byte> into);
   // What is there, without waiting: 0 for nothing yet.
   std::size_t receive_some(std::span<std::byte> into);
   std::uint32_t segments_sent_again() const;

@@ -1,4 +1,4 @@
-"""The LAN's figures: bandwidth, latency, CPU and memory bandwidth against message size, event building by node, what each setting contributes.
+"""The LAN's figures: bandwidth, latency, CPU and memory bandwidth against message size; event building; what a setting contributes.
 
 What the presentation states in words is drawn as references; the points of its figures are not stated."""
 
@@ -21,6 +21,10 @@ FARTHEST = 2.2
 PANEL_MM, SMALL_MM, ROW_MM = 66.0, 44.0, 9.0
 FINELY = (0, (1, 1.5))
 Value = Callable[[Node], float | None]
+RATIOS = (
+    ("bandwidth", "bandwidth, tuned / untuned (more is better)", BLUE),
+    ("latency", "latency, tuned / untuned (less is better)", VERMILLION),
+)
 
 
 def gbit(bytes_per_s: float) -> str:
@@ -172,8 +176,9 @@ def bandwidth_figure(found: Node, analysis: Node) -> Figure | None:
         alt = f"{title}: {len(counted(points))} points, highest {significant(top, 3)} Gbit/s."
         svg = to_svg(figure, name, alt)
     caption = (
-        f"Mean over {duration(found.at('seconds_per_size').as_number())} of one transfer at each size (n = 1), whiskers: its least and most "
-        "interval; CPU use over exactly the measured stretch. Both directions: their sum. 1 Gbit/s = 10\u2079 bit/s of payload."
+        f"Mean over {duration(found.at('seconds_per_size').as_number())} of one transfer at each size (n = 1), whiskers: its least and "
+        f"most interval; "
+        " CPU use over exactly the measured stretch. Both directions: their sum. 1 Gbit/s = 10\u2079 bit/s of payload."
         + ("" if memory else " Memory bandwidth: not measured here (reason below).")
         + where_text(found) + beyond + _masked(points) + source_text(analysis)
     )  # fmt: skip
@@ -218,8 +223,9 @@ def latency_figure(found: Node, analysis: Node) -> Figure | None:
         svg = to_svg(figure, name, alt)
     numbers = sorted(one.integer("n") or 0 for one in counted(points))
     caption = (
-        "netprobe: half of a round trip; ib_read_lat: a whole read. Median, whisker up to the 99th percentile; with -D perftest tells the mean "
-        f"alone. {duration(found.at('seconds_per_size').as_number())} at each size, n = {numbers[0]} to {numbers[-1]} messages. The source "
+        "netprobe: half of a round trip; ib_read_lat: a whole read. Median, whisker up to the 99th percentile; with -D perftest tells the "
+        f"mean alone. {duration(found.at('seconds_per_size').as_number())} at each size, n = {numbers[0]} to {numbers[-1]} messages. The "
+        f"source "
         "states no latency." + where_text(found) + _masked(points)
     )
     return Figure(name, title, caption, alt, svg)
@@ -250,8 +256,9 @@ def building_figure(found: Node, analysis: Node) -> Figure | None:
         alt = f"{title}: {len(drawn)} loads, highest {significant(top, 3)} Gbit/s into one node."
         svg = to_svg(figure, name, alt)
     caption = (
-        "Many to one: every other node streams into node0 (incast); all to all: every node into every other. Builders ask all other nodes for an "
-        f"event's fragments at once, {found.at('building').at('in_flight').as_integer()} events at a time. One transfer of "
+        "Many to one: every other node streams into node0 (incast); all to all: every node into every other. Builders ask all other "
+        "nodes for "
+        f"an event's fragments at once, {found.at('building').at('in_flight').as_integer()} events at a time. One transfer of "
         f"{duration(found.at('seconds_per_size').as_number())} each (n = 1)."
         + where_text(found)
         + beyond
@@ -279,7 +286,9 @@ def settings_figure(found: Node, analysis: Node) -> Figure | None:
     name, title = "lan-settings", "What each setting contributes"
     with sheet(2 * (16.0 + ROW_MM * len(experiments)), rows=2) as (figure, panels):
         for axes, (key, text, colour) in zip(
-            panels, (("bandwidth", "bandwidth, tuned / untuned (more is better)", BLUE), ("latency", "latency, tuned / untuned (less is better)", VERMILLION)), strict=True
+            panels,
+            RATIOS,
+            strict=True,
         ):  # fmt: skip
             for row, one in enumerate(experiments):
                 ratio, ends = one.at(key).number("ratio"), one.at(key).numbers("interval")
@@ -317,9 +326,11 @@ def settings_figure(found: Node, analysis: Node) -> Figure | None:
     numbers = sorted({one.at(key).at("n").as_integer() for one in experiments for key in ("bandwidth", "latency")})
     caption = (
         "Each setting tuned alone where all others are untuned, and all tuned together. Geometric mean over "
-        f"n = {' to '.join(map(str, numbers[:: max(1, len(numbers) - 1)]))} pairs of {duration(found.at('settings').at('seconds').as_number())}, untuned "
-        "first in one pair and last in the next; bars: 95 % interval (Student t on log ratios). Latency: the median of each half. The source states "
-        "no contribution of a setting."
+        f"n = {' to '.join(map(str, numbers[:: max(1, len(numbers) - 1)]))} pairs of "
+        f"{duration(found.at('settings').at('seconds').as_number())}, "
+        "untuned first in one pair and last in the next; bars: 95 % interval (Student t on log ratios). Latency: the median of each "
+        "half. The "
+        "source states no contribution of a setting."
         + (" Ports are not shaped here, so that the CPUs' work shows." if found.at("network").at("kind").as_text() == "namespaces" else "")
     )  # fmt: skip
     return Figure(name, title, caption, alt, svg)

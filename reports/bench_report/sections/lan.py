@@ -135,7 +135,8 @@ def _bandwidth_table(analysis: Node) -> Table:
         rows.append((
             f"{one.at('operation').as_text()}{both}", one.at("topology").as_text(), size_text(one), _rate(one.number("total_bytes_per_s")),
             _rate(one.number("counted_bytes_per_s")), _cpu(one, "mean"), _cpu(one, "busiest"), _cpu(one, "steal"),
-            NONE if memory is None else f"{significant(memory / 1e9, 3)} GB/s", NONE if again is None else count(again), one.text("reason") or "",
+            NONE if memory is None else f"{significant(memory / 1e9, 3)} GB/s", NONE if again is None else count(again),
+            one.text("reason") or "",
         ))  # fmt: skip
     heads = (
         "Tool",
@@ -151,8 +152,9 @@ def _bandwidth_table(analysis: Node) -> Table:
         "Why masked",
     )
     caption = (
-        "Bandwidth by message size, then the repetitions at the largest. Into the port: the receiving port's own counter, headers included. CPU: of "
-        "all CPUs over exactly the measured stretch; the busiest with what the hypervisor took."
+        "Bandwidth by message size, then the repetitions at the largest. Into the port: the receiving port's own counter, headers "
+        "included. CPU: "
+        "of all CPUs over exactly the measured stretch; the busiest with what the hypervisor took."
     )
     return Table(heads, "ttnnnnnnnnt", tuple(rows), caption, "lan-bandwidth-table", _odd(points))
 
@@ -198,14 +200,18 @@ def _crowd_table(analysis: Node) -> Table:
         "Why masked",
     )
     caption = (
-        "Incast and event building. Fairness: Jain's index of the flows (of builders: among builders). Sent again: TCP segments. Switch drops: packets "
-        "that the emulated switch had no room for. Event p99: from the request of an event's fragments to the last of them, the slowest builder."
+        "Incast and event building. Fairness: Jain's index of the flows (of builders: among builders). Sent again: TCP segments. Switch "
+        "drops: "
+        "packets that the emulated switch had no room for. Event p99: from the request of an event's fragments to the last of them, the "
+        "slowest "
+        "builder."
     )
     return Table(heads, "tnnnnnnnnt", tuple(rows), caption, "lan-crowds", _odd(points))
 
 
 def _settings_table(analysis: Node) -> Table:
-    rows, odd = [], set()
+    rows: list[tuple[str, ...]] = []
+    odd: set[int] = set()
     words = {"above": "higher", "below": "lower", "undecided": "not told apart"}
     for one in analysis.list("settings"):
         cells: list[str] = [one.at("id").as_text()]
@@ -227,9 +233,10 @@ def _settings_table(analysis: Node) -> Table:
 
 
 def _read_back_table(analysis: Node) -> Table:
-    records, rows, odd = list(analysis.list("tuned_settings")), [], set()
+    rows: list[tuple[str, ...]] = []
+    odd: set[int] = set()
     held = {True: "yes", False: "NO", None: NONE}
-    for record in records:
+    for record in analysis.list("tuned_settings"):
         status = record.at("status").as_text()
         flags = [record.flag(key) for key in ("held", "restored")]
         if status not in ("applied", "unchanged", "unsupported") or False in flags:

@@ -85,7 +85,7 @@ class Host:
 
 
 class Namespaces:
-    """Nodes of our own, named after this process. Every port is shaped on both sides, so that a switch port has a queue that can overflow."""
+    """Nodes of our own, named after this process. Ports are shaped on both sides, so that a switch's has a queue that can overflow."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         if os.geteuid() != 0:
@@ -153,7 +153,7 @@ class Namespaces:
         if self.direct:
             return None
         said = [json.loads(tool("tc", "-s", "-j", "qdisc", "show", "dev", self._port(node))) for node in self.nodes]
-        return sum(one["drops"] for queues in said for one in queues if one.get("root"))
+        return sum(int(one["drops"]) for queues in said for one in queues if one.get("root"))
 
     def remove(self) -> None:
         for node in self.nodes:

@@ -71,7 +71,7 @@ def describe(interface: str) -> dict[str, Any]:
         pairs(ethtool("", interface)),
         pairs(ethtool("-k", interface)),
     )
-    coalescing = pairs(ethtool("-c", interface))
+    coalescing, counters = pairs(ethtool("-c", interface)), pairs(ethtool("-S", interface))
     rdma = folder / "device" / "infiniband"
     device = folder / "device"
     return {
@@ -85,7 +85,7 @@ def describe(interface: str) -> dict[str, Any]:
         "pcie": {"speed": text_of(device / "current_link_speed"), "width": text_of(device / "current_link_width")},
         "numa_node": text_of(device / "numa_node"),
         "pause": {key: value for key, value in pairs(ethtool("-a", interface)).items() if key in ("Autonegotiate", "RX", "TX")},
-        "pause_frames": {key: int(value) for key, value in pairs(ethtool("-S", interface)).items() if PAUSE_COUNTER.fullmatch(key) and value.isdigit()},
+        "pause_frames": {key: int(value) for key, value in counters.items() if PAUSE_COUNTER.fullmatch(key) and value.isdigit()},
         "rings": rings(ethtool("-g", interface)),
         "coalescing": {key: coalescing[key] for key in ("Adaptive RX", "rx-usecs", "tx-usecs") if key in coalescing},
         "offloads": {key: features[key] for key in OFFLOADS if key in features},

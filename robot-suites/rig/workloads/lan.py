@@ -72,7 +72,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         declared["peers"]
     ):
         raise RefusedError(f"inventory: {candidate.name}: network: two nodes have the same address. Give each its own")
-    if declared is None and emulated["port_rate_size"] < own["need_size"]:
+    if declared is None and emulated is not None and emulated["port_rate_size"] < own["need_size"]:
         raise RefusedError(
             f"{at}.need_size: {decimal_label(own['need_size'])}/s cannot be carried by ports of "
             f"{decimal_label(emulated['port_rate_size'])}/s (emulated.port_rate_size). Ask for less, or give the ports more"
@@ -139,8 +139,8 @@ class Campaign:
         if asked == plans.RDMA and len(devices) < self._site.count:
             without = [port["node"] for port in self._ports if not port["rdma_devices"]]
             raise BenchError(
-                f"{self._scenario.file}: workloads.{NAME}.engine: rdma, but {', '.join(without)} has no RDMA device at its port. Take auto or "
-                "tcp, or load the card's RDMA driver"
+                f"{self._scenario.file}: workloads.{NAME}.engine: rdma, but {', '.join(without)} has no RDMA device at its port. Take "
+                "auto or tcp, or load the card's RDMA driver"
             )
         chosen = devices if asked != plans.TCP and len(devices) == self._site.count else {}
         return plans.Tools(self._site.netprobe, warm_up_s, self._own["streams"], chosen)

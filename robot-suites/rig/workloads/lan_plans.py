@@ -126,7 +126,8 @@ class Tools:
         flows = tuple(
             Flow(f"builder-{name}", "netprobe", "others", name, name, [
                 str(self.netprobe), "build", *(f"--source={{{one}}}:{PROBE_PORT}" for one in names if one != name),
-                f"--fragment-size={size}", f"--in-flight={in_flight}", f"--seconds={seconds:g}", f"--warm-up={self.warm_up_s:g}", "--json=-",
+                f"--fragment-size={size}", f"--in-flight={in_flight}", f"--seconds={seconds:g}", f"--warm-up={self.warm_up_s:g}",
+                "--json=-",
             ])
             for name in builders
         )  # fmt: skip
@@ -199,7 +200,11 @@ def trials(
         untuned_first = pair % 2 == 1
         for name, untuned, tuned in experiments(settings):
             for side in (UNTUNED, TUNED) if untuned_first else (TUNED, UNTUNED):
-                own = {"kind": "setting", "settings": untuned if side == UNTUNED else tuned, "shaped": False}
+                own: dict[str, Any] = {
+                    "kind": "setting",
+                    "settings": untuned if side == UNTUNED else tuned,
+                    "shaped": False,
+                }
                 mark = {"experiment": name, "pair": pair, "side": side, "first": (side == UNTUNED) == untuned_first}
                 stem = f"setting-{name.replace(' ', '-')}-{pair}-{side}"
                 for quantity in ("bandwidth", "latency"):
