@@ -81,7 +81,7 @@ def test_event_building_shows_every_receiving_node_and_incast(bundle_with: Maker
         "all builders, fragments of 100\u202fkB",
     } <= texts(figure(of, "lan-building").svg)
     rows = table(of, "lan-crowds").rows
-    assert rows[0][3:7] == ("0.970", "6", "0.00756\u202f%", "7")
+    assert rows[0][3:7] == ("0.970", "6", "0.00667\u202f%", "7")
 
 
 def test_each_setting_has_its_own_contribution_and_its_read_back(bundle_with: Maker) -> None:
