@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).parent))
 from lan_factory import FIRST_S, GBIT, Made, built, iperf, record, trip, whole, window
 
 from bench_model import lan
+from bench_model.lan_transfers import jain
 from bench_model.lan_window import cpu_of, drops_of, memory_of, port_rate
 from bench_model.line_protocol import Point
 from bench_model.telemetry_tracks import Tracks, from_points
@@ -45,7 +46,7 @@ def test_fairness_and_what_was_sent_again_under_incast() -> None:
     )  # (0.3 + 0.3 + 0.2)^2 / (3 (0.09 + 0.09 + 0.04))
     # segments of 1000 B: 1, 2 and 3 of 37500, 37500 and 25000
     assert judged["incast_sent_again"] == pytest.approx([(1 / 37500 + 2 / 37500 + 3 / 25000) / 3])
-    assert lan.jain([5.0, 0.0, 0.0]) == pytest.approx(1 / 3) and lan.jain([0.0]) is None
+    assert jain([5.0, 0.0, 0.0]) == pytest.approx(1 / 3) and jain([0.0]) is None
 
 
 def test_settings_are_compared_in_pairs() -> None:

@@ -22,6 +22,7 @@ from bench_model import lan as model
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
 from bench_model.telemetry_tracks import Tracks
+from bench_model.yaml_source import check_document
 from rig.host import Survey
 from rig.machine import ON_CANDIDATE, LocalMachine
 from rig.settings import Layout
@@ -328,6 +329,8 @@ def test_netprobe_survives_strangers_and_ends_with_its_last_peer() -> None:
         second = subprocess.run(build, capture_output=True, text=True, timeout=30, check=True)
         assert server.wait(10) == 0 and server.stderr and "this is no request of netprobe" in server.stderr.read()
     found, built = json.loads(first.stdout), json.loads(second.stdout)
+    check_document(found, "netprobe-latency", "netprobe latency")
+    check_document(built, "netprobe-build", "netprobe build")
     assert found["round_trips"] == found["round_trip_us"]["count"] > 0
     assert built["events"] == built["sources"][0]["fragments"] > 0
 

@@ -226,7 +226,9 @@ class Campaign:
         found = []
         for one in self._own["settings"]["list"]:
             setting = plans.Setting.of(one)
-            records = [record for state in (setting.untuned, setting.tuned) for record in self._site.try_settings(state)]
+            records = [
+                record for state in (setting.untuned, setting.tuned) for record in self._site.try_settings(state)
+            ]
             bad = next((record for record in records if record["status"] not in ("applied", "unchanged")), None)
             if bad:
                 self._left_out.append({"id": one["id"], "reason": f"{bad['at']}: {bad['detail']}"})
