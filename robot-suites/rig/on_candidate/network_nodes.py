@@ -404,20 +404,18 @@ def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
     return {**said, "settings": records}
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
 
 
-def main(arguments: list[str]) -> int:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _end)
+def answer(plan: str) -> dict[str, Any]:
     try:
-        said: dict[str, Any] = {"result": carry_out(json.loads(arguments[0]))}
+        return {"result": carry_out(json.loads(plan))}
     except (NodesError, OSError) as error:
-        said = {"error": str(error)}
-    print(json.dumps(said))
-    return 0
+        return {"error": str(error)}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(ending, _stop)
+    print(json.dumps(answer(sys.argv[1])))
