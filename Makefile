@@ -56,15 +56,15 @@ influxd:
 influxd2:
 	@$(BOOTSTRAP)/influxd2.sh >&2
 
-build: native agent ## build daqwriter, hotstore and the telemetry agent
+build: native agent ## build daqwriter, hotstore, netprobe and the telemetry agent
 
 native: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target daqwriter daqwriter_portable hotstore | tail -n 1 >&2
+	@cmake --build build/native-writer --target daqwriter daqwriter_portable hotstore netprobe | tail -n 1 >&2
 
 native-portable: build/native-writer/build.ninja ## build daqwriter for candidates that lack its libraries
 	@cmake --build build/native-writer --target daqwriter_portable | tail -n 1 >&2
 
-build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake agents/hot_store/CMakeLists.txt
+build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake agents/hot_store/CMakeLists.txt agents/network_probe/CMakeLists.txt
 	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null
 
 agent: $(AGENT)
@@ -168,7 +168,7 @@ lint-shell:
 	@shellcheck --shell=sh robot-suites/virtual_candidate/guest/init
 
 lint-native:
-	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp
+	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp
 
 lock: ## renew requirements.txt from pyproject.toml
 	@rm -rf build/lock && python3 -m venv build/lock

@@ -14,6 +14,7 @@ from bench_model import (
     drive_temperature,
     endurance_projection,
     hot_store_runs,
+    lan,
     raid_comparison,
     record_power,
     sensor_coverage,
@@ -39,6 +40,7 @@ MAKERS: dict[str, Maker] = {
     telemetry_account.NAME: telemetry_account.of_bundle,
     "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
     hot_store_runs.NAME: hot_store_runs.of_bundle,
+    "results/lan_analysis.json": lan.of_bundle,
 }
 
 

@@ -50,6 +50,10 @@ class Places:
         return self.programs / "hotstore"
 
     @property
+    def netprobe(self) -> Path:
+        return self.programs / "netprobe"
+
+    @property
     def agent(self) -> Path:
         return self.programs / "telemetry_agent.pyz"
 

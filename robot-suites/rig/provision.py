@@ -91,6 +91,7 @@ def provisioner(
             "bench_target_directory": str(target),
             "bench_daqwriter_source": str(layout.daqwriter if machine.is_local else layout.portable_daqwriter),
             "bench_hotstore_source": str(layout.hotstore),
+            "bench_netprobe_source": str(layout.netprobe),
             "bench_agent_source": str(layout.agent),
             "bench_install_dir": str(places.programs),
             "bench_state_dir": str(places.state),

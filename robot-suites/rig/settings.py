@@ -59,6 +59,11 @@ class Layout:
         return self.build / "hot_store" / "hotstore"
 
     @property
+    def netprobe(self) -> Path:
+        """Needs glibc alone, too."""
+        return self.build / "network_probe" / "netprobe"
+
+    @property
     def agent(self) -> Path:
         return self.build / "telemetry_agent.pyz"
 

@@ -8,6 +8,7 @@ from rig.workloads import (
     fio_scan,
     hot_store,
     interference,
+    lan,
     latency_under_load,
     minidaq_scan,
     raid_vs_3dxp,
@@ -34,6 +35,7 @@ WORKLOADS: dict[str, Workload] = {
         raid_vs_3dxp.WORKLOAD,
         streams_checksum.WORKLOAD,
         hot_store.WORKLOAD,
+        lan.WORKLOAD,
     )
 }
 
