@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model import (
+    concurrent_analysis,
     cost,
     dip_documents,
     drive_temperature,
@@ -37,6 +38,7 @@ MAKERS: dict[str, Maker] = {
     "results/raid_comparison.json": raid_comparison.of_bundle,
     telemetry_account.NAME: telemetry_account.of_bundle,
     "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
+    concurrent_analysis.NAME: concurrent_analysis.of_bundle,
 }
 
 

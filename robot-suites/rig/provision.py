@@ -92,6 +92,7 @@ def provisioner(
             "bench_daqwriter_source": str(layout.daqwriter if machine.is_local else layout.portable_daqwriter),
             "bench_hotstore_source": str(layout.hotstore),
             "bench_agent_source": str(layout.agent),
+            "bench_analysis_reader_source": str(layout.analysis_reader),
             "bench_install_dir": str(places.programs),
             "bench_state_dir": str(places.state),
             "bench_control_state_dir": str(layout.state_directory(candidate.name)),

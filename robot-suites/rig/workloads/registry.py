@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench_model.profiles import Scenario
 from rig.workloads import (
+    concurrent_analysis,
     endurance,
     fio_scan,
     hot_store,
@@ -34,6 +35,7 @@ WORKLOADS: dict[str, Workload] = {
         raid_vs_3dxp.WORKLOAD,
         streams_checksum.WORKLOAD,
         hot_store.WORKLOAD,
+        concurrent_analysis.WORKLOAD,
     )
 }
 
