@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 import tempfile
@@ -40,7 +39,9 @@ def parser() -> argparse.ArgumentParser:
     make = command("generate", "write a set with a known truth; FOLDER must be new")
     make.add_argument("--kind", choices=(SPARSE, FULL), required=True)
     make.add_argument("--layout", choices=(TTREE, RNTUPLE), default=TTREE)
-    make.add_argument("--compression", default="zlib-1", help="none, or zlib, lz4, zstd, lzma with a level: zlib-1 (default)")
+    make.add_argument(
+        "--compression", default="zlib-1", help="none, or zlib, lz4, zstd, lzma with a level: zlib-1 (default)"
+    )
     make.add_argument("--seed", type=int, required=True)
     make.add_argument("--processes", type=int, default=1)
     for name, text in (
@@ -51,7 +52,9 @@ def parser() -> argparse.ArgumentParser:
     one = command("point", "N workers over the whole set once, with a cold cache")
     one.add_argument("--workers", type=int, required=True)
     slow = command("slow-disk", "points on a loop device that is held back; needs root")
-    slow.add_argument("--image", type=Path, required=True, metavar="FILE", help="image of the disk: a new file, removed afterwards")
+    slow.add_argument(
+        "--image", type=Path, required=True, metavar="FILE", help="image of the disk: a new file, removed afterwards"
+    )
     slow.add_argument("--read-iops", type=int, required=True, help="read requests per second")
     slow.add_argument("--read-bytes-per-s", type=int, required=True, help="B/s")
     slow.add_argument("--workers", type=_numbers, required=True, metavar="N,N,...", help="one point each")
@@ -60,12 +63,20 @@ def parser() -> argparse.ArgumentParser:
     dask.add_argument("--nodes", type=int, required=True)
     dask.add_argument("--workers", type=int, required=True, help="of each node")
     dask.add_argument("--rounds", type=int, required=True)
-    dask.add_argument("--cpus", type=_numbers, required=True, metavar="N,N,...", help="CPUs that are dealt out to the nodes")
+    dask.add_argument(
+        "--cpus", type=_numbers, required=True, metavar="N,N,...", help="CPUs that are dealt out to the nodes"
+    )
     for each in (one, slow, dask):
         each.add_argument("--analysis", choices=(SPARSE, FULL), required=True)
-        each.add_argument("--drop-caches", action="store_true", help="empty the whole page cache too, not only the set's files; needs root")
+        each.add_argument(
+            "--drop-caches",
+            action="store_true",
+            help="empty the whole page cache too, not only the set's files; needs root",
+        )
     for each in (one, dask):
-        each.add_argument("--device", action="append", default=[], help="kernel name of a drive or array beneath; may be repeated")
+        each.add_argument(
+            "--device", action="append", default=[], help="kernel name of a drive or array beneath; may be repeated"
+        )
     return top
 
 
@@ -74,7 +85,12 @@ def _numbers(text: str) -> list[int]:
 
 
 def versions() -> dict[str, str]:
-    return {"uproot": uproot.__version__, "awkward": awkward.__version__, "numpy": numpy.__version__, "python": sys.version.split()[0]}
+    return {
+        "uproot": uproot.__version__,
+        "awkward": awkward.__version__,
+        "numpy": numpy.__version__,
+        "python": sys.version.split()[0],
+    }
 
 
 def _files(folder: Path) -> list[Path]:
@@ -95,7 +111,9 @@ def generate(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def one_point(options: argparse.Namespace) -> dict[str, Any]:
-    return point.measure(options.set, _files(options.set), options.analysis, options.workers, options.device, options.drop_caches)
+    return point.measure(
+        options.set, _files(options.set), options.analysis, options.workers, options.device, options.drop_caches
+    )
 
 
 def slow_points(options: argparse.Namespace) -> dict[str, Any]:
@@ -119,7 +137,10 @@ def farm_rounds(options: argparse.Namespace) -> dict[str, Any]:
 
     nodes = farm.nodes_of(_files(options.set), options.nodes, options.workers, options.cpus)
     rounds = []
-    with tempfile.TemporaryDirectory(prefix="daq-bench-farm-") as work, farm.farm(nodes, Path(work)) as (client, addresses):
+    with (
+        tempfile.TemporaryDirectory(prefix="daq-bench-farm-") as work,
+        farm.farm(nodes, Path(work)) as (client, addresses),
+    ):
         for number in range(1, options.rounds + 1):
             groups = [*([node] for node in nodes), list(nodes)]
             runs = [
@@ -127,7 +148,10 @@ def farm_rounds(options: argparse.Namespace) -> dict[str, Any]:
                 for group in (groups if number % 2 else groups[::-1])
             ]
             rounds.append({"round": number, "alone_first": number % 2 == 1, "runs": runs})
-    cpus = [{"name": node.name, "workers": node.workers, "cpus": list(node.cpus), "files": len(node.files)} for node in nodes]
+    cpus = [
+        {"name": node.name, "workers": node.workers, "cpus": list(node.cpus), "files": len(node.files)}
+        for node in nodes
+    ]
     return {"schema_version": 1, "analysis": options.analysis, "nodes": cpus, "rounds": rounds}
 
 
@@ -147,7 +171,7 @@ def main(argv: list[str] | None = None) -> int:
         document = COMMANDS[options.command](options)
         partial = options.json.with_suffix(".partial")
         partial.write_text(json.dumps(document), encoding="utf-8")
-        os.replace(partial, options.json)
+        partial.replace(options.json)
     except ReaderError as error:
         print(error, file=sys.stderr)
         return 1

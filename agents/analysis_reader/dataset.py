@@ -36,7 +36,9 @@ def codec(text: str) -> Any:
     if text == "none":
         return None
     if name not in COMPRESSION or not level.isdigit():
-        raise ReaderError(f"compression {text!r} is not known. Give none, or one of {', '.join(COMPRESSION)} with its level, as in zlib-1")
+        raise ReaderError(
+            f"compression {text!r} is not known. Give none, or one of {', '.join(COMPRESSION)} with its level, as in zlib-1"
+        )
     return COMPRESSION[name](int(level))
 
 
@@ -89,7 +91,9 @@ def write_file(folder: Path, shape: Shape, file: int) -> dict[str, Any]:
 def _writer(root: Any, layout: str, record: Any) -> Any:
     if layout == RNTUPLE:
         return root.mkrntuple(TREE, record.layout.form)
-    kinds = {name: (value.type.content if isinstance(value, ak.Array) else value.dtype) for name, value in record.items()}
+    kinds = {
+        name: (value.type.content if isinstance(value, ak.Array) else value.dtype) for name, value in record.items()
+    }
     return root.mktree(TREE, kinds)
 
 
@@ -120,7 +124,9 @@ def generate(folder: Path, shape: Shape, processes: int) -> dict[str, Any]:
     except BaseException as error:
         remove(folder)
         if isinstance(error, OSError):
-            raise ReaderError(f"{folder}: {error.strerror or error}: the set was not written, and what there was of it is removed") from None
+            raise ReaderError(
+                f"{folder}: {error.strerror or error}: the set was not written, and what there was of it is removed"
+            ) from None
         raise
     return document
 
@@ -131,14 +137,15 @@ def check_space(folder: Path, shape: Shape) -> None:
     free, needed = stat.f_bavail * stat.f_frsize, int(MARGIN * shape.raw_bytes)
     if free < needed:
         raise ReaderError(
-            f"{folder}: {shape.events} events of {shape.event_bytes} B need up to {needed} B, {free} B are free. Ask for fewer events, or make room"
+            f"{folder}: {shape.events} events of {shape.event_bytes} B need up to {needed} B, {free} B are free. "
+            "Ask for fewer events, or make room"
         )
 
 
 def _generate(folder: Path, shape: Shape, processes: int) -> dict[str, Any]:
     whole, files, opposite, signal = Tally(), [], 0, 0
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("fork")) as pool:
-        for entry in pool.map(write_file, *zip(*((folder, shape, file) for file in range(shape.files)))):
+        for entry in pool.map(write_file, *zip(*((folder, shape, file) for file in range(shape.files)), strict=False)):
             whole.add(entry.pop("tally"))
             opposite, signal = opposite + entry.pop("opposite"), signal + entry.pop("signal")
             files.append(entry)
@@ -162,7 +169,9 @@ def load(folder: Path) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ReaderError(f"{folder / MANIFEST}: {getattr(error, 'strerror', None) or error}. Generate the set first") from None
+        raise ReaderError(
+            f"{folder / MANIFEST}: {getattr(error, 'strerror', None) or error}. Generate the set first"
+        ) from None
     for entry in document["files"]:
         path = folder / entry["name"]
         size = path.stat().st_size if path.exists() else None

@@ -19,7 +19,9 @@ def read_bytes(names: list[str], root: Path = SYS_BLOCK) -> dict[str, int]:
         try:
             found[name] = int((root / name / "stat").read_text(encoding="ascii").split()[2]) * SECTOR_BYTES
         except (OSError, IndexError, ValueError):
-            raise ReaderError(f"device {name}: {root / name / 'stat'} has no counters. Name a block device of this machine") from None
+            raise ReaderError(
+                f"device {name}: {root / name / 'stat'} has no counters. Name a block device of this machine"
+            ) from None
     return found
 
 
@@ -38,4 +40,6 @@ def forget(files: list[Path], everything: bool) -> None:
         try:
             DROP.write_text("3\n", encoding="ascii")
         except OSError as error:
-            raise ReaderError(f"{DROP}: {error.strerror}. Run as root, or leave drop_caches out: each file is dropped by itself then") from None
+            raise ReaderError(
+                f"{DROP}: {error.strerror}. Run as root, or leave drop_caches out: each file is dropped by itself then"
+            ) from None

@@ -1,7 +1,7 @@
 """Events with a known truth, from a seed: pairs of leptons from a resonance on a background, in events full of tracks. Pure.
 
 A pair's mass is drawn first; the two leptons are its isotropic two-body decay (massless), boosted with the pair's own momentum. A third,
-softer lepton of random charge stands in half of the events. Same-charge pairs, which an analysis has to reject, have masses of their own."""
+softer lepton of random charge stands in half of the events. Same-charge pairs, which an analysis rejects, have masses of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import numpy.typing as npt
 from analysis_reader.shape import HIGH, LOW, Resonance, Shape, track_names
 
 Floats = npt.NDArray[np.float64]
-MANTISSA_BITS = 12  # kept of a track variable's 23: what analysis formats do, and what makes files compress as theirs do
+MANTISSA_BITS = (
+    12  # kept of a track variable's 23: what analysis formats do, and what makes files compress as theirs do
+)
 MASK = np.uint32((0xFFFFFFFF << (23 - MANTISSA_BITS)) & 0xFFFFFFFF)
 
 
@@ -35,7 +37,11 @@ def decay(random: np.random.Generator, mass: Floats) -> tuple[Floats, Floats]:
     sine = np.sqrt(1 - cosine**2)
     half = mass / 2
     direction = np.stack([sine * np.cos(angle), sine * np.sin(angle), cosine])
-    pt, phi, rapidity = random.exponential(15.0, count), random.uniform(0, 2 * math.pi, count), random.normal(0, 0.8, count)
+    pt, phi, rapidity = (
+        random.exponential(15.0, count),
+        random.uniform(0, 2 * math.pi, count),
+        random.normal(0, 0.8, count),
+    )
     across = np.sqrt(mass**2 + pt**2)
     pair = np.stack([across * np.cosh(rapidity), pt * np.cos(phi), pt * np.sin(phi), across * np.sinh(rapidity)])
     beta, gamma = pair[1:] / pair[0], pair[0] / mass
@@ -76,10 +82,17 @@ def leptons(random: np.random.Generator, count: int, truth: Resonance) -> tuple[
     keep = np.stack([np.ones(count, bool), np.ones(count, bool), third], axis=1).reshape(-1)[order.reshape(-1)]
     chosen = order.reshape(-1)[keep]
     counts = 2 + third.astype(np.int64)
-    fields = {name: ak.unflatten(values[index][chosen].astype(np.float32), counts) for index, name in enumerate(("pt", "eta", "phi"))}
+    fields = {
+        name: ak.unflatten(values[index][chosen].astype(np.float32), counts)
+        for index, name in enumerate(("pt", "eta", "phi"))
+    }
     fields["charge"] = ak.unflatten(charges[chosen].astype(np.int32), counts)
     inside = opposite & (mass >= LOW) & (mass < HIGH)
-    return ak.zip(fields), {"opposite": int(opposite.sum()), "signal": int((inside & signal).sum()), "mass": mass[inside]}
+    return ak.zip(fields), {
+        "opposite": int(opposite.sum()),
+        "signal": int((inside & signal).sum()),
+        "mass": mass[inside],
+    }
 
 
 def tracks(random: np.random.Generator, count: int, shape: Shape) -> Any:
@@ -90,7 +103,9 @@ def tracks(random: np.random.Generator, count: int, shape: Shape) -> Any:
     energy = truncated(np.sqrt(sum(part.astype(np.float64) ** 2 for part in momentum)).astype(np.float32))
     columns = [*momentum, energy]
     columns += [truncated(random.normal(0, 1, total).astype(np.float32)) for _ in range(shape.track_variables - 4)]
-    return ak.zip({name: ak.unflatten(column, counts) for name, column in zip(track_names(shape.kind), columns)})
+    return ak.zip(
+        {name: ak.unflatten(column, counts) for name, column in zip(track_names(shape.kind), columns, strict=False)}
+    )
 
 
 def cluster(shape: Shape, file: int, first: int, count: int) -> tuple[dict[str, Any], dict[str, Any]]:

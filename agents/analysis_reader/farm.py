@@ -41,8 +41,13 @@ class Node:
 def nodes_of(files: Sequence[Path], nodes: int, workers: int, cpus: Sequence[int]) -> list[Node]:
     """Files and CPUs dealt out in turn. Raises ReaderError where a node would have none."""
     if nodes < 2 or len(cpus) < nodes or len(files) < nodes:
-        raise ReaderError(f"{nodes} nodes with {len(cpus)} CPUs and {len(files)} files: every node needs one of each, and a farm two nodes")
-    return [Node(f"node{number}", workers, tuple(cpus[number::nodes]), tuple(files[number::nodes])) for number in range(nodes)]
+        raise ReaderError(
+            f"{nodes} nodes with {len(cpus)} CPUs and {len(files)} files: every node needs one of each, and a farm two nodes"
+        )
+    return [
+        Node(f"node{number}", workers, tuple(cpus[number::nodes]), tuple(files[number::nodes]))
+        for number in range(nodes)
+    ]
 
 
 def task(path: str, analysis: str) -> tuple[dict[str, Any], Tally]:
@@ -56,7 +61,12 @@ def task(path: str, analysis: str) -> tuple[dict[str, Any], Tally]:
 def _start(argv: list[str], log: Path, cpus: Sequence[int] | None = None) -> subprocess.Popen[bytes]:
     confined = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    environment = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s", "DASK_TEMPORARY_DIRECTORY": str(log.parent)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s",
+        "DASK_TEMPORARY_DIRECTORY": str(log.parent),
+    }
     with log.open("wb") as file:
         return subprocess.Popen(
             [*UNTIL_PARENT_DIES, *confined, sys.executable, "-m", "distributed.cli." + argv[0], *argv[1:]],
@@ -70,7 +80,17 @@ def farm(nodes: Sequence[Node], work: Path) -> Iterator[tuple[Client, dict[str, 
     address, processes = work / "scheduler.json", []
     try:
         processes.append(
-            _start(["dask_scheduler", "--host=127.0.0.1", "--port=0", "--no-dashboard", "--no-show", f"--scheduler-file={address}"], work / "scheduler.log")
+            _start(
+                [
+                    "dask_scheduler",
+                    "--host=127.0.0.1",
+                    "--port=0",
+                    "--no-dashboard",
+                    "--no-show",
+                    f"--scheduler-file={address}",
+                ],
+                work / "scheduler.log",
+            )
         )
         _wait_for(address, processes, work)
         for node in nodes:
@@ -79,13 +99,16 @@ def farm(nodes: Sequence[Node], work: Path) -> Iterator[tuple[Client, dict[str, 
                 processes.append(
                     _start(
                         [
-                            "dask_worker", f"--scheduler-file={address}", "--host=127.0.0.1", f"--name={name}", "--nthreads=1", "--no-nanny",
-                            "--no-dashboard", "--memory-limit=0", f"--local-directory={work / name}", "--death-timeout=60",
+                            "dask_worker", f"--scheduler-file={address}", "--host=127.0.0.1", f"--name={name}", "--nthreads=1",
+                            "--no-nanny", "--no-dashboard", "--memory-limit=0", f"--local-directory={work / name}", "--death-timeout=60",
                         ],
                         work / f"{name}.log", node.cpus,
                     )
                 )  # fmt: skip
-        with dask.config.set({"temporary-directory": str(work)}), Client(scheduler_file=str(address), timeout=READY_S, set_as_default=False) as client:
+        with (
+            dask.config.set({"temporary-directory": str(work)}),
+            Client(scheduler_file=str(address), timeout=READY_S, set_as_default=False) as client,
+        ):
             yield client, _addresses(client, nodes, processes, work)
     finally:
         for process in processes:
@@ -103,7 +126,9 @@ def _alive(processes: Sequence[subprocess.Popen[bytes]], work: Path) -> None:
     for process in processes:
         if process.poll() is not None:
             logs = [line for log in work.glob("*.log") for line in log.read_text(errors="replace").splitlines()[-2:]]
-            raise ReaderError(f"a process of the Dask farm ended with exit status {process.returncode}: {' / '.join(logs)[-600:]}")
+            raise ReaderError(
+                f"a process of the Dask farm ended with exit status {process.returncode}: {' / '.join(logs)[-600:]}"
+            )
 
 
 def _wait_for(file: Path, processes: Sequence[subprocess.Popen[bytes]], work: Path) -> None:
@@ -115,7 +140,9 @@ def _wait_for(file: Path, processes: Sequence[subprocess.Popen[bytes]], work: Pa
         time.sleep(0.05)
 
 
-def _addresses(client: Client, nodes: Sequence[Node], processes: Sequence[subprocess.Popen[bytes]], work: Path) -> dict[str, list[str]]:
+def _addresses(
+    client: Client, nodes: Sequence[Node], processes: Sequence[subprocess.Popen[bytes]], work: Path
+) -> dict[str, list[str]]:
     wanted, until_s = sum(node.workers for node in nodes), time.monotonic() + READY_S
     while True:
         known = client.scheduler_info(n_workers=-1)["workers"]
@@ -123,9 +150,14 @@ def _addresses(client: Client, nodes: Sequence[Node], processes: Sequence[subpro
             break
         _alive(processes, work)
         if time.monotonic() > until_s:
-            raise ReaderError(f"{len(known)} of {wanted} Dask workers were ready within {READY_S:.0f} s. Free memory and CPUs")
+            raise ReaderError(
+                f"{len(known)} of {wanted} Dask workers were ready within {READY_S:.0f} s. Free memory and CPUs"
+            )
         time.sleep(0.1)
-    found = {node.name: [address for address, one in known.items() if str(one["name"]).startswith(f"{node.name}-")] for node in nodes}
+    found = {
+        node.name: [address for address, one in known.items() if str(one["name"]).startswith(f"{node.name}-")]
+        for node in nodes
+    }
     # Imported before anything is timed.
     client.gather([client.submit(_warm, number, workers=[one], pure=False) for number, one in enumerate(known)])
     return found
@@ -136,7 +168,12 @@ def _warm(number: int) -> int:
 
 
 def run(
-    client: Client, nodes: Sequence[Node], addresses: dict[str, list[str]], analysis: str, devices: list[str], drop_caches: bool
+    client: Client,
+    nodes: Sequence[Node],
+    addresses: dict[str, list[str]],
+    analysis: str,
+    devices: list[str],
+    drop_caches: bool,
 ) -> dict[str, Any]:
     """These nodes at the same time, each on its own files; from handing out the first task to having all results. Raises ReaderError."""
     files = [path for node in nodes for path in node.files]
@@ -146,7 +183,11 @@ def run(
     for place in range(max(len(node.files) for node in nodes)):
         for node in nodes:
             if place < len(node.files):
-                futures.append(client.submit(task, str(node.files[place]), analysis, workers=addresses[node.name], pure=False, retries=0))
+                futures.append(
+                    client.submit(
+                        task, str(node.files[place]), analysis, workers=addresses[node.name], pure=False, retries=0
+                    )
+                )
                 owners.append(node.name)
     try:
         answers = client.gather(futures)
@@ -161,6 +202,6 @@ def run(
         "nodes": [node.name for node in nodes],
         "elapsed_s": elapsed_s,
         "devices": [{"name": name, "read_bytes": after[name] - before[name]} for name in devices],
-        "records": [{"node": owner, **record} for owner, (record, _) in zip(owners, answers)],
+        "records": [{"node": owner, **record} for owner, (record, _) in zip(owners, answers, strict=False)],
         "result": result_of(found, analysis),
     }

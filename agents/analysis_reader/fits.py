@@ -16,7 +16,9 @@ from analysis_reader.shape import BINS, HIGH, LOW
 Floats = npt.NDArray[np.float64]
 EDGES: Floats = np.linspace(LOW, HIGH, BINS + 1)
 NAMES = ("signal", "mass", "width", "background", "slope")
-PASSES = 3  # each weighs the bins with the expectation of the one before, which takes away the bias of weights from counts
+PASSES = (
+    3  # each weighs the bins with the expectation of the one before, which takes away the bias of weights from counts
+)
 FEWEST = 300  # fewer pairs than this hold no peak to fit
 
 
@@ -44,13 +46,16 @@ def fit(counts: npt.NDArray[np.int64]) -> dict[str, Any] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("error", OptimizeWarning)
             for _ in range(PASSES):
-                values, covariance = curve_fit(expected, EDGES, counts, start, weights, absolute_sigma=True, bounds=bounds)
+                values, covariance = curve_fit(
+                    expected, EDGES, counts, start, weights, absolute_sigma=True, bounds=bounds
+                )
                 start, weights = list(values), np.sqrt(np.maximum(expected(EDGES, *values), 0.1))
     except (RuntimeError, OptimizeWarning):
         return None
     errors = np.sqrt(np.diag(covariance))
     found: dict[str, Any] = {
-        name: {"value": float(value), "error": float(error)} for name, value, error in zip(NAMES, values, errors)
+        name: {"value": float(value), "error": float(error)}
+        for name, value, error in zip(NAMES, values, errors, strict=False)
     }
     chi2 = float((((counts - expected(EDGES, *values)) / weights) ** 2).sum())
     return {**found, "chi2": chi2, "degrees": BINS - len(NAMES)}

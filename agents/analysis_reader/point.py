@@ -19,7 +19,9 @@ Process = multiprocessing.process.BaseProcess
 START_S = 60.0
 
 
-def measure(folder: Path, files: list[Path], analysis: str, workers: int, devices: list[str], drop_caches: bool) -> dict[str, Any]:
+def measure(
+    folder: Path, files: list[Path], analysis: str, workers: int, devices: list[str], drop_caches: bool
+) -> dict[str, Any]:
     """The document of one point. Raises ReaderError that names a file, or the worker that died; no worker is left then."""
     if workers < 1:
         raise ReaderError(f"{workers} workers read nothing. Give 1 or more")
@@ -85,7 +87,9 @@ def _gather(started: list[tuple[Process, Connection]], wanted: str, limit_s: flo
         waiting = {ours: number for number, (_, ours) in enumerate(started) if number not in said}
         heard = wait(list(waiting), limit_s)
         if not heard:
-            raise ReaderError(f"worker {min(waiting.values())} did not start within {limit_s:.0f} s. Free memory and CPUs, or ask for fewer workers")
+            raise ReaderError(
+                f"worker {min(waiting.values())} did not start within {limit_s:.0f} s. Free memory and CPUs, or ask for fewer workers"
+            )
         for ours in heard:
             number = waiting[ours]  # type: ignore[index]
             said[number] = _answer(started[number], number, wanted)

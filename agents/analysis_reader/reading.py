@@ -37,7 +37,9 @@ def steps(tree: Any, names: list[str]) -> Iterator[Any]:
 def _bounds(tree: Any, names: list[str]) -> Iterator[tuple[int, int]]:
     """Ranges of events of about STEP_BYTES, each a multiple of a cluster, so that no basket is fetched twice."""
     whole = tree.num_entries
-    offsets = list(tree.common_entry_offsets(filter_name=names)) if hasattr(tree, "common_entry_offsets") else [0, whole]
+    offsets = (
+        list(tree.common_entry_offsets(filter_name=names)) if hasattr(tree, "common_entry_offsets") else [0, whole]
+    )
     each = max(1, int(STEP_BYTES / max(1, 4 * 40 * len(names))))
     first = 0
     for offset in offsets[1:]:
@@ -50,16 +52,30 @@ def read_file(path: Path, analysis: str) -> dict[str, Any]:
     """Everything that `analysis` takes from one file: {tally, fits, fetched_bytes, requests}. Raises ReaderError that names the file."""
     found, fits = Tally(), 0
     try:
-        with uproot.open(path, handler=uproot.MultithreadedFileSource, num_workers=1, object_cache=None, array_cache=None) as root:
+        with uproot.open(
+            path, handler=uproot.MultithreadedFileSource, num_workers=1, object_cache=None, array_cache=None
+        ) as root:
             tree = root[TREE]
             names = names_of(analysis)
             for columns in steps(tree, names):
                 found.add(tally(analysis, {name: columns[name] for name in names}))
             source = root.file.source
             fetched, requests = int(source.num_requested_bytes), int(source.num_requested_chunks)
-    except (OSError, ValueError, KeyError, EOFError, AssertionError, RuntimeError, TypeError, struct.error, zlib.error) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        AssertionError,
+        RuntimeError,
+        TypeError,
+        struct.error,
+        zlib.error,
+    ) as error:
         said = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise ReaderError(f"{path}: cannot be read as a ROOT file of the set ({said[0]}). Generate the set again") from None
+        raise ReaderError(
+            f"{path}: cannot be read as a ROOT file of the set ({said[0]}). Generate the set again"
+        ) from None
     if analysis == FULL:
         # One of its own for each file, as an analysis looks at its periods of data taking.
         fits = 1 if fit(found.mass) else 0

@@ -1,4 +1,4 @@
-"""A slow disk on purpose: a file system on a loop device whose reads the kernel holds to a rate and a number of requests (cgroup blkio or io).
+"""A slow disk on purpose: a file system on a loop device whose reads the kernel holds back (cgroup blkio or io).
 
 It stands in a mount namespace of this process: the mount ends with the process, however that ends, and the loop device, which is marked for
 it, with the mount. The loop reads its image with O_DIRECT, so that no page cache stands in for the disk.
@@ -37,14 +37,18 @@ def _tool(*argv: str) -> str:
     except OSError as error:
         raise ReaderError(f"{argv[0]}: {error.strerror}. Install it (util-linux, e2fsprogs)") from None
     if done.returncode != 0:
-        raise ReaderError(f"{' '.join(argv)}: {done.stderr.strip() or 'failed'}. A slow disk needs root and loop devices")
+        raise ReaderError(
+            f"{' '.join(argv)}: {done.stderr.strip() or 'failed'}. A slow disk needs root and loop devices"
+        )
     return done.stdout
 
 
 def _own_namespace() -> None:
     """Mounts of this process are from now on its own, and end with it."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
-        raise ReaderError(f"a mount namespace: {os.strerror(ctypes.get_errno())}. A slow disk needs root and loop devices")
+        raise ReaderError(
+            f"a mount namespace: {os.strerror(ctypes.get_errno())}. A slow disk needs root and loop devices"
+        )
     _tool("mount", "--make-rprivate", "/")
 
 
@@ -62,7 +66,9 @@ def slow_disk(image: Path, size_bytes: int) -> Iterator[tuple[str, Path]]:
         device = _tool("losetup", "--find", "--show", "--direct-io=on", str(image)).strip()
         found = json.loads(_tool("losetup", "--json", "--list", "--output", "NAME,DIO", device))["loopdevices"][0]
         if str(found["dio"]) not in ("1", "True", "true"):
-            raise ReaderError(f"{device}: O_DIRECT is not possible on {image}, so that memory would stand in for the disk")
+            raise ReaderError(
+                f"{device}: O_DIRECT is not possible on {image}, so that memory would stand in for the disk"
+            )
         _tool("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
         folder.mkdir()
         _tool("mount", "-o", "noatime", device, str(folder))
@@ -80,7 +86,9 @@ def slow_disk(image: Path, size_bytes: int) -> Iterator[tuple[str, Path]]:
 def _room(image: Path, size_bytes: int) -> None:
     free = shutil.disk_usage(image.parent).free
     if free < size_bytes:
-        raise ReaderError(f"{image.parent}: the slow disk needs {size_bytes} B, {free} B are free. Make room, or make it smaller")
+        raise ReaderError(
+            f"{image.parent}: the slow disk needs {size_bytes} B, {free} B are free. Make room, or make it smaller"
+        )
 
 
 @contextmanager
@@ -100,7 +108,9 @@ def held(device: str, limits: Limits) -> Iterator[str]:
         (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     except OSError as error:
         _leave(group, parent / own)
-        raise ReaderError(f"{group}: {error.strerror}: this machine cannot hold a device back. Run as root, with the cgroup controller blkio or io") from None
+        raise ReaderError(
+            f"{group}: {error.strerror}: this machine cannot hold a device back. Run as root, with the cgroup controller blkio or io"
+        ) from None
     try:
         yield "io" if version_2 else "blkio"
     finally:
@@ -135,6 +145,6 @@ def _leave(group: Path, home: Path) -> None:
 def _remove_left_behind(parent: Path) -> None:
     """Groups of processes that were killed outright."""
     for group in parent.glob(f"{GROUP}*"):
-        if not Path(f"/proc/{group.name[len(GROUP):]}").exists():
+        if not Path(f"/proc/{group.name[len(GROUP) :]}").exists():
             with suppress(OSError):
                 group.rmdir()

@@ -55,7 +55,9 @@ def pair_masses(columns: Mapping[str, Any]) -> npt.NDArray[np.float64]:
     """Invariant masses in GeV of the two hardest leptons of each event where their charges are opposite (massless leptons)."""
     order = ak.argsort(columns["lep_pt"], axis=1, ascending=False)
     hardest = {name: columns[f"lep_{name}"][order][:, :2] for name in LEPTONS}
-    one, two = ({name: ak.to_numpy(column[:, place]).astype(np.float64) for name, column in hardest.items()} for place in (0, 1))
+    one, two = (
+        {name: ak.to_numpy(column[:, place]).astype(np.float64) for name, column in hardest.items()} for place in (0, 1)
+    )
     opposite = one["charge"] * two["charge"] < 0
     squared = 2 * one["pt"] * two["pt"] * (np.cosh(one["eta"] - two["eta"]) - np.cos(one["phi"] - two["phi"]))
     found: npt.NDArray[np.float64] = np.sqrt(squared[opposite])
@@ -100,7 +102,10 @@ def tally(analysis: str, columns: Mapping[str, Any]) -> Tally:
         flat = ak.to_numpy(ak.flatten(values)) if getattr(values, "ndim", 1) > 1 else np.asarray(values)
         found.variables[name] = histogram(name, flat)
     if analysis == FULL:
-        total, parts = np.asarray(columns["total_energy"], np.float64), ak.to_numpy(ak.sum(columns["trk_energy"], axis=1))
+        total, parts = (
+            np.asarray(columns["total_energy"], np.float64),
+            ak.to_numpy(ak.sum(columns["trk_energy"], axis=1)),
+        )
         found.balanced = int(np.count_nonzero(np.abs(parts - total) <= ENERGY_TOLERANCE * np.maximum(total, 1)))
         values = pair_masses(columns)
         found.selected, found.mass = len(values), mass_histogram(values)

@@ -34,7 +34,9 @@ def next_file(turn: Synchronized[int], files: int) -> int | None:
     return mine if mine < files else None
 
 
-def work(number: int, files: list[Path], analysis: str, turn: Synchronized[int], go: Any, pipe: Connection, parent: int) -> None:
+def work(
+    number: int, files: list[Path], analysis: str, turn: Synchronized[int], go: Any, pipe: Connection, parent: int
+) -> None:
     """Says READY, waits for `go`, reads; then says DONE with its record and its tally, or FAILED with a sentence."""
     end_with_parent(parent)
     pipe.send((READY, None))

@@ -1,7 +1,7 @@
 """One point of the concurrent analysis (PROOF): what it is worth as a measurement, and why it is not. Pure.
 
-A rate counts only when the device was read: its own counters must have grown by what the jobs fetched from their files at least, and so must
-what the kernel says it fetched from storage for these processes. Results of the physics are held against what the generator put in."""
+A rate counts only when the device was read: its own counters must have grown at least by what the jobs asked of their files, and so
+must what the kernel says it fetched from storage for these processes. Results of the physics are held against what the generator put in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def worker_counts(cores: int, beyond: float, most: int = 12) -> list[int]:
     return sorted({1, cores, last, *range(step, last + 1, step)})
 
 
-def rates(records: Sequence[Document], devices: Sequence[Document], cpus: int, wall_s: float | None = None) -> dict[str, Any]:
+def rates(
+    records: Sequence[Document], devices: Sequence[Document], cpus: int, wall_s: float | None = None
+) -> dict[str, Any]:
     """What one run of N jobs did. `wall_s`: None takes it from the first start to the last end of the jobs."""
     if wall_s is None:
         wall_s = max(one["end_s"] for one in records) - min(one["start_s"] for one in records)

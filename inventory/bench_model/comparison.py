@@ -1,7 +1,7 @@
 """Which targets of a candidate one run compares: checked against each other before anything is touched.
 
-A scenario names them (`workloads.raid_vs_3dxp.reference` and `.sets`, or `workloads.concurrent_analysis.storages`, the judged one first), the
-inventory describes them."""
+A scenario names them (`workloads.raid_vs_3dxp.reference` and `.sets`, or `workloads.concurrent_analysis.storages`, the judged one first),
+the inventory describes them."""
 
 from __future__ import annotations
 

@@ -98,7 +98,15 @@ def _round(one: Document, farm: Document, truth: Document, cpus: int) -> Documen
     for run in one["runs"]:
         whole = len(run["nodes"]) == len(farm["nodes"])
         own = rates(run["records"], run["devices"], cpus, run["elapsed_s"])
-        runs.append({"nodes": run["nodes"], **own, "wrong": wrong(run["result"], truth, farm["analysis"]) if whole else None, "result": run["result"] if whole else None})
+        runs.append(
+            {
+                "nodes": run["nodes"],
+                "analysis": farm["analysis"],
+                **own,
+                "wrong": wrong(run["result"], truth, farm["analysis"]) if whole else None,
+                "result": run["result"] if whole else None,
+            }
+        )
     alone = [run for run in runs if len(run["nodes"]) == 1]
     together = next(run for run in runs if len(run["nodes"]) > 1)
     counts = all(run["reason"] is None for run in runs)
@@ -116,11 +124,11 @@ def _round(one: Document, farm: Document, truth: Document, cpus: int) -> Documen
 
 def _same_everywhere(points: Sequence[Document]) -> None:
     """A result that differs from the first one over the same kind of events, whoever read what, is wrong too. Writes `wrong`."""
-    first: dict[str, Any] = {}
+    first: dict[tuple[str, str], Any] = {}
     for one in points:
         if one["result"] is None or one["wrong"]:
             continue
-        key = one["result"]["digest"]
+        key = one["analysis"], one["result"]["digest"]
         if first.setdefault(key, one["result"]) != one["result"]:
             one["wrong"] = "the result differs from that of other numbers of workers"
 
@@ -185,7 +193,11 @@ def _physics(of_set: Document, points: Sequence[Document]) -> Document:
         "why_wrong": sorted({one["wrong"] for one in points if one["wrong"]}),
         "fit": fits[0] if fits else None,
         "mass": points[0]["result"]["mass"] if points and of_set["analysis"] == FULL else None,
-        "truth": {"signal": of_set["truth"]["signal"], "mass": of_set["shape"]["truth"]["mass"], "width": of_set["shape"]["truth"]["width"]},
+        "truth": {
+            "signal": of_set["truth"]["signal"],
+            "mass": of_set["shape"]["truth"]["mass"],
+            "width": of_set["shape"]["truth"]["width"],
+        },
         "pulls": pulls(fits[0] if fits else None, of_set["truth"], of_set["shape"]),
     }
 
@@ -209,7 +221,10 @@ def _judged(
     judged: Document = {
         "storage": storage,
         "cores": cores,
-        "core_ratios": [{"analysis": one["analysis"], **(one["core_ratio"] or {"ratio": None, "interval": None, "n": 0})} for one in own],
+        "core_ratios": [
+            {"analysis": one["analysis"], **(one["core_ratio"] or {"ratio": None, "interval": None, "n": 0})}
+            for one in own
+        ],
         "supply": supply,
         "farm_ratio": farm["ratio"],
         "farm_interval": farm["interval"],
@@ -240,9 +255,12 @@ def _invalid(found: Document, points: Sequence[Document], farm: Document) -> lis
     if warm:
         one = warm[0]
         said.append(
-            f"{len(warm)} of {len(own)} points on {judged} are masked; the first, {one['analysis']} with {one['workers']} workers: {one['reason']}"
+            f"{len(warm)} of {len(own)} points on {judged} are masked; the first, {one['analysis']} with {one['workers']} workers: "
+            f"{one['reason']}"
         )
     masked = [one for one in farm["rounds"] if one["reason"]]
     if masked:
-        said.append(f"{len(masked)} of {len(farm['rounds'])} rounds of the farm are masked; the first: {masked[0]['reason']}")
+        said.append(
+            f"{len(masked)} of {len(farm['rounds'])} rounds of the farm are masked; the first: {masked[0]['reason']}"
+        )
     return said

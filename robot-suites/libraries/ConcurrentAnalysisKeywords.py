@@ -40,7 +40,10 @@ class ConcurrentAnalysisKeywords:
     def every_number_of_workers_should_have_been_measured_in_every_repetition(self, found: dict[str, Any]) -> None:
         """Fails when a point is missing on a target; a masked point is there, with its reason."""
         turns, layout = range(1, self._context.scenario.repetitions + 1), found["layouts"][0]
-        measured = {(one["storage"], one["analysis"], one["layout"], one["workers"], one["repetition"]) for one in found["points"]}
+        measured = {
+            (one["storage"], one["analysis"], one["layout"], one["workers"], one["repetition"])
+            for one in found["points"]
+        }
         wanted = {
             (storage["name"], kind, layout, workers, turn)
             for storage in found["storages"]

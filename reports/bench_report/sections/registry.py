@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..dataset import Bundle
 from . import (
+    concurrent_analysis,
     endurance,
     hot_store,
     interference,
@@ -33,6 +34,7 @@ MAKERS: tuple[Maker, ...] = (
     raid_section,
     streams_checksum.section,
     hot_store.section,
+    concurrent_analysis.section,
     dips_section,
     cost_section,
     telemetry_account_section,

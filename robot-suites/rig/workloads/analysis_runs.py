@@ -1,4 +1,4 @@
-"""The analysis reader on a candidate: what one call of it is, and what it leaves. Everything that runs there is `agents/analysis_reader`."""
+"""The analysis reader on a candidate: what one call of it is, and what it leaves. What runs there is `agents/analysis_reader`."""
 
 from __future__ import annotations
 
@@ -79,15 +79,18 @@ class Reader:
         ]  # fmt: skip
         limit_s = CALL_S_MIN + wanted.raw_bytes / WRITE_BYTES_PER_S_MIN
         try:
-            yield folder, self.run("generate", options, f"analysis-set-{storage.name}-{wanted.name}", "analysis-set", limit_s)
+            yield (
+                folder,
+                self.run("generate", options, f"analysis-set-{storage.name}-{wanted.name}", "analysis-set", limit_s),
+            )
         finally:
             self.machine.call("analysis_sets", "remove", folder)
 
 
 def _remedy(python: Path) -> str:
     return (
-        f"{python} cannot run the analysis reader: it needs uproot, awkward, distributed, numpy and scipy. `make setup` brings them to this "
-        "machine; for a candidate behind SSH name a folder of wheels with bench_analysis_wheels (docs/concurrent-analysis.md)"
+        f"{python} cannot run the analysis reader: it needs uproot, awkward, distributed, numpy and scipy. `make setup` brings them to "
+        "this machine; for a candidate behind SSH name a folder of wheels with bench_analysis_wheels (docs/concurrent-analysis.md)"
     )
 
 

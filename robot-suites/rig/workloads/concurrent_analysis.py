@@ -49,7 +49,9 @@ def estimated_s(scenario: Scenario) -> float:
     farm = own.get("farm")
     farming = 2 * farm["rounds"] * _raw_bytes(own, "full") / ROOM_BYTES + FARM_STARTING_S if farm else 0.0
     slow = own.get("slow_disk")
-    held = slow["repetitions"] * 8 * slow["share"] * _raw_bytes(own, "full") / (slow["read_iops"] * 32768) if slow else 0.0
+    held = (
+        slow["repetitions"] * 8 * slow["share"] * _raw_bytes(own, "full") / (slow["read_iops"] * 32768) if slow else 0.0
+    )
     return float(storages * (generating + reading) + farming + held)
 
 
@@ -57,7 +59,11 @@ def _need(scenario: Scenario) -> Need:
     own = scenario.workloads[NAME]
     kind = max(KINDS, key=lambda one: _raw_bytes(own, one))
     size = math.ceil(FILE_MARGIN * _raw_bytes(own, kind))
-    return Need(size, f"the {kind} set, {own['sets'][kind]['events']} events of {own['sets'][kind]['event_size']} B with what ROOT adds, {decimal_label(size)} ({size} B)")
+    return Need(
+        size,
+        f"the {kind} set, {own['sets'][kind]['events']} events of {own['sets'][kind]['event_size']} B with what ROOT adds, "
+        f"{decimal_label(size)} ({size} B)",
+    )
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -70,12 +76,18 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     for kind in KINDS:
         one = own["sets"][kind]
         if one["events"] < one["files"]:
-            raise RefusedError(f"{at}.sets.{kind}.files: {one['files']} files for {one['events']} events. Ask for fewer files")
+            raise RefusedError(
+                f"{at}.sets.{kind}.files: {one['files']} files for {one['events']} events. Ask for fewer files"
+            )
     farm = own.get("farm")
     if farm and farm["rounds"] % 2:
-        raise RefusedError(f"{at}.farm.rounds: {farm['rounds']} rounds do not balance the order. Make it an even number")
+        raise RefusedError(
+            f"{at}.farm.rounds: {farm['rounds']} rounds do not balance the order. Make it an even number"
+        )
     if farm and farm["nodes"] > own["sets"]["full"]["files"]:
-        raise RefusedError(f"{at}.farm.nodes: {farm['nodes']} nodes for {own['sets']['full']['files']} files. Ask for fewer nodes")
+        raise RefusedError(
+            f"{at}.farm.nodes: {farm['nodes']} nodes for {own['sets']['full']['files']} files. Ask for fewer nodes"
+        )
 
 
 def limits(scenario: Scenario) -> list[str]:
@@ -84,7 +96,9 @@ def limits(scenario: Scenario) -> list[str]:
         if own["sets"][kind]["events"] < wanted:
             said.append(f"The {kind} analysis is over {own['sets'][kind]['events']} events instead of {wanted}")
     if _raw_bytes(own, "full") < PAPER_FULL_BYTES:
-        said.append(f"The full analysis is over {decimal_label(_raw_bytes(own, 'full'))} in memory instead of {decimal_label(PAPER_FULL_BYTES)}")
+        said.append(
+            f"The full analysis is over {decimal_label(_raw_bytes(own, 'full'))} in memory instead of {decimal_label(PAPER_FULL_BYTES)}"
+        )
     if not own["drop_caches"]:
         said.append("Before each point only the set's own files are dropped from the page cache (drop_caches: false)")
     return said
@@ -131,7 +145,9 @@ class Campaign:
         self._versions: dict[str, str] = {}
         self._done = 0
         names = self._own.get("storages", [NAME])
-        each = len(KINDS) * (len(self._own["layouts"]) + plan.repetitions * (len(plan.counts) + len(self._own["layouts"]) - 1))
+        each = len(KINDS) * (
+            len(self._own["layouts"]) + plan.repetitions * (len(plan.counts) + len(self._own["layouts"]) - 1)
+        )
         self._steps = len(names) * each + bool(self._own.get("farm")) + len(KINDS) * bool(self._own.get("slow_disk"))
 
     def _say(self, text: str, seconds: float) -> None:
@@ -171,7 +187,14 @@ class Campaign:
         """Every set on one target, one after another; the farm on the first full one."""
         storage = _storage(target)
         self._storages.append(
-            {"name": storage.name, "kind": "target", "text": storage.text, "devices": list(storage.devices), "limits": None, "reason": None}
+            {
+                "name": storage.name,
+                "kind": "target",
+                "text": storage.text,
+                "devices": list(storage.devices),
+                "limits": None,
+                "reason": None,
+            }
         )
         for kind in KINDS:
             for place, layout in enumerate(self._own["layouts"]):
@@ -195,8 +218,16 @@ class Campaign:
     def _scan(self, storage: Storage, folder: Path, wanted: SetPlan, counts: Sequence[int]) -> None:
         for repetition in range(1, self._plan.repetitions + 1):
             for workers in counts if repetition % 2 else list(reversed(counts)):
-                self._say(f"{storage.name}: {wanted.kind} ({wanted.layout}), {workers} workers, repetition {repetition}", STARTING_S)
-                options = [f"--set={folder}", f"--analysis={wanted.kind}", f"--workers={workers}", *self._common(storage)]
+                self._say(
+                    f"{storage.name}: {wanted.kind} ({wanted.layout}), {workers} workers, repetition {repetition}",
+                    STARTING_S,
+                )
+                options = [
+                    f"--set={folder}",
+                    f"--analysis={wanted.kind}",
+                    f"--workers={workers}",
+                    *self._common(storage),
+                ]
                 name = f"analysis-{storage.name}-{wanted.name}-{workers:03d}-{repetition:02d}"
                 found = self._reader.run("point", options, name, "analysis-point", wanted.read_s)
                 self._keep_point(storage.name, wanted, found, repetition)
@@ -214,7 +245,10 @@ class Campaign:
         asked, cores = self._own["farm"], self._plan.cpus.cores
         if len(cores) < asked["nodes"]:
             return None
-        self._say(f"farm of {asked['nodes']} nodes on Dask", FARM_STARTING_S + 2 * asked["rounds"] * wanted.raw_bytes / ROOM_BYTES)
+        self._say(
+            f"farm of {asked['nodes']} nodes on Dask",
+            FARM_STARTING_S + 2 * asked["rounds"] * wanted.raw_bytes / ROOM_BYTES,
+        )
         options = [
             f"--set={folder}", f"--analysis={wanted.kind}", f"--nodes={asked['nodes']}", f"--workers={len(cores) // asked['nodes']}",
             f"--rounds={asked['rounds']}", f"--cpus={','.join(map(str, cores))}", *self._common(storage),
@@ -228,13 +262,16 @@ class Campaign:
         held = {"read_iops": asked["read_iops"], "read_bytes_per_s": asked["read_bandwidth_size"]}
         entry: dict[str, Any] = {
             "name": SLOW_DISK, "kind": SLOW_DISK, "devices": [], "limits": held, "reason": None,
-            "text": f"a loop device on {storage.name}, held to {held['read_iops']} read requests/s and {decimal_label(held['read_bytes_per_s'])}/s",
+            "text": f"a loop device on {storage.name}, held to {held['read_iops']} read requests/s and "
+            f"{decimal_label(held['read_bytes_per_s'])}/s",
         }  # fmt: skip
         self._storages.append(entry)
         for kind in KINDS:
             whole = self._plan.set_of(kind, layout)
             wanted = replace(whole, events=max(whole.files, round(asked["share"] * whole.events)))
-            self._say(f"{SLOW_DISK}: {kind}, {len(self._plan.counts)} numbers of workers", wanted.raw_bytes / ROOM_BYTES)
+            self._say(
+                f"{SLOW_DISK}: {kind}, {len(self._plan.counts)} numbers of workers", wanted.raw_bytes / ROOM_BYTES
+            )
             with self._reader.generated(storage, wanted) as (folder, made):
                 try:
                     found = self._held_back(storage, folder, wanted)
@@ -242,7 +279,9 @@ class Campaign:
                     entry["reason"] = f"it could not be measured: {error}"
                     return
                 self._keep_set(SLOW_DISK, wanted, made)
-            entry["devices"] = sorted({one["name"] for point in found["points"] for one in point["devices"]} | set(entry["devices"]))
+            entry["devices"] = sorted(
+                {one["name"] for point in found["points"] for one in point["devices"]} | set(entry["devices"])
+            )
             for point in found["points"]:
                 self._keep_point(SLOW_DISK, wanted, point, point["repetition"])
 
@@ -255,12 +294,16 @@ class Campaign:
             f"--repetitions={asked['repetitions']}",
         ]  # fmt: skip
         limit_s = len(self._plan.counts) * asked["repetitions"] * wanted.read_s
-        return self._reader.run("slow-disk", options, f"analysis-{SLOW_DISK}-{wanted.kind}", "analysis-slow-disk", limit_s)
+        return self._reader.run(
+            "slow-disk", options, f"analysis-{SLOW_DISK}-{wanted.kind}", "analysis-slow-disk", limit_s
+        )
 
 
 def _storage(target: OpenTarget) -> Storage:
     document, drives = target.document, target.document["drives"]
-    models = ", ".join(sorted({drive["model"] or drive["name"] for drive in drives})) or "no drive that the kernel names"
+    models = (
+        ", ".join(sorted({drive["model"] or drive["name"] for drive in drives})) or "no drive that the kernel names"
+    )
     several = f"{len(drives)} x " if len(drives) > 1 else ""
     text = f"{document['filesystem']} on {several}{models}"
     return Storage(target.name or "target", text, target.scratch, (target.device,) if target.device else ())
