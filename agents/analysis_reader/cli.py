@@ -1,4 +1,4 @@
-"""`analysis_reader COMMAND`: generate a set of ROOT files, measure one point, a slow disk, a farm. Each leaves one JSON document in --json.
+"""`analysis_reader COMMAND`: generate a set of ROOT files, measure points, a slow disk, a farm. Each leaves one JSON document in --json.
 
 Exit status: 0 done; 1 it could not be done, one sentence on stderr; 2 bad arguments; 143 and 130 ended by SIGTERM and SIGINT."""
 
@@ -49,8 +49,8 @@ def parser() -> argparse.ArgumentParser:
         ("cluster-events", "events of a cluster, which is what a basket of each variable holds"),
     ):  # fmt: skip
         make.add_argument(f"--{name}", type=int, required=True, help=text)
-    one = command("point", "N workers over the whole set once, with a cold cache")
-    one.add_argument("--workers", type=int, required=True)
+    one = command("points", "N workers over the whole set once, with a cold cache, for each N")
+    one.add_argument("--workers", type=_numbers, required=True, metavar="N,N,...", help="one point each, in this order")
     slow = command("slow-disk", "points on a loop device that is held back; needs root")
     slow.add_argument(
         "--image", type=Path, required=True, metavar="FILE", help="image of the disk: a new file, removed afterwards"
@@ -110,10 +110,13 @@ def generate(options: argparse.Namespace) -> dict[str, Any]:
     return {**dataset.generate(options.set, shape, options.processes), "versions": versions()}
 
 
-def one_point(options: argparse.Namespace) -> dict[str, Any]:
-    return point.measure(
-        options.set, _files(options.set), options.analysis, options.workers, options.device, options.drop_caches
-    )
+def some_points(options: argparse.Namespace) -> dict[str, Any]:
+    files = _files(options.set)
+    points = [
+        point.measure(files, options.analysis, workers, options.device, options.drop_caches)
+        for workers in options.workers
+    ]
+    return {"schema_version": 1, "points": points}
 
 
 def slow_points(options: argparse.Namespace) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def slow_points(options: argparse.Namespace) -> dict[str, Any]:
             for repetition in range(1, options.repetitions + 1):
                 for workers in options.workers if repetition % 2 else reversed(options.workers):
                     files = _files(folder / "set")
-                    found = point.measure(folder / "set", files, options.analysis, workers, [name], options.drop_caches)
+                    found = point.measure(files, options.analysis, workers, [name], options.drop_caches)
                     points.append({**found, "repetition": repetition})
     return {"schema_version": 1, "controller": controller, "limits": vars(limits), "points": points}
 
@@ -155,7 +158,7 @@ def farm_rounds(options: argparse.Namespace) -> dict[str, Any]:
     return {"schema_version": 1, "analysis": options.analysis, "nodes": cpus, "rounds": rounds}
 
 
-COMMANDS = {"generate": generate, "point": one_point, "slow-disk": slow_points, "farm": farm_rounds}
+COMMANDS = {"generate": generate, "points": some_points, "slow-disk": slow_points, "farm": farm_rounds}
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:

@@ -19,9 +19,7 @@ Process = multiprocessing.process.BaseProcess
 START_S = 60.0
 
 
-def measure(
-    folder: Path, files: list[Path], analysis: str, workers: int, devices: list[str], drop_caches: bool
-) -> dict[str, Any]:
+def measure(files: list[Path], analysis: str, workers: int, devices: list[str], drop_caches: bool) -> dict[str, Any]:
     """The document of one point. Raises ReaderError that names a file, or the worker that died; no worker is left then."""
     if workers < 1:
         raise ReaderError(f"{workers} workers read nothing. Give 1 or more")
@@ -30,7 +28,6 @@ def measure(
     records, found = _let_go(files, analysis, workers)
     after = device.read_bytes(devices)
     return {
-        "schema_version": 1,
         "analysis": analysis,
         "workers": workers,
         "files": len(files),

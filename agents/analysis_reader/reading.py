@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
-import struct
 import time
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,34 @@ def process_io() -> dict[str, int]:
     return {key: found[key] for key in ("rchar", "read_bytes")}
 
 
-def steps(tree: Any, names: list[str]) -> Iterator[Any]:
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """The file of a set, without any cache of uproot's."""
+    try:
+        root = uproot.open(
+            path, handler=uproot.MultithreadedFileSource, num_workers=1, object_cache=None, array_cache=None
+        )
+    except Exception as error:
+        raise _unreadable(path, error) from None
+    with root:
+        yield root
+
+
+def _unreadable(path: Path, error: Exception) -> ReaderError:
+    """uproot and its decompressors raise many kinds of exception for what is no sound ROOT file."""
+    said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+    return ReaderError(f"{path}: cannot be read as a ROOT file of the set ({said[0]}). Generate the set again")
+
+
+def steps(path: Path, root: Any, names: list[str]) -> Iterator[Any]:
     """The columns of all events, some clusters at a time."""
-    for first, end in _bounds(tree, names):
-        yield tree.arrays(names, entry_start=first, entry_stop=end, library="ak")
+    try:
+        tree = root[TREE]
+        for first, end in _bounds(tree, names):
+            columns = tree.arrays(names, entry_start=first, entry_stop=end, library="ak")
+            yield {name: columns[name] for name in names}
+    except Exception as error:
+        raise _unreadable(path, error) from None
 
 
 def _bounds(tree: Any, names: list[str]) -> Iterator[tuple[int, int]]:
@@ -50,35 +73,14 @@ def _bounds(tree: Any, names: list[str]) -> Iterator[tuple[int, int]]:
 
 def read_file(path: Path, analysis: str) -> dict[str, Any]:
     """Everything that `analysis` takes from one file: {tally, fits, fetched_bytes, requests}. Raises ReaderError that names the file."""
-    found, fits = Tally(), 0
-    try:
-        with uproot.open(
-            path, handler=uproot.MultithreadedFileSource, num_workers=1, object_cache=None, array_cache=None
-        ) as root:
-            tree = root[TREE]
-            names = names_of(analysis)
-            for columns in steps(tree, names):
-                found.add(tally(analysis, {name: columns[name] for name in names}))
-            source = root.file.source
-            fetched, requests = int(source.num_requested_bytes), int(source.num_requested_chunks)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        AssertionError,
-        RuntimeError,
-        TypeError,
-        struct.error,
-        zlib.error,
-    ) as error:
-        said = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise ReaderError(
-            f"{path}: cannot be read as a ROOT file of the set ({said[0]}). Generate the set again"
-        ) from None
-    if analysis == FULL:
-        # One of its own for each file, as an analysis looks at its periods of data taking.
-        fits = 1 if fit(found.mass) else 0
+    found, names = Tally(), names_of(analysis)
+    with opened(path) as root:
+        for columns in steps(path, root, names):
+            found.add(tally(analysis, columns))
+        source = root.file.source
+        fetched, requests = int(source.num_requested_bytes), int(source.num_requested_chunks)
+    # One fit for each file, as an analysis looks at its periods of data taking.
+    fits = 1 if analysis == FULL and fit(found.mass) else 0
     return {"tally": found, "fits": fits, "fetched_bytes": fetched, "requests": requests}
 
 

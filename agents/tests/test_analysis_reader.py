@@ -108,7 +108,7 @@ def test_the_fit_finds_what_was_generated_and_gives_equal_numbers_twice() -> Non
 @pytest.mark.parametrize(("kind", "layout"), [(SPARSE, TTREE), (SPARSE, RNTUPLE), (FULL, TTREE), (FULL, RNTUPLE)])
 def test_what_is_read_is_what_was_generated(tmp_path: Path, kind: str, layout: str) -> None:
     made = dataset.generate(tmp_path / "set", shape(kind, layout), 1)
-    found = point.measure(tmp_path / "set", files_of(tmp_path / "set"), kind, 2, [], False)
+    found = point.measure(files_of(tmp_path / "set"), kind, 2, [], False)
     result, truth = found["result"], made["truth"]
     assert (result["entries"], result["digest"]) == (1200, truth["digest"])
     if kind == FULL:
@@ -134,17 +134,14 @@ def test_the_same_seed_gives_the_same_events_and_another_seed_others(tmp_path: P
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     dataset.generate(tmp_path / "set", shape(), 1)
-    results = [
-        point.measure(tmp_path / "set", files_of(tmp_path / "set"), FULL, workers, [], False)["result"]
-        for workers in (1, 3, 6)
-    ]
+    results = [point.measure(files_of(tmp_path / "set"), FULL, workers, [], False)["result"] for workers in (1, 3, 6)]
     assert results[0] == results[1] == results[2] and results[0]["fit"]["mass"]["value"] == pytest.approx(91.19, abs=2)
 
 
 def test_only_a_cold_cache_makes_the_kernel_fetch(disk: Path) -> None:
     made = dataset.generate(disk / "set", shape(), 1)
     files = files_of(disk / "set")
-    cold = point.measure(disk / "set", files, FULL, 1, [], False)["records"][0]
+    cold = point.measure(files, FULL, 1, [], False)["records"][0]
     assert cold["read_bytes"] >= cold["fetched_bytes"] > 0.9 * made["bytes"]
     before = reading.process_io()["read_bytes"]
     for path in files:
@@ -167,7 +164,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, how: str, layout: str) -> None:
     dataset.generate(tmp_path / "set", shape(layout=layout), 1)
     damaged(tmp_path / "set" / "events-0002.root", how)
     with pytest.raises(ReaderError, match=r"events-0002\.root: cannot be read as a ROOT file of the set"):
-        point.measure(tmp_path / "set", files_of(tmp_path / "set"), FULL, 2, [], False)
+        point.measure(files_of(tmp_path / "set"), FULL, 2, [], False)
     assert not multiprocessing.active_children()
 
 
@@ -238,7 +235,7 @@ def test_a_worker_that_dies_is_an_error_and_takes_the_others_along(
     with pytest.raises(
         ReaderError, match=r"worker \d \(pid \d+\) died with exit status -9 before it had read its files"
     ):
-        point.measure(tmp_path / "set", files_of(tmp_path / "set"), FULL, 3, [], False)
+        point.measure(files_of(tmp_path / "set"), FULL, 3, [], False)
     assert not multiprocessing.active_children()
 
 
@@ -246,7 +243,7 @@ def test_a_fault_of_ours_in_a_worker_is_told_whole(tmp_path: Path, monkeypatch: 
     dataset.generate(tmp_path / "set", shape(), 1)
     monkeypatch.setattr(worker, "read_file", lambda *_: 1 / 0)
     with pytest.raises(ReaderError, match=r"(?s)worker \d: Traceback.*ZeroDivisionError"):
-        point.measure(tmp_path / "set", files_of(tmp_path / "set"), FULL, 1, [], False)
+        point.measure(files_of(tmp_path / "set"), FULL, 1, [], False)
 
 
 def test_counters_are_sectors_read(tmp_path: Path) -> None:
@@ -278,7 +275,7 @@ def test_the_command_line_says_what_is_wrong_in_one_line(tmp_path: Path, capsys:
         assert main(asked(tmp_path / "set", *options)) == 1
         said = capsys.readouterr().err
         assert words in said and said.count("\n") == 1
-    assert main(["point", f"--set={tmp_path}", f"--json={tmp_path / 'p.json'}", "--workers=1", "--analysis=full"]) == 1
+    assert main(["points", f"--set={tmp_path}", f"--json={tmp_path / 'p.json'}", "--workers=1", "--analysis=full"]) == 1
     assert "Generate the set first" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -299,7 +296,7 @@ def test_the_packed_reader_generates_and_measures(tmp_path: Path) -> None:
     ]
     subprocess.run([*command, *measured], check=True, timeout=300)
     made, found = (json.loads((tmp_path / name).read_text()) for name in ("set.json", "p.json"))
-    assert found["result"]["digest"] == made["truth"]["digest"] and made["versions"]["uproot"]
+    assert found["points"][0]["result"]["digest"] == made["truth"]["digest"] and made["versions"]["uproot"]
 
 
 def holds_back() -> bool:

@@ -93,7 +93,7 @@ class FakeReader:
                 raise BenchError("analysis_reader slow-disk: no loop devices")
             workers = [int(one) for one in given["workers"].split(",")]
             return {"points": [point(given["analysis"], number, 1, 3.0) for number in workers]}
-        return point(given["analysis"], int(given["workers"]), 1, 10.0)
+        return {"points": [point(given["analysis"], int(one), 1, 10.0) for one in given["workers"].split(",")]}
 
 
 class FakeTargets:
@@ -125,19 +125,33 @@ def test_workers_go_up_and_down_on_every_storage_and_every_set_is_removed() -> N
     found = campaign(reader, targets, storages=["ssd", "ssd-raid0"]).run()
     check_document(found, "concurrent-analysis", "made up")
     scanned = [
-        given["workers"] for command, given in reader.asked if command == "point" and given["analysis"] == "sparse"
+        given["workers"] for command, given in reader.asked if command == "points" and given["analysis"] == "sparse"
     ]
-    assert scanned[:10] == [*"1234", *"4321", "2", "2"]  # TTree in two repetitions, then RNTuple with as many as cores
+    assert scanned[:4] == [
+        "1,2,3,4",
+        "4,3,2,1",
+        "2",
+        "2",
+    ]  # TTree in two repetitions, then RNTuple with as many as cores
     assert targets.told == ["open ssd-raid0", "close ssd-raid0"]
     assert [one["name"] for one in found["storages"]] == ["ssd", "ssd-raid0", "slow-disk"]
     assert found["storages"][0]["text"] == "xfs on 2 x A drive" and found["storages"][0]["devices"] == ["md0"]
-    assert sorted(reader.removed) == sorted(
-        f"{one['storage']}/{one['analysis']}-{one['layout']}".replace("slow-disk/", "ssd/") for one in found["sets"]
-    )
+    sets = [f"{one['storage']}/{one['analysis']}-{one['layout']}" for one in found["sets"]]
+    assert sorted(reader.removed) == sorted(name.replace("slow-disk/", "ssd/") for name in sets)
     assert sum(command == "farm" for command, _ in reader.asked) == 1  # on the judged storage only
-    assert all(given.get("device") == "md0" for command, given in reader.asked if command in ("point", "farm"))
+    assert all(given.get("device") == "md0" for command, given in reader.asked if command in ("points", "farm"))
     slow = next(given for command, given in reader.asked if command == "slow-disk")
     assert (slow["read-iops"], slow["read-bytes-per-s"], slow["workers"]) == ("79", "105000000", "1,2,3,4")
+
+
+def test_a_large_set_has_a_call_for_each_point_so_that_progress_shows() -> None:
+    reader = FakeReader()
+    sets = scenario().workloads[workload.NAME]["sets"]
+    campaign(reader, FakeTargets(), sets={**sets, "full": {**sets["full"], "events": 10**6}}).run()
+    scanned = [
+        given["workers"] for command, given in reader.asked if command == "points" and given["analysis"] == "full"
+    ]
+    assert scanned[:8] == [*"1234", *"4321"]
 
 
 def test_a_machine_that_cannot_hold_a_disk_back_says_so_and_goes_on() -> None:
@@ -158,7 +172,7 @@ def test_a_set_that_breaks_is_taken_away_with_its_target() -> None:
 
     def breaks(command: str, options: list[str], *more: Any) -> dict[str, Any]:
         if any("ssd-raid0" in option for option in options):
-            raise BenchError("analysis_reader point: events-0001.root: cannot be read")
+            raise BenchError("analysis_reader points: events-0001.root: cannot be read")
         return answer(command, options, *more)
 
     reader.run = breaks  # type: ignore[method-assign]
@@ -173,10 +187,10 @@ def reader(tmp_path: Path, *command: str) -> Reader:
 
 def test_the_readers_own_words_reach_the_user(tmp_path: Path) -> None:
     speaks = ("sh", "-c", "echo 'events-0002.root: cannot be read' >&2; exit 1")
-    with pytest.raises(BenchError, match=r"^analysis_reader point: events-0002\.root: cannot be read$"):
-        reader(tmp_path, *speaks).run("point", [], "a", "analysis-point", 60)
+    with pytest.raises(BenchError, match=r"^analysis_reader points: events-0002\.root: cannot be read$"):
+        reader(tmp_path, *speaks).run("points", [], "a", "analysis-points", 60)
     with pytest.raises(BenchError, match="failed with exit status 9"):
-        reader(tmp_path, "sh", "-c", "exit 9").run("point", [], "a", "analysis-point", 60)
+        reader(tmp_path, "sh", "-c", "exit 9").run("points", [], "a", "analysis-points", 60)
 
 
 def test_a_set_is_removed_also_when_the_reader_fails(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ PAPER_EVENTS = {"sparse": 10_000_000, "full": 3_400_000}
 PAPER_FULL_BYTES = 46.4e9
 FILE_MARGIN, IMAGE_MARGIN, FILESYSTEM_BYTES = 1.15, 1.1, 64 << 20  # as in agents/analysis_reader
 ROOM_BYTES = 0.05e9  # of the expectation of a run's length: what two cores generate and read, in B/s
+PASS_BYTES_MAX = 1e9
 STARTING_S, FARM_STARTING_S = 2.0, 8.0
 CORES_ASSUMED = 4  # for the display, before the candidate was asked
 
@@ -150,8 +151,8 @@ class Campaign:
         )
         self._steps = len(names) * each + bool(self._own.get("farm")) + len(KINDS) * bool(self._own.get("slow_disk"))
 
-    def _say(self, text: str, seconds: float) -> None:
-        self._done += 1
+    def _say(self, text: str, seconds: float, steps: int = 1) -> None:
+        self._done += steps
         self._report(text, self._done, self._steps, seconds)
 
     def run(self) -> dict[str, Any]:
@@ -216,11 +217,15 @@ class Campaign:
         )  # fmt: skip
 
     def _scan(self, storage: Storage, folder: Path, wanted: SetPlan, counts: Sequence[int]) -> None:
+        """Passes over small sets are one call each: a reader takes longer to start than to read them."""
         for repetition in range(1, self._plan.repetitions + 1):
-            for workers in counts if repetition % 2 else list(reversed(counts)):
+            ordered = list(counts if repetition % 2 else reversed(counts))
+            for group in [ordered] if wanted.raw_bytes < PASS_BYTES_MAX else [[one] for one in ordered]:
+                workers = ",".join(map(str, group))
                 self._say(
                     f"{storage.name}: {wanted.kind} ({wanted.layout}), {workers} workers, repetition {repetition}",
                     STARTING_S,
+                    len(group),
                 )
                 options = [
                     f"--set={folder}",
@@ -228,9 +233,10 @@ class Campaign:
                     f"--workers={workers}",
                     *self._common(storage),
                 ]
-                name = f"analysis-{storage.name}-{wanted.name}-{workers:03d}-{repetition:02d}"
-                found = self._reader.run("point", options, name, "analysis-point", wanted.read_s)
-                self._keep_point(storage.name, wanted, found, repetition)
+                name = f"analysis-{storage.name}-{wanted.name}-{repetition:02d}-{group[0]:03d}"
+                found = self._reader.run("points", options, name, "analysis-points", len(group) * wanted.read_s)
+                for one in found["points"]:
+                    self._keep_point(storage.name, wanted, one, repetition)
 
     def _common(self, storage: Storage) -> list[str]:
         drop = ["--drop-caches"] if self._own["drop_caches"] else []
