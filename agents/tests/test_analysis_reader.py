@@ -152,9 +152,11 @@ def test_only_a_cold_cache_makes_the_kernel_fetch(disk: Path) -> None:
 def damaged(path: Path, how: str) -> None:
     content = bytearray(path.read_bytes())
     if how == "overwritten":
-        content[len(content) // 4 : 3 * len(content) // 4] = bytes(len(content) // 2)
+        first, last = len(content) // 4, 3 * len(content) // 4
+        content[first:last] = bytes(last - first)
     else:
-        content[:64] = b"this is no ROOT file at all, whatever its name and its size say."
+        text = b"this is no ROOT file, whatever its name and its size say"
+        content[: len(text)] = text
     path.write_bytes(bytes(content))
 
 
@@ -288,7 +290,7 @@ def test_the_packed_reader_generates_and_measures(tmp_path: Path) -> None:
     options = asked(tmp_path / "set", "--events=400", "--files=2", "--cluster-events=100")
     subprocess.run([*command, *options], check=True, timeout=300)
     measured = [
-        "point",
+        "points",
         f"--set={tmp_path / 'set'}",
         f"--json={tmp_path / 'p.json'}",
         "--workers=2",
