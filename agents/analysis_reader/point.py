@@ -57,7 +57,9 @@ def _let_go(files: list[Path], analysis: str, workers: int) -> tuple[list[dict[s
     try:
         for number in range(workers):
             ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=work, args=(number, files, analysis, turn, go, theirs, os.getpid()))
+            process: Process = context.Process(
+                target=work, args=(number, files, analysis, turn, go, theirs, os.getpid())
+            )
             process.start()
             theirs.close()  # so that its end is seen when the worker dies
             started.append((process, ours))
@@ -65,11 +67,11 @@ def _let_go(files: list[Path], analysis: str, workers: int) -> tuple[list[dict[s
         go.set()
         answers = _gather(started, DONE, None)
     finally:
-        for process, ours in started:
-            if process.is_alive() and process.exitcode is None:
-                process.join(1.0 if go.is_set() else 0)
-            process.kill()
-            process.join()
+        for one, ours in started:
+            if one.is_alive():
+                one.join(1.0 if go.is_set() else 0)
+            one.kill()
+            one.join()
             ours.close()
     found = Tally()
     for _, of_worker in answers:

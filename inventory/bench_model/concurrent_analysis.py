@@ -33,7 +33,7 @@ def of_bundle(bundle: Path, run: Document) -> Document | None:
 
 def document(found: Document) -> Document:
     """The analysis of results/concurrent_analysis.json."""
-    sets = {(one["storage"], one["analysis"], one["layout"]): one for one in found["sets"]}
+    sets: dict[tuple[str, ...], Document] = {_key(one): one for one in found["sets"]}
     points = [_point(one, sets[_key(one)], found) for one in found["points"]]
     farm = _farm(found, sets)
     _same_everywhere([*points, *(run for one in farm["rounds"] for run in one["runs"])])

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from matplotlib.ticker import MaxNLocator
+
 from ..units import significant
 from .canvas import BLUE, GREY, INK, ORANGE, SERIES, Figure, legend_above, sheet, to_svg
 from .references import COLOUR
@@ -70,7 +72,7 @@ def workers_figure(
         axes.axvline(cores, color=GREY, linewidth=0.8, linestyle=":", label=f"{cores} physical cores", zorder=1)
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("workers", color=INK)
         axes.set_ylabel(axis)
         legend_above(axes, columns=2)

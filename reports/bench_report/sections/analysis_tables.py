@@ -50,7 +50,8 @@ def sets_table(found: Node) -> Table:
 
 
 def points_table(derived: Node) -> Table:
-    rows, marked = [], set()
+    rows: list[tuple[str, ...]] = []
+    marked = set()
     for series in derived.list("series"):
         for one in series.list("points"):
             counted = one.at("n").as_integer()
