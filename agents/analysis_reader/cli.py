@@ -142,12 +142,12 @@ def farm_rounds(options: argparse.Namespace) -> dict[str, Any]:
     rounds = []
     with (
         tempfile.TemporaryDirectory(prefix="daq-bench-farm-") as work,
-        farm.farm(nodes, Path(work)) as (client, addresses),
+        farm.farm(nodes, Path(work)) as made,
     ):
         for number in range(1, options.rounds + 1):
             groups = [*([node] for node in nodes), list(nodes)]
             runs = [
-                farm.run(client, group, addresses, options.analysis, options.device, options.drop_caches)
+                made.run(group, options.analysis, options.device, options.drop_caches)
                 for group in (groups if number % 2 else groups[::-1])
             ]
             rounds.append({"round": number, "alone_first": number % 2 == 1, "runs": runs})
