@@ -180,7 +180,7 @@ def _mass_figure(derived: Node) -> Figure | None:
     if fit:
         mass = fit.at("mass")
         caption += (
-            f"Fitted: {significant(mass.at('value').as_number(), 5)} +- {significant(mass.at('error').as_number(), 2)} GeV, chi2 "
+            f"Fitted: {significant(mass.at('value').as_number(), 5)} \u00b1 {significant(mass.at('error').as_number(), 2)} GeV, chi2 "
             f"{significant(fit.at('chi2').as_number(), 3)} for {fit.at('degrees').as_integer()} degrees of freedom. "
         )
     caption += "The two hardest leptons of each event; bars are square roots of the counts."
