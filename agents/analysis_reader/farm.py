@@ -185,7 +185,7 @@ def farm(nodes: Sequence[Node], work: Path) -> Iterator[Farm]:
         made.start(nodes)
         with (
             dask.config.set({"temporary-directory": str(work)}),
-            Client(scheduler_file=str(work / "scheduler.json"), timeout=READY_S, set_as_default=False) as client,
+            Client(scheduler_file=str(work / "scheduler.json"), timeout=READY_S) as client,
         ):
             made.connect(client, nodes)
             yield made
