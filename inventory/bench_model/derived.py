@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model import (
+    concurrent_analysis,
     cost,
     dip_documents,
     drive_temperature,
@@ -41,6 +42,7 @@ MAKERS: dict[str, Maker] = {
     "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
     hot_store_runs.NAME: hot_store_runs.of_bundle,
     "results/lan_analysis.json": lan.of_bundle,
+    concurrent_analysis.NAME: concurrent_analysis.of_bundle,
 }
 
 

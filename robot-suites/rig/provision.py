@@ -93,6 +93,7 @@ def provisioner(
             "bench_hotstore_source": str(layout.hotstore),
             "bench_netprobe_source": str(layout.netprobe),
             "bench_agent_source": str(layout.agent),
+            "bench_analysis_reader_source": str(layout.analysis_reader),
             "bench_install_dir": str(places.programs),
             "bench_state_dir": str(places.state),
             "bench_control_state_dir": str(layout.state_directory(candidate.name)),

@@ -68,6 +68,10 @@ class Layout:
         return self.build / "telemetry_agent.pyz"
 
     @property
+    def analysis_reader(self) -> Path:
+        return self.build / "analysis_reader.pyz"
+
+    @property
     def influxd(self) -> Path:
         return self.build / "tools" / "influxd"
 

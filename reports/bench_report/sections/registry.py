@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..dataset import Bundle
 from . import (
+    concurrent_analysis,
     endurance,
     hot_store,
     interference,
@@ -35,6 +36,7 @@ MAKERS: tuple[Maker, ...] = (
     streams_checksum.section,
     hot_store.section,
     lan.section,
+    concurrent_analysis.section,
     dips_section,
     cost_section,
     telemetry_account_section,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench_model.profiles import Scenario
 from rig.workloads import (
+    concurrent_analysis,
     endurance,
     fio_scan,
     hot_store,
@@ -36,6 +37,7 @@ WORKLOADS: dict[str, Workload] = {
         streams_checksum.WORKLOAD,
         hot_store.WORKLOAD,
         lan.WORKLOAD,
+        concurrent_analysis.WORKLOAD,
     )
 }
 
