@@ -4,6 +4,5 @@ from writer_bench.part import Part
 from writer_bench.parts import agent, hot_store, ingest, memory, minidaq, null_sink, streams, write
 
 PARTS: dict[str, Part] = {
-    part.PART.name: part.PART
-    for part in (write, minidaq, null_sink, streams, agent, ingest, memory, hot_store)
+    part.PART.name: part.PART for part in (write, minidaq, null_sink, streams, agent, ingest, memory, hot_store)
 }
