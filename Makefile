@@ -18,6 +18,8 @@ RIG := $(PYTHON) -m rig
 DAQWRITER := build/native-writer/daqwriter
 AGENT := build/telemetry_agent.pyz
 AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
+READER := build/analysis_reader.pyz
+READER_SOURCES := $(shell find agents/analysis_reader -name '*.py')
 PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
@@ -56,23 +58,27 @@ influxd:
 influxd2:
 	@$(BOOTSTRAP)/influxd2.sh >&2
 
-build: native agent ## build daqwriter and the telemetry agent
+build: native agent ## build daqwriter, hotstore, netprobe, the telemetry agent and the analysis reader
 
 native: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target daqwriter daqwriter_portable | tail -n 1 >&2
+	@cmake --build build/native-writer --target daqwriter daqwriter_portable hotstore netprobe | tail -n 1 >&2
 
 native-portable: build/native-writer/build.ninja ## build daqwriter for candidates that lack its libraries
 	@cmake --build build/native-writer --target daqwriter_portable | tail -n 1 >&2
 
-build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake
+build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake agents/hot_store/CMakeLists.txt agents/network_probe/CMakeLists.txt
 	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null
 
-agent: $(AGENT)
+agent: $(AGENT) $(READER)
 	@:
 
 $(AGENT): $(AGENT_SOURCES)
 	@mkdir -p build
 	@$(PYTHON) agents/build_pyz.py --output $(AGENT)
+
+$(READER): $(READER_SOURCES)
+	@mkdir -p build
+	@$(PYTHON) agents/build_pyz.py --package analysis_reader --output $(READER)
 
 qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes
 	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
@@ -150,7 +156,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
@@ -168,11 +174,11 @@ lint-shell:
 	@shellcheck --shell=sh robot-suites/virtual_candidate/guest/init
 
 lint-native:
-	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp
+	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp
 
 lock: ## renew requirements.txt from pyproject.toml
 	@rm -rf build/lock && python3 -m venv build/lock
-	@build/lock/bin/pip install --quiet --editable '.[test]' setuptools
+	@build/lock/bin/pip install --quiet --editable '.[test,analysis]' setuptools
 	@{ echo "# Exact versions for .venv: what pyproject.toml asks for, resolved. Renewed by 'make lock'."; \
 	   build/lock/bin/pip freeze --all --exclude-editable | grep -vE '^(pip|wheel)=='; } > requirements.txt
 	@rm -rf build/lock

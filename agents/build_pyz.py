@@ -1,8 +1,8 @@
-"""Packs telemetry_agent into one executable file: `python agents/build_pyz.py --output
-build/agents/telemetry_agent.pyz`.
+"""Packs a package of agents/ into one executable file: `python agents/build_pyz.py --output build/telemetry_agent.pyz`,
+`--package analysis_reader`.
 
 Promise: the same sources give the same bytes (sorted names, fixed dates and modes, no compression), so that
-the archive's checksum identifies the agent that a run used. Standard library only; `zipapp` itself would
+the archive's checksum identifies the program that a run used. Standard library only; `zipapp` itself would
 store the files' dates.
 """
 
@@ -16,13 +16,13 @@ from pathlib import Path
 SHEBANG = b"#!/usr/bin/env python3\n"
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 FILE_MODE = 0o100644 << 16
-MAIN = b"from telemetry_agent.cli import main\n\nraise SystemExit(main())\n"
+MAIN = "from {}.cli import main\n\nif __name__ == '__main__':\n    raise SystemExit(main())\n"
 
 
 def members(package: Path) -> dict[str, bytes]:
     """Archive name -> content."""
     found = {str(path.relative_to(package.parent)): path.read_bytes() for path in package.rglob("*.py")}
-    return {"__main__.py": MAIN, **found}
+    return {"__main__.py": MAIN.format(package.name).encode(), **found}
 
 
 def archive(package: Path) -> bytes:
@@ -39,11 +39,13 @@ def archive(package: Path) -> bytes:
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point."""
-    parser = argparse.ArgumentParser(description="Pack telemetry_agent into one file.")
+    parser = argparse.ArgumentParser(description="Pack a package of agents/ into one file.")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE.pyz")
-    output: Path = parser.parse_args(argv).output
+    parser.add_argument("--package", default="telemetry_agent", metavar="NAME")
+    options = parser.parse_args(argv)
+    output: Path = options.output
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_bytes(archive(Path(__file__).resolve().parent / "telemetry_agent"))
+    output.write_bytes(archive(Path(__file__).resolve().parent / options.package))
     output.chmod(0o755)
     return 0
 

@@ -1,6 +1,7 @@
 """Which targets of a candidate one run compares: checked against each other before anything is touched.
 
-A scenario names them (`workloads.raid_vs_3dxp.reference` and `.sets`), the inventory describes them."""
+A scenario names them (`workloads.raid_vs_3dxp.reference` and `.sets`, or `workloads.concurrent_analysis.storages`, the judged one first),
+the inventory describes them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from bench_model.errors import ProfileError
 from bench_model.profiles import Candidate, Scenario, Target
 from bench_model.yaml_source import Key, read_yaml
 
-WORKLOAD = "raid_vs_3dxp"
+WORKLOAD, STORAGES_WORKLOAD = "raid_vs_3dxp", "concurrent_analysis"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Compared:
 def compared_names(scenario: Scenario) -> list[str]:
     """Names of the targets that the scenario measures in one run, the reference first; empty for other scenarios."""
     parameters = scenario.workloads.get(WORKLOAD)
-    return [parameters["reference"], *parameters["sets"]] if parameters else []
+    if parameters:
+        return [parameters["reference"], *parameters["sets"]]
+    return list(scenario.workloads.get(STORAGES_WORKLOAD, {}).get("storages", []))
 
 
 def compared(scenario: Scenario, candidate: Candidate) -> Compared:
@@ -56,12 +59,17 @@ def groups_of(sets: Sequence[Target]) -> list[list[Target]]:
 
 def check_compared(scenario: Scenario, candidate: Candidate, inventory: Path) -> None:
     """Raises ProfileError (file, line, field, remedy) for a comparison that cannot be made on this candidate."""
-    if WORKLOAD not in scenario.workloads:
+    names = compared_names(scenario)
+    if WORKLOAD in scenario.workloads:
+        _check_names(scenario, candidate)
+    elif names:
+        at = ("workloads", STORAGES_WORKLOAD, "storages")
+        _check_known(scenario, candidate, [((*at, index), name) for index, name in enumerate(names)])
+    else:
         return
-    _check_names(scenario, candidate)
     targets = {target.name: target for target in candidate.targets}
-    parameters = scenario.workloads[WORKLOAD]
-    reference, sets = targets[parameters["reference"]], [targets[name] for name in parameters["sets"]]
+    reference, *sets = [targets[name] for name in names]
+    workload = WORKLOAD if WORKLOAD in scenario.workloads else STORAGES_WORKLOAD
 
     def wrong(name: str, *field: Key, problem: str, remedy: str) -> ProfileError:
         at = ("all", "children", "candidates", "hosts", candidate.name, "bench_candidate", "targets", name, *field)
@@ -72,10 +80,10 @@ def check_compared(scenario: Scenario, candidate: Candidate, inventory: Path) ->
             raise wrong(
                 one.name,
                 "kind",
-                problem=f"{one.kind} cannot be compared by {WORKLOAD}, which writes files",
+                problem=f"{one.kind} cannot be compared by {workload}, which writes files",
                 remedy="Write kind: filesystem, with storage or a folder on the drives",
             )
-    if len(reference.serials) > 1:
+    if workload == WORKLOAD and len(reference.serials) > 1:
         raise wrong(
             reference.name,
             "storage",
@@ -114,16 +122,9 @@ def check_compared(scenario: Scenario, candidate: Candidate, inventory: Path) ->
 def _check_names(scenario: Scenario, candidate: Candidate) -> None:
     source, at = read_yaml(scenario.file), ("workloads", WORKLOAD)
     parameters = scenario.workloads[WORKLOAD]
-    known = [target.name for target in candidate.targets if target.name]
     named: list[tuple[tuple[Key, ...], str]] = [((*at, "reference"), parameters["reference"])]
     named += [((*at, "sets", index), name) for index, name in enumerate(parameters["sets"])]
-    for field, name in named:
-        if name not in known:
-            raise source.error(
-                field,
-                f"candidate {candidate.name!r} has no target {name!r}",
-                f"Known: {', '.join(known)}" if known else "Describe several `targets` in its inventory entry",
-            )
+    _check_known(scenario, candidate, named)
     if parameters["reference"] in parameters["sets"]:
         index = parameters["sets"].index(parameters["reference"])
         raise source.error(
@@ -139,6 +140,17 @@ def _check_names(scenario: Scenario, candidate: Candidate) -> None:
         )
     for index, hazard in enumerate(parameters.get("hazards", [])):
         _check_hazard(scenario, candidate, index, hazard)
+
+
+def _check_known(scenario: Scenario, candidate: Candidate, named: Sequence[tuple[tuple[Key, ...], str]]) -> None:
+    known = [target.name for target in candidate.targets if target.name]
+    for field, name in named:
+        if name not in known:
+            raise read_yaml(scenario.file).error(
+                field,
+                f"candidate {candidate.name!r} has no target {name!r}",
+                f"Known: {', '.join(known)}" if known else "Describe several `targets` in its inventory entry",
+            )
 
 
 def _check_hazard(scenario: Scenario, candidate: Candidate, index: int, hazard: dict[str, object]) -> None:

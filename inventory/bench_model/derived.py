@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model import (
+    concurrent_analysis,
     cost,
     dip_documents,
     drive_temperature,
     endurance_projection,
+    hot_store_runs,
+    lan,
     raid_comparison,
     record_power,
     sensor_coverage,
@@ -37,6 +40,9 @@ MAKERS: dict[str, Maker] = {
     "results/raid_comparison.json": raid_comparison.of_bundle,
     telemetry_account.NAME: telemetry_account.of_bundle,
     "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
+    hot_store_runs.NAME: hot_store_runs.of_bundle,
+    "results/lan_analysis.json": lan.of_bundle,
+    concurrent_analysis.NAME: concurrent_analysis.of_bundle,
 }
 
 

@@ -28,12 +28,14 @@ BASE_UNITS = {
     "checksum_gain": "1",
     "checksum_combine_time": "s",
     "busiest_stream_share": "1",
+    "sparse_analysis_rate": "B/s",
+    "full_analysis_rate": "B/s",
 }
 
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """One figure with where it comes from. `qualifier`: how the source limits it ("more than", "about", "up to"), or empty."""
+    """One figure with where it comes from. `qualifier`: how the source limits it ("more than", "about", "up to", "at most"), or empty."""
 
     metric: str
     value: float
@@ -42,6 +44,7 @@ class PublishedFigure:
     source: str
     basis: Literal["measured", "nameplate", "stated"]
     qualifier: str = ""
+    workers: int | None = None  # of analysis rates: jobs at the same time
 
     @property
     def in_base_units(self) -> float:
@@ -118,4 +121,5 @@ def _figure(source: YamlSource, index: int) -> PublishedFigure:
         source=str(entry["source"]),
         basis=entry["basis"],
         qualifier=str(entry.get("qualifier", "")),
+        workers=entry.get("workers"),
     )

@@ -24,6 +24,7 @@ SUBJECTS = {
     "interrupts": "device",
     "ipmi_sensor": "sensor",
     "md_array": "device",
+    "memory_bandwidth": "domain",
     "pcie_errors": "device",
     "pcie_link": "device",
     "pressure": "resource",

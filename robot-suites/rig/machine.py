@@ -46,6 +46,23 @@ class Places:
         return self.programs / "daqwriter"
 
     @property
+    def hotstore(self) -> Path:
+        return self.programs / "hotstore"
+
+    @property
+    def netprobe(self) -> Path:
+        return self.programs / "netprobe"
+
+    @property
+    def analysis_reader(self) -> Path:
+        return self.programs / "analysis_reader.pyz"
+
+    @property
+    def analysis_python(self) -> Path:
+        """On a candidate behind SSH: the Python that has uproot and Dask (docs/adr/0024)."""
+        return self.programs / "analysis" / "bin" / "python"
+
+    @property
     def agent(self) -> Path:
         return self.programs / "telemetry_agent.pyz"
 

@@ -54,8 +54,22 @@ class Layout:
         return self.build / "native-writer" / "portable" / "daqwriter"
 
     @property
+    def hotstore(self) -> Path:
+        """Needs glibc alone: one program for this machine and for others."""
+        return self.build / "hot_store" / "hotstore"
+
+    @property
+    def netprobe(self) -> Path:
+        """Needs glibc alone, too."""
+        return self.build / "network_probe" / "netprobe"
+
+    @property
     def agent(self) -> Path:
         return self.build / "telemetry_agent.pyz"
+
+    @property
+    def analysis_reader(self) -> Path:
+        return self.build / "analysis_reader.pyz"
 
     @property
     def influxd(self) -> Path:

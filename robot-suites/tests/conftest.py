@@ -20,6 +20,7 @@ from virtual_candidate.testing import start_bmc, virtual_machine
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
 sys.path.append(str(Path(__file__).parent))  # plain modules beside the tests
+sys.path.append(str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))  # analysis_factory
 
 from influx2_server import ORGANISATION, Influx2Server
 

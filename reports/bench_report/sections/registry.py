@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ..dataset import Bundle
 from . import (
+    concurrent_analysis,
     endurance,
+    hot_store,
     interference,
+    lan,
     latency_under_load,
     minidaq_scan,
     record_conditions,
@@ -31,6 +34,9 @@ MAKERS: tuple[Maker, ...] = (
     interference.section,
     raid_section,
     streams_checksum.section,
+    hot_store.section,
+    lan.section,
+    concurrent_analysis.section,
     dips_section,
     cost_section,
     telemetry_account_section,

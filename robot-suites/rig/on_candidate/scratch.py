@@ -27,8 +27,11 @@ OWN_FILES = (
     "raid-vs-3dxp.*",
     "streams-checksum-*/manifest.jsonl",
     "streams-checksum-*/run.*.events",
+    "concurrent-analysis-*.img",
+    "concurrent-analysis-*/events-*.root",
+    "concurrent-analysis-*/set.json",
 )
-OWN_FOLDERS = ("streams-checksum-*",)  # empty by then, or something foreign is in them
+OWN_FOLDERS = ("streams-checksum-*", "concurrent-analysis-*")  # empty by then, or something foreign is in them
 
 
 class ForeignFilesError(Exception):

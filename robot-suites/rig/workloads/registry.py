@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from bench_model.profiles import Scenario
 from rig.workloads import (
+    concurrent_analysis,
     endurance,
     fio_scan,
+    hot_store,
     interference,
+    lan,
     latency_under_load,
     minidaq_scan,
     raid_vs_3dxp,
@@ -32,6 +35,9 @@ WORKLOADS: dict[str, Workload] = {
         interference.WORKLOAD,
         raid_vs_3dxp.WORKLOAD,
         streams_checksum.WORKLOAD,
+        hot_store.WORKLOAD,
+        lan.WORKLOAD,
+        concurrent_analysis.WORKLOAD,
     )
 }
 

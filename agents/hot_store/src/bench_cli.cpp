@@ -1,0 +1,163 @@
+// Promise: the options of `hotstore bench`, its words for people and its result
+// in the form of inventory/schemas/hotstore-bench.schema.json.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "commands.h"
+#include "load.h"
+#include "report_json.h"
+#include "store_options.h"
+#include "units.h"
+
+namespace hotstore {
+namespace {
+
+using daqwriter::ExitCode;
+using Json = nlohmann::ordered_json;
+
+struct BenchOptions {
+  StoreOptions store;
+  LoadOptions load;
+  std::string json_path;
+};
+
+void add_load(CLI::App& app, LoadOptions& o) {
+  daqwriter::add_size(app, "--value-size", o.value_bytes, "Bytes of each value");
+  app.add_option("--seconds", o.seconds, "Measured time")->capture_default_str();
+  app.add_option("--warm-up", o.warm_up_s, "Time before it that is not measured, seconds")
+      ->capture_default_str();
+  app.add_option("--interval", o.interval_s, "Length of a sample, seconds")->capture_default_str();
+  app.add_option("--producers", o.producers, "Threads that put")->capture_default_str();
+  app.add_option("--consumers", o.consumers, "Threads that get and remove")->capture_default_str();
+  app.add_option("--fragments", o.fragments, "Fragments of each event")->capture_default_str();
+  daqwriter::add_choice(app, "--consume", o.consume, {"direct", "getany"},
+                        "How consumers find events: by key behind the producers, or by GetAny");
+  app.add_option("--lease", o.lease_s, "getany: lease of a claimed event, seconds")->capture_default_str();
+  app.add_option("--hold", o.hold_s, "Work of a consumer on each event, seconds")->capture_default_str();
+  daqwriter::add_size(app, "--backlog", o.backlog_bytes,
+                      "Bytes put and not yet removed at which producers wait");
+  app.add_option("--events", o.events, "Events of each producer; 0: as many as there is time for")
+      ->capture_default_str();
+  app.add_option("--until-empty", o.until_empty_s,
+                 "getany: end when nothing was there for so long, seconds; 0: never")
+      ->capture_default_str();
+  app.add_option("--first-event", o.first_event, "First event of this process")->capture_default_str();
+  app.add_option("--stride", o.stride,
+                 "Step between two events: processes that share a store "
+                 "interleave theirs")
+      ->capture_default_str();
+  app.add_option("--level", o.level, "Level that is put to, 1 or 2")->capture_default_str();
+  app.add_option("--ack-log", o.ack_log, "Directory that keeps what was acknowledged, for `hotstore verify`");
+  app.add_option("--owner", o.owner, "Name of the consumers in locks, and of the logs")
+      ->capture_default_str();
+}
+
+Json side_json(const SideResult& side, double seconds, const char* definition) {
+  const std::vector<double>& samples = side.per_s;
+  const double n = static_cast<double>(samples.size());
+  const double mean = samples.empty() ? 0 : std::accumulate(samples.begin(), samples.end(), 0.0) / n;
+  double squares = 0;
+  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  const Json none = nullptr;
+  return {{"operations", side.operations},
+          {"ops_per_s", seconds > 0 ? static_cast<double>(side.operations) / seconds : 0},
+          {"samples_ops_per_s", samples},
+          {"min_ops_per_s", samples.empty() ? none : Json(*std::min_element(samples.begin(), samples.end()))},
+          {"stdev_ops_per_s", samples.size() < 2 ? none : Json(std::sqrt(squares / (n - 1)))},
+          {"waited_s", side.waited_s},
+          {"latency_us", daqwriter::latency_json(side.latency_ns, definition)}};
+}
+
+Json parameters_json(const BenchOptions& o) {
+  return {{"engine", o.store.engine},
+          {"durability", o.store.engine == "lmdb" ? Json(o.store.durability) : Json(nullptr)},
+          {"replicas", o.store.replicas},
+          {"location", o.store.location},
+          {"key", o.store.key},
+          {"value_bytes", o.load.value_bytes},
+          {"seconds", o.load.seconds},
+          {"warm_up_s", o.load.warm_up_s},
+          {"interval_s", o.load.interval_s},
+          {"producers", o.load.producers},
+          {"consumers", o.load.consumers},
+          {"fragments", o.load.fragments},
+          {"consume", o.load.consume},
+          {"lease_s", o.load.lease_s},
+          {"hold_s", o.load.hold_s},
+          {"backlog_bytes", o.load.backlog_bytes},
+          {"events", o.load.events},
+          {"level", o.load.level}};
+}
+
+Json bench_json(const BenchOptions& options, const std::string& promise, const LoadResult& result) {
+  const bool failed = !result.error.empty() || result.corrupt > 0;
+  std::string error = result.error;
+  if (error.empty() && result.corrupt > 0)
+    error = std::to_string(result.corrupt) + " values are not what was put";
+  const char* status = failed ? "failed" : result.interrupted ? "interrupted" : "complete";
+  Json answers = Json::object();
+  for (const auto& [name, number] : result.answers) answers[name] = number;
+  const double pairs = static_cast<double>(std::max(result.put.operations, result.consume.operations));
+  const double cpu_s = result.cpu.user_s + result.cpu.system_s;
+  return {{"schema_version", 1},
+          {"tool", "hotstore"},
+          {"version", HOTSTORE_VERSION},
+          {"command", "bench"},
+          {"status", status},
+          {"error", failed ? Json(error) : Json(nullptr)},
+          {"promise", promise},
+          {"parameters", parameters_json(options)},
+          {"started_utc", daqwriter::iso8601_utc(result.started_utc_ns)},
+          {"measured_s", result.seconds},
+          {"put", side_json(result.put, result.seconds, "from the call of Put to its acknowledgement")},
+          {"consume", side_json(result.consume, result.seconds,
+                                options.load.consume == "direct"
+                                    ? "from the call of Get to the acknowledgement of Remove"
+                                    : "from the call of GetAny to the acknowledgement of the "
+                                      "event's removal")},
+          {"answers", answers},
+          {"returned_events", result.returned_events},
+          {"corrupt", result.corrupt},
+          {"cpu",
+           {{"user_s", result.cpu.user_s},
+            {"system_s", result.cpu.system_s},
+            {"us_per_operation", pairs > 0 ? Json(cpu_s * 1e6 / pairs) : Json(nullptr)}}}};
+}
+
+void print_side(const char* name, const SideResult& side, double seconds) {
+  if (side.operations == 0) return;
+  std::fprintf(stderr, "%-14s %9.1f KOPS  p50 %8.1f us  p99 %8.1f us  max %8.1f us\n", name,
+               static_cast<double>(side.operations) / seconds / 1e3,
+               static_cast<double>(side.latency_ns.percentile(50)) / 1e3,
+               static_cast<double>(side.latency_ns.percentile(99)) / 1e3,
+               static_cast<double>(side.latency_ns.max()) / 1e3);
+}
+
+ExitCode run_bench(const BenchOptions& options, const std::atomic<int>& stop_signal) {
+  daqwriter::require_writable_output("--json", options.json_path);
+  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
+  HotStore store = open_store(options.store);
+  const LoadResult result = run_load(store, options.load, stop_signal);
+  const Json document = bench_json(options, store.engine().promise(), result);
+  print_side("put", result.put, result.seconds);
+  print_side("get and remove", result.consume, result.seconds);
+  daqwriter::write_json(options.json_path, document);
+  if (document["status"] == "failed") throw daqwriter::Failure(document["error"].get<std::string>());
+  return result.interrupted ? ExitCode::interrupted : ExitCode::complete;
+}
+
+}  // namespace
+
+daqwriter::ParsedCommand add_bench(CLI::App& parent) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* app = parent.add_subcommand("bench", "Threads that put beside threads that get and remove");
+  add_store(*app, options->store);
+  add_load(*app, options->load);
+  app->add_option("--json", options->json_path, "Result file; - is standard output");
+  return {app, [options](const std::atomic<int>& stop_signal) { return run_bench(*options, stop_signal); }};
+}
+
+}  // namespace hotstore

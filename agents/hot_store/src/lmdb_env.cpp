@@ -1,0 +1,286 @@
+#include "lmdb_env.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+#include "status.h"
+#include "units.h"
+
+namespace hotstore {
+namespace {
+
+using daqwriter::errno_text;
+using daqwriter::Failure;
+using daqwriter::Refusal;
+namespace fs = std::filesystem;
+
+constexpr unsigned kMostReaders = 1022;
+constexpr mode_t kMode = 0644;
+constexpr const char* kPresence = "presence";
+constexpr std::uint64_t kLeastCapacity = 1 << 20;
+// Room that LMDB's own pages may still need beyond what it was told to map.
+constexpr std::uint64_t kMargin = 1 << 20;
+constexpr int kSpins = 2000;  // some 50 to 100 us
+
+void cpu_relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void make_directory(const fs::path& directory) {
+  std::error_code error;
+  if (fs::is_directory(directory, error)) return;
+  if (!fs::create_directory(directory, error))
+    throw Refusal("--dir " + directory.string() + ": " + (error ? error.message() : "is not a directory"));
+}
+
+}  // namespace
+
+void check_lmdb(int code, const char* what) {
+  if (code == 0) return;
+  if (code == MDB_MAP_FULL) throw StoreFull();
+  throw Failure(std::string(what) + ": " + mdb_strerror(code));
+}
+
+AdaptiveMutex::AdaptiveMutex() {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(&mutex_, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+AdaptiveMutex::~AdaptiveMutex() {
+  pthread_mutex_destroy(&mutex_);
+}
+
+LmdbEnv::LmdbEnv(const fs::path& directory, std::uint64_t capacity, Durability durability)
+    : directory_(directory), durability_(durability), capacity_(capacity) {
+  if (capacity < kLeastCapacity)
+    throw Refusal("--capacity " + daqwriter::format_size(capacity) + ": give at least 1MiB");
+  make_directory(directory_);
+  presence_ = ::open((directory_ / kPresence).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
+  if (presence_ < 0) throw Refusal("--dir " + directory_.string() + ": " + errno_text(errno));
+  try {
+    alone_ = flock(presence_, LOCK_EX | LOCK_NB) == 0;
+    reserve(capacity);
+    open(capacity);
+    // From exclusive to shared: others may open it now.
+    if (flock(presence_, LOCK_SH) != 0)
+      throw Failure("flock " + directory_.string() + ": " + errno_text(errno));
+  } catch (...) {
+    if (env_) mdb_env_close(env_);
+    close(presence_);
+    throw;
+  }
+}
+
+void LmdbEnv::reserve(std::uint64_t capacity) const {
+  const fs::path file = directory_ / "data.mdb";
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
+  if (fd < 0) throw Refusal("--dir " + directory_.string() + ": " + errno_text(errno));
+  struct stat found {};
+  struct statvfs space {};
+  fstat(fd, &found);
+  fstatvfs(fd, &space);
+  const std::uint64_t there = static_cast<std::uint64_t>(found.st_blocks) * 512;
+  const std::uint64_t free_bytes = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
+  const std::uint64_t missing = capacity > there ? capacity - there : 0;
+  const bool was_new = found.st_size == 0;
+  int error = missing > 0 && missing + kMargin > free_bytes ? ENOSPC : 0;
+  // Beyond the end of the file, so that LMDB still sees a new one as new.
+  if (error == 0 && missing > 0 && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(capacity)) != 0 &&
+      errno != EOPNOTSUPP)
+    error = errno;
+  close(fd);
+  if (error == 0) return;
+  if (was_new) unlink(file.c_str());
+  throw Refusal("--dir " + directory_.string() + ": no room for --capacity " +
+                daqwriter::format_size(capacity) + " (" + daqwriter::format_size(free_bytes) +
+                " free): " + errno_text(error));
+}
+
+void LmdbEnv::open(std::uint64_t capacity) {
+  check_lmdb(mdb_env_create(&env_), "mdb_env_create");
+  check_lmdb(mdb_env_set_mapsize(env_, capacity), "mdb_env_set_mapsize");
+  check_lmdb(mdb_env_set_maxreaders(env_, kMostReaders), "mdb_env_set_maxreaders");
+  unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT;
+  if (durability_ == Durability::process) flags |= MDB_WRITEMAP | MDB_NOSYNC;
+  const int code = mdb_env_open(env_, directory_.c_str(), flags, kMode);
+  if (code != 0)
+    throw Refusal("--dir " + directory_.string() + " is no store that can be opened: " + mdb_strerror(code));
+  forget_dead_readers();
+  if (durability_ == Durability::process) populate();
+  MDB_txn* txn = nullptr;
+  check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
+  check_lmdb(mdb_dbi_open(txn, nullptr, 0, &table_), "mdb_dbi_open");
+  check_lmdb(mdb_txn_commit(txn), "mdb_txn_commit");
+}
+
+// Maps every page now, so that no operation waits for a page fault. Where the
+// kernel cannot, they come one by one. LMDB tells the map's address only where
+// it was asked for a fixed one; the kernel tells it by the file's name.
+void LmdbEnv::populate() const {
+#ifdef MADV_POPULATE_WRITE
+  const std::string file = fs::canonical(directory_ / "data.mdb").string();
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (!line.ends_with(" " + file)) continue;
+    std::size_t used = 0;
+    const std::uintptr_t begin = std::stoull(line, &used, 16);
+    const std::uintptr_t end = std::stoull(line.substr(used + 1), nullptr, 16);
+    // Too little memory for it (EFAULT, ENOMEM) is no reason to stop: the room
+    // itself is reserved.
+    if (madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE) != 0) return;
+  }
+#endif
+}
+
+LmdbEnv::~LmdbEnv() {
+  for (MDB_txn* txn : readers_) mdb_txn_abort(txn);
+  if (durability_ == Durability::process) mdb_env_sync(env_, 1);
+  mdb_env_close(env_);
+  close(presence_);
+}
+
+std::size_t LmdbEnv::last_commit() const {
+  MDB_envinfo info;
+  mdb_env_info(env_, &info);
+  return info.me_last_txnid;
+}
+
+void LmdbEnv::forget_dead_readers() {
+  int dead = 0;
+  check_lmdb(mdb_reader_check(env_, &dead), "mdb_reader_check");
+}
+
+void LmdbEnv::leave_room(MDB_txn* txn) const {
+  constexpr std::uint64_t kReserve = 64 << 10;  // a handful of the tree's pages
+  constexpr std::uint64_t kNearly = 64 * kReserve;
+  constexpr std::uint64_t kPage = 4096;
+  MDB_envinfo info;
+  mdb_env_info(env_, &info);
+  if ((info.me_last_pgno + 1) * kPage + kNearly < capacity_) return;
+  MDB_val at = as_val("reserve"), room{kReserve, nullptr};
+  check_lmdb(mdb_put(txn, table_, &at, &room, MDB_RESERVE), "mdb_put");
+  check_lmdb(mdb_del(txn, table_, &at, nullptr), "mdb_del");
+}
+
+void LmdbEnv::submit(Pending& pending) {
+  Pending* head = waiting_.load(std::memory_order_relaxed);
+  do {
+    pending.next = head;
+  } while (
+      !waiting_.compare_exchange_weak(head, &pending, std::memory_order_release, std::memory_order_relaxed));
+  if (!commit_soon(pending)) {
+    std::lock_guard hold(gate_);
+    if (!pending.done.load(std::memory_order_relaxed)) commit_waiting();
+  }
+  if (pending.error) std::rethrow_exception(pending.error);
+}
+
+// Whoever commits is done within microseconds, waking a sleeper costs several
+// times that, more where the CPU has halted meanwhile: so wait awake first.
+bool LmdbEnv::commit_soon(const Pending& pending) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (pending.done.load(std::memory_order_acquire)) return true;
+    std::unique_lock hold(gate_, std::try_to_lock);
+    if (hold) {
+      if (!pending.done.load(std::memory_order_relaxed)) commit_waiting();
+      return true;
+    }
+    cpu_relax();
+  }
+  return false;
+}
+
+// Under the gate. In the order in which they came.
+void LmdbEnv::commit_waiting() {
+  Pending* first = nullptr;
+  for (Pending* each = waiting_.exchange(nullptr, std::memory_order_acquire); each;) {
+    Pending* const next = each->next;
+    each->next = first;
+    first = each;
+    each = next;
+  }
+  if (first->next == nullptr) {
+    commit_alone(*first);
+  } else {
+    MDB_txn* txn = nullptr;
+    try {
+      check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
+      for (Pending* each = first; each; each = each->next) each->run(each->context, txn);
+      MDB_txn* const whole = txn;
+      txn = nullptr;
+      check_lmdb(mdb_txn_commit(whole), "mdb_txn_commit");
+      commits_.fetch_add(1, std::memory_order_relaxed);
+    } catch (...) {
+      // One of them failed and took the others' work along: each gets a
+      // transaction of its own.
+      if (txn) mdb_txn_abort(txn);
+      for (Pending* each = first; each; each = each->next) commit_alone(*each);
+    }
+  }
+  // The waiting thread may be gone as soon as it sees `done`.
+  for (Pending* each = first; each;) {
+    Pending* const next = each->next;
+    each->done.store(true, std::memory_order_release);
+    each = next;
+  }
+}
+
+void LmdbEnv::commit_alone(Pending& pending) {
+  MDB_txn* txn = nullptr;
+  try {
+    check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
+    pending.run(pending.context, txn);
+    MDB_txn* const whole = txn;
+    txn = nullptr;
+    check_lmdb(mdb_txn_commit(whole), "mdb_txn_commit");
+    commits_.fetch_add(1, std::memory_order_relaxed);
+  } catch (...) {
+    if (txn) mdb_txn_abort(txn);
+    pending.error = std::current_exception();
+  }
+}
+
+MDB_txn* LmdbEnv::take_reader() {
+  MDB_txn* txn = nullptr;
+  {
+    std::lock_guard hold(readers_gate_);
+    if (!readers_.empty()) {
+      txn = readers_.back();
+      readers_.pop_back();
+    }
+  }
+  if (txn) {
+    check_lmdb(mdb_txn_renew(txn), "mdb_txn_renew");
+    return txn;
+  }
+  int code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+  if (code == MDB_READERS_FULL) {
+    forget_dead_readers();
+    code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+  }
+  check_lmdb(code, "mdb_txn_begin for reading");
+  return txn;
+}
+
+void LmdbEnv::give_reader(MDB_txn* txn) {
+  mdb_txn_reset(txn);
+  std::lock_guard hold(readers_gate_);
+  readers_.push_back(txn);
+}
+
+}  // namespace hotstore

@@ -1,0 +1,145 @@
+// Promise: an LMDB environment with one table, whose writers share commits:
+// whoever gets the gate commits all that wait, so that N clients pay for one
+// commit (and, where it is asked for, for one flush of the drive).
+//
+// Room is reserved when the store is opened: a file system that is full is
+// refused then, and cannot kill the process later (a page of a mapped file that
+// cannot be stored is a SIGBUS).
+#pragma once
+
+#include <lmdb.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "answer.h"
+
+namespace hotstore {
+
+// What an acknowledged operation survives.
+enum class Durability {
+  process,  // the death of any process, kill -9 included; not the machine's
+  system    // the machine's too: every commit waits for the drive
+};
+
+// No room is left in the store: not a failure of it.
+class StoreFull : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the store is full"; }
+};
+
+inline MDB_val as_val(View bytes) {
+  return {bytes.size(), const_cast<char*>(bytes.data())};
+}
+inline View as_view(const MDB_val& value) {
+  return {static_cast<const char*>(value.mv_data), value.mv_size};
+}
+// `what` failed with an LMDB error: throws StoreFull or daqwriter::Failure; 0
+// does nothing.
+void check_lmdb(int code, const char* what);
+
+// Spins for a moment before it sleeps: the holder is done within microseconds.
+class AdaptiveMutex {
+ public:
+  AdaptiveMutex();
+  ~AdaptiveMutex();
+  AdaptiveMutex(const AdaptiveMutex&) = delete;
+  AdaptiveMutex& operator=(const AdaptiveMutex&) = delete;
+  void lock() { pthread_mutex_lock(&mutex_); }
+  bool try_lock() { return pthread_mutex_trylock(&mutex_) == 0; }
+  void unlock() { pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t mutex_;
+};
+
+class LmdbEnv {
+ public:
+  // Throws Refusal when the directory cannot be used or has no room for
+  // `capacity`.
+  LmdbEnv(const std::filesystem::path& directory, std::uint64_t capacity, Durability durability);
+  ~LmdbEnv();
+  LmdbEnv(const LmdbEnv&) = delete;
+  LmdbEnv& operator=(const LmdbEnv&) = delete;
+
+  // Calls `body(MDB_txn*)` in a transaction that is committed when this
+  // returns. `body` may be called a second time, after everything that the
+  // first call did was undone. Throws what `body` throws; then nothing of it is
+  // done.
+  template <typename Body>
+  void write(Body&& body) {
+    Pending pending{
+        [](void* context, MDB_txn* txn) { (*static_cast<std::remove_reference_t<Body>*>(context))(txn); },
+        &body};
+    submit(pending);
+  }
+
+  // Calls `body(MDB_txn*)` in a read-only transaction: a snapshot, which no
+  // writer waits for.
+  template <typename Body>
+  auto read(Body&& body) {
+    Reader reader(*this);
+    return body(reader.txn);
+  }
+
+  MDB_dbi table() const { return table_; }
+  // Number of the last commit, of any process.
+  std::size_t last_commit() const;
+  // Frees what readers of processes that were killed still hold.
+  void forget_dead_readers();
+  // For a transaction that adds something: throws StoreFull unless room is left
+  // for the ones that take away, which need some themselves.
+  void leave_room(MDB_txn* txn) const;
+  bool alone() const { return alone_; }  // no other process had it open when this one opened it
+  const std::filesystem::path& directory() const { return directory_; }
+  Durability durability() const { return durability_; }
+  std::uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Pending {
+    void (*run)(void*, MDB_txn*);
+    void* context;
+    std::exception_ptr error{};
+    std::atomic<bool> done{false};  // set under gate_; the last that is touched of it
+    Pending* next = nullptr;
+  };
+  struct Reader {
+    explicit Reader(LmdbEnv& owner) : env(owner), txn(owner.take_reader()) {}
+    ~Reader() { env.give_reader(txn); }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    LmdbEnv& env;
+    MDB_txn* txn;
+  };
+
+  void open(std::uint64_t capacity);
+  void reserve(std::uint64_t capacity) const;
+  void populate() const;
+  void submit(Pending& pending);
+  bool commit_soon(const Pending& pending);
+  void commit_waiting();
+  void commit_alone(Pending& pending);
+  MDB_txn* take_reader();
+  void give_reader(MDB_txn* txn);
+
+  std::filesystem::path directory_;
+  Durability durability_;
+  std::uint64_t capacity_;
+  MDB_env* env_ = nullptr;
+  MDB_dbi table_ = 0;
+  int presence_ = -1;  // a lock that every process holds which has the store open
+  bool alone_ = false;
+  AdaptiveMutex gate_;
+  std::atomic<Pending*> waiting_{nullptr};
+  std::atomic<std::uint64_t> commits_{0};
+  AdaptiveMutex readers_gate_;
+  std::vector<MDB_txn*> readers_;
+};
+
+}  // namespace hotstore

@@ -1,0 +1,259 @@
+#include "redis_engine.h"
+
+#include <algorithm>
+#include <random>
+
+#include "lmdb_keys.h"
+#include "redis_scripts.h"
+#include "status.h"
+
+namespace hotstore {
+namespace {
+
+using daqwriter::Failure;
+using daqwriter::Refusal;
+
+constexpr const char* kPlacementName = "placement";
+
+Answer answer_of(std::int64_t number) {
+  constexpr std::array kAnswers{Answer::ok,     Answer::exists,     Answer::not_found,
+                                Answer::locked, Answer::lease_lost, Answer::changed};
+  return kAnswers.at(static_cast<std::size_t>(number));
+}
+
+Answer answer_of(const Reply& reply) {
+  if (reply.list.empty()) throw Failure("a script of the store answered nothing");
+  return answer_of(std::stoll(reply.list.front()));
+}
+
+std::uint64_t primary_number(View primary) {
+  std::uint64_t number = 0;
+  for (const char byte : primary) number = number << 8 | static_cast<unsigned char>(byte);
+  return number;
+}
+
+std::string meta_key() {
+  return Placement::tag(0) + "meta";
+}
+
+}  // namespace
+
+struct RedisEngine::Keys {
+  Keys(unsigned bucket, View primary) : slot(Placement::slot(bucket)) {
+    const std::string tag = Placement::tag(bucket);
+    names = {tag + "e:", tag + "m:", tag + "all", tag + "f1", tag + "f2", tag + "due", tag + "t"};
+    names[0].append(primary);
+    names[1].append(primary);
+  }
+  Words words() const {
+    Words words{"7"};
+    words.insert(words.end(), names.begin(), names.end());
+    return words;
+  }
+  unsigned slot;
+  std::array<std::string, 7> names;
+};
+
+RedisEngine::RedisEngine(std::shared_ptr<RedisLink> link, Placement placement, std::size_t primary_bytes)
+    : link_(std::move(link)),
+      placement_(std::move(placement)),
+      primary_bytes_(primary_bytes),
+      put_(load(scripts::kPut)),
+      update_(load(scripts::kUpdate)),
+      remove_(load(scripts::kRemove)),
+      complete_(load(scripts::kComplete)),
+      get_any_(load(scripts::kGetAny)),
+      renew_(load(scripts::kRenew)),
+      lock_(load(scripts::kLock)),
+      unlock_(load(scripts::kUnlock)),
+      bucket_(std::random_device{}() % Placement::kBuckets) {  // consumers start at different ones
+  const Bytes kept = remember(kPlacementName, placement_.text());
+  if (kept != placement_.text())
+    throw Refusal(description() + " was filled with --location '" + kept + "', not '" + placement_.text() +
+                  "': events would not be found");
+}
+
+RedisEngine::Script RedisEngine::load(const char* body) const {
+  const std::string source = std::string(scripts::kCommon) + body;
+  return {source, link_->load(source)};
+}
+
+unsigned RedisEngine::bucket_of(View primary) const {
+  return placement_.bucket_of(primary_number(primary));
+}
+
+Reply RedisEngine::run(const Script& script, View primary, const Words& arguments) {
+  const Keys keys(bucket_of(primary), primary);
+  Words words = keys.words();
+  words.push_back(primary);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return link_->script(keys.slot, script.source, script.digest, words, true);
+}
+
+bool RedisEngine::confirmed(const Reply& reply) const {
+  return reply.replicas >= link_->options().replicas;
+}
+
+// The answer, less sure where the nodes asked for have not confirmed it, or
+// where it may be the echo of a first attempt whose reply was lost.
+Answer RedisEngine::settled(const Reply& reply, Answer answer) const {
+  if (answer == Answer::ok) return confirmed(reply) ? Answer::ok : Answer::unconfirmed;
+  const bool echo = answer == Answer::not_found || answer == Answer::lease_lost;
+  return echo && reply.again ? Answer::unconfirmed : answer;
+}
+
+Answer RedisEngine::put(EngineKey key, View head, View value) {
+  const Bytes record = Bytes(head) + Bytes(value);
+  Reply reply = run(put_, key.primary, {key.rest, record, "0"});
+  if (reply.full) return Answer::full;
+  // It may be our own first attempt that is there: then it is written again,
+  // for the replicas to confirm.
+  if (answer_of(reply.number) == Answer::exists && reply.again)
+    reply = run(put_, key.primary, {key.rest, record, "1"});
+  return settled(reply, answer_of(reply.number));
+}
+
+Answer RedisEngine::get(EngineKey key, char& level, Bytes& rest) {
+  const Keys keys(bucket_of(key.primary), key.primary);
+  Reply reply = link_->command(keys.slot, {"HGET", keys.names[0], key.rest}, false);
+  if (reply.nothing) return Answer::not_found;
+  level = reply.text.front();
+  rest.assign(reply.text, 1);
+  return Answer::ok;
+}
+
+Answer RedisEngine::update(EngineKey key, View head, View value, Token token, const Bytes* expected,
+                           Bytes& before) {
+  const Bytes record = Bytes(head) + Bytes(value);
+  const std::string number = std::to_string(token);
+  const Reply reply =
+      run(update_, key.primary,
+          {key.rest, record, number, expected ? "1" : "0", expected ? View(*expected) : View("")});
+  if (reply.full) return Answer::full;
+  if (answer_of(reply) == Answer::ok) before = reply.list.at(1);
+  return settled(reply, answer_of(reply));
+}
+
+Answer RedisEngine::remove(EngineKey key, Token token, Bytes* before) {
+  const Reply reply = run(remove_, key.primary, {key.rest, std::to_string(token)});
+  if (answer_of(reply) == Answer::ok && before) *before = reply.list.at(1);
+  return settled(reply, answer_of(reply));
+}
+
+Answer RedisEngine::complete(View primary, Token token, Records& before) {
+  const Reply reply = run(complete_, primary, {std::to_string(token)});
+  before.clear();
+  for (std::size_t i = 1; i + 1 < reply.list.size(); i += 2)
+    before.emplace_back(Bytes(primary) + reply.list[i], reply.list[i + 1]);
+  return settled(reply, answer_of(reply));
+}
+
+std::optional<Grant> RedisEngine::get_any(const Claimant& claimant) {
+  const unsigned first = bucket_.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < Placement::kBuckets; ++i) {
+    const unsigned bucket = (first + i) % Placement::kBuckets;
+    if (auto grant = get_any_of(bucket, claimant)) {
+      bucket_.store(bucket, std::memory_order_relaxed);
+      return grant;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Grant> RedisEngine::get_any_of(unsigned bucket, const Claimant& claimant) {
+  const Keys keys(bucket, {});
+  const std::string lease = std::to_string(claimant.lease_ms);
+  const std::string level = claimant.level ? std::string(1, *claimant.level) : "";
+  Words words = keys.words();
+  words.insert(words.end(), {"", claimant.owner, lease, level, keys.names[1]});
+  const Reply reply = link_->script(keys.slot, get_any_.source, get_any_.digest, words, true);
+  // A lock that only one node knows is none: it is left to run out.
+  if (reply.list.empty() || !confirmed(reply)) return std::nullopt;
+  return Grant{reply.list.at(0), std::stoull(reply.list.at(1)), reply.list.at(2) == "1"};
+}
+
+Answer RedisEngine::renew(View primary, Token token, std::int64_t lease_ms) {
+  const Reply reply = run(renew_, primary, {std::to_string(token), std::to_string(lease_ms)});
+  return settled(reply, answer_of(reply));
+}
+
+Answer RedisEngine::lock(View primary, const std::string& owner, Grant& grant) {
+  const Reply reply = run(lock_, primary, {owner});
+  if (answer_of(reply) == Answer::ok) grant = {Bytes(primary), std::stoull(reply.list.at(1)), false};
+  return settled(reply, answer_of(reply));
+}
+
+Answer RedisEngine::unlock(View primary, Token token) {
+  const Reply reply = run(unlock_, primary, {std::to_string(token)});
+  return settled(reply, answer_of(reply));
+}
+
+Records RedisEngine::range(const KeySchema& schema, const Box& box) {
+  const std::uint64_t first = box.lower[schema.primary()], last = box.upper[schema.primary()];
+  if (first > last) return {};
+  const std::string from = "[" + schema.encode_primary(first), to = "[" + schema.encode_primary(last);
+  Records found;
+  for (unsigned bucket = 0; bucket < Placement::kBuckets; ++bucket) {
+    if (first == last && bucket != placement_.bucket_of(first)) continue;
+    const Keys keys(bucket, {});
+    std::vector<Bytes> events{from.substr(1)};
+    if (first != last)
+      events = link_->command(keys.slot, {"ZRANGEBYLEX", keys.names[2], from, to}, false).list;
+    for (const Bytes& primary : events) {
+      const Reply fragments = link_->command(keys.slot, {"HGETALL", keys.names[0] + primary}, false);
+      for (std::size_t i = 0; i + 1 < fragments.list.size(); i += 2) {
+        Bytes encoded = primary + fragments.list[i];
+        if (schema.contains(box, schema.decode(encoded)))
+          found.emplace_back(std::move(encoded), fragments.list[i + 1]);
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Bytes RedisEngine::remember(const std::string& name, const Bytes& value) {
+  const unsigned slot = slot_of(meta_key());
+  link_->command(slot, {"HSETNX", meta_key(), name, value}, false);
+  return link_->command(slot, {"HGET", meta_key(), name}, false).text;
+}
+
+std::string RedisEngine::promise() const {
+  const int replicas = link_->options().replicas;
+  if (replicas == 0)
+    return "acknowledged operations survive what the Redis server's own "
+           "settings promise, on one node";
+  return "acknowledged operations are in the memory of " + std::to_string(replicas + 1) +
+         " nodes: they survive the loss of " + std::to_string(replicas);
+}
+
+std::string RedisValueStore::key_of(View name) const {
+  const unsigned bucket = placement_.bucket_of(primary_number(name.substr(0, primary_bytes_)));
+  return Placement::tag(bucket) + "v:" + Bytes(name);
+}
+
+Answer RedisValueStore::put(View name, View value) {
+  const std::string key = key_of(name);
+  const Reply reply = link_->command(slot_of(key), {"SET", key, value}, true);
+  if (reply.full) return Answer::full;
+  return reply.replicas >= link_->options().replicas ? Answer::ok : Answer::unconfirmed;
+}
+
+Answer RedisValueStore::get(View name, Bytes& value) {
+  const std::string key = key_of(name);
+  Reply reply = link_->command(slot_of(key), {"GET", key}, false);
+  if (reply.nothing) return Answer::not_found;
+  value = std::move(reply.text);
+  return Answer::ok;
+}
+
+void RedisValueStore::erase(View name) {
+  const std::string key = key_of(name);
+  link_->command(slot_of(key), {"DEL", key}, false);
+}
+
+std::size_t RedisValueStore::sweep(const std::function<bool(View name)>&) {
+  throw Refusal("level 2 in Redis is not swept: others may be writing to it at any time");
+}
+
+}  // namespace hotstore

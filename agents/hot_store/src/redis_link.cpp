@@ -1,0 +1,242 @@
+#include "redis_link.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "clock.h"
+#include "status.h"
+
+namespace hotstore {
+namespace {
+
+using daqwriter::Failure;
+using daqwriter::Refusal;
+
+constexpr timeval kConnectTime{1, 0};
+constexpr timeval kReplyTime{5, 0};
+constexpr auto kPause = std::chrono::milliseconds(50);
+constexpr int kHighestPort = 65535;
+
+using Raw = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
+
+Bytes text_of(const redisReply* reply) {
+  if (reply->type == REDIS_REPLY_INTEGER) return std::to_string(reply->integer);
+  return reply->str ? Bytes(reply->str, reply->len) : Bytes();
+}
+
+Reply as_reply(const redisReply* raw) {
+  Reply reply;
+  reply.nothing = raw->type == REDIS_REPLY_NIL;
+  reply.number = raw->type == REDIS_REPLY_INTEGER ? raw->integer : 0;
+  if (raw->type == REDIS_REPLY_ARRAY) {
+    for (std::size_t i = 0; i < raw->elements; ++i) reply.list.push_back(text_of(raw->element[i]));
+  } else {
+    reply.text = text_of(raw);
+  }
+  return reply;
+}
+
+bool starts(const std::string& text, std::initializer_list<const char*> heads) {
+  return std::any_of(heads.begin(), heads.end(), [&](const char* head) { return text.starts_with(head); });
+}
+
+}  // namespace
+
+Endpoint Endpoint::parse(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  Endpoint endpoint;
+  if (colon != std::string::npos && colon > 0) {
+    endpoint.host = text.substr(0, colon);
+    const auto [rest, error] =
+        std::from_chars(text.data() + colon + 1, text.data() + text.size(), endpoint.port);
+    if (error == std::errc() && rest == text.data() + text.size() && endpoint.port > 0 &&
+        endpoint.port <= kHighestPort)
+      return endpoint;
+  }
+  throw Refusal("--endpoint '" + text + "': write HOST:PORT, as in 127.0.0.1:6379");
+}
+
+RedisLink::RedisLink(RedisOptions options) : options_(std::move(options)) {
+  if (options_.endpoints.empty()) throw Refusal("--endpoint: Redis needs one, HOST:PORT");
+  learn_shards();
+  if (shards_.empty())
+    throw Refusal(description() + ": no " + (options_.cluster ? "complete cluster" : "server") +
+                  " answers there");
+}
+
+RedisLink::~RedisLink() = default;
+
+std::string RedisLink::description() const {
+  return std::string(options_.cluster ? "Redis Cluster at " : "Redis at ") +
+         options_.endpoints.front().text();
+}
+
+std::vector<Shard> RedisLink::shards() {
+  std::lock_guard hold(gate_);
+  return shards_;
+}
+
+Endpoint RedisLink::owner_of(unsigned slot) {
+  std::lock_guard hold(gate_);
+  for (const Shard& shard : shards_) {
+    if (shard.first <= slot && slot <= shard.last) return shard.owner;
+  }
+  throw Failure(description() + ": nobody owns slot " + std::to_string(slot));
+}
+
+RedisLink::Context RedisLink::take(const Endpoint& endpoint, std::string& error) {
+  {
+    std::lock_guard hold(gate_);
+    auto& idle = idle_[endpoint];
+    if (!idle.empty()) {
+      Context context = std::move(idle.back());
+      idle.pop_back();
+      return context;
+    }
+  }
+  Context context(redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTime), redisFree);
+  if (context && !context->err) {
+    redisSetTimeout(context.get(), kReplyTime);
+    return context;
+  }
+  error = endpoint.text() + ": " + (context ? context->errstr : "out of memory");
+  return {nullptr, redisFree};
+}
+
+void RedisLink::give(const Endpoint& endpoint, Context context) {
+  std::lock_guard hold(gate_);
+  idle_[endpoint].push_back(std::move(context));
+}
+
+// Any node that is up knows who owns what.
+void RedisLink::learn_shards() {
+  std::set<Endpoint> candidates(options_.endpoints.begin(), options_.endpoints.end());
+  {
+    std::lock_guard hold(gate_);
+    for (const Shard& shard : shards_) candidates.insert(shard.owner);
+  }
+  for (const Endpoint& endpoint : candidates) {
+    if (learn_from(endpoint)) return;
+  }
+}
+
+bool RedisLink::learn_from(const Endpoint& endpoint) {
+  std::string error;
+  Context context = take(endpoint, error);
+  if (!context) return false;
+  std::vector<Shard> found;
+  const char* question = options_.cluster ? "CLUSTER SLOTS" : "PING";
+  const Raw raw(static_cast<redisReply*>(redisCommand(context.get(), question)), freeReplyObject);
+  if (!raw || raw->type == REDIS_REPLY_ERROR) return false;
+  if (!options_.cluster) {
+    found.push_back({0, kSlots - 1, endpoint});
+  } else {
+    unsigned covered = 0;
+    for (std::size_t i = 0; i < raw->elements; ++i) {
+      const redisReply* piece = raw->element[i];
+      const redisReply* node = piece->element[2];
+      Endpoint owner{text_of(node->element[0]), static_cast<int>(node->element[1]->integer)};
+      if (owner.host.empty()) owner.host = endpoint.host;
+      found.push_back({static_cast<unsigned>(piece->element[0]->integer),
+                       static_cast<unsigned>(piece->element[1]->integer), owner});
+      covered += found.back().last - found.back().first + 1;
+    }
+    if (covered != kSlots) return false;
+    std::sort(found.begin(), found.end(), [](const Shard& a, const Shard& b) { return a.first < b.first; });
+  }
+  give(endpoint, std::move(context));
+  std::lock_guard hold(gate_);
+  shards_ = std::move(found);
+  return true;
+}
+
+RedisLink::Outcome RedisLink::attempt(redisContext* context, const Words& words, bool confirm) {
+  std::vector<const char*> texts;
+  std::vector<std::size_t> sizes;
+  for (const View word : words) {
+    texts.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  // Both in one round trip.
+  redisAppendCommandArgv(context, static_cast<int>(words.size()), texts.data(), sizes.data());
+  if (confirm)
+    redisAppendCommand(context, "WAIT %d %d", options_.replicas,
+                       static_cast<int>(std::lround(options_.wait_s * 1e3)));
+  std::vector<Raw> replies;
+  for (int i = 0; i < (confirm ? 2 : 1); ++i) {
+    void* raw = nullptr;
+    if (redisGetReply(context, &raw) != REDIS_OK) return {Outcome::Kind::lost, {}, context->errstr};
+    replies.emplace_back(static_cast<redisReply*>(raw), freeReplyObject);
+  }
+  const redisReply* first = replies.front().get();
+  if (first->type == REDIS_REPLY_ERROR) {
+    const std::string error = text_of(first);
+    if (starts(error, {"MOVED", "ASK "})) return {Outcome::Kind::moved, {}, error};
+    if (starts(error, {"CLUSTERDOWN", "TRYAGAIN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS"}))
+      return {Outcome::Kind::wait, {}, error};
+    Outcome outcome{Outcome::Kind::reply, {}, error};
+    outcome.reply.full = error.starts_with("OOM ");
+    if (outcome.reply.full) outcome.error.clear();
+    return outcome;
+  }
+  Outcome outcome{Outcome::Kind::reply, as_reply(first), {}};
+  if (confirm) {
+    const redisReply* waited = replies.back().get();
+    // A master that has become a replica while it waited answers with an error:
+    // nothing is confirmed then.
+    outcome.reply.replicas = waited->type == REDIS_REPLY_INTEGER ? static_cast<int>(waited->integer) : 0;
+  }
+  return outcome;
+}
+
+Reply RedisLink::command(unsigned slot, const Words& words, bool confirm) {
+  const std::int64_t deadline = daqwriter::monotonic_ns() + daqwriter::to_ns(options_.patience_s);
+  const bool wait = confirm && options_.replicas > 0;
+  bool again = false;
+  std::string error;
+  for (;;) {
+    const Endpoint endpoint = owner_of(slot);
+    Context context = take(endpoint, error);
+    if (context) {
+      Outcome outcome = attempt(context.get(), words, wait);
+      error = endpoint.text() + ": " + outcome.error;
+      if (outcome.kind != Outcome::Kind::lost) give(endpoint, std::move(context));
+      if (outcome.kind == Outcome::Kind::reply) {
+        if (!outcome.error.empty()) throw Failure("Redis at " + error);
+        outcome.reply.again = again;
+        return std::move(outcome.reply);
+      }
+      again = again || outcome.kind == Outcome::Kind::lost;
+    }
+    if (daqwriter::monotonic_ns() > deadline) throw Failure("Redis is not to be had any more: " + error);
+    std::this_thread::sleep_for(kPause);
+    learn_shards();
+  }
+}
+
+std::string RedisLink::load(const std::string& source) {
+  std::string digest;
+  for (const Shard& shard : shards()) digest = command(shard.first, {"SCRIPT", "LOAD", source}, false).text;
+  return digest;
+}
+
+Reply RedisLink::script(unsigned slot, const std::string& source, const std::string& digest,
+                        const Words& words, bool confirm) {
+  Words all{"EVALSHA", digest};
+  all.insert(all.end(), words.begin(), words.end());
+  try {
+    return command(slot, all, confirm);
+  } catch (const Failure& failure) {
+    if (std::strstr(failure.what(), "NOSCRIPT") == nullptr) throw;
+  }
+  // A node that has taken over may not have it yet.
+  all[0] = "EVAL";
+  all[1] = source;
+  return command(slot, all, confirm);
+}
+
+}  // namespace hotstore

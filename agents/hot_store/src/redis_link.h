@@ -1,0 +1,105 @@
+// Promise: a command gets to the node that owns its slot, and its reply back,
+// also while a node is lost and another one takes over, for as long as the
+// caller's patience lasts. One server is a cluster of one node.
+//
+// A command that may have been done although its reply was lost is sent again,
+// and the reply says so (`again`): only the caller knows what that means.
+#pragma once
+
+#include <hiredis/hiredis.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "answer.h"
+#include "crc16.h"
+
+namespace hotstore {
+
+struct Endpoint {
+  std::string host;
+  int port = 0;
+
+  // "host:port". Throws Refusal.
+  static Endpoint parse(const std::string& text);
+  std::string text() const { return host + ":" + std::to_string(port); }
+  auto operator<=>(const Endpoint&) const = default;
+};
+
+struct RedisOptions {
+  std::vector<Endpoint> endpoints;  // of a cluster: some of its nodes
+  bool cluster = false;
+  int replicas = 0;        // nodes beside the owner that must have a write before it counts
+  double wait_s = 1.0;     // for those
+  double patience_s = 30;  // for a node that takes over
+};
+
+// What came back: text, a number, nothing, or a list of texts (nothing is the
+// empty text in it).
+struct Reply {
+  bool again = false;
+  bool nothing = false;
+  bool full = false;  // the server has no memory left for it
+  std::int64_t number = 0;
+  Bytes text;
+  std::vector<Bytes> list;
+  int replicas = 0;  // that have confirmed, when it was asked for
+};
+
+using Words = std::vector<View>;
+
+// A contiguous piece of the slots and who owns it now.
+struct Shard {
+  unsigned first = 0;
+  unsigned last = kSlots - 1;
+  Endpoint owner;
+};
+
+class RedisLink {
+ public:
+  // Throws Refusal when no endpoint answers.
+  explicit RedisLink(RedisOptions options);
+  ~RedisLink();
+  RedisLink(const RedisLink&) = delete;
+  RedisLink& operator=(const RedisLink&) = delete;
+
+  // `confirm`: waits for options().replicas of them too. Throws Failure when
+  // patience runs out, or on an error reply that waiting does not heal.
+  Reply command(unsigned slot, const Words& words, bool confirm);
+  // A script by its digest; it is sent along when the server does not have it.
+  Reply script(unsigned slot, const std::string& source, const std::string& digest, const Words& words,
+               bool confirm);
+  std::string load(const std::string& source);  // returns the digest
+
+  std::vector<Shard> shards();  // in the order of their slots; a node's loss
+                                // changes owners, never the pieces
+  const RedisOptions& options() const { return options_; }
+  std::string description() const;
+
+ private:
+  using Context = std::unique_ptr<redisContext, decltype(&redisFree)>;
+  struct Outcome {
+    enum class Kind { reply, lost, moved, wait } kind = Kind::reply;
+    Reply reply;
+    std::string error;
+  };
+
+  Endpoint owner_of(unsigned slot);
+  void learn_shards();
+  bool learn_from(const Endpoint& endpoint);
+  Context take(const Endpoint& endpoint, std::string& error);
+  void give(const Endpoint& endpoint, Context context);
+  Outcome attempt(redisContext* context, const Words& words, bool confirm);
+
+  RedisOptions options_;
+  std::mutex gate_;
+  std::vector<Shard> shards_;
+  std::map<Endpoint, std::vector<Context>> idle_;
+};
+
+}  // namespace hotstore

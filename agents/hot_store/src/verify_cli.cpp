@@ -1,0 +1,122 @@
+// Promise: `hotstore verify` compares a store with the logs of what was
+// acknowledged to its clients: nothing acknowledged is lost, nothing removed
+// comes back, every value is what was put. Form of the result:
+// inventory/schemas/hotstore-verify.schema.json.
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "ack_log.h"
+#include "commands.h"
+#include "load.h"
+#include "report_json.h"
+#include "store_options.h"
+
+namespace hotstore {
+namespace {
+
+using daqwriter::ExitCode;
+
+struct VerifyOptions {
+  StoreOptions store;
+  LoadOptions load;
+  std::string json_path;
+};
+
+struct Findings {
+  std::uint64_t acknowledged = 0;  // events whose put was
+  std::uint64_t removed = 0;       // and whose removal was
+  std::uint64_t present = 0;
+  std::uint64_t missing = 0;
+  std::uint64_t corrupt = 0;
+  std::uint64_t came_back = 0;       // removed, and there
+  std::uint64_t removed_twice = 0;   // acknowledged to two consumers
+  std::uint64_t undecided = 0;       // their removal was begun and not answered:
+                                     // there or not, both are right
+  std::uint64_t unacknowledged = 0;  // there, although no put was acknowledged
+  bool intact() const { return missing + corrupt + came_back + removed_twice == 0; }
+};
+
+bool is_whole(const std::vector<Item>& event, const ValuePool& pool, unsigned fragments) {
+  if (event.size() != fragments) return false;
+  for (const Item& item : event) {
+    if (item.value != pool.of(item.key[0], item.key[1])) return false;
+  }
+  return true;
+}
+
+Findings compare(HotStore& store, const VerifyOptions& options) {
+  Findings found;
+  const ValuePool pool(options.load.value_bytes);
+  const auto acks = read_acks(options.load.ack_log);
+  std::map<std::uint64_t, std::vector<Item>> events;
+  for (Item& item : store.range(store.schema().everything())) events[item.key[0]].push_back(std::move(item));
+  for (const auto& [primary, state] : acks) {
+    const auto event = events.find(primary);
+    const bool there = event != events.end();
+    if (state.removed > 1) ++found.removed_twice;
+    if (state.removed > 0) {
+      ++found.removed;
+      if (there) ++found.came_back;
+    } else if (state.begun > 0) {
+      ++found.undecided;
+    } else if (state.puts > 0) {
+      if (!there) ++found.missing;
+      if (there && is_whole(event->second, pool, options.load.fragments)) ++found.present;
+      if (there && !is_whole(event->second, pool, options.load.fragments)) ++found.corrupt;
+    }
+    if (state.puts > 0) ++found.acknowledged;
+  }
+  for (const auto& [primary, event] : events) {
+    const auto state = acks.find(primary);
+    if (state == acks.end() || state->second.puts == 0) ++found.unacknowledged;
+  }
+  return found;
+}
+
+ExitCode run_verify(const VerifyOptions& options) {
+  daqwriter::require_writable_output("--json", options.json_path);
+  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
+  HotStore store = open_store(options.store);
+  const Findings found = compare(store, options);
+  const nlohmann::ordered_json document{{"schema_version", 1},
+                                        {"tool", "hotstore"},
+                                        {"version", HOTSTORE_VERSION},
+                                        {"command", "verify"},
+                                        {"status", found.intact() ? "intact" : "damaged"},
+                                        {"promise", store.engine().promise()},
+                                        {"acknowledged", found.acknowledged},
+                                        {"removed", found.removed},
+                                        {"present", found.present},
+                                        {"missing", found.missing},
+                                        {"corrupt", found.corrupt},
+                                        {"came_back", found.came_back},
+                                        {"removed_twice", found.removed_twice},
+                                        {"undecided", found.undecided},
+                                        {"unacknowledged", found.unacknowledged}};
+  daqwriter::write_json(options.json_path, document);
+  std::fprintf(stderr,
+               "%llu acknowledged, %llu removed, %llu present, %llu missing, "
+               "%llu corrupt, %llu came back\n",
+               static_cast<unsigned long long>(found.acknowledged),
+               static_cast<unsigned long long>(found.removed), static_cast<unsigned long long>(found.present),
+               static_cast<unsigned long long>(found.missing), static_cast<unsigned long long>(found.corrupt),
+               static_cast<unsigned long long>(found.came_back));
+  return found.intact() ? ExitCode::complete : ExitCode::damaged;
+}
+
+}  // namespace
+
+daqwriter::ParsedCommand add_verify(CLI::App& parent) {
+  auto options = std::make_shared<VerifyOptions>();
+  CLI::App* app = parent.add_subcommand("verify", "Compare a store with the logs of what was acknowledged");
+  add_store(*app, options->store);
+  daqwriter::add_size(*app, "--value-size", options->load.value_bytes, "Bytes of each value, as for bench");
+  app->add_option("--fragments", options->load.fragments, "Fragments of each event, as for bench")
+      ->capture_default_str();
+  app->add_option("--ack-log", options->load.ack_log, "Directory of the logs")->required();
+  app->add_option("--json", options->json_path, "Result file; - is standard output");
+  return {app, [options](const std::atomic<int>&) { return run_verify(*options); }};
+}
+
+}  // namespace hotstore

@@ -1,0 +1,53 @@
+// What the tests share: a directory that goes with the test, a clock that they
+// move, and the plain model that the store is compared with.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "hot_store.h"
+#include "lmdb_engine.h"
+
+namespace hotstore::testing {
+
+class TempDir {
+ public:
+  TempDir() {
+    char name[] = "hotstore-test-XXXXXX";
+    path_ = std::filesystem::absolute(mkdtemp(name));
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  std::filesystem::path path(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct TestClock {
+  std::atomic<std::int64_t> now_ms{1'000'000};
+};
+
+constexpr std::uint64_t kCapacity = 16 << 20;
+
+inline KeySchema schema_of_paper() {
+  return KeySchema::parse("event:64,detector:16,run:16", "event");
+}
+
+inline HotStore open_lmdb(const TempDir& directory, TestClock& clock,
+                          const KeySchema& schema = schema_of_paper(), std::uint64_t capacity = kCapacity,
+                          Durability durability = Durability::process) {
+  auto first = std::make_unique<LmdbEnv>(directory.path("fast"), capacity, durability);
+  auto second = std::make_unique<LmdbEnv>(directory.path("large"), capacity, durability);
+  auto engine = std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes(),
+                                             [&clock] { return clock.now_ms.load(); });
+  return HotStore(schema, std::move(engine), std::make_unique<LmdbValueStore>(std::move(second)));
+}
+
+}  // namespace hotstore::testing

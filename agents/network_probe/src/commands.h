@@ -1,0 +1,29 @@
+// Promise: the commands of netprobe. Each adds its options to the command line and returns what runs it.
+#pragma once
+
+#include "cli.h"
+#include "clock.h"
+#include "report_json.h"
+
+namespace netprobe {
+
+daqwriter::ParsedCommand add_serve(CLI::App& parent);
+daqwriter::ParsedCommand add_latency(CLI::App& parent);
+daqwriter::ParsedCommand add_build(CLI::App& parent);
+
+// What both measuring commands ask for.
+struct Timing {
+  double seconds = 10;
+  double warm_up_s = 1;
+  double connect_s = 10;
+  std::string json_path;
+};
+void add_timing(CLI::App& app, Timing& timing);
+// Refusal for times or sizes that measure nothing.
+void check_timing(const Timing& timing, const std::string& size_option, std::uint64_t size);
+// The beginning of every result document.
+nlohmann::ordered_json head_json(const char* command, const Timing& timing, bool interrupted,
+                                 std::int64_t started_utc_ns, double measured_s,
+                                 const daqwriter::CpuUse& cpu);
+
+}  // namespace netprobe

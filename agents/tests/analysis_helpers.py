@@ -1,0 +1,42 @@
+"""Small sets of ROOT files for the analysis reader's tests."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis_reader import dataset
+from analysis_reader.shape import FULL, TTREE, Shape
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def shape(kind: str = FULL, layout: str = TTREE, **changes: Any) -> Shape:
+    small = {
+        "events": 1200,
+        "files": 4,
+        "event_bytes": 3000,
+        "cluster_events": 100,
+        "compression": "zlib-1",
+        "seed": 11,
+    }
+    return Shape(kind, layout, **{**small, **changes})
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [folder / entry["name"] for entry in dataset.load(folder)["files"]]
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on the checkout's own file system: the system's temporary folder may be in memory, where no read reaches a device."""
+    parent = REPOSITORY / "build" / "tests"
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    yield folder
+    shutil.rmtree(folder)

@@ -1,0 +1,83 @@
+"""What `iperf3 -J` printed, as numbers. Strict: what is not whole, or says an error, is a ValueError in one sentence. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+BITS = 8.0
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One client's transfer without its omitted begin; goodput in B/s at the receiver. `reverse_bytes_per_s`: of --bidir."""
+
+    bytes_per_s: float
+    sent_bytes: int
+    seconds: float
+    sent_again: int  # TCP segments
+    reverse_bytes_per_s: float | None
+    mss_bytes: int | None
+    congestion: str | None
+    version: str
+    samples_bytes_per_s: tuple[float, ...] = ()  # of the sender, in the order of time
+
+    @property
+    def sent_again_share(self) -> float | None:
+        """Segments sent again over all segments that the bytes took; None where the segment size is not told."""
+        if not self.mss_bytes or not self.sent_bytes:
+            return None
+        return self.sent_again * self.mss_bytes / self.sent_bytes
+
+
+def parse(text: str) -> Flow:
+    """Raises ValueError."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise ValueError(f"iperf3's output is no whole JSON document: it ends in {text[-40:]!r}") from None
+    if not isinstance(document, dict):
+        raise ValueError("iperf3's output is no JSON object")
+    if "error" in document:
+        raise ValueError(f"iperf3: {str(document['error'])[:200]}")
+    end, start = _part(document, "end"), _part(document, "start")
+    sent, received = _part(end, "sum_sent"), _part(end, "sum_received")
+    seconds = _number(sent, "seconds")
+    if seconds <= 0:
+        raise ValueError("iperf3 measured no time: sum_sent.seconds is not above 0")
+    back = end.get("sum_received_bidir_reverse")
+    mss = start.get("tcp_mss_default")
+    return Flow(
+        bytes_per_s=_number(received, "bits_per_second") / BITS,
+        sent_bytes=int(_number(sent, "bytes")),
+        seconds=seconds,
+        sent_again=int(_number(sent, "retransmits")),
+        reverse_bytes_per_s=_number(back, "bits_per_second") / BITS if isinstance(back, dict) else None,
+        mss_bytes=mss if isinstance(mss, int) and mss > 0 else None,
+        congestion=end.get("sender_tcp_congestion"),
+        version=str(start.get("version", "")),
+        samples_bytes_per_s=tuple(_samples(document)),
+    )
+
+
+def _samples(document: dict[str, Any]) -> Iterator[float]:
+    for one in document.get("intervals", []):
+        whole = _part(one, "sum")
+        if not whole.get("omitted"):
+            yield _number(whole, "bits_per_second") / BITS
+
+
+def _part(document: dict[str, Any], name: str) -> dict[str, Any]:
+    found = document.get(name)
+    if not isinstance(found, dict):
+        raise ValueError(f"iperf3's output has no {name}: the transfer did not come to its end")
+    return found
+
+
+def _number(document: dict[str, Any], name: str) -> float:
+    value = document.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
+        raise ValueError(f"iperf3's {name} is {value!r}: a number that is not negative was expected")
+    return float(value)

@@ -1,0 +1,105 @@
+"""What the OFED perftest tools printed (`ib_write_bw`, `ib_read_bw`, `ib_send_bw` with --report_gbits; `ib_read_lat`). Strict, pure.
+
+One table with one row is expected, closed by its rule: a table that is cut off, of another size or in other units is a ValueError."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+BANDWIDTH_TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
+LATENCY_TOOLS = ("ib_read_lat",)
+BANDWIDTH_HEAD = ["#bytes", "#iterations", "BW peak[Gb/sec]", "BW average[Gb/sec]", "MsgRate[Mpps]"]
+LATENCY_HEAD = [
+    "#bytes", "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]",
+    "99.9% percentile[usec]",
+]  # fmt: skip
+DURATION_HEAD = [
+    "#bytes",
+    "#iterations",
+    "t_avg[usec]",
+    "tps average",
+]  # with -D: no array of samples, so the mean alone
+WORDS = re.compile(
+    r"#\w+|BW (?:peak|average)\[[^\]]+\]|MsgRate\[[^\]]+\]|[\d.]+% percentile\[usec\]|tps average|t_\w+\[usec\]|CPU_Util\[%\]|\S+"
+)
+RULE = re.compile(r"-{20,}")
+BYTES_PER_S_OF_GBIT = 1.25e8
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """Mean over the measured time."""
+
+    message_bytes: int
+    messages: int
+    bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """us; of ib_read_lat: of the whole read. `typical_us` is the median. With -D perftest knows the mean alone."""
+
+    message_bytes: int
+    messages: int
+    mean_us: float
+    typical_us: float | None = None
+    p99_us: float | None = None
+    max_us: float | None = None
+
+
+def parse_bandwidth(text: str, message_bytes: int) -> Bandwidth:
+    """Raises ValueError."""
+    head, row = _table(text)
+    if [word for word in head if word != "CPU_Util[%]"] != BANDWIDTH_HEAD:
+        raise ValueError(f"perftest's table has the columns {', '.join(head)}; bandwidth in Gb/sec was asked for")
+    size, messages, rate = _size(row, message_bytes), row[1], row[3]
+    if messages <= 0 or rate <= 0:
+        raise ValueError(f"perftest moved nothing: {messages:g} messages at {rate:g} Gb/sec")
+    return Bandwidth(size, int(messages), rate * BYTES_PER_S_OF_GBIT)
+
+
+def parse_latency(text: str, message_bytes: int) -> Latency:
+    """Raises ValueError."""
+    head, row = _table(text)
+    size = _size(row, message_bytes)
+    if head == DURATION_HEAD:
+        found = Latency(size, int(row[1]), row[2])
+    elif head == LATENCY_HEAD:
+        found = Latency(size, int(row[1]), row[5], row[4], row[7], row[3])
+    else:
+        raise ValueError(f"perftest's table has the columns {', '.join(head)}; a latency was asked for")
+    if found.messages <= 0 or found.mean_us <= 0:
+        raise ValueError(f"perftest measured nothing: {found.messages} messages, mean {found.mean_us:g} us")
+    return found
+
+
+def _size(row: list[float], message_bytes: int) -> int:
+    if row[0] != message_bytes:
+        raise ValueError(f"perftest measured messages of {row[0]:g} B; {message_bytes} B were asked for")
+    return message_bytes
+
+
+def _table(text: str) -> tuple[list[str], list[float]]:
+    """(columns, values of the one row)."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    heads = [index for index, line in enumerate(lines) if line.startswith("#bytes")]
+    if len(heads) != 1:
+        said = lines[-1][:160] if lines else "it printed nothing"
+        raise ValueError(f"perftest printed {len(heads) or 'no'} tables: {said}")
+    rest = lines[heads[0] + 1 :]
+    ends = [index for index, line in enumerate(rest) if RULE.fullmatch(line)]
+    if not ends:
+        raise ValueError("perftest's table is cut off: no rule closes it")
+    rows = [line for line in rest[: ends[0]] if line[0].isdigit() or line[0] in "-+."]
+    if len(rows) != 1:
+        raise ValueError(f"perftest's table has {len(rows)} rows; one was asked for")
+    head = WORDS.findall(lines[heads[0]])
+    try:
+        row = [float(word) for word in rows[0].split()]
+    except ValueError:
+        raise ValueError(f"perftest's row holds something else than numbers: {rows[0][:160]}") from None
+    if len(row) != len(head) or not all(math.isfinite(value) and value >= 0 for value in row):
+        raise ValueError(f"perftest's row does not fit its {len(head)} columns: {rows[0][:160]}")
+    return head, row

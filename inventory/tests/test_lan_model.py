@@ -1,0 +1,189 @@
+"""The LAN's analysis against numbers worked out by hand: shares of the need, fairness, pairs, masks, windows, read-backs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from lan_factory import FIRST_S, GBIT, Made, built, iperf, record, trip, whole, window
+
+from bench_model import lan
+from bench_model.lan_transfers import jain
+from bench_model.lan_window import cpu_of, drops_of, memory_of, port_rate
+from bench_model.line_protocol import Point
+from bench_model.telemetry_tracks import Tracks, from_points
+from bench_model.yaml_source import check_document
+
+
+def analysed(made: Made, tracks: Tracks | None = None) -> dict[str, object]:
+    return lan.document(made.document, made.raw.__getitem__, tracks or Tracks())
+
+
+def test_the_factory_makes_what_the_schema_says() -> None:
+    check_document(whole().document, "lan", "lan.json")
+
+
+def test_ports_are_held_against_the_need_at_the_runs_scale() -> None:
+    judged = analysed(whole())["judged"]
+    assert isinstance(judged, dict)
+    # 0.9 + n/1000 Gbit/s over 0.64 Gbit/s
+    assert judged["port_share"] == pytest.approx([(0.9 + n / 1000) / 0.64 for n in range(1, 7)])
+    # three flows of 0.3, 0.3 and 0.2 Gbit/s into one port
+    assert judged["incast_share"] == pytest.approx([0.8 / 0.64])
+    # 600 events x 3 fragments x 100 kB in 2 s = 90 MB/s = 0.72 Gbit/s into each of the four
+    assert judged["building_share"] == pytest.approx([0.72 / 0.64])
+    assert (judged["failed_transfers"], judged["starved_transfers"]) == (0, 0)
+
+
+def test_fairness_and_what_was_sent_again_under_incast() -> None:
+    judged = analysed(whole())["judged"]
+    assert isinstance(judged, dict)
+    assert judged["incast_fairness"] == pytest.approx(
+        [0.64 / (3 * 0.22)]
+    )  # (0.3 + 0.3 + 0.2)^2 / (3 (0.09 + 0.09 + 0.04))
+    # segments of 1000 B: 1, 2 and 3 of 37500, 37500 and 25000
+    assert judged["incast_sent_again"] == pytest.approx([(1 / 37500 + 2 / 37500 + 3 / 25000) / 3])
+    assert jain([5.0, 0.0, 0.0]) == pytest.approx(1 / 3) and jain([0.0]) is None
+
+
+def test_settings_are_compared_in_pairs() -> None:
+    found = analysed(whole())
+    mtu, together = found["settings"]  # type: ignore[misc]
+    assert (mtu["id"], together["id"]) == ("mtu", "all together")
+    assert mtu["bandwidth"]["ratio"] == pytest.approx((2.0 * 2.04 * 1.96 * 2.02) ** 0.25)
+    assert (mtu["bandwidth"]["decision"], mtu["latency"]["decision"], mtu["latency"]["n"]) == ("above", "below", 4)
+    judged = found["judged"]
+    assert isinstance(judged, dict)
+    assert judged["latency_worse"] == 0 and judged["latency_ratio"] == pytest.approx(
+        (0.5 * 0.51 * 0.495 * 0.5025) ** 0.25
+    )
+
+
+def test_a_tuned_latency_that_is_shown_to_be_higher_counts() -> None:
+    made = Made()
+    made.trials(lan.ALL, [(1, 1, 20.0, 40.0), (1, 1, 20.0, 41.0), (1, 1, 20.0, 39.0), (1, 1, 20.0, 40.5)])
+    judged = analysed(made)["judged"]
+    assert isinstance(judged, dict) and judged["latency_worse"] == 1
+
+
+def test_a_latency_of_netprobe_is_half_of_its_round_trip() -> None:
+    point = analysed(whole())["latency"][0]  # type: ignore[index]
+    assert (point["latency_us"]["p50"], point["latency_us"]["p99"], point["n"]) == (10.0, 20.0, 1000)
+
+
+def test_a_port_that_misses_the_need_while_a_cpu_is_full_was_not_measured() -> None:
+    made = whole()
+    for one in made.document["transfers"]:
+        if one["kind"] == "confirmation":
+            one["window"] = window(busy=99)
+    enough = analysed(made)["judged"]
+    assert isinstance(enough, dict) and len(enough["port_share"]) == 6  # more than the need: no harm done
+    made.raw["lan-confirmation-3-node0-node1.txt"] = iperf(0.1)
+    found = analysed(made)
+    judged, reasons = found["judged"], found["reasons"]
+    assert isinstance(judged, dict) and isinstance(reasons, dict)
+    assert judged["port_share"] == [] and judged["starved_transfers"] == 1 and judged["failed_transfers"] == 0
+    assert "no CPU left (99 % of the busiest one), so that 0.1 Gbit/s" in reasons["lan.port_share"]
+
+
+@pytest.mark.parametrize(
+    ("output", "returncode", "words"),
+    [
+        (iperf(0.9)[:50], 0, "no whole JSON"),
+        (
+            '{"error": "unable to connect to server: No route to host"}',
+            1,
+            "exit status 1: unable to connect to server: No route to host",
+        ),
+        ('{"end": {}}', 0, "has no start"),
+    ],
+)
+def test_a_transfer_that_failed_is_counted_and_its_reason_kept(output: str, returncode: int, words: str) -> None:
+    made = whole()
+    flow = next(one for one in made.document["transfers"] if one["id"] == "confirmation-1")["flows"][0]
+    flow["returncode"], made.raw[flow["file"]] = returncode, output
+    found = analysed(made)
+    point = found["confirmation"][0]  # type: ignore[index]
+    assert not point["admissible"] and words in point["reason"]
+    assert found["judged"]["failed_transfers"] == 1  # type: ignore[index]
+
+
+def test_what_netprobe_did_not_measure_is_refused() -> None:
+    made = Made()
+    made.add("a", "latency", "netprobe latency", 64, [("node0", "node1", trip(128, 20.0))])
+    made.add("b", "build", "all builders", 1000, [("others", "node0", built(0, 1000))])
+    found = analysed(made)
+    assert (
+        "64 B were asked for" in found["latency"][0]["reason"] and "no event was built" in found["build"][0]["reason"]
+    )  # type: ignore[index]
+
+
+def test_a_failed_half_takes_its_pair_along_and_no_other() -> None:
+    made = whole()
+    made.raw["lan-setting-mtu-2-tuned-latency-node0-node1.txt"] = "{"
+    mtu = analysed(made)["settings"][0]  # type: ignore[index]
+    assert (mtu["latency"]["n"], mtu["bandwidth"]["n"]) == (3, 4)
+    assert mtu["latency"]["masked"][0].startswith("pair 2, tuned: ")
+
+
+@pytest.mark.parametrize(
+    "change", [{"held": False}, {"restored": False}, {"status": "mismatch"}, {"status": "refused"}]
+)
+def test_a_setting_that_is_not_as_asked_is_counted(change: dict[str, object]) -> None:
+    made = whole()
+    made.document["transfers"][-1]["settings"] = [record(**change)]
+    assert analysed(made)["judged"]["settings_not_held"] == 1  # type: ignore[index]
+
+
+def test_a_setting_that_a_port_does_not_have_is_no_fault() -> None:
+    made = whole()
+    made.document["transfers"][-1]["settings"] = [record(status="unsupported", held=None, read_back=None)]
+    assert analysed(made)["judged"]["settings_not_held"] == 0  # type: ignore[index]
+
+
+def test_cpu_use_is_that_of_the_window() -> None:
+    cpu = cpu_of(window(busy=60))
+    assert cpu is not None
+    assert (cpu["mean"], cpu["busiest"], cpu["per_cpu"], cpu["seconds"]) == (0.3, 0.6, {"0": 0.6, "1": 0.0}, 1.0)
+    assert cpu_of(None) is None
+    assert (
+        port_rate(window(received=10**8), "node1", "rx_bytes") == 1e8
+        and port_rate(window(), "node9", "rx_bytes") is None
+    )
+    assert (drops_of(window(drops=7)), drops_of(window())) == (7, None)
+
+
+def test_memory_bandwidth_is_the_collectors_within_the_window_of_all_sockets() -> None:
+    def point(at_s: float, domain: str, rate: float) -> Point:
+        return Point(
+            "memory_bandwidth",
+            {"domain": domain},
+            {"read_bytes_per_s": rate, "written_bytes_per_s": 1e9},
+            int(at_s * 1e9),
+        )
+
+    tracks = from_points(
+        [
+            point(FIRST_S - 5, "socket-0", 9e9),
+            point(FIRST_S + 0.5, "socket-0", 2e9),
+            point(FIRST_S + 0.5, "socket-1", 3e9),
+        ]
+    )
+    assert memory_of(window(), tracks) == 7e9
+    assert memory_of(window(), from_points([point(FIRST_S - 5, "socket-0", 9e9)])) is None
+    assert memory_of(window(), Tracks()) is None
+
+
+def test_nothing_is_invented_for_what_the_source_does_not_state() -> None:
+    stated = {key: value / GBIT for key, value in lan.PUBLISHED.items() if key.endswith("_bytes_per_s")}
+    assert stated == {
+        "ofed_bytes_per_s": 80, "bidirectional_bytes_per_s": 150, "event_building_bytes_per_s": 80, "needed_bytes_per_s": 64,
+    }  # fmt: skip
+
+
+def test_without_memory_bandwidth_the_notes_say_so() -> None:
+    notes = analysed(whole())["notes"]
+    assert isinstance(notes, list) and "Memory bandwidth was not measured" in notes[0]

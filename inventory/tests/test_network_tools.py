@@ -1,0 +1,116 @@
+"""What iperf3 and perftest print, whole, cut off and hostile. iperf3's is a recording of 3.12, perftest's has the form of 4.5."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model import iperf3, perftest
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def text(name: str) -> str:
+    return (RECORDED / name).read_text(encoding="utf-8")
+
+
+def changed(**parts: Any) -> str:
+    document = json.loads(text("iperf3.json"))
+    for place, value in parts.items():
+        outer, _, inner = place.partition("__")
+        if inner:
+            document["end"][outer][inner] = value
+        else:
+            document[outer] = value
+    return json.dumps(document)
+
+
+def test_a_recorded_transfer_of_iperf3_is_read_as_it_stands_there() -> None:
+    flow, end = iperf3.parse(text("iperf3.json")), json.loads(text("iperf3.json"))["end"]
+    assert flow.bytes_per_s == end["sum_received"]["bits_per_second"] / 8
+    assert (flow.sent_bytes, flow.sent_again, flow.congestion) == (40_632_320, 1, "bbr")
+    assert flow.version == "iperf 3.12" and flow.reverse_bytes_per_s is None
+    assert flow.sent_again_share == pytest.approx((flow.mss_bytes or 0) / 40_632_320)
+    omitted = [one["sum"]["omitted"] for one in json.loads(text("iperf3.json"))["intervals"]]
+    assert True in omitted and len(flow.samples_bytes_per_s) == omitted.count(False)
+
+
+def test_both_directions_are_kept_apart() -> None:
+    document = json.loads(text("iperf3.json"))
+    document["end"]["sum_received_bidir_reverse"] = {"bits_per_second": 8e8}
+    assert iperf3.parse(json.dumps(document)).reverse_bytes_per_s == 1e8
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (text("iperf3.json")[:400], "no whole JSON document"),
+        ("", "no whole JSON document"),
+        ("[]", "no JSON object"),
+        (changed(error="unable to connect to server: Connection refused"), "Connection refused"),
+        (changed(end={}), "has no sum_sent"),
+        (changed(sum_sent__seconds=0), "measured no time"),
+        (changed(sum_received__bits_per_second=-1), "bits_per_second is -1"),
+        (changed(sum_received__bits_per_second="9" * 30), "a number that is not negative"),
+        (changed(sum_sent__retransmits=True), "retransmits is True"),
+        (changed(sum_sent__bytes=1e300), "bytes is 1e+300"),
+    ],
+)
+def test_what_iperf3_did_not_finish_or_could_not_have_measured_is_refused(output: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words.replace("+", r"\+")):
+        iperf3.parse(output)
+
+
+def test_perftests_bandwidth_is_in_bytes_per_second() -> None:
+    found = perftest.parse_bandwidth(text("ib_write_bw.txt"), 65536)
+    assert found == perftest.Bandwidth(65536, 6_103_515, 80 * 1.25e8)
+
+
+def test_with_a_duration_perftest_knows_the_mean_alone_and_with_iterations_the_percentiles() -> None:
+    assert perftest.parse_latency(text("ib_read_lat.txt"), 64) == perftest.Latency(64, 17_391_304, 2.3)
+    rule = "-" * 87
+    full = (
+        f"{rule}\n #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]"
+        f"   99.9% percentile[usec] \n 64      1000          2.11           9.80         2.28 \t       2.30        "
+        f"\t0.05\t\t2.60    \t\t9.80   \n{rule}\n"
+    )
+    assert perftest.parse_latency(full, 64) == perftest.Latency(64, 1000, 2.3, 2.28, 2.6, 9.8)
+
+
+GOOD = text("ib_write_bw.txt")
+ROW = next(line for line in GOOD.splitlines() if line.startswith(" 65536"))
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (GOOD.rstrip("-\n") + "\n", "cut off"),
+        (GOOD[: GOOD.index("#bytes")], "no tables"),
+        ("", "it printed nothing"),
+        (GOOD + GOOD, "2 tables"),
+        (GOOD.replace(ROW + "\n", ""), "0 rows"),
+        (GOOD.replace(ROW, ROW + "\n" + ROW), "2 rows"),
+        (GOOD.replace("Gb/sec", "MB/sec"), "Gb/sec was asked for"),
+        (GOOD.replace("80.00", "nan"), "does not fit"),
+        (GOOD.replace("80.00", "-80.00"), "does not fit"),
+        (GOOD.replace("80.00", "80.0O"), "something else than numbers"),
+        (GOOD.replace("0.152588", ""), "does not fit its 5 columns"),
+        (GOOD.replace("80.00", "0.00"), "moved nothing"),
+        (GOOD.replace("65536  ", "32768  "), "messages of 32768 B; 65536 B were asked for"),
+        (
+            "Couldn't connect to 10.0.0.2:18515\nUnable to open file descriptor for socket connection",
+            "no tables: Unable to open",
+        ),
+    ],
+)
+def test_perftests_tables_that_are_not_what_was_asked_for_are_refused(output: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        perftest.parse_bandwidth(output, 65536)
+
+
+def test_a_bandwidth_is_no_latency() -> None:
+    with pytest.raises(ValueError, match="a latency was asked for"):
+        perftest.parse_latency(GOOD, 65536)

@@ -1,0 +1,184 @@
+"""The hot store beside Redis: one put thread next to one get-and-remove thread on the embedded engine, and redis-benchmark's
+SET next to its GET, in turns on the same machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError
+from bench_model.hot_store import SAMPLE_S, rate_of
+from rig.machine import ON_CANDIDATE
+from writer_bench.criteria import Criterion, at_most, each, ratio_of
+from writer_bench.part import Column, Documents, Part, Settings
+from writer_bench.rounds import Comparison, Contender, Point
+from writer_bench.sample import Sample
+from writer_bench.tools import START_S, Tools
+
+EMBEDDED, REDIS = "hotstore", "redis-benchmark"
+PUT, CONSUME = "put", "get and remove"
+VALUE_BYTES = (1000, 2000, 4000, 6000, 8000, 10_000)
+CAPACITY, BACKLOG = 512 << 20, 64 << 20
+MEMORY = Path("/dev/shm")
+REDIS_CLIENTS = 50  # redis-benchmark's own default; it favours Redis over the one connection of one thread
+RATIO_MIN, STDEV_MAX = 3.0, 0.05
+
+
+def hotstore_of(tools: Tools) -> Path:
+    """Beside daqwriter's build folder, where the same command builds it."""
+    return tools.daqwriter.parent.parent / "hot_store" / "hotstore"
+
+
+def carried_out(tools: Tools, plan: dict[str, Any], seconds: float) -> dict[str, Any]:
+    program = ON_CANDIDATE / "hot_store_nodes.py"
+    done = tools.shell.run([sys.executable, program, json.dumps(plan)], START_S + 2 * seconds).check("hot_store_nodes")
+    said = json.loads(done.stdout)
+    if "error" in said:
+        raise BenchError(said["error"])
+    result: dict[str, Any] = said["result"][0]
+    return result
+
+
+def plan_of(step: dict[str, Any], masters: int) -> dict[str, Any]:
+    return {"folder": str(MEMORY / f"bench-hot-store-{uuid.uuid4().hex[:12]}"), "masters": masters, "steps": [step]}
+
+
+def sample_of(put: list[float], consume: list[float], value_bytes: int, argv: tuple[str, ...]) -> Sample:
+    sides = {"put": rate_of(put), "consume": rate_of(consume)}
+    more = {}
+    for name, rate in sides.items():
+        if not rate["mean_ops_per_s"] or rate["relative_stdev"] is None:
+            raise BenchError(f"nothing was done, or too few samples: {name}")
+        more[f"{name}_ops_per_s"] = rate["mean_ops_per_s"]
+        more[f"{name}_min_ops_per_s"] = rate["min_ops_per_s"]
+        more[f"{name}_relative_stdev"] = rate["relative_stdev"]
+    return Sample(more["put_ops_per_s"] * value_bytes, more=more, argv=argv)
+
+
+def embedded(tools: Tools, value_bytes: int, seconds: float) -> Sample:
+    result = tools.scratch / f"hot-store-{value_bytes}.json"
+    argv = [
+        str(hotstore_of(tools)), "bench", "--engine=lmdb", "--dir={folder}/store", f"--capacity={CAPACITY}",
+        f"--backlog={BACKLOG}", f"--value-size={value_bytes}", f"--seconds={seconds:g}", f"--interval={SAMPLE_S:g}",
+        f"--json={result}",
+    ]  # fmt: skip
+    step = {"do": "run", "processes": [{"name": "hotstore", "argv": argv}], "timeout_s": START_S + seconds}
+    try:
+        said = carried_out(tools, plan_of(step, 0), seconds)["processes"][0]
+        if said["returncode"] != 0:
+            raise BenchError(f"hotstore ended with exit status {said['returncode']}: {said['stderr']}")
+        document = json.loads(result.read_text(encoding="utf-8"))
+    finally:
+        result.unlink(missing_ok=True)
+    series = [document[side]["samples_ops_per_s"] for side in ("put", "consume")]
+    return sample_of(series[0], series[1], value_bytes, tuple(argv))
+
+
+def redis(tools: Tools, value_bytes: int, seconds: float) -> Sample:
+    step = {
+        "do": "reference",
+        "value_bytes": value_bytes,
+        "seconds": seconds,
+        "sample_s": SAMPLE_S,
+        "clients": REDIS_CLIENTS,
+    }
+    said = carried_out(tools, plan_of(step, 1), seconds)
+    series = said["samples_ops_per_s"]
+    return sample_of(series["set"], series["get"], value_bytes, tuple(said["argv"]))
+
+
+def points(settings: Settings, tools: Tools) -> list[Point]:
+    seconds = settings.seconds(10.0, 3.0)
+    found = []
+    for value in VALUE_BYTES:
+        contenders = [
+            Contender(EMBEDDED, partial(embedded, tools, value, seconds), seconds + 2),
+            Contender(REDIS, partial(redis, tools, value, seconds), seconds + 3),
+        ]
+        comparisons = [
+            Comparison(PUT, EMBEDDED, REDIS, "put_ops_per_s"),
+            Comparison(CONSUME, EMBEDDED, REDIS, "consume_ops_per_s"),
+        ]
+        label = f"values of {value} B"
+        found.append(
+            Point({"value_bytes": value}, label, contenders, comparisons, settings.rounds, settings.most_rounds)
+        )
+    return found
+
+
+def conditions(settings: Settings) -> dict[str, Any]:
+    return {
+        "hotstore": "LMDB in /dev/shm, durability process: what is acknowledged survives kill -9 of any process, "
+        "not a crash of the machine",
+        "hotstore threads": "1 put thread, 1 get-and-remove thread, in one process; every value compared",
+        "redis": "redis-server on loopback, volatile: no snapshot, no append-only file",
+        "redis clients": f"redis-benchmark -t set beside redis-benchmark -t get, {REDIS_CLIENTS} connections each, no pipelining",
+        "sample_s": SAMPLE_S,
+    }
+
+
+def judge(measured: Documents) -> list[Criterion]:
+    scatter = {
+        f"{point['label']}, {side}": point["contenders"][EMBEDDED].get(f"{side}_relative_stdev", {}).get("median")
+        for point in measured
+        for side in ("put", "consume")
+    }
+    return [
+        each("hot-store.put", "put against redis-benchmark's SET", ratio_of(measured, PUT), RATIO_MIN),
+        each("hot-store.get", "get and remove against redis-benchmark's GET", ratio_of(measured, CONSUME), RATIO_MIN),
+        each("hot-store.stdev", "standard deviation over mean of hotstore's samples", scatter, STDEV_MAX, at_most),
+    ]
+
+
+def kops(header: str, contender: str, quantity: str) -> Column:
+    def cell(point: dict[str, Any]) -> str:
+        found = point["contenders"].get(contender, {}).get(quantity, {}).get("median")
+        return "-" if found is None else f"{found / 1e3:.1f}"
+
+    return f"{header}, KOPS", cell
+
+
+def ratio(header: str, name: str) -> Column:
+    def cell(point: dict[str, Any]) -> str:
+        found = point["ratios"].get(name)
+        return "**failed**" if not found or not found["n"] else f"{found['median']:.2f} n={found['n']}"
+
+    return header, cell
+
+
+def scatter_column(side: str) -> Column:
+    def cell(point: dict[str, Any]) -> str:
+        found = point["contenders"].get(EMBEDDED, {}).get(f"{side}_relative_stdev", {}).get("median")
+        return "-" if found is None else f"{100 * found:.1f} %"
+
+    return f"{side}, stdev/mean", cell
+
+
+def limit(point: dict[str, Any]) -> str:
+    return "two threads that share one writer's lock"
+
+
+PART = Part(
+    name="hot_store",
+    title="hot store beside Redis (persistent across kill -9 against volatile)",
+    points=points,
+    conditions=conditions,
+    judge=judge,
+    columns=[
+        kops("put", EMBEDDED, "put_ops_per_s"),
+        kops("SET", REDIS, "put_ops_per_s"),
+        ratio("put / SET", PUT),
+        kops("get and remove", EMBEDDED, "consume_ops_per_s"),
+        kops("GET", REDIS, "consume_ops_per_s"),
+        ratio("get and remove / GET", CONSUME),
+        scatter_column("put"),
+        scatter_column("consume"),
+    ],
+    limit=limit,
+    space_bytes=lambda settings: 1 << 20,
+    extra_s=60.0,
+)

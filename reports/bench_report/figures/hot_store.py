@@ -1,0 +1,233 @@
+"""The hot store's figures: KOPS against value size (figures 5 and 6 of the DAQDB paper), KOPS against time, scale out.
+
+KOPS is thousands of operations per second. What the paper states in words is drawn as references; its points are not stated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from ..fields import Node
+from ..units import THIN, count, duration, significant
+from .canvas import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
+from .references import COLOUR, DASHES
+
+KOPS = 1e3
+PANEL_MM = 62.0
+SERIES_MM = 46.0
+SCALE_MM = 40.0
+REFERENCE_FARTHEST = 2.5  # a reference that lies more than so many times above the data is named and not drawn
+SIDES = {
+    "put": "put thread beside redis-benchmark SET",
+    "consume": "get-and-remove thread beside redis-benchmark GET",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series of a panel: where its rates stand in a point, and how it is drawn."""
+
+    label: str
+    place: str
+    key: dict[str, str]
+    colour: str
+    dashes: str
+    marker: str
+
+    def rate(self, point: Node, side: str) -> Node | None:
+        found = point.find(self.place)
+        return None if found is None else found.at(self.key[side])
+
+
+OWN = {"put": "put", "consume": "consume"}
+LINES = (
+    Line("embedded, memory", "embedded", OWN, BLUE, "-", "o"),
+    Line("embedded, target", "drive", OWN, GREEN, "-.", "^"),
+    Line("Redis", "redis", {"put": "set", "consume": "get"}, VERMILLION, "--", "s"),
+)
+
+
+def kops(value: float) -> str:
+    return f"{significant(value / KOPS, 3)}{THIN}KOPS"
+
+
+def size_figure(document: Node) -> Figure | None:
+    """Mean KOPS with whiskers to the least sample and of one standard deviation, by value size."""
+    points = list(document.list("points"))
+    drawn = [point for point in points if point.at("admissible").as_flag()]
+    if not drawn:
+        return None
+    name, title = "hot-store-sizes", "Operations per second of a single thread against value size"
+    sizes = [point.at("value_bytes").as_integer() for point in points]
+    published = document.at("published")
+    top = max(_mean(line.rate(point, side)) or 0.0 for point in drawn for line in LINES for side in SIDES)
+    stated = [("just below", "just_below_ops_per_s"), ("least", "min_ops_per_s")]
+    values = [(text, published.at(key).as_number()) for text, key in stated]
+    references = [(f"published: {text} {kops(value)}", value) for text, value in values]
+    shown = [one for one in references if one[1] <= REFERENCE_FARTHEST * top]
+    with sheet(2 * PANEL_MM, rows=2) as (figure, panels):
+        for axes, (side, text) in zip(panels, SIDES.items(), strict=True):
+            for line in LINES:
+                _draw_sizes(axes, points, sizes, line, side)
+            for (label, value), style in zip(references, (DASHES, (0, (1, 1.5))), strict=True):
+                if (label, value) in shown:
+                    axes.axhline(value / KOPS, color=COLOUR, linewidth=0.9, linestyle=style, label=label, zorder=1)
+            axes.set_ylim(0, max([top, *(value for _, value in shown)]) / KOPS * 1.12)
+            axes.set_ylabel("KOPS")
+            label_panel(axes, text)
+        legend_above(panels[0], columns=3)
+        panels[-1].set_xlim(min(sizes) - 0.06 * max(sizes), max(sizes) * 1.06)
+        panels[-1].xaxis.set_major_locator(FixedLocator(sizes))
+        panels[-1].xaxis.set_minor_locator(NullLocator())
+        panels[-1].set_xlabel("value size (B)", color=INK)
+        alt = f"{title}: {len(drawn)} sizes from {sizes[0]} to {sizes[-1]} B, highest {kops(top)}."
+        svg = to_svg(figure, name, alt)
+    return Figure(
+        name, title, _size_caption(document, points, drawn, [one for one in references if one not in shown]), alt, svg
+    )
+
+
+def _mean(rate: Node | None) -> float | None:
+    return None if rate is None else rate.number("mean_ops_per_s")
+
+
+def _draw_sizes(axes: Axes, points: Sequence[Node], sizes: Sequence[int], line: Line, side: str) -> None:
+    rates = [line.rate(point, side) if point.at("admissible").as_flag() else None for point in points]
+    means = [_mean(rate) for rate in rates]
+    if all(mean is None for mean in means):
+        return
+    heights = [math.nan if mean is None else mean / KOPS for mean in means]
+    axes.plot(sizes, heights, color=line.colour, linestyle=line.dashes, marker=line.marker, label=line.label, zorder=3)
+    known = [
+        (s, mean, rate)
+        for s, mean, rate in zip(sizes, means, rates, strict=True)
+        if mean is not None and rate is not None
+    ]
+    least = [mean - (rate.number("min_ops_per_s") or mean) for _, mean, rate in known]
+    deviation = [rate.number("stdev_ops_per_s") or 0.0 for _, _, rate in known]
+    x, y = [s for s, _, _ in known], [mean / KOPS for _, mean, _ in known]
+    for below, above, width, cap in ((least, [0.0] * len(known), 0.7, 3.0), (deviation, deviation, 1.4, 0.0)):
+        spread = ([value / KOPS for value in below], [value / KOPS for value in above])
+        axes.errorbar(
+            x, y, yerr=spread, fmt="none", ecolor=line.colour, elinewidth=width, capsize=cap, capthick=0.7, zorder=2
+        )
+
+
+def _size_caption(
+    document: Node, points: Sequence[Node], drawn: Sequence[Node], beyond: Sequence[tuple[str, float]]
+) -> str:
+    numbers = sorted({point.at("embedded").at("put").at("n").as_integer() for point in drawn})
+    published, masked = document.at("published"), [point for point in points if point not in drawn]
+    promise = document.at("promises").text("lmdb") or "not recorded"
+    samples = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    just_below, least, deviation = (
+        kops(published.at(key).as_number())
+        for key in ("just_below_ops_per_s", "min_ops_per_s", "stdev_at_most_ops_per_s")
+    )
+    left_out = ", ".join(f"{one.at('value_bytes').as_integer()} B" for one in masked)
+    parts = [
+        f"One put thread beside one get-and-remove thread for {duration(document.at('seconds_per_point').as_number())} at each "
+        f"size; n = {len(drawn)} sizes, each with {samples} samples of {duration(document.at('sample_s').as_number())}. "
+        "Thin whisker: down to the least sample; thick: one standard deviation.",
+        f"Persistence: the embedded store (LMDB; memory: a file in {document.at('memory_folder').as_text()}, which stands for "
+        f"persistent memory) keeps its promise, {promise}. Redis is volatile here, and is reached over loopback by "
+        f"redis-benchmark with {document.at('redis_clients').as_integer()} connections for SET and as many for GET, while the "
+        "embedded store is called in its own process: the figure compares two ways of building a store, as the paper does, "
+        "not two stores of one kind.",
+        f"Published, not measured here: {published.at('source').as_text()} ({published.at('conditions').as_text()}): just below "
+        f"{just_below}, least {least}, standard deviation at most {deviation}, around "
+        f"{published.at('times_redis').as_integer()} times Redis; the points of its figures are not stated and not drawn.",
+        f"Beyond the axis: {' and '.join(label for label, _ in beyond)}." if beyond else "",
+        f"Not drawn, since the point does not count as evidence: {left_out} (reasons in the table)." if masked else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def series_figure(document: Node) -> Figure | None:
+    """KOPS of the embedded store in each sample, at the smallest and at the largest value size that counts."""
+    drawn = [point for point in document.list("points") if point.at("admissible").as_flag()]
+    if not drawn:
+        return None
+    name, title = "hot-store-series", "Operations per second against time"
+    chosen = drawn[:1] if len(drawn) == 1 else [drawn[0], drawn[-1]]
+    sample_s = document.at("sample_s").as_number()
+    looks = ((BLUE, "-"), (ORANGE, "--"))
+    with sheet(SERIES_MM * len(chosen), rows=len(chosen)) as (figure, panels):
+        for axes, point in zip(panels, chosen, strict=True):
+            top = 0.0
+            for (side, label), (colour, dashes) in zip(
+                (("put", "put"), ("consume", "get and remove")), looks, strict=True
+            ):
+                rates = point.at("embedded").at(side).numbers("samples_ops_per_s")
+                at = [(index + 1) * sample_s for index in range(len(rates))]
+                axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=dashes, label=label)
+                top = max(top, *rates)
+            for (side, label), (colour, dashes) in zip(
+                (("set", "Redis SET"), ("get", "Redis GET")), ((VERMILLION, "-."), (GREY, ":")), strict=True
+            ):
+                rates = point.at("redis").at(side).numbers("samples_ops_per_s")
+                at = [(index + 1) * sample_s for index in range(len(rates))]
+                axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=dashes, label=label)
+                top = max([top, *rates])
+            axes.set_ylim(0, top / KOPS * 1.15 or 1.0)
+            axes.set_ylabel("KOPS")
+            label_panel(axes, f"values of {count(point.at('value_bytes').as_integer())}{THIN}B")
+        legend_above(panels[0])
+        panels[-1].set_xlabel("time since the end of the warm-up (s)", color=INK)
+        alt = f"{title}: values of {' and '.join(str(one.at('value_bytes').as_integer()) for one in chosen)} B."
+        svg = to_svg(figure, name, alt)
+    caption = (
+        f"Embedded store in memory and Redis, each alone on the machine, one after the other; samples of {duration(sample_s)}. "
+        "Put and get-and-remove run at the same time."
+    )
+    return Figure(name, title, caption, alt, svg)
+
+
+def scale_figure(document: Node) -> Figure | None:
+    """KOPS, p99 and network bytes against nodes, base against detached."""
+    node = document.at("scale_out")
+    points = [point for point in node.list("points") if point.at("admissible").as_flag()]
+    if not points:
+        return None
+    name, title = "hot-store-scale", "Scale out, base and detached deployment"
+    panels_of = (
+        ("put_ops_per_s", "put, all producers together", "KOPS", KOPS),
+        ("consume_ops_per_s", "claim, get and remove, all consumers together", "KOPS", KOPS),
+        ("put_p99_us", "put, 99th percentile of the latency", "us", 1.0),
+        ("network_bytes_per_event", "network bytes for each event, put and consumed", "kB (1000 B)", 1e3),
+    )
+    looks = {"base": (BLUE, "-", "o"), "detached": (VERMILLION, "--", "s")}
+    with sheet(SCALE_MM * len(panels_of), rows=len(panels_of)) as (figure, panels):
+        for axes, (key, text, unit, factor) in zip(panels, panels_of, strict=True):
+            for kind, (colour, dashes, marker) in looks.items():
+                found = [
+                    (one.at("nodes").as_integer(), one.number(key))
+                    for one in points
+                    if one.at("deployment").as_text() == kind
+                ]
+                known = sorted((nodes, value / factor) for nodes, value in found if value is not None)
+                if known:
+                    axes.plot(*zip(*known, strict=True), color=colour, linestyle=dashes, marker=marker, label=kind)
+            axes.set_ylim(bottom=0)
+            axes.set_ylabel(unit)
+            label_panel(axes, text)
+        legend_above(panels[0])
+        nodes = sorted({one.at("nodes").as_integer() for one in points})
+        panels[-1].xaxis.set_major_locator(FixedLocator(nodes))
+        panels[-1].set_xlabel("storage nodes", color=INK)
+        alt = f"{title}: {len(points)} points on {', '.join(map(str, nodes))} nodes."
+        svg = to_svg(figure, name, alt)
+    replicas, consumers = (node.at(key).as_integer() for key in ("replicas", "consumers_per_node"))
+    caption = (
+        f"Redis (one node) and Redis Cluster (three and more), values of {count(node.at('value_bytes').as_integer())}{THIN}B; for "
+        f"each node a producer and {consumers} consumer{'s' if consumers != 1 else ''}; {replicas} "
+        f"replica{'s' if replicas != 1 else ''} must have an event before it is acknowledged (none on one node). Network: "
+        f"{node.at('network').as_text()} on one machine, whose CPUs all nodes and clients share, so that more nodes are not more "
+        "hardware. base: producers run where their events are kept; detached: all are clients of storage nodes. "
+        f"n = {len(points)} points, one run each."
+    )
+    return Figure(name, title, caption, alt, svg)

@@ -1,0 +1,145 @@
+"""Where the workload `lan` runs: nodes in network namespaces of the candidate, or the candidate and its peers, each a host of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import BenchError
+from rig.machine import Machine
+from rig.workloads.lan_plans import Settings, Transfer
+
+PROVISIONED = "tuning-before.json"  # what provisioning found before it tuned (ansible/module_utils/bench_state.py)
+OF_ROLES = ("cpu-", "nic-irq-affinity")
+GRACE_S = 20.0
+HOSTS_READY_S = 2.5  # clients start so long after the servers, since hosts are reached one after the other
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host. `interface` and `address`: its port on the data network."""
+
+    name: str
+    host: str
+    machine: Machine
+    interface: str
+    address: str
+    journal: str
+
+
+@dataclass(frozen=True)
+class LanSite:
+    """`nodes` is empty with namespaces. `raw`: the tools' output in the bundle. `emulated`: rate (B/s) and queue (B) of a port."""
+
+    machine: Machine
+    nodes: tuple[Node, ...]
+    netprobe: Path
+    state: Path
+    raw: Path
+    emulated: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        return "hosts" if self.nodes else "namespaces"
+
+    @property
+    def count(self) -> int:
+        return len(self.nodes) or int(self.emulated["nodes"])
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What each port is and how it is set. Raises BenchError for one that is not there or not up."""
+        if not self.nodes:
+            port = self._call(
+                [
+                    {
+                        "name": "port",
+                        "at": "node0",
+                        "role": "client",
+                        "argv": self.machine.program("network_port", "{port}"),
+                    }
+                ]
+            )
+            said = json.loads(port["processes"][0]["stdout"])["result"]
+            return [{"node": f"node{number}", "host": "this machine", **said} for number in range(self.count)]
+        self.try_settings([])
+        return [
+            {"node": node.name, "host": node.host, **node.machine.call("network_port", node.interface)}
+            for node in self.nodes
+        ]
+
+    def try_settings(self, settings: Settings) -> list[dict[str, Any]]:
+        """Puts settings into force for a moment; the records of what came of it."""
+        return list(self._call([], settings)["settings"])
+
+    def _call(self, processes: Sequence[dict[str, Any]], settings: Settings | None = None) -> dict[str, Any]:
+        return self._run(
+            {"processes": list(processes), "settings": settings or [], "timeout_s": 30.0}, 2, "direct", True
+        )[0]
+
+    def carry_out(self, transfer: Transfer, warm_up_s: float) -> dict[str, Any]:
+        """The transfer's entry in results/lan.json; its tools' output is in the bundle then."""
+        processes = [
+            *({"name": name, "at": at, "role": "server", "argv": argv} for name, at, argv in transfer.servers),
+            *({"name": flow.name, "at": flow.at, "role": "client", "argv": flow.client} for flow in transfer.flows),
+        ]
+        said = self._run(
+            {
+                "processes": processes, "settings": transfer.settings, "timeout_s": warm_up_s + transfer.seconds + GRACE_S,
+                "window": {"after_s": max(1.0, warm_up_s), "seconds": transfer.seconds},
+            }, transfer.nodes, transfer.topology, transfer.shaped,
+        )  # fmt: skip
+        ended = {one["name"]: one for part in said for one in part["processes"]}
+        flows = []
+        for flow in transfer.flows:
+            file = f"lan-{transfer.id}-{flow.name}.txt"
+            (self.raw / file).write_text(ended[flow.name]["stdout"] + "\n", encoding="utf-8")
+            flows.append({
+                "name": flow.name, "tool": flow.tool, "from": flow.source, "to": flow.sink, "file": file,
+                "returncode": ended[flow.name]["returncode"], "stderr": ended[flow.name]["stderr"], "argv": list(map(str, flow.client)),
+            })  # fmt: skip
+        return {
+            "id": transfer.id, "kind": transfer.kind, "topology": transfer.topology, "operation": transfer.operation,
+            "bidirectional": transfer.bidirectional, "message_bytes": transfer.message_bytes, "nodes": transfer.nodes,
+            "trial": transfer.trial, "flows": flows, "window": said[0]["window"],
+            "settings": [record for part in said for record in part["settings"]],
+        }  # fmt: skip
+
+    def _run(self, plan: dict[str, Any], nodes: int, topology: str, shaped: bool) -> list[dict[str, Any]]:
+        """What each host said, node0 first. Raises BenchError with the first complaint."""
+        limit_s = plan["timeout_s"] + 60
+        if not self.nodes:
+            rate = self.emulated["rate_bytes_per_s"] if shaped else None
+            network = {
+                "kind": "namespaces", "topology": topology, "nodes": nodes, "rate_bytes_per_s": rate,
+                "queue_bytes": self.emulated["queue_bytes"],
+            }  # fmt: skip
+            return [self.machine.call("network_nodes", json.dumps({**plan, "network": network}), timeout_s=limit_s)]
+        used = self.nodes[:nodes]
+        addresses = {node.name: node.address for node in used}
+
+        def of(node: Node) -> dict[str, Any]:
+            own = {
+                **plan,
+                "processes": [one for one in plan["processes"] if one["at"] == node.name],
+                "settings": [one for one in plan["settings"] if "files" not in one or node is used[0]],
+                "ready_s": HOSTS_READY_S,
+                "journal": node.journal,
+                "network": {"kind": "host", "node": node.name, "interface": node.interface, "addresses": addresses},
+            }
+            found: dict[str, Any] = node.machine.call("network_nodes", json.dumps(own), timeout_s=limit_s)
+            return found
+
+        with ThreadPoolExecutor(len(used)) as pool:
+            return list(pool.map(of, used))
+
+    def provisioned(self) -> dict[str, dict[str, str]]:
+        """{setting: {file: value before}} of what the roles applied to the candidate and that bears on a transfer; empty for nothing."""
+        try:
+            document = json.loads(self.machine.read_text(self.state / PROVISIONED))
+        except BenchError:
+            return {}
+        return {name: saved["values"] for name, saved in document["settings"].items() if name.startswith(OF_ROLES)}

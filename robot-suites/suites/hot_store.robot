@@ -1,0 +1,12 @@
+*** Settings ***
+Documentation    DAQDB's semantics and load on an embedded store, on Redis and on Redis Cluster.
+
+Library          HotStoreKeywords    ${BUNDLE}
+
+
+*** Test Cases ***
+Events Are Put, Claimed And Removed As DAQDB Says
+    ${store}=    Measure The Hot Store
+    Every Value Size Should Have Been Measured    ${store}
+    Every Row Of The Matrix Should Be There For Every Engine    ${store}
+    Every Deployment Should Have Been Measured    ${store}

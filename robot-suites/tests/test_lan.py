@@ -1,0 +1,368 @@
+"""The LAN workload: what is refused beforehand, what nodes are asked to do, and the real thing in network namespaces, with nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model import lan as model
+from bench_model.errors import BenchError, RefusedError
+from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
+from bench_model.telemetry_tracks import Tracks
+from bench_model.yaml_source import check_document
+from rig.host import Survey
+from rig.machine import ON_CANDIDATE, LocalMachine
+from rig.settings import Layout
+from rig.workloads import lan, lan_plans
+from rig.workloads.lan_site import LanSite
+
+LAYOUT = Layout()
+TOOLS = [tool for tool in ("iperf3", "ethtool", "ip", "tc") if shutil.which(tool) is None]
+needs_network = pytest.mark.skipif(
+    bool(TOOLS) or os.geteuid() != 0, reason=f"needs root and {', '.join(TOOLS) or 'iproute2'}"
+)
+needs_netprobe = pytest.mark.skipif(not LAYOUT.netprobe.exists(), reason="netprobe is not built")
+EMULATED = {"nodes": 4, "rate_bytes_per_s": 25e6, "queue_bytes": 512 << 10}
+
+
+def scenario(name: str = "lan-100g-rehearsal", repetitions: int = 6, **changes: Any) -> Scenario:
+    loaded = load_scenario(LAYOUT.inventory / "scenarios" / f"{name}.yml")
+    return replace(loaded, repetitions=repetitions, workloads={"lan": {**loaded.workloads["lan"], **changes}})
+
+
+def candidate(network: dict[str, Any] | None = None) -> Candidate:
+    found = load_candidate(LAYOUT.inventory / "lab.yml", "this-machine")
+    return replace(found, document={**found.document, "network": network}) if network else found
+
+
+def refused(one: Scenario, of: Candidate | None = None) -> str:
+    with pytest.raises(RefusedError) as error:
+        lan.check(one, of or candidate(), Survey({}, [], None, 0.0))
+    return str(error.value)
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    return {**scenario().workloads["lan"]["settings"], **changes}
+
+
+def left() -> list[str]:
+    """Namespaces and links of programs that are gone."""
+    said = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    said += subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    return [name for name, pid in re.findall(r"\b(ln(\d+)[bnp]\d*)", said) if not Path(f"/proc/{pid}").exists()]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[LanSite]:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    yield LanSite(LocalMachine(), (), LAYOUT.netprobe, tmp_path, raw, EMULATED)
+    assert left() == [], "network namespaces were left behind"
+
+
+def nodes(plan: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, str(ON_CANDIDATE / "network_nodes.py"), json.dumps(plan)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+
+
+def namespaces(count: int = 2, topology: str = "switch") -> dict[str, Any]:
+    return {
+        "kind": "namespaces",
+        "topology": topology,
+        "nodes": count,
+        "rate_bytes_per_s": 25e6,
+        "queue_bytes": 512 << 10,
+    }
+
+
+def test_what_cannot_be_measured_is_refused_with_the_remedy() -> None:
+    assert "no `network` with peers in the inventory" in refused(scenario("lan-100g"))
+    assert "cannot be carried by ports of" in refused(scenario(need_size=20 * 10**9))
+    assert "an even number of 4 or more" in refused(scenario(settings=settings(pairs=3)))
+    assert "stands there twice" in refused(scenario(settings=settings(list=[{"id": "mtu", "tuned": 9000}] * 2)))
+    assert "no whole number of seconds" in refused(scenario(seconds_per_size=1.5))
+    twice = {
+        "interface": "eth0",
+        "address": "10.0.0.1",
+        "peers": [{"host": "a", "interface": "eth0", "address": "10.0.0.1"}],
+    }
+    assert "two nodes have the same address" in refused(scenario("lan-100g"), candidate(twice))
+
+
+def test_a_rehearsal_says_in_what_it_is_less_and_the_full_scenario_nothing() -> None:
+    assert lan.limits(scenario("lan-100g")) == []
+    texts = lan.limits(scenario())
+    assert len(texts) == 3 and "for 1 s at each message size instead of 40 s" in texts[0] and "0.64 Gbit/s" in texts[1]
+
+
+def test_perftest_is_asked_for_the_measured_time_and_both_margins() -> None:
+    tools = lan_plans.Tools(Path("netprobe"), 2, 1, {"node0": "mlx5_0", "node1": "mlx5_1"})
+    one = tools.bandwidth("switch", "ib_write_bw", 65536, 40)
+    words = one.flows[0].client
+    assert (
+        words[words.index("--duration") + 1] == "44"
+        and words[words.index("--margin") + 1] == "2"
+        and "--all" not in words
+    )
+    assert words[-1] == "{node1}" and one.servers[0][2][:3] == ["ib_write_bw", "--ib-dev", "mlx5_1"]
+    read = tools.bandwidth("switch", "ib_read_bw", 65536, 40).flows[0]
+    assert (read.source, read.sink) == ("node1", "node0")  # a read's payload comes to the one that asks
+    assert "--report_gbits" not in tools.latency("switch", 64, 40).flows[0].client
+    both = tools.bandwidth("switch", "ib_write_bw", 65536, 40, bidirectional=True)
+    assert "-b" in both.flows[0].client and "-b" in both.servers[0][2]
+
+
+def test_each_setting_is_tuned_alone_where_the_others_are_not() -> None:
+    one = lan_plans.Setting("mtu", [], [{"id": "mtu", "value": "9000"}])
+    two = lan_plans.Setting("cpu-governor", [{"id": "cpu-governor", "files": {"/x": "powersave"}}], [])
+    off = two.untuned
+    assert lan_plans.experiments([one, two]) == [
+        ("mtu", off, [*one.tuned, *off]), ("cpu-governor", off, []), (model.ALL, off, one.tuned),
+    ]  # fmt: skip
+    made = list(lan_plans.trials([one], 4, lan_plans.Tools(Path("p"), 1), "direct", (1024, 64), 1))
+    firsts = {(each.trial or {})["pair"]: (each.trial or {})["side"] for each in reversed(made)}
+    assert firsts == {1: "untuned", 2: "tuned", 3: "untuned", 4: "tuned"} and len(made) == 4 * 2 * 2 * 2
+
+
+def test_what_provisioning_applied_is_read_from_its_own_memory(tmp_path: Path) -> None:
+    saved = {
+        "cpu-governor": {"values": {"/sys/g": "powersave"}},
+        "queue-scheduler": {"values": {"/sys/q": "mq-deadline"}},
+    }
+    (tmp_path / "tuning-before.json").write_text(json.dumps({"settings": saved}), encoding="utf-8")
+    found = LanSite(LocalMachine(), (), Path("p"), tmp_path, tmp_path, EMULATED)
+    assert found.provisioned() == {"cpu-governor": {"/sys/g": "powersave"}}
+    assert replace(found, state=tmp_path / "none").provisioned() == {}
+
+
+@needs_network
+@needs_netprobe
+def test_real_transfers_in_namespaces_stay_below_the_ports_rate_and_are_analysed(site: LanSite) -> None:
+    tools = lan_plans.Tools(LAYOUT.netprobe, 1)
+    asked = [
+        tools.bandwidth("switch", "iperf3", 65536, 1), tools.bandwidth("direct", "iperf3", 65536, 1, bidirectional=True),
+        tools.latency("switch", 64, 1), tools.crowd("many to one", 4, 65536, 1), tools.build("all builders", 3, 20_000, 2, 1),
+    ]  # fmt: skip
+    transfers = [site.carry_out(one, 1) for one in asked]
+    document = {
+        "need_bytes_per_s": 1.0, "transfers": transfers, "network": {"kind": "namespaces"}, "left_out": [],
+    }  # fmt: skip
+    found = model.document(document, lambda name: (site.raw / name).read_text(encoding="utf-8"), Tracks())
+    assert found["judged"]["failed_transfers"] == 0, [
+        one["reason"] for kind in ("bandwidth", "latency", "crowd", "build") for one in found[kind]
+    ]
+    one_way, both = found["bandwidth"]
+    assert 0 < one_way["bytes_per_s"] < 1.25 * 25e6 and both["reverse_bytes_per_s"] > 0
+    assert 0 < one_way["counted_bytes_per_s"] < 1.25 * 25e6  # the port's own counter agrees
+    assert found["crowd"][0]["port_bytes_per_s"] < 1.25 * 25e6 and 1 / 3 <= found["crowd"][0]["fairness"] <= 1
+    assert set(found["build"][0]["into"]) == {"node0", "node1", "node2"}
+    assert found["latency"][0]["latency_us"]["p50"] > 0 and found["latency"][0]["n"] > 10
+
+
+@needs_network
+def test_settings_are_read_back_hold_and_go_with_the_network(site: LanSite) -> None:
+    asked = [
+        {"id": "mtu", "value": "9000"},
+        {"id": "tso", "value": "off"},
+        {"id": "txqueuelen", "value": "77"},
+        {"id": "rx-ring", "value": "max"},
+    ]
+    records = {(one["id"], one["at"]): one for one in site.try_settings(asked)}
+    for name, before, after in (("mtu", "1500", "9000"), ("tso", "on", "off"), ("txqueuelen", "1000", "77")):
+        for node in ("node0", "node1"):
+            one = records[name, node]
+            assert (one["before"], one["read_back"], one["held"], one["restored"]) == (before, after, True, True), one
+    assert records["rx-ring", "node0"]["status"] == "unsupported"
+    refused_one = site.try_settings([{"id": "mtu", "value": "1"}])[0]
+    assert refused_one["status"] == "refused" and "mtu" in refused_one["detail"]
+
+
+@pytest.fixture
+def port() -> Iterator[str]:
+    """A port of this machine that tests may change."""
+    name = f"lt{os.getpid() % 10000}"
+    subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p"], check=True)
+    for end in (name, f"{name}p"):
+        subprocess.run(["ip", "link", "set", end, "up"], check=True)
+    yield name
+    subprocess.run(["ip", "link", "del", name], check=True)
+
+
+def mtu_of(port: str) -> str:
+    return Path(f"/sys/class/net/{port}/mtu").read_text(encoding="ascii").strip()
+
+
+def host_plan(port: str, journal: Path, processes: list[dict[str, Any]], seconds: float = 30) -> dict[str, Any]:
+    network = {"kind": "host", "node": "node0", "interface": port, "addresses": {"node0": "127.0.0.1"}}
+    return {
+        "network": network, "settings": [{"id": "mtu", "value": 1400}], "processes": processes, "timeout_s": seconds,
+        "journal": str(journal),
+    }  # fmt: skip
+
+
+SLEEP = {"name": "sleep", "at": "node0", "role": "client", "argv": ["sleep", "30"]}
+
+
+@needs_network
+def test_a_real_ports_setting_is_put_back_also_when_a_client_hangs(port: str, tmp_path: Path) -> None:
+    done = nodes(host_plan(port, tmp_path / "journal", [SLEEP], seconds=1))
+    assert "sleep did not end within 1 s" in json.loads(done.stdout)["error"]
+    assert mtu_of(port) == "1500" and not (tmp_path / "journal").exists()
+
+
+@needs_network
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_setting_outlives_no_signal(port: str, tmp_path: Path, number: int) -> None:
+    journal = tmp_path / "journal"
+    argv = [sys.executable, str(ON_CANDIDATE / "network_nodes.py"), json.dumps(host_plan(port, journal, [SLEEP]))]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
+        deadline = time.monotonic() + 20
+        while mtu_of(port) != "1400" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert mtu_of(port) == "1400" and journal.exists()
+        running.send_signal(number)
+        running.wait(20)
+    if number == signal.SIGKILL:  # nothing could be done then; the next start does it
+        assert mtu_of(port) == "1400"
+        nodes({**host_plan(port, journal, []), "settings": []})
+    assert mtu_of(port) == "1500" and not journal.exists()
+
+
+@needs_network
+def test_namespaces_that_a_killed_run_left_are_removed_by_the_next() -> None:
+    plan = {"network": namespaces(), "processes": [{**SLEEP}], "timeout_s": 30}
+    argv = [sys.executable, str(ON_CANDIDATE / "network_nodes.py"), json.dumps(plan)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
+        time.sleep(3)
+        running.kill()
+        running.wait(20)
+    nodes({"network": namespaces(), "processes": [], "timeout_s": 5})
+    assert left() == []
+
+
+@needs_network
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (
+            {"network": {"kind": "host", "node": "node0", "interface": "none9", "addresses": {}}},
+            "there is no interface none9",
+        ),
+        ({"network": namespaces(), "processes": [{**SLEEP, "at": "node7"}]}, "there is no node7 among node0, node1"),
+        (
+            {"network": namespaces(), "processes": [{**SLEEP, "argv": ["ib_no_such"]}]},
+            "ib_no_such is not there: install perftest",
+        ),
+        ({"network": namespaces(3, "direct")}, "3 nodes cannot be wired together directly"),
+        ({"network": namespaces(), "settings": [{"id": "luck", "value": 1}]}, "there is no setting luck"),
+        (
+            {
+                "network": namespaces(),
+                "processes": [{**SLEEP, "role": "server", "argv": ["iperf3", "--port", "x"]}],
+                "ready_s": 3,
+            },
+            "sleep ended at once",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_error_and_leaves_nothing(plan: dict[str, Any], words: str) -> None:
+    done = nodes({"processes": [], "timeout_s": 5, **plan})
+    assert words in json.loads(done.stdout)["error"] and done.stderr == ""
+    assert left() == []
+
+
+@needs_network
+def test_a_port_that_is_not_up_is_named(port: str, tmp_path: Path) -> None:
+    subprocess.run(["ip", "link", "set", port, "down"], check=True)
+    assert (
+        f"{port} is not up (operstate down)" in json.loads(nodes(host_plan(port, tmp_path / "j", [])).stdout)["error"]
+    )
+
+
+@needs_network
+def test_a_peer_that_does_not_answer_is_a_failed_transfer_with_iperf3s_words(site: LanSite) -> None:
+    one = lan_plans.Tools(LAYOUT.netprobe, 1).bandwidth("switch", "iperf3", 65536, 1)
+    done = site.carry_out(replace(one, servers=()), 1)
+    document = {"need_bytes_per_s": 1.0, "transfers": [done], "network": {"kind": "namespaces"}, "left_out": []}
+    found = model.document(document, lambda name: (site.raw / name).read_text(encoding="utf-8"), Tracks())
+    assert "Connection refused" in found["bandwidth"][0]["reason"] and found["judged"]["failed_transfers"] == 1
+
+
+@needs_netprobe
+def test_netprobe_survives_strangers_and_ends_with_its_last_peer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        at = f"127.0.0.1:{free.getsockname()[1]}"
+    argv = [str(LAYOUT.netprobe), "serve", f"--listen={at}", "--connections=3"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as server:
+        measure = [
+            str(LAYOUT.netprobe),
+            "latency",
+            f"--peer={at}",
+            "--seconds=0.3",
+            "--warm-up=0",
+            "--message-size=100",
+            "--json=-",
+        ]
+        first = subprocess.run(measure, capture_output=True, text=True, timeout=30, check=True)
+        host, _, number = at.rpartition(":")
+        with socket.create_connection((host, int(number))) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: none of yours\r\n\r\n")
+            assert stranger.recv(100) == b""
+        build = [
+            str(LAYOUT.netprobe),
+            "build",
+            f"--source={at}",
+            "--fragment-size=5000",
+            "--in-flight=7",
+            "--seconds=0.3",
+            "--json=-",
+        ]
+        second = subprocess.run(build, capture_output=True, text=True, timeout=30, check=True)
+        assert server.wait(10) == 0 and server.stderr and "this is no request of netprobe" in server.stderr.read()
+    found, built = json.loads(first.stdout), json.loads(second.stdout)
+    check_document(found, "netprobe-latency", "netprobe latency")
+    check_document(built, "netprobe-build", "netprobe build")
+    assert found["round_trips"] == found["round_trip_us"]["count"] > 0
+    assert built["events"] == built["sources"][0]["fragments"] > 0
+
+
+@needs_netprobe
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [
+        (["latency", "--peer=nowhere"], 2, "give HOST:PORT"),
+        (["latency", "--peer=127.0.0.1:1", "--connect=0.2"], 1, "cannot be reached"),
+        (["latency", "--peer=127.0.0.1:1", "--message-size=3"], 2, "give 24 to"),
+        (["build", "--source=127.0.0.1:1", "--in-flight=0", "--connect=0.2"], 2, "give 1 to 1024 events"),
+        (["latency", "--peer=127.0.0.1:1", "--seconds=0"], 2, "give more than 0"),
+        (["serve", "--listen=192.0.2.1:5301"], 2, "Give an address of this machine"),
+    ],
+)
+def test_netprobe_refuses_with_the_option_and_the_remedy(argv: list[str], status: int, words: str) -> None:
+    done = subprocess.run([str(LAYOUT.netprobe), *argv], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == status and words in done.stderr and done.stdout == ""
+
+
+def test_rdma_that_is_asked_for_and_not_there_is_an_error_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = LanSite(LocalMachine(), (), Path("p"), tmp_path, tmp_path, EMULATED)
+    ports = [{"node": f"node{n}", "rdma_devices": ["rxe0"] if n else []} for n in range(2)]
+    monkeypatch.setattr(LanSite, "describe", lambda self: ports)
+    with pytest.raises(BenchError, match="node0 has no RDMA device at its port"):
+        lan.Campaign(
+            replace(found, emulated={**EMULATED, "nodes": 2}), scenario(engine="rdma"), "switch", lambda *_: None
+        )
