@@ -39,7 +39,7 @@ TEST_F(WriteCommandTest, RefusesBadOptionsByNameAndLeavesNothing) {
       {{"--bytes", "1MiB", "--span", "64KiB", "--block-size", "64KiB", "--threads", "2"},
        "at least one block"},
       {{"--bytes", "64MiB", "--span", "32MiB"}, "--condition overwrite"},
-      {{"--bytes", "64GiB", "--threads", "64", "--io-depth", "1024"},
+      {{"--bytes", "1GiB", "--threads", "64", "--io-depth", "1024"},
        "--threads, --io-depth or --block-size"},
       {{"--bytes", "1MiB", "--pattern", "zigzag"}, "--pattern"},
       {{"--bytes", "1MiB", "--condition", "worn"}, "--condition"},
