@@ -1,7 +1,7 @@
 """What every figure shares: type, palette, axes, and the way to SVG that can stand inside one HTML document.
 
 Promise: the same data give the same bytes; text stays text (searchable, and set in the document's own face); each
-figure's identifiers carry its name, so that several figures can share a document; colours are Okabe and Ito's,
+figure's identifiers carry its name, so that several figures can share a document; the palette is made for the colour-blind,
 and no series is told apart by colour alone.
 """
 
@@ -24,23 +24,25 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Sheet
 
+from .traces import Trace, spots_of, traces_of
+
 MM_PER_INCH = 25.4
+POINTS_PER_INCH = 72.0  # the unit of matplotlib's SVG
+MOST_SPOTS = 400
+HOVER_BEGIN, HOVER_END = '<g class="hover" fill="transparent">', "</g><!--hover-->"
+HOVER = re.compile(f"{re.escape(HOVER_BEGIN)}.*?{re.escape(HOVER_END)}", re.DOTALL)
 WIDTH_MM = 174.0  # the text width of report.css
 FONT = "DejaVu Sans"
 TINT = 0.25  # of a band's colour on white
 
 INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
-BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = (
-    "#0072B2",
-    "#C77F00",
-    "#00795A",
-    "#C04A00",
-    "#9A4F7C",
-    "#56B4E9",
-)
+# Each pair is at least 20 apart (CIELAB) for normal sight and for all three kinds of colour-blindness, and each is at least 5 lighter or
+# darker than the next, so that a grey copy keeps them apart; test_palette.py measures it.
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, ASH = "#165EC6", "#A12417", "#133A28", "#A7539F", "#D57C09", "#838383"
+SKY = "#56B4E9"
 SERIES = (
     (BLUE, "-", "o"), (VERMILLION, "--", "s"), (GREEN, "-.", "^"), (PURPLE, ":", "D"), (ORANGE, (0, (5, 1, 1, 1)), "v"),
-    (GREY, (0, (1, 1)), "x"),
+    (ASH, (0, (1, 1)), "x"),
 )  # fmt: skip
 
 STYLE: Any = {  # matplotlib types its keys one by one
@@ -57,14 +59,33 @@ STYLE: Any = {  # matplotlib types its keys one by one
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """An <svg> and the numbers in it."""
+
+    svg: str
+    traces: tuple[Trace, ...]
+
+
+@dataclass(frozen=True)
 class Figure:
-    """A figure ready to be set: `caption` says what to see, `alt` what is drawn, for those who cannot see it."""
+    """A figure ready to be set: `see` says in a sentence what to see, `caption` how it came about and what is left out, `alt` what is
+    drawn, for those who cannot see it."""
 
     name: str
     title: str
     caption: str
     alt: str
-    svg: str
+    drawn: Drawn
+    see: str = ""
+
+    @property
+    def svg(self) -> str:
+        return self.drawn.svg
+
+    @property
+    def data(self) -> tuple[Trace, ...]:
+        """The plotted numbers, read back from the sheet."""
+        return self.drawn.traces
 
 
 @contextmanager
@@ -84,7 +105,7 @@ def sheet(
             pyplot.close(figure)
 
 
-def to_svg(figure: Sheet, name: str, alt: str) -> str:
+def to_svg(figure: Sheet, name: str, alt: str) -> Drawn:
     """The sheet as an inline <svg>: no prolog, no metadata, no style sheet that would leak into the document."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
@@ -98,7 +119,24 @@ def to_svg(figure: Sheet, name: str, alt: str) -> str:
     head = f'<svg class="plot" role="img" aria-labelledby="{name}-title" stroke-linejoin="round" stroke-linecap="butt"'
     opening, _, rest = text.partition(">")
     title = f'<title id="{name}-title">{escape(alt)}</title>'
-    return opening.replace("<svg", head, 1) + ">" + title + rest
+    end = rest.rindex("</svg>")
+    svg = opening.replace("<svg", head, 1) + ">" + title + rest[:end] + _hover_layer(figure) + rest[end:]
+    return Drawn(svg, traces_of(figure))
+
+
+def _hover_layer(figure: Sheet) -> str:
+    """Invisible discs over plotted points, each with its numbers: a browser shows them under the pointer. Not for the PDF."""
+    width, height = (POINTS_PER_INCH * float(inches) for inches in figure.get_size_inches())
+    discs = "".join(
+        f'<circle cx="{spot.across * width:.1f}" cy="{spot.down * height:.1f}" r="4"><title>{escape(spot.text)}</title></circle>'
+        for spot in spots_of(figure, MOST_SPOTS)
+    )
+    return f"{HOVER_BEGIN}{discs}{HOVER_END}" if discs else ""
+
+
+def without_hover(html: str) -> str:
+    """The document as it is printed: nobody points at paper."""
+    return HOVER.sub("", html)
 
 
 def label_panel(axes: Axes, text: str) -> None:

@@ -13,6 +13,7 @@ from ..dataset import Bundle, Latency, Minidaq
 from ..envelope import thinned
 from ..units import count, factor_text, latency
 from .canvas import SERIES, Figure, legend_above, sheet, to_svg
+from .traces import name_data
 
 HEIGHT_MM = 72.0
 TICK_PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
@@ -155,6 +156,7 @@ def set_percentile_axes(axes: Axes, curves: list[Curve]) -> None:
     set_latency_axis(axes, [us for curve in curves for us in curve.us if us > 0])
     axes.set_xlabel("percentile (each nine has equal room)")
     axes.set_ylabel("latency")
+    name_data(axes, x="1 / (1 - share)", y="latency (us)")
 
 
 def set_latency_axis(axes: Axes, us: list[float]) -> None:

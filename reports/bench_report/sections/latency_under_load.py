@@ -11,6 +11,7 @@ from ..errors import BundleError
 from ..fields import Node
 from ..figures.canvas import GREY, INK, SERIES, Figure, legend_above, sheet, to_svg
 from ..figures.latency import Curve, curve_of, draw_curve, set_latency_axis, set_percentile_axes
+from ..figures.traces import name_data
 from ..load_results import latency_of
 from ..tables import Table
 from ..units import GB, NONE, count, duration, factor_text, in_gb_per_s, latency
@@ -107,6 +108,7 @@ def _set_axes(axes: Axes, rates: list[float], values: list[float]) -> None:
     axes.set_xlim(0, max(rates) * 1.05)
     axes.set_xlabel("offered rate (GB/s)", color=INK)
     axes.set_ylabel("intended arrival to durable")
+    name_data(axes, y="latency (us)")
 
 
 def _caption(node: Node, points: list[Node], drawn: list[Node]) -> str:
