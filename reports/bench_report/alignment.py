@@ -31,7 +31,9 @@ class Filled:
 
 
 def filled(table: Table) -> tuple[tuple[Filled, ...], ...]:
-    columns = [_column(list(column), kind) for column, kind in zip(zip(*table.rows, strict=True), table.kinds, strict=True)]
+    columns = [
+        _column(list(column), kind) for column, kind in zip(zip(*table.rows, strict=True), table.kinds, strict=True)
+    ]
     return tuple(zip(*columns, strict=True)) if columns else ()
 
 
@@ -42,7 +44,10 @@ def _column(texts: list[str], kind: str) -> list[Filled]:
     widths = [_width(tail or "") for tail in tails]
     most = max(widths, default=0.0)
     rooms = (round(most - width, 2) for width in widths)
-    return [Filled(text, room if room >= LEAST_EM and text != NONE else 0.0) for text, room in zip(texts, rooms, strict=True)]
+    return [
+        Filled(text, room if room >= LEAST_EM and text != NONE else 0.0)
+        for text, room in zip(texts, rooms, strict=True)
+    ]
 
 
 def _tail(text: str) -> str | None:

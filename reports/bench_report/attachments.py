@@ -1,7 +1,7 @@
-"""What a report carries for machines: the verdict as it was judged, the requirement table, and the plotted numbers of every figure.
+"""What a report carries for machines: the verdict as it was judged, the requirement table, the plotted numbers of every figure.
 
-Promise: the numbers are those of the figures' own `data` and of the tables' own cells; nothing is computed here. The same document gives the
-same bytes.
+Promise: the numbers are those of the figures' own `data` and of the tables' own cells; nothing is computed here. The same
+document gives the same bytes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from .document import Document, Laid
 from .figures.canvas import Figure
@@ -29,26 +30,30 @@ POINT_HEADS = ("figure", "panel", "series", "kind", "x_label", "y_label", "x", "
 
 def attachments_of(document: Document, laid: Laid) -> dict[str, bytes]:
     found = dict(document.attachments)
-    table = next((one.part for one in laid.tables if isinstance(one.part, Table) and one.part.name == "requirements"), None)
+    table = next(
+        (one.part for one in laid.tables if isinstance(one.part, Table) and one.part.name == "requirements"), None
+    )
     if isinstance(table, Table):
         found[REQUIREMENTS] = _csv([table.heads, *([cell.replace(LINE, "; ") for cell in row] for row in table.rows)])
     figures = document_data(laid)["figures"]
     if figures:
-        found[FIGURES_JSON] = json.dumps({"schema_version": 1, "figures": figures}, ensure_ascii=False, indent=1).encode()
+        found[FIGURES_JSON] = json.dumps(
+            {"schema_version": 1, "figures": figures}, ensure_ascii=False, indent=1
+        ).encode()
         found[FIGURES_CSV] = figures_csv(laid)
     return found
 
 
-def document_data(laid: Laid) -> dict[str, list[dict[str, object]]]:
+def document_data(laid: Laid) -> dict[str, list[dict[str, Any]]]:
     """All tables' cells and all figures' plotted series, as JSON takes them; not a number is null."""
-    tables = [
+    tables: list[dict[str, Any]] = [
         {
             "label": one.label, "name": one.part.name, "caption": laid.numbers.plain(one.part.caption), "heads": list(one.part.heads),
             "rows": [[laid.numbers.plain(cell) for cell in row] for row in one.part.rows],
         }
         for one in laid.tables if isinstance(one.part, Table)
     ]  # fmt: skip
-    figures = [
+    figures: list[dict[str, Any]] = [
         {
             "label": one.label, "name": one.part.name, "title": one.part.title, "caption": laid.numbers.plain(one.part.caption),
             "traces": [_trace(trace) for trace in one.part.data],
@@ -84,7 +89,10 @@ def figure_rows(label: str, figure: Figure) -> Iterator[tuple[str, ...]]:
             continue
         columns = [trace.x, trace.y, trace.low, trace.high]
         for place in range(max(len(column) for column in columns)):
-            numbers = (repr(column[place]) if place < len(column) and math.isfinite(column[place]) else "" for column in columns)
+            numbers = (
+                repr(column[place]) if place < len(column) and math.isfinite(column[place]) else ""
+                for column in columns
+            )
             yield (label, trace.panel, trace.series, trace.kind, trace.x_label, trace.y_label, *numbers)
 
 

@@ -1,7 +1,7 @@
 """The findings that matter most, in plain words, by a rule that anybody can follow.
 
-Promise: the order depends on the bundle alone and is stated in the report: (1) the bench broke or nothing was judged, (2) evidence that does
-not count, (3) requirements missed, undecided, not measured, in this order, mandatory before advisory, the worst relative margin first,
+Promise: the order depends on the bundle alone and is stated in the report: (1) the bench broke or nothing was judged, (2) evidence that
+does not count, (3) requirements missed, undecided, not measured, in this order, mandatory before advisory, the worst relative margin first,
 (4) the smallest relative margin among the requirements that are met, (5) conditions that cast doubt: dips without a known cause, silent
 collectors, tuning not as asked or not read back, drives whose own records got worse, files that are missing, (6) the other margins.
 """
@@ -24,9 +24,10 @@ MOST_IN_TABLE = 40
 GAP_PERIODS = 10.0  # a collector that was silent for so many of its periods, and for a second at least, has a gap
 GAP_S_MIN = 1.0
 RULE = (
-    "Order of the findings: the bench broke or nothing was judged; evidence that does not count; requirements missed, then undecided, then "
-    "not measured, mandatory before advisory, the worst relative margin first; the smallest relative margin among those met; conditions that "
-    "cast doubt on the measurement; the other margins. What was scaled down is said in a box of its own on the first page."
+    "Order of the findings: the bench broke or nothing was judged; evidence that does not count; requirements missed, then "
+    "undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest relative margin among "
+    "those met; conditions that cast doubt on the measurement; the other margins. What was scaled down is said in a box of its own "
+    "on the first page."
 )
 
 
@@ -47,16 +48,25 @@ def findings_table(bundle: Bundle) -> Table | None:
     if not found:
         return None
     rows = tuple((str(number), one.kind, one.text) for number, one in enumerate(found[:MOST_IN_TABLE], 1))
-    caption = f"All findings in their order; the first {MOST} stand on the first page." if len(found) > MOST else "All findings in their order."
+    caption = (
+        f"Findings in their order. The first {MOST} stand on the first page too."
+        if len(found) > MOST
+        else "Findings in their order."
+    )
     if len(found) > MOST_IN_TABLE:
-        caption += f" The first {MOST_IN_TABLE} of {len(found)}; the margins that follow are in {see_table('requirements')}."
+        caption += (
+            f" The first {MOST_IN_TABLE} of {len(found)}; the margins that follow are in {see_table('requirements')}."
+        )
     return Table(("No.", "Kind", "Finding"), "ntt", rows, caption, "findings")
 
 
 def _broken(bundle: Bundle) -> Iterator[Remark]:
     verdict = bundle.verdict
     if verdict is None:
-        yield Remark("Not judged", f"The run\u2019s state is \u201c{bundle.run.state}\u201d, and no requirement was judged: nothing is said about the candidate.")
+        yield Remark(
+            "Not judged",
+            f"The run\u2019s state is \u201c{bundle.run.state}\u201d, and no requirement was judged: nothing is said about the candidate.",
+        )
     elif verdict.outcome == "ERROR":
         for reason in verdict.reasons:
             yield Remark("The bench broke", f"{reason.rstrip('.')}.")
@@ -127,7 +137,10 @@ def _dips(bundle: Bundle) -> Iterator[Remark]:
     unexplained = summary.integer("unexplained") if summary else None
     if unexplained:
         plural = "s" if unexplained != 1 else ""
-        yield Remark("Dip without cause", f"{unexplained} dip{plural} of the rate without a known cause; see {see_section('dips')}.")
+        yield Remark(
+            "Dip without cause",
+            f"{unexplained} dip{plural} of the rate without a known cause; see {see_section('dips')}.",
+        )
 
 
 def _gaps(bundle: Bundle) -> Iterator[Remark]:
@@ -140,7 +153,10 @@ def _gaps(bundle: Bundle) -> Iterator[Remark]:
     if silent:
         gap, name = max(silent)
         others = f", and {len(silent) - 1} more were silent too" if len(silent) > 1 else ""
-        yield Remark("Telemetry gap", f"The collector {name} was silent for {duration(gap)}{others}; see {see_table('collectors')}.")
+        yield Remark(
+            "Telemetry gap",
+            f"The collector {name} was silent for {duration(gap)}{others}; see {see_table('collectors')}.",
+        )
 
 
 def _tuning(bundle: Bundle) -> Iterator[Remark]:
@@ -155,11 +171,15 @@ def _tuning(bundle: Bundle) -> Iterator[Remark]:
         after = {(one.id, one.subject): one.read_back for one in bundle.tuning_after}
         changed = [one.id for one in bundle.tuning if after.get((one.id, one.subject), one.read_back) != one.read_back]
         if changed:
-            yield Remark("Tuning changed", f"Another value after the run than before: {', '.join(changed)}; see {see_table('tuning')}.")
+            yield Remark(
+                "Tuning changed",
+                f"Another value after the run than before: {', '.join(changed)}; see {see_table('tuning')}.",
+            )
 
 
 def reasons_of_verdict(bundle: Bundle) -> tuple[str, ...]:
     """The verdict's own reasons but those that the requirement table or the box on scale already gives."""
     said = {text.rstrip(".") for text in bundle.run.scaled_down}
-    return tuple(reason for reason in (bundle.verdict.reasons if bundle.verdict else ()) if reason.rstrip(".") not in said)
-
+    return tuple(
+        reason for reason in (bundle.verdict.reasons if bundle.verdict else ()) if reason.rstrip(".") not in said
+    )

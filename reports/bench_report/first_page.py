@@ -29,7 +29,7 @@ def content(bundle: Bundle) -> dict[str, Any]:
 
 
 def _more(remarks: list[Remark]) -> str:
-    """`Further: 2 × met, 1 × telemetry gap; see Section 2.`"""
+    """How many findings of each kind the other sections hold."""
     if not remarks:
         return ""
     kinds = Counter(one.kind for one in remarks)

@@ -49,7 +49,7 @@ def _findings(bundle: Bundle) -> Section | None:
         return None
     reasons = reasons_of_verdict(bundle)
     told: list[Part] = [Heading("Why the verdict is what it is"), Bullets(reasons)] if reasons else []
-    return Section("findings", "Findings", (RULE, table, *told))
+    return Section("findings", "Findings", (table, RULE, *told))
 
 
 def _candidate(bundle: Bundle) -> Section:
@@ -65,12 +65,16 @@ def _workloads(bundle: Bundle) -> list[Section]:
     asked = bundle.run.workloads
     record = "snb_record" in asked or bool(bundle.repetitions)
     scan = "block_scan" in asked or bundle.block_scan is not None
-    return [*([_record(bundle)] if record else []), *([_scan(bundle)] if scan else []), *([_integrity(bundle)] if record else [])]
+    return [
+        *([_record(bundle)] if record else []),
+        *([_scan(bundle)] if scan else []),
+        *([_integrity(bundle)] if record else []),
+    ]
 
 
 def _record(bundle: Bundle) -> Section:
     drawn: list[Part] = [*record_figures(bundle)]
-    latency = [part for part in (latency_figure(bundle), tables_measured.latency_table(bundle)) if part]
+    latency: list[Part] = [part for part in (latency_figure(bundle), tables_measured.latency_table(bundle)) if part]
     return Section(
         "record", "The record",
         (
@@ -83,7 +87,7 @@ def _record(bundle: Bundle) -> Section:
 def _scan(bundle: Bundle) -> Section:
     figure: Figure | None = block_figure(bundle)
     table = tables_measured.block_table(bundle)
-    parts = _or(figure, "no admissible point of a block-size scan.")
+    parts: list[Part] = _or(figure, "no admissible point of a block-size scan.")
     return Section("scan", "Block-size scan", (*parts, *([table] if table else [])))
 
 
@@ -101,14 +105,18 @@ def _integrity(bundle: Bundle) -> Section:
 def _host(bundle: Bundle) -> Section:
     parts = _or(host_figure(bundle), "no telemetry of the candidate was collected.")
     if bundle.host and bundle.host.torn:
-        parts.append("The last line of telemetry/points.lp is cut short, as an interrupted run leaves it; it is not used.")
+        parts.append(
+            "The last line of telemetry/points.lp is cut short, as an interrupted run leaves it; it is not used."
+        )
     parts += _or(tables.accounting_table(bundle), "no telemetry accounting (telemetry/summary.json).")
     collectors = tables.collector_table(bundle)
     return Section("host", "The candidate during the run", (*parts, *([collectors] if collectors else [])))
 
 
 def _tuning(bundle: Bundle) -> Section:
-    return Section("tuning", "Tuning", tuple(_or(tables.tuning_table(bundle), "no tuning was recorded (facts/tuning.json).")))
+    return Section(
+        "tuning", "Tuning", tuple(_or(tables.tuning_table(bundle), "no tuning was recorded (facts/tuning.json)."))
+    )
 
 
 def _health(bundle: Bundle) -> Section:
@@ -142,7 +150,9 @@ def _reproduce(bundle: Bundle) -> Section:
     here = f"RUN=runs/{run.run_id}"
     parts: list[Part] = [Code("On the same candidate, from the bench's repository:", tuple(view.commands(bundle)))]
     if run.git_dirty:
-        parts.append(Warned("The bench had uncommitted changes", "when it ran: the commit alone does not reproduce it."))
+        parts.append(
+            Warned("The bench had uncommitted changes", "when it ran: the commit alone does not reproduce it.")
+        )
     if not run.git_commit:
         parts.append(Lacking("the commit of the bench was not recorded."))
     parts.append(Code(

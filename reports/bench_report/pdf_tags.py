@@ -15,7 +15,7 @@ POINTS_PER_PX = 0.75
 def complete(document: Any, pdf: Any) -> None:
     """A finisher for WeasyPrint's write_pdf."""
     by_number = {found.number: found for found in pdf.objects if isinstance(found, pydyf.Dictionary)}
-    pages = {reference: page for reference, page in zip(pdf.page_references, document.pages, strict=True)}
+    pages = dict(zip(pdf.page_references, document.pages, strict=True))
     for element in list(by_number.values()):
         kind = element.get("S")
         if kind == "/TH":
@@ -26,7 +26,7 @@ def complete(document: Any, pdf: Any) -> None:
 
 def _in_head(cell: Any, by_number: dict[int, Any]) -> bool:
     row = _parent(cell, by_number)
-    return _parent(row, by_number).get("S") == "/THead"
+    return bool(_parent(row, by_number).get("S") == "/THead")
 
 
 def _parent(element: Any, by_number: dict[int, Any]) -> Any:

@@ -15,11 +15,13 @@ from . import first_page, outline, requirement_table, typeset, view
 from .dataset import Bundle
 from .document import Document, Laid, lay_out
 from .errors import BundleError
+from .figures.canvas import shortened
 from .load import load
 
 HTML_NAME, PDF_NAME = "report.html", "report.pdf"
 KIND, TEMPLATE = "Qualification report", "report.html.j2"
 VERDICT_NAME = "verdict.json"
+MOST_NAME, MOST_ID = 24, 56  # characters of the running head, which has one line
 
 
 def render(bundle_path: Path) -> tuple[Path, Path]:
@@ -48,7 +50,7 @@ def document_of(bundle: Bundle, evidence: Mapping[str, bytes] | None = None) -> 
         title=f"Qualification of {run.candidate.name}: {outcome.word} ({run.run_id})",
         subject=f"Qualification report: candidate {run.candidate.name}, scenario {run.scenario_id}, requirements {run.requirement_id}",
         keywords=("qualification", run.scenario_id, run.requirement_id, run.run_id),
-        running_left=f"{run.candidate.name} \u00b7 {run.run_id}",
+        running_left=f"{shortened(run.candidate.name, MOST_NAME)} \u00b7 {shortened(run.run_id, MOST_ID)}",
         running_right=" ".join(part for part in (outcome.glyph, outcome.word, outcome.suffix) if part),
         finished=run.finished or run.started,
         front=(summary,) if summary else (),

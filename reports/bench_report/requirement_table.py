@@ -50,9 +50,13 @@ def summary_table(bundle: Bundle) -> Table | None:
         )
         for one in shown
     )  # fmt: skip
-    caption = f"Requirements, in full in {see_table('requirements')}. {_counted(judged)} A positive margin lies inside the bound."
+    whole = see_table("requirements")
+    caption = f"Requirements in short. {_counted(judged)} In full: {whole}. A positive margin lies inside the bound."
     if len(shown) < len(judged):
-        caption = f"The {len(shown)} of {len(judged)} requirements that weigh most, by the rule of {see_section('findings')}. {caption}"
+        which = (
+            f"Shown are the {len(shown)} of {len(judged)} that weigh most, by the rule of {see_section('findings')}."
+        )
+        caption = caption.replace("in short. ", f"in short. {which} ", 1)
     number = shared_n(bundle)
     if number is not None:
         caption += f" Each was measured n = {number} time{'s' if number != 1 else ''}."
@@ -103,7 +107,7 @@ def _caption(bundle: Bundle, number: int | None) -> str:
     run, judged = bundle.run, bundle.verdict.requirements if bundle.verdict else ()
     times = f", each measured n = {number} time{'s' if number != 1 else ''}" if number is not None else ""
     many = f"{len(judged)} requirement{'s' if len(judged) != 1 else ''}"
-    return f"{run.requirement_title or run.requirement_id}: {many}{times}. A positive margin lies inside the bound."
+    return f"Requirements in full. {run.requirement_title or run.requirement_id}: {many}{times}. A positive margin lies inside the bound."
 
 
 def shared_n(bundle: Bundle) -> int | None:

@@ -30,8 +30,8 @@ WELL = frozenset({"applied", "unchanged", "read", "ok", "intact", "complete"})
 
 @dataclass(frozen=True)
 class Table:
-    """`kinds` tells the template how to set each column: n for numbers, t for text, c for code, s for a status, o for an outcome, h for names of what
-    stands to their right.
+    """`kinds` tells the template how to set each column: n for numbers, t for text, c for code, s for a status, o for an
+    outcome, h for names of what stands to their right.
 
     Further lines of a cell explain its first one. `caption` begins with what the table is about."""
 
@@ -76,7 +76,9 @@ def _status_text(setting: Setting, changed: bool) -> str:
 def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> str:
     odd = sum(not setting.as_wanted for setting in before)
     text = (
-        f"{len(before)} settings, {odd} not as asked (marked)." if odd else f"All {len(before)} settings are as asked."
+        f"Tuning of the candidate. {len(before)} settings, {odd} not as asked (marked)."
+        if odd
+        else f"Tuning of the candidate. All {len(before)} settings are as asked."
     )
     if after is None:
         return text + " They were not read back after the run."
@@ -93,7 +95,7 @@ def event_table(bundle: Bundle) -> Table | None:
         (_since((group[0].time - start).total_seconds()), group[0].kind, group[0].source or NONE, _told(group))
         for group in groups[:MOST_EVENTS]
     )
-    caption = f"Times count from the start of the run, {utc(start)}."
+    caption = f"Events. Times count from the start of the run, {utc(start)}."
     if len(groups) > len(rows):
         caption += f" The first {MOST_EVENTS} of {len(groups)}; the others are in events.jsonl."
     odd = frozenset(index for index, row in enumerate(rows) if row[1] not in ORDINARY_EVENTS)
@@ -158,7 +160,7 @@ def collector_table(bundle: Bundle) -> Table | None:
         ("Collector", "Status", "Period", "Points", "Longest gap"),
         "tsnnn",
         rows,
-        "Collectors; a gap is the longest silence between two samples.",
+        "Collectors of the telemetry. A gap is the longest silence between two samples.",
         "collectors",
         odd,
     )

@@ -48,12 +48,14 @@ def drive_table(bundle: Bundle) -> Table | None:
 
 
 def _link(device: Device) -> str:
-    kind = None if device.rotational is None or device.raid_level else "rotating" if device.rotational else "solid state"
+    kind = (
+        None if device.rotational is None or device.raid_level else "rotating" if device.rotational else "solid state"
+    )
     return ", ".join(part for part in (kind, device.transport, device.pcie_link) if part)
 
 
 def drive_lines(bundle: Bundle) -> list[str]:
-    """For the first page: `3 × QEMU NVMe Ctrl, 2.000 GB, firmware 7.2.22 (nvme0n1, nvme1n1, nvme3n1)`; drives that are alike share a line."""
+    """For the first page, drives that are alike in one line: their number, model, capacity, firmware and names."""
     found = devices_of(bundle)
     arrays = [f"array {one.name}, {one.raid_level}" for one in found if one.raid_level]
     kinds = Counter(_alike(one) for one in found if not one.raid_level)
@@ -61,7 +63,9 @@ def drive_lines(bundle: Bundle) -> list[str]:
     for text, number in kinds.items():
         of = [one for one in found if not one.raid_level and _alike(one) == text]
         times = f"{number} \u00d7 " if number > 1 else ""
-        names = ", ".join(one.name for one in of[:MOST_NAMES]) + (f" and {len(of) - MOST_NAMES} more" if len(of) > MOST_NAMES else "")
+        names = ", ".join(one.name for one in of[:MOST_NAMES]) + (
+            f" and {len(of) - MOST_NAMES} more" if len(of) > MOST_NAMES else ""
+        )
         serial = f", serial {of[0].serial}" if number == 1 and of[0].serial else ""
         lines.append(f"{times}{text}{serial} ({names}){_unreported(of)}")
     return [*arrays, *lines]
@@ -80,7 +84,9 @@ def _alike(device: Device) -> str:
 
 def _unreported(found: Sequence[Device]) -> str:
     names = ("model", "serial", "firmware", "wwn")
-    lacking = [name.upper() if name == "wwn" else name for name in names if all(getattr(one, name) is None for one in found)]
+    lacking = [
+        name.upper() if name == "wwn" else name for name in names if all(getattr(one, name) is None for one in found)
+    ]
     return f"; not reported by the device: {', '.join(lacking)}" if lacking else ""
 
 
@@ -89,7 +95,8 @@ def smart_table(bundle: Bundle) -> Table | None:
     pairs = _pairs(bundle)
     if not pairs:
         return None
-    rows, marked = [], set()
+    rows: list[tuple[str, ...]] = []
+    marked: set[int] = set()
     for device, before, after in pairs:
         whole = list(_compared(before, after))
         shown = [one for one in whole if one[0] in ALWAYS or one[1] != one[2]]
@@ -107,9 +114,17 @@ def smart_table(bundle: Bundle) -> Table | None:
     if len(rows) > MOST_ROWS:
         rows, marked = _shortened(rows, marked)
         note += f"Shortened to {len(rows)} rows, marked ones first. "
-    caption = f"The drives' own health records (SMART) before and after the run: what changed, and what a buyer asks for first. {note}"
+    caption = "The drives' own health records (SMART) before and after the run. Shown: what changed, and what a buyer asks for first. "
+    caption += note
     caption += f"All readings: {see_table('smart-raw', 'facts/')}."
-    return Table(("Device", "Reading", "Before", "After", "Difference"), "ctnnn", tuple(rows), caption, "smart", frozenset(marked))
+    return Table(
+        ("Device", "Reading", "Before", "After", "Difference"),
+        "ctnnn",
+        tuple(rows),
+        caption,
+        "smart",
+        frozenset(marked),
+    )
 
 
 def _shortened(rows: list[tuple[str, ...]], marked: set[int]) -> tuple[list[tuple[str, ...]], set[int]]:
@@ -126,7 +141,13 @@ def smart_raw_table(bundle: Bundle) -> Table | None:
     )
     if not rows:
         return None
-    return Table(("Device", "Reading", "Before", "After"), "ccnn", rows, "All readings of the drives, in their own words and units.", "smart-raw")
+    return Table(
+        ("Device", "Reading", "Before", "After"),
+        "ccnn",
+        rows,
+        "All SMART readings, in the drives' own words and units.",
+        "smart-raw",
+    )
 
 
 def got_worse(bundle: Bundle) -> list[str]:
@@ -142,8 +163,8 @@ def got_worse(bundle: Bundle) -> list[str]:
 def worse(name: str, first: Reading, last: Reading) -> bool:
     if isinstance(first, float) and isinstance(last, float):
         return (name in WORSE_UP and last > first) or (name in WORSE_DOWN and last < first)
-    identity = isinstance(first, str) and isinstance(last, str) and first != last
-    return identity  # another firmware, another serial, or a self-assessment that turned
+    # Another firmware, another serial, or a self-assessment that turned.
+    return isinstance(first, str) and isinstance(last, str) and first != last
 
 
 def _pairs(bundle: Bundle) -> list[tuple[str, Smart | None, Smart | None]]:
@@ -159,7 +180,9 @@ def _compared(before: Smart | None, after: Smart | None) -> Iterator[tuple[str, 
 
 def _why_not(before: Smart | None, after: Smart | None) -> str:
     told = dict.fromkeys(
-        one.status + (f": {one.detail}" if one.detail else "") for one in (before, after) if one and one.status not in WELL
+        one.status + (f": {one.detail}" if one.detail else "")
+        for one in (before, after)
+        if one and one.status not in WELL
     )
     return "; ".join(told) or "no reading"
 
@@ -186,4 +209,8 @@ def _difference(name: str, first: Reading, last: Reading) -> str:
         return NONE if first is None or last is None else "0" if first == last else "changed"
     step = last - first
     sign = "+" if step > 0 else MINUS if step < 0 else ""
-    return sign + (decimal_size(abs(step) * DATA_UNIT_BYTES) if name in DATA_UNITS and step else significant(abs(step), 15, trim=True))
+    return sign + (
+        decimal_size(abs(step) * DATA_UNIT_BYTES)
+        if name in DATA_UNITS and step
+        else significant(abs(step), 15, trim=True)
+    )

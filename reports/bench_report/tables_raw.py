@@ -29,7 +29,13 @@ def _cut(table: Table) -> Table:
 def _number(value: float | str | None) -> str:
     if value is None or isinstance(value, str):
         return value or NONE
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.17g}" if float(f"{value:.15g}") != value else f"{value:.15g}"
+    return (
+        str(int(value))
+        if value == int(value) and abs(value) < 1e15
+        else f"{value:.17g}"
+        if float(f"{value:.15g}") != value
+        else f"{value:.15g}"
+    )
 
 
 def requirements_raw_table(bundle: Bundle) -> Table | None:
@@ -44,7 +50,9 @@ def requirements_raw_table(bundle: Bundle) -> Table | None:
         for one in judged
     )  # fmt: skip
     heads = ("ID", "Metric", "Unit", "Bound", "Measured", "CI from", "CI to", "n")
-    return Table(heads, "tctnnnnn", rows, "Requirements, unrounded; the bound is that of this run's scale.", "requirements-raw")
+    return Table(
+        heads, "tctnnnnn", rows, "Requirements, unrounded; the bound is that of this run's scale.", "requirements-raw"
+    )
 
 
 def record_raw_table(bundle: Bundle) -> Table | None:
@@ -52,7 +60,16 @@ def record_raw_table(bundle: Bundle) -> Table | None:
     if not found:
         return None
     rows = tuple((one.named(number), *_record_row(one.minidaq)) for number, one in found if one.minidaq)
-    heads = ("Rep.", "Offered (B/s)", "Stored (B/s)", "Record (s)", "Drain (s)", "BUSY (s)", "Highest backlog (B)", "Buffer needed (B)")
+    heads = (
+        "Rep.",
+        "Offered (B/s)",
+        "Stored (B/s)",
+        "Record (s)",
+        "Drain (s)",
+        "BUSY (s)",
+        "Highest backlog (B)",
+        "Buffer needed (B)",
+    )
     return Table(heads, "tnnnnnnn", rows, "The record by repetition, unrounded.", "record-raw")
 
 
@@ -66,7 +83,14 @@ def _record_row(record: Minidaq) -> tuple[str, ...]:
 
 def quantile_table(bundle: Bundle) -> Table | None:
     rows = [
-        (one.named(number), label, _number(found.count), _number(found.min_us), _number(found.mean_us), *_quantiles(found))
+        (
+            one.named(number),
+            label,
+            _number(found.count),
+            _number(found.min_us),
+            _number(found.mean_us),
+            *_quantiles(found),
+        )
         for number, one in enumerate(bundle.repetitions, 1)
         if one.minidaq
         for label, found in (("arrival to durable", one.minidaq.arrival), ("write", one.minidaq.write))
@@ -76,7 +100,13 @@ def quantile_table(bundle: Bundle) -> Table | None:
         return None
     names = ("max" if share == 100 else f"p{share:g}" for share in QUANTILES)
     heads = ("Rep.", "Latency", "n", "min", "mean", *names)
-    return Table(heads, "ttn" + "n" * (2 + len(QUANTILES)), tuple(rows), "Latency quantiles by repetition in \u00b5s, unrounded.", "quantiles")
+    return Table(
+        heads,
+        "ttn" + "n" * (2 + len(QUANTILES)),
+        tuple(rows),
+        "Latency quantiles by repetition in \u00b5s, unrounded.",
+        "quantiles",
+    )
 
 
 def _quantiles(found: Latency) -> tuple[str, ...]:
@@ -91,7 +121,8 @@ def block_raw_table(bundle: Bundle) -> Table | None:
     rows = tuple(
         (
             one.tool or NONE, _number(point.block_bytes), _number(point.throughput_bytes_per_s), _number(point.iops),
-            _number(point.bytes_written), _number(point.device_bytes_written), _number(point.runtime_s), "yes" if point.admissible else "no",
+            _number(point.bytes_written), _number(point.device_bytes_written), _number(point.runtime_s),
+            "yes" if point.admissible else "no",
         )
         for one in (scan, *scan.others)
         for point in one.points

@@ -29,7 +29,7 @@ from .view import GLYPHS, css_name
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 LARGEST_LINKED = 400_000  # bytes of a figure's points that the HTML carries itself; of larger ones the PDF has them
-SMALL_TABLE = 12  # rows that stay together on one page
+SMALL_TABLE = 6  # rows that stay together on one page
 
 
 def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, Any]) -> str:
@@ -40,7 +40,13 @@ def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, A
     )  # fmt: skip
     environment.filters["prose"] = laid.numbers.prose
     environment.filters["css_name"] = css_name
-    environment.globals |= {"glyphs": GLYPHS, "points_link": _points_link, "summaries": _summaries, "small_table": SMALL_TABLE, "paired": PAIRED}
+    environment.globals |= {
+        "glyphs": GLYPHS,
+        "points_link": _points_link,
+        "summaries": _summaries,
+        "small_table": SMALL_TABLE,
+        "paired": PAIRED,
+    }
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     html = environment.get_template(template).render(document=document, laid=laid, css=css, **front)
     return "\n".join(line.rstrip() for line in html.splitlines() if line.strip()) + "\n"
@@ -62,7 +68,15 @@ def _summaries(figure: Figure) -> list[tuple[str, str, str, str, str]]:
     for trace in figure.data:
         values = [value for value in (trace.y or trace.high) if value == value]
         if trace.series and trace.kind in ("line", "bars", "band") and values:
-            found.append((trace.panel, trace.series, str(len(values)), f"{min(values):.4g}", f"{max(values):.4g} ({trace.y_label})"))
+            found.append(
+                (
+                    trace.panel,
+                    trace.series,
+                    str(len(values)),
+                    f"{min(values):.4g}",
+                    f"{max(values):.4g} ({trace.y_label})",
+                )
+            )
     return found
 
 

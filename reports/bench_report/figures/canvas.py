@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -23,6 +23,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Sheet
+from matplotlib.font_manager import fontManager
 
 from .traces import Trace, spots_of, traces_of
 
@@ -32,7 +33,12 @@ MOST_SPOTS = 400
 HOVER_BEGIN, HOVER_END = '<g class="hover" fill="transparent">', "</g><!--hover-->"
 HOVER = re.compile(f"{re.escape(HOVER_BEGIN)}.*?{re.escape(HOVER_END)}", re.DOTALL)
 WIDTH_MM = 174.0  # the text width of report.css
-FONT = "DejaVu Sans"
+FONTS = ("DejaVu Sans", "Droid Sans Fallback")  # the second for Chinese, Japanese and Korean names
+INSTALLED = frozenset(font.name for font in fontManager.ttflist)
+LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 28.0, 4.0
+CHARACTER_EM = 0.56  # of a character of the face, on average
+ROOM_PT = 440.0  # of the sheet's width, beside the axis' own labels
+MOST_CHARACTERS = 48
 TINT = 0.25  # of a band's colour on white
 
 INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
@@ -46,8 +52,8 @@ SERIES = (
 )  # fmt: skip
 
 STYLE: Any = {  # matplotlib types its keys one by one
-    "font.family": FONT, "font.size": 7.5, "axes.labelsize": 7.5, "axes.titlesize": 8, "legend.fontsize": 7,
-    "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.edgecolor": GREY, "axes.linewidth": 0.6,
+    "font.family": [font for font in FONTS if font in INSTALLED], "font.size": 7.5, "axes.labelsize": 7.5, "axes.titlesize": 8,
+    "legend.fontsize": 7, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.edgecolor": GREY, "axes.linewidth": 0.6,
     "axes.labelcolor": INK, "text.color": INK, "xtick.color": GREY, "ytick.color": GREY,
     "xtick.labelcolor": INK, "ytick.labelcolor": INK, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#e6e6e6",
@@ -68,8 +74,9 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure ready to be set: `see` says in a sentence what to see, `caption` how it came about and what is left out, `alt` what is
-    drawn, for those who cannot see it."""
+    """A figure ready to be set.
+
+    `see` says in a sentence what to see, `caption` how it came about and what is left out, `alt` what is drawn, for the blind."""
 
     name: str
     title: str
@@ -141,13 +148,42 @@ def without_hover(html: str) -> str:
 
 def label_panel(axes: Axes, text: str) -> None:
     """The panel's subject above its left edge: easier to read than a rotated label, and it cannot be clipped."""
-    axes.set_title(text, loc="left", pad=4, color=INK)
+    axes.set_title(text, loc="left", pad=TITLE_PAD, color=INK)
+    _part_title_and_legend(axes)
 
 
 def legend_above(axes: Axes, columns: int = 4) -> None:
-    """A legend outside of the plotting area, where it can hide no data."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, columnspacing=1.2)
+    """A legend outside of the plotting area, where it can hide no data; long names are cut in the middle."""
+    handles, labels = axes.get_legend_handles_labels()
+    if not handles:
+        return
+    names = [shortened(label) for label in labels]
+    while columns > 1 and _legend_size(names, columns)[0] > ROOM_PT:
+        columns -= 1
+    axes.legend(handles, names, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, columnspacing=1.2)
+    _part_title_and_legend(axes)
+
+
+def shortened(name: str, most: int = MOST_CHARACTERS) -> str:
+    """Both ends of a name that is too long for a legend or an axis: names of one kind differ at their ends."""
+    return name if len(name) <= most else f"{name[: most // 2]}\u2026{name[-(most // 2 - 1) :]}"
+
+
+def _legend_size(names: Sequence[str], columns: int) -> tuple[float, float]:
+    """Width and height in points, estimated from the number of characters."""
+    rows = -(-len(names) // columns)
+    widths = (max(map(len, names[at : at + rows])) for at in range(0, len(names), rows))
+    return sum(LEGEND_PT * CHARACTER_EM * width + HANDLE_PT for width in widths), rows * LEGEND_PT * 1.5
+
+
+def _part_title_and_legend(axes: Axes) -> None:
+    """The title goes above the legend where both do not fit beside each other."""
+    legend, title = axes.get_legend(), axes.get_title(loc="left")
+    if legend is None or not title:
+        return
+    width, height = _legend_size([text.get_text() for text in legend.get_texts()], legend._ncols)  # type: ignore[attr-defined]
+    if width + len(title) * TITLE_PT * CHARACTER_EM > ROOM_PT:
+        axes.set_title(title, loc="left", pad=TITLE_PAD + height, color=INK)
 
 
 def shade(axes: Axes, spans: Iterable[tuple[float, float]], colour: str, hatch: str, label: str = "") -> None:

@@ -128,7 +128,7 @@ def latency_figure(bundle: Bundle) -> Figure | None:
             f"{title}: " + "; ".join(f"{curve.label}, highest drawn {latency(max(curve.us))}" for curve in curves) + "."
         )
         svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, curves, len(measured)), alt, svg)
+    return Figure(name, title, _caption(bundle, curves, len(measured)), alt, svg, _see(worst_first[0][1]))
 
 
 def _tail(minidaq: Minidaq) -> float:
@@ -190,3 +190,12 @@ def _caption(bundle: Bundle, curves: list[Curve], repetitions: int) -> str:
     if bundle.run.scale is not None and bundle.run.scale < 1:
         parts.append(f"Scaled down: at {factor_text(bundle.run.scale)} of the load; latency rises with it.")
     return " ".join(part for part in parts if part != ".")
+
+
+def _see(worst: Minidaq) -> str:
+    found = worst.arrival or worst.write
+    points = dict(found.points_us) if found else {}
+    names = {50.0: "half of them", 99.0: "99 %", 99.9: "99.9 %", 100.0: "all"}
+    told = [f"{words} within {latency(points[share])}" for share, words in names.items() if share in points]
+    what = "Superchunks were durable" if worst.arrival else "Writes were completed"
+    return f"{what}: {', '.join(told)}." if told else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure as Sheet
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator
+from numpy.typing import NDArray
 
 UNLABELLED = "_"
 NAMES: WeakKeyDictionary[Axes, tuple[str, str]] = WeakKeyDictionary()
@@ -77,34 +78,36 @@ def _of_panel(sheet: Sheet, axes: Axes) -> Iterator[Trace]:
         elif isinstance(container, BarContainer):
             yield _bars(container, common)
     bars = {id(bar) for one in axes.containers for bar in one if not isinstance(one, ErrorbarContainer)}
-    yield from _spans([patch for patch in axes.patches if isinstance(patch, Rectangle) and id(patch) not in bars], common)
+    yield from _spans(
+        [patch for patch in axes.patches if isinstance(patch, Rectangle) and id(patch) not in bars], common
+    )
     drawn = {id(bars) for one in axes.containers if isinstance(one, ErrorbarContainer) for bars in one.lines[2]}
     for collection in axes.collections:
         if id(collection) not in drawn:
             yield from _collection(collection, common)
     for image in axes.images:
-        rows = np.atleast_2d(np.ma.filled(image.get_array(), math.nan))
+        rows: NDArray[np.float64] = np.atleast_2d(np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), math.nan))
         grid = tuple(tuple(float(value) for value in row) for row in rows)
         left, right, bottom, top = image.get_extent()
-        yield Trace(**common, series="values", kind="grid", x=(left, right), y=(bottom, top), grid=grid)  # type: ignore[arg-type]
+        yield replace(common, series="values", kind="grid", x=(left, right), y=(bottom, top), grid=grid)
 
 
-def _common(sheet: Sheet, axes: Axes) -> dict[str, object]:
+def _common(sheet: Sheet, axes: Axes) -> Trace:
     x_name, y_name = NAMES.get(axes, ("", ""))
     shared = next((one.get_xlabel() for one in reversed(sheet.axes) if one.get_xlabel()), "")
     title = axes.get_title(loc="left")
-    return {
-        "panel": title, "x_label": x_name or axes.get_xlabel() or shared, "y_label": y_name or axes.get_ylabel() or title,
-        "x_names": _names(axes.xaxis.get_major_locator(), axes.xaxis.get_major_formatter()),
-        "y_names": _names(axes.yaxis.get_major_locator(), axes.yaxis.get_major_formatter()),
-    }  # fmt: skip
+    return Trace(
+        panel=title, series="", kind="", x_label=x_name or axes.get_xlabel() or shared, y_label=y_name or axes.get_ylabel() or title,
+        x_names=_names(axes.xaxis.get_major_locator(), axes.xaxis.get_major_formatter()),
+        y_names=_names(axes.yaxis.get_major_locator(), axes.yaxis.get_major_formatter()),
+    )  # fmt: skip
 
 
 def _names(locator: object, formatter: object) -> tuple[tuple[float, str], ...]:
     """Texts that stand at places of an axis, such as targets one below the other."""
     if not isinstance(locator, FixedLocator) or not isinstance(formatter, FixedFormatter):
         return ()
-    return tuple((float(at), text) for at, text in zip(locator.locs, formatter.seq, strict=False))
+    return tuple((float(at), text) for at, text in zip(np.asarray(locator()), formatter.seq, strict=False))
 
 
 def _name(label: object) -> str:
@@ -113,35 +116,35 @@ def _name(label: object) -> str:
 
 
 def _numbers(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in np.ma.filled(np.ma.asarray(values, dtype=float), math.nan).ravel())
+    plain = np.asarray(np.ma.filled(np.ma.asarray(values, dtype=float), math.nan), dtype=np.float64)
+    return tuple(plain.ravel().tolist())
 
 
-def _line(axes: Axes, line: Line2D, common: dict[str, object]) -> Trace:
+def _line(axes: Axes, line: Line2D, common: Trace) -> Trace:
     in_x, in_y = line.get_transform().contains_branch_seperately(axes.transData)  # matplotlib's own spelling
     kind = "line" if in_x and in_y else "level" if in_y else "mark"
     x, y = _numbers(line.get_xdata()), _numbers(line.get_ydata())
     x, y = (x, y) if kind == "line" else ((), y[:1]) if kind == "level" else (x[:1], ())
     dashes, marker = str(line._dash_pattern), str(line.get_marker())  # type: ignore[attr-defined]
     look = f"{dashes if line.get_linestyle() != 'None' else 'no line'} {marker} {line.get_fillstyle()}"
-    return Trace(**common, series=_name(line.get_label()), kind=kind, x=x, y=y, look=look)  # type: ignore[arg-type]
+    return replace(common, series=_name(line.get_label()), kind=kind, x=x, y=y, look=look)
 
 
-def _ranges(bars: LineCollection, label: object, common: dict[str, object]) -> Trace:
+def _ranges(bars: LineCollection, label: object, common: Trace) -> Trace:
     ends = np.array([segment for segment in bars.get_segments() if len(segment) == 2]).reshape(-1, 2, 2)
-    return Trace(
-        **common, series=_name(label), kind="range", x=_numbers(ends[:, 0, 0]), low=_numbers(ends[:, 0, 1]),
+    return replace(common, series=_name(label), kind="range", x=_numbers(ends[:, 0, 0]), low=_numbers(ends[:, 0, 1]),
         high=_numbers(ends[:, 1, 1]),
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
 
 
-def _bars(container: BarContainer, common: dict[str, object]) -> Trace:
+def _bars(container: BarContainer, common: Trace) -> Trace:
     x = tuple(float(bar.get_x() + bar.get_width() / 2) for bar in container.patches)
     y = tuple(float(bar.get_y() + bar.get_height()) for bar in container.patches)
     hatch = str(container.patches[0].get_hatch() or "") if container.patches else ""
-    return Trace(**common, series=_name(container.get_label()), kind="bars", x=x, y=y, look=f"bar {hatch}")  # type: ignore[arg-type]
+    return replace(common, series=_name(container.get_label()), kind="bars", x=x, y=y, look=f"bar {hatch}")
 
 
-def _spans(patches: Sequence[Rectangle], common: dict[str, object]) -> Iterator[Trace]:
+def _spans(patches: Sequence[Rectangle], common: Trace) -> Iterator[Trace]:
     """Shaded stretches of the panel, under their label: the first of a kind carries it, the others follow it."""
     found: dict[tuple[str, str], list[float]] = {}
     names: dict[tuple[object, ...], str] = {}
@@ -151,15 +154,15 @@ def _spans(patches: Sequence[Rectangle], common: dict[str, object]) -> Iterator[
         name = names.setdefault(key, _name(patch.get_label()))
         found.setdefault((name, look), []).extend((patch.get_x(), patch.get_x() + patch.get_width()))
     for (name, look), ends in found.items():
-        yield Trace(**common, series=name, kind="span", x=_numbers(ends), look=f"shade {look}")  # type: ignore[arg-type]
+        yield replace(common, series=name, kind="span", x=_numbers(ends), look=f"shade {look}")
 
 
-def _collection(found: Collection, common: dict[str, object]) -> Iterator[Trace]:
+def _collection(found: Collection, common: Trace) -> Iterator[Trace]:
     name = _name(found.get_label())
     if isinstance(found, LineCollection):
         for segment in found.get_segments():
             x, y = _numbers(segment[:, 0]), _numbers(segment[:, 1])
-            yield Trace(**common, series=name, kind="line", x=x, y=y, look=f"{found.get_linestyle()}")  # type: ignore[arg-type]
+            yield replace(common, series=name, kind="line", x=x, y=y, look=f"{found.get_linestyle()}")
     elif isinstance(found, PolyCollection):
         hatch = str(found.get_hatch() or "")
         for path in found.get_paths():
@@ -167,13 +170,12 @@ def _collection(found: Collection, common: dict[str, object]) -> Iterator[Trace]
             points = (len(corners) - 3) // 2
             if points > 1:  # fill_between: start, one edge, end, the other edge backwards, start
                 low, high = corners[1 : points + 1], corners[points + 2 : 2 * points + 2][::-1]
-                yield Trace(
-                    **common, series=name, kind="band", x=_numbers(low[:, 0]), low=_numbers(low[:, 1]), high=_numbers(high[:, 1]),
+                yield replace(common, series=name, kind="band", x=_numbers(low[:, 0]), low=_numbers(low[:, 1]), high=_numbers(high[:, 1]),
                     look=f"fill {hatch}",
-                )  # type: ignore[arg-type]  # fmt: skip
+                )  # fmt: skip
             else:
                 ends = (corners[:, 0].min(), corners[:, 0].max())
-                yield Trace(**common, series=name, kind="span", x=_numbers(ends), y=_numbers([corners[:, 1].mean()]))  # type: ignore[arg-type]
+                yield replace(common, series=name, kind="span", x=_numbers(ends), y=_numbers([corners[:, 1].mean()]))
 
 
 def spots_of(sheet: Sheet, most: int) -> tuple[Spot, ...]:
@@ -198,6 +200,9 @@ def _spots(sheet: Sheet, axes: Axes, trace: Trace, most: int) -> Iterator[Spot]:
         across, up = axes.transData.transform((x[at], y[at]))
         if not axes.bbox.padded(1).contains(across, up):
             continue
-        values = (f"{trace.x_label}: {names_x.get(x[at], f'{x[at]:.4g}')}", f"{trace.y_label}: {names_y.get(y[at], f'{y[at]:.4g}')}")
+        values = (
+            f"{trace.x_label}: {names_x.get(x[at], f'{x[at]:.4g}')}",
+            f"{trace.y_label}: {names_y.get(y[at], f'{y[at]:.4g}')}",
+        )
         text = "\n".join(part.replace("\n", "\u202f") for part in (trace.series, *values) if part)
         yield Spot(across / width, 1 - up / height, text)
