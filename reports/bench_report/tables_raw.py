@@ -5,6 +5,8 @@ Promise: numbers are written with all digits that a double holds, in the unit of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .dataset import Bundle, Latency, Minidaq
 from .tables import Table
 from .tables_drives import smart_raw_table
@@ -27,15 +29,10 @@ def _cut(table: Table) -> Table:
 
 
 def _number(value: float | str | None) -> str:
+    """The fewest digits that give the same double again."""
     if value is None or isinstance(value, str):
         return value or NONE
-    return (
-        str(int(value))
-        if value == int(value) and abs(value) < 1e15
-        else f"{value:.17g}"
-        if float(f"{value:.15g}") != value
-        else f"{value:.15g}"
-    )
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
 def requirements_raw_table(bundle: Bundle) -> Table | None:
@@ -59,26 +56,22 @@ def record_raw_table(bundle: Bundle) -> Table | None:
     found = [(number, one) for number, one in enumerate(bundle.repetitions, 1) if one.minidaq]
     if not found:
         return None
-    rows = tuple((one.named(number), *_record_row(one.minidaq)) for number, one in found if one.minidaq)
-    heads = (
-        "Rep.",
-        "Offered (B/s)",
-        "Stored (B/s)",
-        "Record (s)",
-        "Drain (s)",
-        "BUSY (s)",
-        "Highest backlog (B)",
-        "Buffer needed (B)",
+    rows = tuple(
+        (one.named(number), *cells) for number, one in found if one.minidaq for cells in _record_rows(one.minidaq)
     )
-    return Table(heads, "tnnnnnnn", rows, "The record by repetition, unrounded.", "record-raw")
+    return Table(
+        ("Rep.", "Quantity", "Value", "Unit"), "ttnt", rows, "The record by repetition, unrounded.", "record-raw"
+    )
 
 
-def _record_row(record: Minidaq) -> tuple[str, ...]:
+def _record_rows(record: Minidaq) -> Iterator[tuple[str, str, str]]:
     values = (
-        record.offered_bytes_per_s, record.stored_bytes_per_s, record.record_s, record.drain_s, record.busy_total_s,
-        record.backlog_high_bytes, record.buffer_needed_bytes,
+        ("offered", record.offered_bytes_per_s, "B/s"), ("stored", record.stored_bytes_per_s, "B/s"),
+        ("written", record.written_bytes, "B"),
+        ("record", record.record_s, "s"), ("drain", record.drain_s, "s"), ("BUSY", record.busy_total_s, "s"),
+        ("highest backlog", record.backlog_high_bytes, "B"), ("buffer needed", record.buffer_needed_bytes, "B"),
     )  # fmt: skip
-    return tuple(_number(value) for value in values)
+    return ((name, _number(value), unit) for name, value, unit in values)
 
 
 def quantile_table(bundle: Bundle) -> Table | None:

@@ -67,7 +67,12 @@ def outcome_of(bundle: Bundle) -> Outcome:
     reduced = word == "PASS" and bool(run.scaled_down or (run.scale is not None and run.scale < 1))
     suffix = "at reduced scale: not a qualification" if reduced else ""
     reasons = _no_verdict(bundle) if verdict is None else ()
-    if verdict and verdict.declared_rehearsal:
+    missed = (
+        any(row.severity == "mandatory" and row.decision == "missed" for row in verdict.requirements)
+        if verdict
+        else False
+    )
+    if verdict and verdict.declared_rehearsal and not missed:
         reasons = ("A rehearsal, declared as such beforehand: no mandatory requirement is missed.",)
     meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
     return Outcome(word, GLYPHS[word], css_name(word), suffix, meaning, reasons)
