@@ -25,7 +25,7 @@ RENEW = os.environ.get("GOLDEN") == "renew"
 DPI = 36  # the smallest at which figures and tables still have their shape
 GREYS = 16
 BLUR = 5  # pixels, 3.5 mm: a glyph's edge vanishes in it, a line of text does not
-TOLERANCE = 10.0  # of 255, of the blurred page anywhere; see the test of the tolerance
+TOLERANCE = 18.0  # of 255: above edges that move by a third of a pixel (14), below one missing line of text (25)
 BLOCK = re.compile(r"</(?:p|h1|h2|h3|li|tr|figcaption|caption|title|pre|summary)>|<br>")
 Picture = NDArray[np.float64]
 
@@ -68,8 +68,8 @@ def blur(grey: Picture) -> Picture:
 
 
 def difference(one: Picture, other: Picture) -> float:
-    """Of the worst hundredth of the page."""
-    return float(np.quantile(np.abs(one - other), 0.99)) if one.shape == other.shape else 255.0
+    """Of the worst 0.3 % of the page, about a sixth of a line of text."""
+    return float(np.quantile(np.abs(one - other), 0.997)) if one.shape == other.shape else 255.0
 
 
 def test_the_pages_look_as_they_were_approved(rendered: Path, tmp_path: Path) -> None:
@@ -95,3 +95,10 @@ def test_the_tolerance_notices_what_a_reader_would(change: str) -> None:
             rows = np.argsort(grey[:, 40:-40].mean(axis=1))[:1]
             other[max(0, rows[0] - 4) : rows[0] + 5] = 255
         assert difference(blur(grey), blur(other)) > TOLERANCE, path.name
+
+
+def test_the_tolerance_lets_edges_move_by_a_third_of_a_pixel() -> None:
+    for path in sorted(GOLDEN.glob("page-*.png")):
+        grey = np.asarray(Image.open(path).convert("L"), dtype=np.float64)
+        moved = 2 / 3 * grey + 1 / 3 * np.roll(grey, 1, axis=0)
+        assert difference(blur(grey), blur(moved)) <= TOLERANCE, path.name
