@@ -38,7 +38,7 @@ INSTALLED = frozenset(font.name for font in fontManager.ttflist)
 LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 28.0, 4.0
 CHARACTER_EM = 0.56  # of a character of the face, on average
 ROOM_PT = 440.0  # of the sheet's width, beside the axis' own labels
-MOST_CHARACTERS = 48
+MOST_CHARACTERS = 80
 TINT = 0.25  # of a band's colour on white
 
 INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
