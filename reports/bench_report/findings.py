@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .dataset import Bundle, Judged
 from .marks import see_section, see_table
-from .requirement_table import bound_words, measured_words, state, weight
+from .requirement_table import bound_words, brief, measured_words, state, weight
 from .tables import Table
 from .tables_drives import got_worse
 from .units import MINUS, duration, percent
@@ -91,7 +91,7 @@ def _requirements(bundle: Bundle) -> Iterator[Remark]:
 def _requirement(judged: Judged) -> Remark:
     at = state(judged)
     advisory = ", advisory" if judged.severity == "advisory" else ""
-    name = f"{judged.id} {judged.text.rstrip('.')}:"
+    name = f"{judged.id} {brief(judged)}:"
     if at == "not measured":
         why = (judged.reason or "no reason recorded").removeprefix("Not measured: ")
         return Remark(f"Not measured{advisory}", f"{name} {why.rstrip('.')}.")
@@ -116,7 +116,7 @@ def _margin(judged: Judged, *, smallest: bool) -> Remark:
     kind = "Smallest margin" if smallest else "Met"
     if judged.severity == "advisory":
         kind += ", advisory"
-    text = f"{judged.id} {judged.text.rstrip('.')}: measured {measured_words(judged)}, asked {bound_words(judged)}{_relative(judged)}."
+    text = f"{judged.id} {brief(judged)}: measured {measured_words(judged)}, asked {bound_words(judged)}{_relative(judged)}."
     return Remark(kind, text)
 
 

@@ -22,6 +22,7 @@ COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
 MOST_ON_FIRST_PAGE = 12
+MOST_BRIEF = 120  # characters
 
 
 def requirement_table(bundle: Bundle) -> Table | None:
@@ -44,7 +45,7 @@ def summary_table(bundle: Bundle) -> Table | None:
     shown = judged if len(judged) <= MOST_ON_FIRST_PAGE else sorted(judged, key=weight)[:MOST_ON_FIRST_PAGE]
     rows = tuple(
         (
-            one.id, one.text + (" (advisory)" if one.severity == "advisory" else ""), _bound_text(one, _bound(one)),
+            one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), _bound_text(one, _bound(one)),
             _measured_text(one, _bound(one)), _confidence(one), _margin_text(one).partition(LINE)[0],
             one.outcome + (f"{LINE}{_decision(one)}" if _decision(one) else ""),
         )
@@ -158,6 +159,12 @@ def _row(judged: Judged, bundle: Bundle, shared: str, number: int | None) -> tup
 
 def _bound(judged: Judged) -> float | str | None:
     return judged.scaled_bound if judged.scaled_bound is not None else judged.bound
+
+
+def brief(judged: Judged) -> str:
+    """What is required, cut where the first page has no room for more; the full table has all of it."""
+    text = judged.text.rstrip(".")
+    return text if len(text) <= MOST_BRIEF else f"{text[:MOST_BRIEF].rstrip()}\u2026"
 
 
 def bound_words(judged: Judged) -> str:

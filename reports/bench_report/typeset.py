@@ -23,13 +23,14 @@ from .attachments import DESCRIPTIONS, POINT_HEADS, attachments_of, figure_rows
 from .document import Document, Laid, Placed
 from .errors import BundleError
 from .figures.canvas import Figure, without_hover
+from .legible import legible
 from .pdf_tags import complete
-from .tables import PAIRED
+from .tables import PAIRED, Table
 from .view import GLYPHS, css_name
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 LARGEST_LINKED = 400_000  # bytes of a figure's points that the HTML carries itself; of larger ones the PDF has them
-SMALL_TABLE = 6  # rows that stay together on one page
+SMALL_TABLE, SMALL_TEXT = 6, 1200  # rows and characters that stay together on one page
 
 
 def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, Any]) -> str:
@@ -44,12 +45,16 @@ def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, A
         "glyphs": GLYPHS,
         "points_link": _points_link,
         "summaries": _summaries,
-        "small_table": SMALL_TABLE,
+        "is_small": _is_small,
         "paired": PAIRED,
     }
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     html = environment.get_template(template).render(document=document, laid=laid, css=css, **front)
     return "\n".join(line.rstrip() for line in html.splitlines() if line.strip()) + "\n"
+
+
+def _is_small(table: Table) -> bool:
+    return len(table.rows) <= SMALL_TABLE and sum(len(cell) for row in table.rows for cell in row) <= SMALL_TEXT
 
 
 def _points_link(placed: Placed) -> str:
@@ -89,7 +94,7 @@ def to_pdf(html: str, document: Document, laid: Laid) -> bytes:
         for name, content in sorted(attachments_of(document, laid).items())
     ]  # fmt: skip
     with _complaints() as complaints:
-        pages = weasyprint.HTML(string=without_hover(html), url_fetcher=fetcher).render()
+        pages = weasyprint.HTML(string=legible(without_hover(html)), url_fetcher=fetcher).render()
         pages.metadata.created = document.finished.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         pages.metadata.modified = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         pages.metadata.attachments = [*(pages.metadata.attachments or ()), *attached]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench_report.alignment import filled
+from bench_report.legible import legible
 from bench_report.load import load
 from bench_report.marks import Numbers, see_table
 from bench_report.tables import Table
@@ -76,3 +77,14 @@ def test_a_reference_is_a_link_where_its_part_is_and_words_where_it_is_not() -> 
     text = f"see {see_table('tuning')} and {see_table('nothing', 'the file')} <b>"
     assert numbers.plain(text) == "see Table 3 and the file <b>"
     assert numbers.prose(text) == 'see <a class="ref" href="#table-3">Table\u00a03</a> and the file &lt;b&gt;'
+
+
+def test_what_no_font_has_is_printed_as_its_code_point() -> None:
+    assert legible("disk \u0434\u0438\u0441\u043a \u670d\u52a1\u5668 \u30b5 \u0627\u0644 \u2718 a\u200bb") == (
+        "disk \u0434\u0438\u0441\u043a \u670d\u52a1\u5668 \u30b5 \u0627\u0644 \u2718 a\u200bb"
+    )
+
+
+def test_a_character_that_is_covered_nowhere_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench_report.legible._covered", lambda path: frozenset(range(0x400, 0x500)))
+    assert legible("\u0434 \uc11c") == "\u0434 [U+C11C]"
