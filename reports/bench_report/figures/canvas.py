@@ -35,9 +35,9 @@ HOVER = re.compile(f"{re.escape(HOVER_BEGIN)}.*?{re.escape(HOVER_END)}", re.DOTA
 WIDTH_MM = 174.0  # the text width of report.css
 FONTS = ("DejaVu Sans", "Droid Sans Fallback")  # the second for Chinese, Japanese and Korean names
 INSTALLED = frozenset(font.name for font in fontManager.ttflist)
-LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 28.0, 4.0
+LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 36.0, 4.0
 CHARACTER_EM = 0.56  # of a character of the face, on average
-ROOM_PT = 440.0  # of the sheet's width, beside the axis' own labels
+ROOM_PT = 452.0  # of the sheet's width, beside the axis' own labels
 MOST_CHARACTERS = 80
 TINT = 0.25  # of a band's colour on white
 

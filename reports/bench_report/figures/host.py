@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Sheet
 
 from ..dataset import Bundle, HostSeries, Phase, Track
 from ..envelope import Series, thinned
-from ..units import GB, count, duration, in_gb_per_s, significant
+from ..units import GB, count, duration, in_gb_per_s, percent
 from .canvas import (
     BLUE,
     FAINT,
@@ -234,7 +234,5 @@ def _see(host: HostSeries) -> str:
         for core, modes in host.cpu_percent.items()
     }
     most = max(busy, key=lambda core: busy[core])
-    mean = significant(float(np.mean(list(busy.values()))), 3)
-    return (
-        f"The CPUs were busy {mean} % of the time on average; the busiest was {most} ({significant(busy[most], 3)} %)."
-    )
+    mean = percent(float(np.mean(list(busy.values()))))
+    return f"The CPUs were busy {mean} of the time on average; the busiest was {most} ({percent(busy[most])})."
