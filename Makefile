@@ -25,7 +25,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench bench-table test study lint lint-python lint-types lint-imports \
+.PHONY: help setup golden apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench bench-table test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -98,6 +98,9 @@ validate: python ## check the inventory, scenarios, requirements and metrics
 
 report: python ## render report.html and report.pdf of RUN again
 	@$(RIG) report $(RUN)
+
+golden: python ## renew the stored report that reports/tests compares with; look at the difference before you commit it
+	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
 judge: python ## recompute the verdict of RUN from its bundle and print it
 	@$(RIG) judge $(RUN)

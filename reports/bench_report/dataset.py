@@ -80,8 +80,10 @@ class Run:
     seed: int | None
     repetitions: int | None
     workloads: tuple[str, ...]  # that the scenario asks for, in its order
+    scenario_source: str | None  # what the load is taken from
     requirement_id: str
     requirement_title: str | None
+    requirement_file: str | None
     demand: Demand | None
     versions: tuple[tuple[str, str], ...]
     environment: tuple[tuple[str, str], ...]
@@ -287,9 +289,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Smart:
+    """What a drive says of itself; `readings` in the drive's own words and units, in its order."""
+
     device: str
     status: str
     detail: str | None
+    readings: tuple[tuple[str, float | str], ...] = ()
 
 
 @dataclass(frozen=True)

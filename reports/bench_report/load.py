@@ -21,7 +21,8 @@ from .dataset import Accounting, Bundle, Run
 from .errors import BundleError
 from .fields import Node, read_document
 from .load_results import block_scan_of, repetitions_of
-from .load_run import read_events, run_of, settings_of, smart_of, verdict_of
+from .load_run import read_events, run_of, settings_of, verdict_of
+from .load_smart import smart_of
 
 SCHEMA_VERSION = 1
 EVENTS_FILE = "events.jsonl"

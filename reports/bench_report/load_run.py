@@ -18,7 +18,6 @@ from .dataset import (
     Judged,
     Run,
     Setting,
-    Smart,
     Spread,
     Target,
     Verdict,
@@ -66,8 +65,10 @@ def run_of(node: Node) -> Run:
         seed=scenario.integer("seed"),
         repetitions=scenario.integer("repetitions"),
         workloads=_workloads(scenario.find("parameters")),
+        scenario_source=parameters.text("source") if (parameters := scenario.find("parameters")) else None,
         requirement_id=requirement.at("id").as_text(),
         requirement_title=requirement.text("title"),
+        requirement_file=requirement.text("file"),
         demand=_demand(demand) if demand else None,
         versions=_shown_entries(node.find("versions")),
         environment=_shown_entries(node.find("host_environment")),
@@ -225,13 +226,6 @@ def _setting(node: Node) -> Setting:
         read_back=node.text("read_back"),
         status=node.at("status").as_text(),
         detail=node.text("detail"),
-    )
-
-
-def smart_of(node: Node) -> tuple[Smart, ...]:
-    return tuple(
-        Smart(item.at("device").as_text(), item.at("status").as_text(), item.text("detail"))
-        for item in node.at("devices").items()
     )
 
 

@@ -1,182 +1,72 @@
-"""Bundle -> report.html and report.pdf, from one HTML source.
+"""A run bundle -> report.html and report.pdf beside its evidence.
 
-Promise: both files are complete or neither is touched; the HTML stands alone (no script, no file beside it, no
-network), and the same bundle gives the same HTML, byte for byte.
+Promise: both files are complete or neither is touched, and the same bundle gives the same HTML, byte for byte.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jinja2
-import weasyprint
-from markupsafe import Markup, escape
-from weasyprint.urls import URLFetcher
-
-from . import requirement_table, tables, tables_measured, view
+from . import first_page, outline, requirement_table, typeset, view
 from .dataset import Bundle
+from .document import Document, Laid, lay_out
 from .errors import BundleError
-from .figures.blocks import block_figure
-from .figures.canvas import Figure
-from .figures.host import host_figure
-from .figures.latency import latency_figure
-from .figures.record import record_figures
-from .glossary import TERMS
+from .figures.canvas import shortened
 from .load import load
-from .sections.registry import sections_of
-from .sections.section import Lacking, Part
 
-TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 HTML_NAME, PDF_NAME = "report.html", "report.pdf"
-QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
-FIRST_SECTIONS = (
-    ("requirements", "Requirements"),
-    ("candidate", "The candidate"),
-)
-OF_WORKLOADS = {"snb_record": ("record", "The record"), "block_scan": ("scan", "Block-size scan")}
-LAST_SECTIONS = (
-    ("host", "The candidate during the run"),
-    ("tuning", "Tuning"),
-    ("events", "Events and deviations"),
-    ("environment", "Environment and versions"),
-    ("reproduce", "How to reproduce this run"),
-    ("terms", "Definitions"),
-)
+KIND, TEMPLATE = "Qualification report", "report.html.j2"
+VERDICT_NAME = "verdict.json"
+MOST_NAME, MOST_ID = 24, 56  # characters of the running head, which has one line
 
 
 def render(bundle_path: Path) -> tuple[Path, Path]:
     """Writes the two reports into the bundle and returns their paths."""
     bundle = load(bundle_path)
-    html = to_html(bundle)
-    pdf = to_pdf(html, bundle)
+    document = document_of(bundle, _evidence(bundle_path))
+    laid = lay_out(document)
+    html = _html(bundle, document, laid)
+    pdf = typeset.to_pdf(html, document, laid)
     targets = (bundle_path / HTML_NAME, bundle_path / PDF_NAME)
     _replace_all(dict(zip(targets, (html.encode("utf-8"), pdf), strict=True)))
     return targets
 
 
 def to_html(bundle: Bundle) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["unbroken"] = unbroken
-    return environment.get_template("report.html.j2").render(**_content(bundle))
+    document = document_of(bundle)
+    return _html(bundle, document, lay_out(document))
 
 
-def unbroken(text: str) -> Markup:
-    """The text with every number and its unit kept on one line; "GB/s" would else break behind its stroke."""
-    parts: list[str] = []
-    at = 0
-    for match in QUANTITY.finditer(text):
-        parts += [escape(text[at : match.start()]), Markup('<span class="q">{}</span>').format(match.group())]
-        at = match.end()
-    return Markup("").join([*parts, escape(text[at:])])
-
-
-def _content(bundle: Bundle) -> dict[str, Any]:
-    record, scan, latency, host = (
-        record_figures(bundle),
-        block_figure(bundle),
-        latency_figure(bundle),
-        host_figure(bundle),
+def document_of(bundle: Bundle, evidence: Mapping[str, bytes] | None = None) -> Document:
+    """`evidence`: files of the bundle to attach to the PDF, by name."""
+    run, outcome = bundle.run, view.outcome_of(bundle)
+    summary = requirement_table.summary_table(bundle)
+    return Document(
+        kind=KIND,
+        title=f"Qualification of {run.candidate.name}: {outcome.word} ({run.run_id})",
+        subject=f"Qualification report: candidate {run.candidate.name}, scenario {run.scenario_id}, requirements {run.requirement_id}",
+        keywords=("qualification", run.scenario_id, run.requirement_id, run.run_id),
+        running_left=f"{shortened(run.candidate.name, MOST_NAME)} \u00b7 {shortened(run.run_id, MOST_ID)}",
+        running_right=" ".join(part for part in (outcome.glyph, outcome.word, outcome.suffix) if part),
+        finished=run.finished or run.started,
+        front=(summary,) if summary else (),
+        sections=outline.sections(bundle),
+        attachments=evidence or {},
     )
-    own = sections_of(bundle)
-    drawn = [part for section in own for part in section.parts if isinstance(part, Figure)]
-    figures = [*record, *(figure for figure in (latency, scan) if figure), *drawn, *([host] if host else [])]
-    run = bundle.run
-    titles = [*FIRST_SECTIONS, *_fixed_sections(bundle), *((one.name, one.title) for one in own), *LAST_SECTIONS]
-    return {
-        "css": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        "bundle": bundle, "run": run, "outcome": view.outcome_of(bundle),
-        "title": f"Qualification of {run.candidate.name}",
-        "keywords": ", ".join(["qualification", run.scenario_id, run.requirement_id, run.run_id]),
-        "started": view.utc(run.started), "finished": view.utc(run.finished) if run.finished else None,
-        "sections": [(number, name, title) for number, (name, title) in enumerate(titles, 1)],
-        "own_sections": [(one.name, [_part(part) for part in one.parts]) for one in own],
-        "shown": {name for name, _ in titles},
-        "candidate": view.candidate_pairs(bundle),
-        "devices": [(device.name, view.device_pairs(device)) for device in run.target.devices] if run.target else [],
-        "demand": view.demand_cells(bundle), "requirements": requirement_table.requirement_rows(bundle),
-        "facts": view.fact_lines(bundle), "shared_reason": requirement_table.shared_reason(bundle),
-        "shared_n": requirement_table.shared_n(bundle), "requirement_notes": requirement_table.notes(bundle),
-        "record_figures": record, "scan_figure": scan, "latency_figure": latency, "host_figure": host,
-        "number_of": {figure.name: number for number, figure in enumerate(figures, 1)},
-        "tables": _tables(bundle), "commands": view.commands(bundle), "terms": TERMS,
-    }  # fmt: skip
 
 
-def _fixed_sections(bundle: Bundle) -> list[tuple[str, str]]:
-    """Of the two oldest workloads those that the run asked for or has results of."""
-    held = {"snb_record": bool(bundle.repetitions), "block_scan": bundle.block_scan is not None}
-    shown = [name for name in OF_WORKLOADS if name in bundle.run.workloads or held[name]]
-    integrity = [("integrity", "Record integrity")] if "snb_record" in shown else []
-    return [*(OF_WORKLOADS[name] for name in shown), *integrity]
+def _html(bundle: Bundle, document: Document, laid: Laid) -> str:
+    front: dict[str, Any] = first_page.content(bundle)
+    return typeset.to_html(document, laid, TEMPLATE, front)
 
 
-def _part(part: Part) -> tuple[str, Part]:
-    kinds = {Figure: "figure", tables.Table: "table", Lacking: "lacking", str: "text"}
-    return kinds[type(part)], part
-
-
-def _tables(bundle: Bundle) -> Mapping[str, tables.Table | None]:
-    run = bundle.run
-    makers = (
-        tables_measured.block_table, tables_measured.latency_table, tables.tuning_table,
-        tables_measured.written_table, tables_measured.verified_table,
-        tables_measured.fault_table, tables.event_table, tables.accounting_table, tables.collector_table, tables.smart_table,
-        tables_measured.parameter_table,
-    )  # fmt: skip
-    made = {maker.__name__.removesuffix("_table"): maker(bundle) for maker in makers}
-    made["versions"] = tables.pairs_table(("Software", "Version"), run.versions, "Software that took part.", "versions")
-    made["environment"] = tables.pairs_table(
-        ("Environment", "Value"), run.environment, "The bench's surroundings.", "environment"
-    )
-    return made
-
-
-def to_pdf(html: str, bundle: Bundle) -> bytes:
-    """PDF/UA-1: tagged, with alternative texts. Its dates are the run's, so that it says when it was measured."""
-    fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)  # the report must stand alone
-    with _complaints() as complaints:
-        document = weasyprint.HTML(string=html, url_fetcher=fetcher).render()
-        _date(document, bundle)
-        pdf = bytes(document.write_pdf(pdf_variant="pdf/ua-1"))
-    if complaints:
-        raise BundleError(PDF_NAME, f"could not be set completely: {complaints[0]}")
-    return pdf
-
-
-@contextmanager
-def _complaints() -> Iterator[list[str]]:
-    """What WeasyPrint would only log as an error: a report with a hole in it is not a report."""
-    found: list[str] = []
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
-
-    logger, handler = logging.getLogger("weasyprint"), Collector(logging.ERROR)
-    before = logger.level, logger.propagate, list(logger.handlers)
-    logger.handlers, logger.propagate = [handler], False
-    logger.setLevel(logging.ERROR)
-    try:
-        yield found
-    finally:
-        logger.level, logger.propagate, logger.handlers = before
-
-
-def _date(document: Any, bundle: Bundle) -> None:
-    moment = (bundle.run.finished or bundle.run.started).astimezone(UTC)
-    document.metadata.created = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-    document.metadata.modified = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _evidence(root: Path) -> dict[str, bytes]:
+    path = root / VERDICT_NAME
+    return {VERDICT_NAME: path.read_bytes()} if path.is_file() else {}
 
 
 def _replace_all(contents: Mapping[Path, bytes]) -> None:

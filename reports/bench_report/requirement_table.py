@@ -5,12 +5,15 @@ Promise: every number went through `units`; what all rows have in common is said
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from .dataset import Bundle, Judged
-from .units import THIN, TIMES, count, factor_text, percent, quantity, quantity_beside, significant
-from .view import GLYPHS, NOT_RECORDED, css_name
+from .marks import see_section, see_table
+from .tables import LINE, Table
+from .units import NONE, THIN, TIMES, count, factor_text, percent, quantity, quantity_beside, significant
+from .view import NOT_RECORDED
 
 SELF_EVIDENT = ("Met", "Missed")  # the outcome beside it says as much
 EXACT = "observation"
@@ -18,32 +21,94 @@ CONFIDENCE = 0.95
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
-@dataclass(frozen=True)
-class RequirementRow:
-    id: str
-    text: str
-    advisory: bool
-    source: str
-    evidence: tuple[tuple[str, bool], ...]  # (path, whether the bundle holds it)
-    bound: str
-    derivation: str
-    measured: str
-    spread: tuple[str, ...]
-    margin: str
-    guard: str
-    outcome: str
-    decision: str
-    glyph: str
-    css: str
-    reason: str
+MOST_ON_FIRST_PAGE = 12
+MOST_BRIEF = 120  # characters
 
 
-def requirement_rows(bundle: Bundle) -> list[RequirementRow]:
-    verdict = bundle.verdict
-    if verdict is None:
-        return []
+def requirement_table(bundle: Bundle) -> Table | None:
+    """Every requirement with bound, measured value, margin and why; each cell's first line is the value, the others explain it."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    if not judged:
+        return None
     reason, number = shared_reason(bundle), shared_n(bundle)
-    return [_requirement_row(judged, bundle, reason, number) for judged in verdict.requirements]
+    return Table(
+        heads=("ID", "Requirement and evidence", "Bound", "Measured", "Margin", "Outcome"), kinds="ttnnno", name="requirements",
+        rows=tuple(_row(one, bundle, reason, number) for one in judged), caption=_caption(bundle, number),
+    )  # fmt: skip
+
+
+def summary_table(bundle: Bundle) -> Table | None:
+    """The first page's: one row for each requirement, of many those that come first in the order of findings."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    if not judged:
+        return None
+    shown = judged if len(judged) <= MOST_ON_FIRST_PAGE else sorted(judged, key=weight)[:MOST_ON_FIRST_PAGE]
+    rows = tuple(
+        (
+            one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), _bound_text(one, _bound(one)),
+            _measured_text(one, _bound(one)), _confidence(one), _margin_text(one).partition(LINE)[0],
+            one.outcome + (f"{LINE}{_decision(one)}" if _decision(one) else ""),
+        )
+        for one in shown
+    )  # fmt: skip
+    whole = see_table("requirements")
+    caption = f"Requirements in short. {_counted(judged)} In full: {whole}. A positive margin lies inside the bound."
+    if len(shown) < len(judged):
+        which = (
+            f"Shown are the {len(shown)} of {len(judged)} that weigh most, by the rule of {see_section('findings')}."
+        )
+        caption = caption.replace("in short. ", f"in short. {which} ", 1)
+    number = shared_n(bundle)
+    if number is not None:
+        caption += f" Each was measured n = {number} time{'s' if number != 1 else ''}."
+    heads = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Outcome")
+    return Table(heads, "ttnnnno", rows, caption, "summary")
+
+
+def _counted(judged: Sequence[Judged]) -> str:
+    """`Met 7, missed 1, undecided 0, not measured 1.`: what the numbers say, whatever the evidence counts for."""
+    found = Counter(state(one) for one in judged)
+    text = ", ".join(f"{word} {found[word]}" for word in ("met", "missed", "undecided", "not measured"))
+    return text[0].upper() + text[1:] + "."
+
+
+def state(judged: Judged) -> str:
+    """What the numbers alone say of a requirement; the outcome also weighs what the evidence counts for."""
+    if judged.measured is None:
+        return "not measured"
+    if judged.decision:
+        return judged.decision
+    return "missed" if judged.outcome == "FAIL" or (judged.margin is not None and judged.margin < 0) else "met"
+
+
+def weight(judged: Judged) -> tuple[int, float]:
+    """The order of findings: missed, undecided, not measured (mandatory before advisory in each), then met by rising relative margin.
+
+    A count that has to be exact has no relative margin: missed it comes first, met it comes last."""
+    at = state(judged)
+    rank = ("missed", "undecided", "not measured", "met").index(at)
+    relative = judged.margin_percent
+    if relative is None:
+        relative = -math.inf if at == "missed" else math.inf
+    if judged.comparison == "equal" and at == "met":
+        relative = math.inf
+    return (2 * rank + (judged.severity == "advisory"), relative)
+
+
+def _confidence(judged: Judged) -> str:
+    """Interval, or the reason that there is none, in a word; n where it is not the same for all."""
+    if judged.measured is None:
+        return NONE
+    if judged.interval:
+        return _range(judged.interval, judged.unit)
+    return _method(judged.method) if judged.method else "no CI"
+
+
+def _caption(bundle: Bundle, number: int | None) -> str:
+    run, judged = bundle.run, bundle.verdict.requirements if bundle.verdict else ()
+    times = f", each measured n = {number} time{'s' if number != 1 else ''}" if number is not None else ""
+    many = f"{len(judged)} requirement{'s' if len(judged) != 1 else ''}"
+    return f"Requirements in full. {run.requirement_title or run.requirement_id}: {many}{times}. A positive margin lies inside the bound."
 
 
 def shared_n(bundle: Bundle) -> int | None:
@@ -77,26 +142,39 @@ def notes(bundle: Bundle) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _requirement_row(judged: Judged, bundle: Bundle, shared: str, number: int | None) -> RequirementRow:
-    bound = judged.scaled_bound if judged.scaled_bound is not None else judged.bound
-    return RequirementRow(
-        id=judged.id,
-        text=judged.text,
-        advisory=judged.severity == "advisory",
-        source=judged.source or "",
-        evidence=tuple((name, _held(name, bundle)) for name in judged.evidence),
-        bound=_bound_text(judged, bound),
-        derivation=_derivation(judged, bundle.verdict.scale if bundle.verdict else None),
-        measured=_measured_text(judged, bound),
-        spread=_spread(judged, number),
-        margin=_margin_text(judged),
-        guard=f"guard band {quantity(judged.guard_band, judged.unit, trim=True)}" if judged.guard_band else "",
-        outcome=judged.outcome,
-        decision=_decision(judged),
-        glyph=GLYPHS[judged.outcome],
-        css=css_name(judged.outcome),
-        reason=_reason(judged, shared),
+def _row(judged: Judged, bundle: Bundle, shared: str, number: int | None) -> tuple[str, ...]:
+    bound = _bound(judged)
+    evidence = ", ".join(name + ("" if _held(name, bundle) else " (not in the bundle)") for name in judged.evidence)
+    guard = f"guard band {quantity(judged.guard_band, judged.unit, trim=True)}" if judged.guard_band else ""
+    cells = (
+        (judged.id,),
+        (judged.text, "advisory" if judged.severity == "advisory" else "", evidence, judged.source or ""),
+        (_bound_text(judged, bound), _derivation(judged, bundle.verdict.scale if bundle.verdict else None)),
+        (_measured_text(judged, bound), *_spread(judged, number)),
+        (_margin_text(judged), guard),
+        (judged.outcome, _decision(judged), _reason(judged, shared)),
     )
+    return tuple(LINE.join(part for part in cell if part) for cell in cells)
+
+
+def _bound(judged: Judged) -> float | str | None:
+    return judged.scaled_bound if judged.scaled_bound is not None else judged.bound
+
+
+def brief(judged: Judged) -> str:
+    """What is required, cut where the first page has no room for more; the full table has all of it."""
+    text = judged.text.rstrip(".")
+    return text if len(text) <= MOST_BRIEF else f"{text[:MOST_BRIEF].rstrip()}\u2026"
+
+
+def bound_words(judged: Judged) -> str:
+    """`at least 8.5 GiB/s`."""
+    return _bound_text(judged, _bound(judged))
+
+
+def measured_words(judged: Judged) -> str:
+    """`1.349 GiB/s`, with as many digits as it takes to tell it from its bound."""
+    return _measured_text(judged, _bound(judged))
 
 
 def _held(name: str, bundle: Bundle) -> bool:
@@ -179,5 +257,5 @@ def _margin_text(judged: Judged) -> str:
     sign = "+" if judged.margin > 0 else ""
     text = sign + quantity(judged.margin, judged.unit)
     if judged.margin_percent is not None and judged.margin:
-        text += f" ({sign}{percent(judged.margin_percent)})"
+        text += f"{LINE}{sign}{percent(judged.margin_percent)}"
     return text

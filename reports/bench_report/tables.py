@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .dataset import Bundle, Event, Setting, Smart
+from .dataset import Bundle, Event, Setting
 from .units import (
     NONE,
     THIN,
@@ -17,10 +17,12 @@ from .units import (
     decimal_size,
     duration,
     percent,
+    utc,
 )  # fmt: skip
-from .view import utc
 
+LINE = "\n"  # within a cell: what follows explains the value before it
 MOST_EVENTS = 200
+PAIRED = "tchc"  # two columns of pairs side by side
 MOST_PAIRS_IN_ONE_COLUMN = 4
 ORDINARY_EVENTS = frozenset({"phase", "test", "verdict"})
 WELL = frozenset({"applied", "unchanged", "read", "ok", "intact", "complete"})
@@ -28,7 +30,10 @@ WELL = frozenset({"applied", "unchanged", "read", "ok", "intact", "complete"})
 
 @dataclass(frozen=True)
 class Table:
-    """`kinds` tells the template how to set each column: n for numbers, t for text, c for code, s for a status."""
+    """`kinds` tells the template how to set each column: n for numbers, t for text, c for code, s for a status, o for an
+    outcome, h for names of what stands to their right.
+
+    Further lines of a cell explain its first one. `caption` begins with what the table is about."""
 
     heads: tuple[str, ...]
     kinds: str
@@ -71,7 +76,9 @@ def _status_text(setting: Setting, changed: bool) -> str:
 def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> str:
     odd = sum(not setting.as_wanted for setting in before)
     text = (
-        f"{len(before)} settings, {odd} not as asked (marked)." if odd else f"All {len(before)} settings are as asked."
+        f"Tuning of the candidate. {len(before)} settings, {odd} not as asked (marked)."
+        if odd
+        else f"Tuning of the candidate. All {len(before)} settings are as asked."
     )
     if after is None:
         return text + " They were not read back after the run."
@@ -88,7 +95,7 @@ def event_table(bundle: Bundle) -> Table | None:
         (_since((group[0].time - start).total_seconds()), group[0].kind, group[0].source or NONE, _told(group))
         for group in groups[:MOST_EVENTS]
     )
-    caption = f"Times count from the start of the run, {utc(start)}."
+    caption = f"Events. Times count from the start of the run, {utc(start)}."
     if len(groups) > len(rows):
         caption += f" The first {MOST_EVENTS} of {len(groups)}; the others are in events.jsonl."
     odd = frozenset(index for index, row in enumerate(rows) if row[1] not in ORDINARY_EVENTS)
@@ -153,28 +160,10 @@ def collector_table(bundle: Bundle) -> Table | None:
         ("Collector", "Status", "Period", "Points", "Longest gap"),
         "tsnnn",
         rows,
-        "Collectors; a gap is the longest silence between two samples.",
+        "Collectors of the telemetry. A gap is the longest silence between two samples.",
         "collectors",
         odd,
     )
-
-
-def smart_table(bundle: Bundle) -> Table | None:
-    before, after = bundle.smart_before, bundle.smart_after
-    if not before and not after:
-        return None
-    rows = [*_smart_rows("before", before), *_smart_rows("after", after)]
-    return Table(
-        ("Device", "When", "Status"),
-        "cts",
-        tuple(rows),
-        "The drives' own health records (SMART); the data are in facts/.",
-        "smart",
-    )
-
-
-def _smart_rows(when: str, found: Sequence[Smart] | None) -> list[tuple[str, ...]]:
-    return [(item.device, when, item.status + (f": {item.detail}" if item.detail else "")) for item in found or ()]
 
 
 def pairs_table(heads: tuple[str, str], pairs: Sequence[tuple[str, str]], caption: str, name: str) -> Table | None:
@@ -182,8 +171,8 @@ def pairs_table(heads: tuple[str, str], pairs: Sequence[tuple[str, str]], captio
     if not pairs:
         return None
     if len(pairs) < MOST_PAIRS_IN_ONE_COLUMN:
-        return Table((*heads, "", ""), "tctc", tuple((*pair, "", "") for pair in pairs), caption, name)
+        return Table((*heads, "", ""), PAIRED, tuple((*pair, "", "") for pair in pairs), caption, name)
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], *[("", "")] * (2 * half - len(pairs))]
     rows = tuple((*first, *second) for first, second in zip(pairs[:half], right, strict=True))
-    return Table(heads * 2, "tctc", rows, caption, name)
+    return Table(heads * 2, PAIRED, rows, caption, name)

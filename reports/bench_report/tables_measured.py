@@ -39,7 +39,7 @@ def block_table(bundle: Bundle) -> Table | None:
         ),
         kinds=("n" if several else "") + "nnnnnnt", name="blocks",
         rows=tuple((one.tool or NONE, *row) if several else row for one, _, row in rows),
-        caption="Throughput by block size in binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
+        caption="Throughput by block size. In binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
         "generator, one whole CPU being 100 %.",
         marked=frozenset(index for index, (_, point, _) in enumerate(rows) if not point.admissible),
     )  # fmt: skip
@@ -92,7 +92,9 @@ def _percentile_cells(found: Latency) -> tuple[str, ...]:
 def _definitions(bundle: Bundle) -> str:
     minidaq = next((repetition.minidaq for repetition in bundle.repetitions if repetition.minidaq), None)
     pairs = (("Arrival to durable", minidaq.arrival), ("Write", minidaq.write)) if minidaq else ()
-    return " ".join(f"{label}: {found.definition.rstrip('.')}." for label, found in pairs if found and found.definition)
+    return "Latency by percentile. " + " ".join(
+        f"{label}: {found.definition.rstrip('.')}." for label, found in pairs if found and found.definition
+    )
 
 
 def written_table(bundle: Bundle) -> Table | None:
@@ -106,7 +108,7 @@ def written_table(bundle: Bundle) -> Table | None:
     return Table(
         heads=("Rep.", "Status", "Intended", "Offered", "Stored", "Lost", "Abandoned", "BUSY", "Buffer", "Drain"), kinds="nsnnnnnnnn",
         rows=tuple(rows), name="written",
-        caption="Superchunks of the record. Abandoned: taken from the source, but the record ended before they were stored. "
+        caption="Superchunks of the record, written. Abandoned: taken from the source, but the record ended before they were stored. "
         "Buffer: the transient buffer that the record needed.",
     )  # fmt: skip
 
@@ -147,7 +149,7 @@ def verified_table(bundle: Bundle) -> Table | None:
     )
     return Table(
         heads=heads, kinds="ns" + "n" * 9, rows=tuple(rows), name="verified",
-        caption="The record read back from the target and checked superchunk by superchunk. "
+        caption="Superchunks of the record, read back. Each was read from the target and checked. "
         "Twice: present more than once; order: out of sequence; torn: cut short; stale: left by an earlier record.",
     )  # fmt: skip
 

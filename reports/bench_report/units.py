@@ -8,6 +8,7 @@ rounding, so that 999.96 MB/s reads 1.000 GB/s.
 from __future__ import annotations
 
 import math
+from datetime import datetime
 
 GB = 1e9
 GIB = float(2**30)
@@ -118,6 +119,10 @@ def duration(seconds: float) -> str:
     if whole < 7200:
         return f"{whole // 60}{THIN}min {whole % 60:02d}{THIN}s"
     return f"{whole // 3600}{THIN}h {whole % 3600 // 60:02d}{THIN}min"
+
+
+def utc(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def percent(value: float, digits: int = 3) -> str:

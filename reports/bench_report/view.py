@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from datetime import datetime
 
-from .dataset import Bundle, Device
-from .figures.canvas import Figure
+from .dataset import Bundle
+from .sections.section import Pair
 from .units import (
     THIN,
     TIMES,
@@ -27,6 +26,7 @@ from .units import (
 
 NOT_RECORDED = "not recorded"
 NOT_REPORTED = "not reported by the device"
+MOST_SOURCES = 3
 NO_VERDICT = "NO VERDICT"
 GLYPHS = {"PASS": "\u2714", "FAIL": "\u2718", "ERROR": "\u26a0", "INADMISSIBLE": "\u2298", NO_VERDICT: "?"}
 MEANINGS = {
@@ -37,8 +37,6 @@ MEANINGS = {
     NO_VERDICT: "The run was not judged.",
 }
 UNDECIDED_MEANING = "The evidence does not decide yet, so the candidate is neither accepted nor refused: measure more."
-MOST_REASONS = 8
-DEVICES_ON_FIRST_PAGE = 4
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,7 @@ class Outcome:
     css: str
     suffix: str  # what forbids reading the word alone
     meaning: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Pair:
-    label: str
-    value: str
-    known: bool = True
+    reasons: tuple[str, ...]  # for the first page; the verdict's own stand in the section on findings
 
 
 @dataclass(frozen=True)
@@ -70,20 +61,19 @@ def css_name(outcome: str) -> str:
     return outcome.lower().replace(" ", "-")
 
 
-def utc(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
 def outcome_of(bundle: Bundle) -> Outcome:
     verdict, run = bundle.verdict, bundle.run
     word = verdict.outcome if verdict else NO_VERDICT
     reduced = word == "PASS" and bool(run.scaled_down or (run.scale is not None and run.scale < 1))
     suffix = "at reduced scale: not a qualification" if reduced else ""
-    reasons = _reasons(bundle)
-    if verdict and verdict.declared_rehearsal:
-        reasons = ("A rehearsal, declared as such beforehand: no mandatory requirement is missed.", *reasons)
-    if len(reasons) > MOST_REASONS:
-        reasons = (*reasons[:MOST_REASONS], f"and {len(reasons) - MOST_REASONS} more in verdict.json")
+    reasons = _no_verdict(bundle) if verdict is None else ()
+    missed = (
+        any(row.severity == "mandatory" and row.decision == "missed" for row in verdict.requirements)
+        if verdict
+        else False
+    )
+    if verdict and verdict.declared_rehearsal and not missed:
+        reasons = ("A rehearsal, declared as such beforehand: no mandatory requirement is missed.",)
     meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
     return Outcome(word, GLYPHS[word], css_name(word), suffix, meaning, reasons)
 
@@ -97,23 +87,9 @@ def _only_undecided(bundle: Bundle) -> bool:
     return bool(open_) and all(decision == "undecided" for decision in open_)
 
 
-def _reasons(bundle: Bundle) -> tuple[str, ...]:
-    """The verdict's reasons; those about scale have a box of their own and are not said twice."""
-    verdict, run = bundle.verdict, bundle.run
-    if verdict is None:
-        why = (run.state_reason,) if run.state_reason else ()
-        return (*why, f"The run's state is \u201c{run.state}\u201d and its bundle holds no verdict.json.")
-    said = {text.rstrip(".") for text in run.scaled_down}
-    others = tuple(reason for reason in verdict.reasons if reason.rstrip(".") not in said)
-    if len(others) < len(verdict.reasons):
-        number = len(verdict.reasons) - len(others)
-        others += (f"It was scaled down in {_number_word(number)} respect{'s' if number != 1 else ''}, listed below.",)
-    return others
-
-
-def _number_word(number: int) -> str:
-    words = ("no", "one", "two", "three", "four", "five", "six")
-    return words[number] if number < len(words) else str(number)
+def _no_verdict(bundle: Bundle) -> tuple[str, ...]:
+    why = (bundle.run.state_reason,) if bundle.run.state_reason else ()
+    return (*why, f"The run's state is \u201c{bundle.run.state}\u201d and its bundle holds no verdict.json.")
 
 
 def candidate_pairs(bundle: Bundle) -> list[Pair]:
@@ -146,65 +122,37 @@ def _target_text(bundle: Bundle) -> str | None:
     return f"{target.kind.replace('-', ' ')}{on}" + (f": {target.path}" if target.path else "")
 
 
+def target_pair(bundle: Bundle) -> Pair:
+    return _pair("Target", _target_text(bundle))
+
+
+def profile_sources(bundle: Bundle) -> str:
+    """`; bounds from: section 5; [P] whole record`: where the profile's requirements say that they come from."""
+    rows = bundle.verdict.requirements if bundle.verdict else ()
+    found = list(dict.fromkeys(row.source for row in rows if row.source))
+    if not found:
+        return ""
+    rest = f" and {len(found) - MOST_SOURCES} more" if len(found) > MOST_SOURCES else ""
+    return f"; bounds from: {', '.join(found[:MOST_SOURCES])}{rest}"
+
+
+def contents_pairs(bundle: Bundle) -> list[Pair]:
+    """What stands where in the bundle, for who wants to check."""
+    run = bundle.run
+    seed = [Pair("Random seed", str(run.seed))] if run.seed is not None else []
+    return [
+        Pair("Bundle", f"runs/{run.run_id}/"),
+        Pair("Tools' own output", "results/raw/"),
+        Pair("Telemetry", "every point in telemetry/points.lp, the writer's records in telemetry/workload.lp"),
+        Pair("Facts", "tuning and drive health in facts/"),
+        Pair("Checksums", "of every file in MANIFEST.sha256"),
+        Pair("Scenario", "as it was used, in run.json"),
+        *seed,
+    ]
+
+
 def _pair(label: str, value: str | None) -> Pair:
     return Pair(label, value or NOT_RECORDED, value is not None)
-
-
-def device_pairs(device: Device) -> list[Pair]:
-    def told(label: str, value: str | None) -> Pair:
-        return Pair(label, value or NOT_REPORTED, value is not None)
-
-    kind = None if device.rotational is None else "rotating" if device.rotational else "solid state"
-    capacity = decimal_size(device.size_bytes) if device.size_bytes else None
-    if device.raid_level:  # what a drive has and an array has not is nothing that it fails to report
-        return [told("Model", f"array, {device.raid_level}"), told("Capacity", capacity)]
-    return [
-        told("Model", device.model),
-        told("Serial", device.serial),
-        told("Firmware", device.firmware),
-        told("WWN", device.wwn),
-        told("Capacity", capacity),
-        told(
-            "Kind, link",
-            " \u00b7 ".join(part for part in (kind, device.transport, device.pcie_link) if part) or None,
-        ),
-        told("NUMA node", None if device.numa_node is None else str(device.numa_node)),
-    ]
-
-
-def fact_lines(bundle: Bundle) -> list[Pair]:
-    """The candidate in a few lines for the first page; the whole of it stands in its own section."""
-    who = {pair.label: pair.value for pair in candidate_pairs(bundle) if pair.known}
-    candidate = [who[label] for label in ("Processor", "Memory", "System") if label in who]
-    lines = [Pair("Candidate", " \u00b7 ".join([*([who["Description"]] if "Description" in who else []), *candidate]))]
-    lines += [
-        Pair(f"Device {device.name}", _device_line(device)) for device in _devices(bundle)[:DEVICES_ON_FIRST_PAGE]
-    ]
-    rest = len(_devices(bundle)) - DEVICES_ON_FIRST_PAGE
-    if rest > 0:
-        lines.append(Pair("", f"and {rest} more device{'s' if rest > 1 else ''}, see the section on the candidate"))
-    if not _devices(bundle):
-        lines.append(Pair("Device", "no single drive was recorded", known=False))
-    return [*lines, _pair("Target", _target_text(bundle))]
-
-
-def _devices(bundle: Bundle) -> tuple[Device, ...]:
-    return tuple(bundle.run.target.devices) if bundle.run.target else ()
-
-
-def _device_line(device: Device) -> str:
-    pairs = device_pairs(device)
-    known = [
-        pair.value if pair.label in ("Model", "Capacity", "Kind, link") else f"{pair.label} {pair.value}"
-        for pair in pairs
-        if pair.known
-    ]
-    unknown = [
-        pair.label if pair.label.isupper() or pair.label.startswith("NUMA") else pair.label.lower()
-        for pair in pairs
-        if not pair.known
-    ]
-    return " \u00b7 ".join(known) + (f" \u00b7 not reported by the device: {', '.join(unknown)}" if unknown else "")
 
 
 def demand_cells(bundle: Bundle) -> list[DemandCell]:
@@ -269,7 +217,3 @@ def commands(bundle: Bundle) -> list[str]:
 
 def _assign(name: str, value: str) -> str:
     return f"{name}={shlex.quote(value)}"
-
-
-def numbered(figures: list[Figure]) -> list[tuple[int, Figure]]:
-    return list(enumerate(figures, 1))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from factory_drives import devices, smart
 from factory_knobs import (
     LINKS,
     LONG,
@@ -69,9 +70,8 @@ def _workloads(root: Path, knobs: Knobs, rng: np.random.Generator, record: dict[
         {"schema_version": 1, "repetitions": [repetition] * knobs.repetitions},
     )
     _write(root, "facts/tuning-after.json", {"settings": _settings(knobs, after=True)})
-    smart = {"devices": [{"device": "vda", "status": "unsupported", "detail": "virtio has no SMART", "data": None}]}
-    _write(root, "facts/smart-before.json", smart)
-    _write(root, "facts/smart-after.json", smart)
+    _write(root, "facts/smart-before.json", smart(knobs, after=False))
+    _write(root, "facts/smart-after.json", smart(knobs, after=True))
     if knobs.telemetry:
         _write(root, "telemetry/summary.json", summary(knobs))
     _write(root, "verdict.json", verdict(knobs, record))
@@ -99,7 +99,7 @@ def _run(run_id: str, knobs: Knobs) -> dict[str, Any]:
             "kernel": "6.1.0-28-amd64", "os": "Debian GNU/Linux 12 (bookworm)", "cpu_model": "AMD EPYC 7302 16-Core Processor",
             "cpus": knobs.cores, "memory_bytes": 2.5e10, "numa_nodes": 1,
         },
-        "target": {"kind": "scratch-file", "path": "build/scratch/snb.rec", "filesystem": "ext4", "device": device},
+        "target": {"kind": "scratch-file", "path": "build/scratch/snb.rec", "filesystem": "ext4", **devices(knobs, device)},
         "scenario": {
             "id": "dune-snb", "title": "DUNE supernova burst record, rehearsal at a tenth of the load",
             "file": "inventory/scenarios/dune-snb.yml", "scale": knobs.scale, "seed": 20211, "repetitions": knobs.repetitions,

@@ -15,6 +15,8 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "inventory" / "test
 from bundle_factory import make
 from factory_knobs import Knobs
 
+from bench_report.__main__ import main
+
 
 @pytest.fixture
 def bundle_with(tmp_path: Path) -> Callable[..., Path]:
@@ -25,3 +27,12 @@ def bundle_with(tmp_path: Path) -> Callable[..., Path]:
         return make(tmp_path / "run-1", Knobs(**knobs))  # type: ignore[arg-type]  # checked by the dataclass's callers
 
     return build
+
+
+@pytest.fixture(scope="session")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One bundle with a bit of everything, rendered once: those who look at its pages share it and do not write to it."""
+    knobs = Knobs(repetitions=2, drives=3, smart_worse=True, cores=4, temperature=True, faults=2)
+    root = make(tmp_path_factory.mktemp("rendered") / "run-1", knobs)
+    assert main(["render", str(root)]) == 0
+    return root

@@ -11,9 +11,9 @@ LINKS, SUPERCHUNK_BYTES, RATE_HZ = 10, 5568, 166_000
 REAL = float(LINKS * SUPERCHUNK_BYTES * RATE_HZ)
 MIB = 2**20
 SCAN_S, RECORD_AT_S = 50.0, 56.0
-NON_LATIN = (  # Cyrillic, Greek, Arabic, Japanese, Chinese
+NON_LATIN = (  # Cyrillic, Greek, Arabic, Japanese, Chinese, Korean
     "\u0441\u0435\u0440\u0432\u0435\u0440 \u03b1\u03b2\u03b3 \u0627\u0644\u062e\u0627\u062f\u0645 "
-    "\u30b5\u30fc\u30d0\u30fc \u670d\u52a1\u5668"
+    "\u30b5\u30fc\u30d0\u30fc \u670d\u52a1\u5668 \uc11c\ubc84"
 )
 LONG = "ExtraordinarilyLongVendorNameWithoutAnySpaces_" * 4
 
@@ -41,6 +41,8 @@ class Knobs:
     non_latin: bool = False
     device_reports: bool = False
     faults: int = 0
+    drives: int = 0  # of an array; none: a single device
+    smart_worse: bool = False  # a drive counts media errors during the run
     extra: dict[str, Any] = field(default_factory=dict)  # files to write last, by name
 
 

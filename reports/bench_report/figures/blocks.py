@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from ..dataset import BlockPoint, BlockScan, Bundle
+from ..marks import see_table
 from ..units import GIB, binary_size, duration, factor_text, in_gib_per_s
 from .canvas import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILLION, Figure, legend_above, sheet, to_svg
-from .references import COLOUR, DASHES, measured_references
+from .references import COLOUR, dashes, measured_references
 
 HEIGHT_MM = 78.0
 FARTHEST = 4.0  # a reference line more than so many times above the data would squash them
@@ -60,7 +61,7 @@ def block_figure(bundle: Bundle) -> Figure | None:
         )
         svg = to_svg(figure, name, alt)
     hidden = [reference for reference in references if reference not in shown]
-    return Figure(name, title, _caption(bundle, scan, drawn, hidden), alt, svg)
+    return Figure(name, title, _caption(bundle, scan, drawn, hidden), alt, svg, _see(bundle, drawn))
 
 
 def _spread(point: BlockPoint) -> tuple[float, float]:
@@ -118,15 +119,15 @@ def _references(bundle: Bundle) -> list[Reference]:
                 )
             )
         found.append(("real demand", demand.real_bytes_per_s, VERMILLION, (0, (6, 2))))
-    for one in measured_references(bundle, "sequential_write_throughput"):
-        found.append((one.label, one.value, COLOUR, DASHES))
+    for number, one in enumerate(measured_references(bundle, "sequential_write_throughput")):
+        found.append((one.label, one.value, COLOUR, dashes(number)))
     return found
 
 
 def _draw_references(axes: Axes, references: Sequence[Reference]) -> None:
-    for label, value, colour, dashes in references:
+    for label, value, colour, strokes in references:
         text = f"{label} {in_gib_per_s(value)}"
-        axes.axhline(value / GIB, color=colour, linewidth=0.9, linestyle=dashes, label=text, zorder=1)
+        axes.axhline(value / GIB, color=colour, linewidth=0.9, linestyle=strokes, label=text, zorder=1)
 
 
 def _set_axes(axes: Axes, points: Sequence[BlockPoint], highest: float) -> None:
@@ -157,7 +158,7 @@ def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidde
     ]
     if masked:
         parts.append(
-            f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in the table)."
+            f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in {see_table('blocks')})."
         )
     if hidden:
         lines = " and ".join(f"{label} ({in_gib_per_s(value)})" for label, value, _, _ in hidden)
@@ -197,3 +198,15 @@ def _how_measured(scan: BlockScan, drawn: Sequence[BlockPoint]) -> str:
         each = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         n += f", each with {each} samples" + (f" of {duration(scan.sample_s)}" if scan.sample_s else "")
     return f"Sequential writing with {scan.tool or 'the load generator'}{f' ({how})' if how else ''}; {n}."
+
+
+def _see(bundle: Bundle, drawn: Sequence[BlockPoint]) -> str:
+    best, worst = (pick(drawn, key=lambda point: point.throughput_bytes_per_s) for pick in (max, min))
+    text = f"The mean is highest at {binary_size(best.block_bytes)} ({in_gib_per_s(best.throughput_bytes_per_s)})"
+    if worst is not best:
+        text += f" and lowest at {binary_size(worst.block_bytes)} ({in_gib_per_s(worst.throughput_bytes_per_s)})"
+    demand = bundle.run.demand
+    if demand is None:
+        return f"{text}."
+    over = [point for point in drawn if point.throughput_bytes_per_s >= demand.real_bytes_per_s]
+    return f"{text}; at {len(over)} of {len(drawn)} sizes it reaches one unit's real demand."

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from ..dataset import Bundle, Track
 from ..fields import Node
-from ..units import GB, decimal_rate, duration
+from ..units import GB, decimal_rate, duration, percent
 from .canvas import BLUE, GREY, SERIES, VERMILLION, Figure, label_panel, legend_above, shade, sheet, to_svg
 
 RATE_MM, HEAT_MM, CAUSE_MM, MARGIN_MM = 44.0, 30.0, 6.0, 20.0
@@ -46,7 +46,7 @@ def dip_figure(bundle: Bundle, window: Node, name: str) -> Figure | None:
         caption += " Dashed: the lowest warning temperature that a drive of the target states for itself."
     if not heat:
         caption += " The drives report no temperature."
-    return Figure(name, title, caption, alt, svg)
+    return Figure(name, title, caption, alt, svg, _see(dips))
 
 
 def _rate(bundle: Bundle, window: Node, origin: float, length: float) -> Track | None:
@@ -108,3 +108,12 @@ def _draw_causes(axes: Axes, dips: Sequence[Node], causes: Sequence[str]) -> Non
     axes.set_yticks(range(len(causes)), [cause.replace("_", " ") for cause in causes])
     axes.set_ylim(len(causes) - 0.5, -0.5)
     axes.grid(visible=False)
+
+
+def _see(dips: Sequence[Node]) -> str:
+    if not dips:
+        return "The rate never falls by 10 % or more below its level."
+    deepest = max(dips, key=lambda dip: dip.at("depth_fraction").as_number())
+    depth, start = (deepest.at(key).as_number() for key in ("depth_fraction", "start_s"))
+    cause = deepest.at("cause").as_text().replace("_", " ")
+    return f"The deepest dip takes {percent(100 * depth)} of the rate, {duration(start)} after the begin of the load (cause: {cause})."

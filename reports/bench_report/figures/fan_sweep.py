@@ -46,4 +46,23 @@ def fan_figure(points: Sequence[Node]) -> Figure | None:
     caption = (
         "Each point is a load that went on until the temperature settled, the drives throttled, or its time was up."
     )
-    return Figure(name, title, caption, alt, svg)
+    return Figure(name, title, caption, alt, svg, _see(ordered))
+
+
+def _see(ordered: Sequence[Node]) -> str:
+    ends = [
+        (point.at("duty_percent").as_number(), _warmest(point), point.at("throughput_bytes_per_s").as_number() / GB)
+        for point in (ordered[0], ordered[-1])
+    ]
+    told = (
+        f"{duty:g} % duty: warmest drive {'unknown' if heat is None else f'{heat:.1f} °C'}, {rate:.3g} GB/s"
+        for duty, heat, rate in ends
+    )
+    return f"{'; '.join(told)}."
+
+
+def _warmest(point: Node) -> float | None:
+    return max(
+        (value for _, node in point.at("drives").entries() if (value := node.number("max_degC")) is not None),
+        default=None,
+    )

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Sheet
 
 from ..dataset import Bundle, HostSeries, Phase, Track
 from ..envelope import Series, thinned
-from ..units import GB, count, duration, in_gb_per_s
+from ..units import GB, count, duration, in_gb_per_s, percent
 from .canvas import (
     BLUE,
     FAINT,
@@ -24,6 +24,7 @@ from .canvas import (
     label_panel,
     legend_above,
     sheet,
+    shortened,
     to_svg,
 )
 
@@ -61,7 +62,7 @@ def host_figure(bundle: Bundle) -> Figure | None:
         axes[-1].set_xlabel("time since the start of the run (s)")
         alt = f"{title}: {len(panels)} panels from {duration(start)} to {duration(end)} after the start of the run."
         svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, host, end - start), alt, svg)
+    return Figure(name, title, _caption(bundle, host, end - start), alt, svg, _see(host))
 
 
 def _panels(host: HostSeries) -> list[tuple[str, str]]:
@@ -138,12 +139,8 @@ def _draw_lines(axes: Axes, tracks: dict[str, Track]) -> None:
     busiest = sorted(tracks, key=lambda name: max(tracks[name][1]), reverse=True)[:MOST_LINES]
     for name, (colour, dashes, _) in zip(sorted(busiest), SERIES, strict=False):
         x, y = thinned(*tracks[name])
-        axes.plot(x, y, color=colour, linestyle=dashes, linewidth=1.0, label=_short(name), zorder=3)
+        axes.plot(x, y, color=colour, linestyle=dashes, linewidth=1.0, label=name, zorder=3)
     legend_above(axes)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 24 else name[:11] + "\u2026" + name[-12:]
 
 
 def _draw_stack(axes: Axes, modes: dict[str, Track], title: str, legend: bool) -> None:
@@ -216,14 +213,26 @@ def _caption(bundle: Bundle, host: HostSeries, length_s: float) -> str:
         parts.append("Shaded: the phases of the run.")
     if host.disk_write_bytes_per_s:
         name, (_, values) = max(host.disk_write_bytes_per_s.items(), key=lambda item: max(item[1][1]))
-        parts.append(f"{name} took up to {in_gb_per_s(max(values))} in one sample.")
+        parts.append(f"{shortened(name)} took up to {in_gb_per_s(max(values))} in one sample.")
         if len(host.disk_write_bytes_per_s) > MOST_LINES:
             parts.append(f"Of {len(host.disk_write_bytes_per_s)} drives the {MOST_LINES} busiest are drawn.")
     if host.temperature_celsius:
         name, (_, values) = max(host.temperature_celsius.items(), key=lambda item: max(item[1][1]))
-        parts.append(f"Highest temperature {max(values):.1f} \u00b0C ({name}).")
+        parts.append(f"Highest temperature {max(values):.1f} \u00b0C ({shortened(name)}).")
     else:
         parts.append("No temperature sensor reported.")
     if any(mode in modes for modes in host.cpu_percent.values() for mode in ("steal",)):
         parts.append("Steal is time that a hypervisor gave to others.")
     return " ".join(parts)
+
+
+def _see(host: HostSeries) -> str:
+    if not host.cpu_percent:
+        return "The load generator's phases show in what the drive took; no CPU was watched."
+    busy = {
+        core: float(np.mean(_busy(modes, np.asarray(next(iter(modes.values()))[0]))))
+        for core, modes in host.cpu_percent.items()
+    }
+    most = max(busy, key=lambda core: busy[core])
+    mean = percent(float(np.mean(list(busy.values()))))
+    return f"The CPUs were busy {mean} of the time on average; the busiest was {most} ({percent(busy[most])})."

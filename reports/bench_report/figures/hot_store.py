@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from ..fields import Node
+from ..marks import see_table
 from ..units import THIN, count, duration, significant
 from .canvas import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
 from .references import COLOUR, DASHES
@@ -86,9 +87,8 @@ def size_figure(document: Node) -> Figure | None:
         panels[-1].set_xlabel("value size (B)", color=INK)
         alt = f"{title}: {len(drawn)} sizes from {sizes[0]} to {sizes[-1]} B, highest {kops(top)}."
         svg = to_svg(figure, name, alt)
-    return Figure(
-        name, title, _size_caption(document, points, drawn, [one for one in references if one not in shown]), alt, svg
-    )
+    caption = _size_caption(document, points, drawn, [one for one in references if one not in shown])
+    return Figure(name, title, caption, alt, svg, _size_words(drawn))
 
 
 def _mean(rate: Node | None) -> float | None:
@@ -142,7 +142,9 @@ def _size_caption(
         f"{just_below}, least {least}, standard deviation at most {deviation}, around "
         f"{published.at('times_redis').as_integer()} times Redis; the points of its figures are not stated and not drawn.",
         f"Beyond the axis: {' and '.join(label for label, _ in beyond)}." if beyond else "",
-        f"Not drawn, since the point does not count as evidence: {left_out} (reasons in the table)." if masked else "",
+        f"Not drawn, since the point does not count as evidence: {left_out} (reasons in {see_table('hot-store-sizes-table')})."
+        if masked
+        else "",
     ]
     return " ".join(part for part in parts if part)
 
@@ -180,11 +182,17 @@ def series_figure(document: Node) -> Figure | None:
         panels[-1].set_xlabel("time since the end of the warm-up (s)", color=INK)
         alt = f"{title}: values of {' and '.join(str(one.at('value_bytes').as_integer()) for one in chosen)} B."
         svg = to_svg(figure, name, alt)
+    puts = [rate for point in chosen for rate in point.at("embedded").at("put").numbers("samples_ops_per_s")]
+    see = (
+        f"The embedded store's put lies between {kops(min(puts))} and {kops(max(puts))} in all samples drawn."
+        if rates
+        else ""
+    )
     caption = (
         f"Embedded store in memory and Redis, each alone on the machine, one after the other; samples of {duration(sample_s)}. "
         "Put and get-and-remove run at the same time."
     )
-    return Figure(name, title, caption, alt, svg)
+    return Figure(name, title, caption, alt, svg, see)
 
 
 def scale_figure(document: Node) -> Figure | None:
@@ -230,4 +238,29 @@ def scale_figure(document: Node) -> Figure | None:
         "hardware. base: producers run where their events are kept; detached: all are clients of storage nodes. "
         f"n = {len(points)} points, one run each."
     )
-    return Figure(name, title, caption, alt, svg)
+    return Figure(name, title, caption, alt, svg, _scale_words(points))
+
+
+def _size_words(drawn: Sequence[Node]) -> str:
+    best = [
+        (line.label, point, rate)
+        for point in drawn
+        for line in LINES
+        if (rate := _mean(line.rate(point, "put"))) is not None
+    ]
+    if not best:
+        return ""
+    label, point, rate = max(best, key=lambda one: one[2])
+    return f"The fastest put is {kops(rate)} ({label}, values of {count(point.at('value_bytes').as_integer())}{THIN}B)."
+
+
+def _scale_words(points: Sequence[Node]) -> str:
+    known = [
+        (one.at("nodes").as_integer(), one.at("deployment").as_text(), rate)
+        for one in points
+        if (rate := one.number("put_ops_per_s")) is not None
+    ]
+    if not known:
+        return ""
+    few, many = min(known), max(known)
+    return f"Put goes from {kops(few[2])} on {few[0]} ({few[1]}) to {kops(many[2])} on {many[0]} nodes ({many[1]})."

@@ -13,6 +13,7 @@ from ..dataset import Bundle, Latency, Minidaq
 from ..envelope import thinned
 from ..units import count, factor_text, latency
 from .canvas import SERIES, Figure, legend_above, sheet, to_svg
+from .traces import name_data
 
 HEIGHT_MM = 72.0
 TICK_PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
@@ -127,7 +128,7 @@ def latency_figure(bundle: Bundle) -> Figure | None:
             f"{title}: " + "; ".join(f"{curve.label}, highest drawn {latency(max(curve.us))}" for curve in curves) + "."
         )
         svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, curves, len(measured)), alt, svg)
+    return Figure(name, title, _caption(bundle, curves, len(measured)), alt, svg, _see(worst_first[0][1]))
 
 
 def _tail(minidaq: Minidaq) -> float:
@@ -155,6 +156,7 @@ def set_percentile_axes(axes: Axes, curves: list[Curve]) -> None:
     set_latency_axis(axes, [us for curve in curves for us in curve.us if us > 0])
     axes.set_xlabel("percentile (each nine has equal room)")
     axes.set_ylabel("latency")
+    name_data(axes, x="1 / (1 - share)", y="latency (us)")
 
 
 def set_latency_axis(axes: Axes, us: list[float]) -> None:
@@ -188,3 +190,12 @@ def _caption(bundle: Bundle, curves: list[Curve], repetitions: int) -> str:
     if bundle.run.scale is not None and bundle.run.scale < 1:
         parts.append(f"Scaled down: at {factor_text(bundle.run.scale)} of the load; latency rises with it.")
     return " ".join(part for part in parts if part != ".")
+
+
+def _see(worst: Minidaq) -> str:
+    found = worst.arrival or worst.write
+    points = dict(found.points_us) if found else {}
+    names = {50.0: "half of them", 99.0: "99 %", 99.9: "99.9 %", 100.0: "all"}
+    told = [f"{words} within {latency(points[share])}" for share, words in names.items() if share in points]
+    what = "Superchunks were durable" if worst.arrival else "Writes were completed"
+    return f"{what}: {', '.join(told)}." if told else ""

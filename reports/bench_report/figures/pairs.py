@@ -62,7 +62,17 @@ def ratio_figure(name: str, title: str, caption: str, panels: Sequence[tuple[str
             f"{label}, {row.label}: {significant(row.ratio, 3)}" for label, ratios in panels for row in ratios
         )
         alt = f"{title}. {said}."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt), _ratios_in_words(panels))
+
+
+def _ratios_in_words(panels: Sequence[tuple[str, Sequence[RatioRow]]]) -> str:
+    label, rows = panels[0]
+    low, high = (pick(rows, key=lambda row: row.ratio) for pick in (min, max))
+    crossing = sum(
+        row.interval is None or row.interval[0] <= 1 <= row.interval[1] for _, each in panels for row in each
+    )
+    ends = f"from {significant(low.ratio, 3)} times the reference ({low.label}) to {significant(high.ratio, 3)} times ({high.label})"
+    return f"{label}: {ends}; {crossing} of {sum(len(each) for _, each in panels)} rows decide nothing."
 
 
 def _span(panels: Sequence[tuple[str, Sequence[RatioRow]]]) -> tuple[float, float]:
@@ -152,4 +162,6 @@ def rate_figure(name: str, title: str, caption: str, rows: Sequence[RateRow]) ->
         alt = f"{title}. " + "; ".join(
             f"{row.label}{' (published)' if row.published else ''} {in_gb_per_s(row.mean, 3)}" for row in rows
         )
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        best = max((row for row in rows if not row.published), key=lambda row: row.mean, default=None)
+        see = f"The fastest that was measured here is {best.label} ({in_gb_per_s(best.mean, 3)})." if best else ""
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from ..dataset import Bundle, Demand, Minidaq, Series
 from ..envelope import thinned
-from ..units import GB, count, decimal_rate, decimal_size, duration, factor_text, in_gb_per_s
+from ..units import GB, count, decimal_rate, decimal_size, duration, factor_text, in_gb_per_s, percent
 from .canvas import (
     BLUE,
     GREY,
@@ -75,7 +75,7 @@ def _figure(bundle: Bundle, name: str, series: Series, minidaq: Minidaq | None, 
         legend_above(backlog, columns=4)
         alt = f"{title}. Two panels on one time axis from 0 to {duration(end)}: rate in GB/s, backlog in {unit}."
         svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, series, minidaq), alt, svg)
+    return Figure(name, title, _caption(bundle, series, minidaq), alt, svg, _see(series, minidaq))
 
 
 def _draw_rates(axes: Axes, series: Series, demand: Demand | None) -> None:
@@ -204,3 +204,14 @@ def _visible_drain(minidaq: Minidaq, series: Series) -> bool:
 def _interval(series: Series) -> float:
     steps = sorted(after - before for before, after in zip((0.0, *series.t_s), series.t_s, strict=False))
     return round(steps[len(steps) // 2], 4)
+
+
+def _see(series: Series, minidaq: Minidaq | None) -> str:
+    at = max(range(len(series.t_s)), key=lambda index: series.backlog_bytes[index])
+    capacity = minidaq.backlog_capacity_bytes if minidaq else None
+    share = f", {percent(100 * series.backlog_bytes[at] / capacity)} of the rings" if capacity else ""
+    text = f"The backlog is highest {duration(series.t_s[at])} after the start ({decimal_size(series.backlog_bytes[at])}{share})"
+    lost = dict(minidaq.superchunks).get("lost") if minidaq else None
+    if lost is None:
+        return f"{text}."
+    return f"{text}, and {count(lost)} superchunks were lost." if lost else f"{text}, and no superchunk was lost."

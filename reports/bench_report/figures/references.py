@@ -12,6 +12,14 @@ from ..dataset import Bundle
 from .canvas import PURPLE
 
 DASHES = (0, (6, 2, 1, 2))
+DOTS_MOST = 4
+
+
+def dashes(number: int) -> tuple[int, tuple[int, ...]]:
+    """Dash-dotted lines of their own for several references in one figure: the first has one dot, the second two, and so on."""
+    return (0, (6, 2, *((1, 2) * (1 + number % DOTS_MOST))))
+
+
 COLOUR = PURPLE
 
 

@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from ..units import GIB, binary_size, in_gib_per_s
 from .canvas import INK
-from .references import COLOUR, DASHES, Reference
+from .references import COLOUR, Reference, dashes
 
 FARTHEST = 2.2  # a reference line more than so many times above the data would squash them
 MOST_LABELS = 16
@@ -39,9 +39,9 @@ def split_references(references: Sequence[Reference], top: float) -> tuple[list[
 
 
 def draw_references(axes: Axes, references: Sequence[Reference]) -> None:
-    for one in references:
+    for number, one in enumerate(references):
         label = f"{one.label} {in_gib_per_s(one.value)}"
-        axes.axhline(one.value / GIB, color=COLOUR, linewidth=0.9, linestyle=DASHES, label=label, zorder=1)
+        axes.axhline(one.value / GIB, color=COLOUR, linewidth=0.9, linestyle=dashes(number), label=label, zorder=1)
 
 
 def beyond_text(references: Sequence[Reference]) -> str:

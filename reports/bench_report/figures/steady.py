@@ -54,7 +54,14 @@ def rounds_figure(test: Rounds) -> Figure | None:
         legend_above(axes, columns=5)
         alt = f"{title}: {len(test.values)} rounds, {_state(test)}."
         svg = to_svg(figure, f"steady-{test.name}", alt)
-    return Figure(f"steady-{test.name}", title, _caption(test), alt, svg)
+    return Figure(
+        f"steady-{test.name}",
+        title,
+        _caption(test),
+        alt,
+        svg,
+        f"{_state(test)[0].upper()}{_state(test)[1:]}, of {len(test.values)} rounds.",
+    )
 
 
 def _draw_window(axes: Axes, window: Window, steady: bool, factor: float) -> None:

@@ -83,7 +83,7 @@ def thread_figure(
         svg = to_svg(figure, name, alt)
     hidden = [f"{level.label} ({significant(level.value, 3)})" for level in levels if level not in shown]
     beyond = f" Beyond the axis: {'; '.join(hidden)}." if hidden else ""
-    return Figure(name, title, caption + beyond, alt, svg)
+    return Figure(name, title, caption + beyond, alt, svg, _see(series))
 
 
 def _logarithmic(axes: Axes, points: Sequence[ThreadPoint], top: float) -> None:
@@ -144,4 +144,17 @@ def share_figure(
         axes.grid(False, axis="x")
         legend_above(axes, columns=3)
         alt = f"{title}: the busiest has {percent(100 * max(achieved))} of the bytes."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        busiest = max(range(len(achieved)), key=lambda place: achieved[place])
+        written, events = percent(100 * achieved[busiest]), percent(100 * asked[busiest])
+        see = f"Stream {busiest} is the busiest: {written} of the bytes, {events} of the events asked."
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)
+
+
+def _see(series: Sequence[tuple[str, Sequence[ThreadPoint]]]) -> str:
+    """Each series at its most threads: that is where the lines part."""
+    ends = [(label, max(own, key=lambda point: point.threads)) for label, own in series]
+    told = (
+        f"{label} {significant(end.value, 3)} with {end.threads} thread{'s' if end.threads != 1 else ''}"
+        for label, end in ends
+    )
+    return f"At the right end: {'; '.join(told)}."

@@ -50,7 +50,7 @@ def _totals(node: Node) -> Table:
         else why("cost.energy")
     )
     rows.append(("Energy", NONE if energy is None else f"{significant(energy, 3)}{THIN}kWh", of_server))
-    return Table(("What", "Amount", "How it is known"), "tnt", tuple(rows), name="cost")
+    return Table(("What", "Amount", "How it is known"), "tnt", tuple(rows), "What the run cost.", "cost")
 
 
 def _phases(node: Node) -> Table | None:
@@ -62,7 +62,7 @@ def _phases(node: Node) -> Table | None:
         rows.append((phase.at("name").as_text().replace("_", " "), duration(hours * 3600), share))
     if not rows:
         return None
-    return Table(("Phase", "Time", "Share of the run"), "tnn", tuple(rows), name="phases")
+    return Table(("Phase", "Time", "Share of the run"), "tnn", tuple(rows), "Where its time went.", "phases")
 
 
 def _looks(workload: str, stopping: Node) -> Iterator[Part]:

@@ -94,7 +94,8 @@ def _figure(document: Node) -> Figure | None:
         caption += " The band is what a whole percent may stand for: up to one more or one less."
     if len(drawn) < len(steps):
         caption += f" Not drawn, since they do not count as evidence: {len(steps) - len(drawn)} of {len(steps)} steps."
-    return Figure(name, title, caption, alt, svg)
+    see = f"The first step that counts ran at {decimal_rate(y[0] * 1e9)}, the last at {decimal_rate(y[-1] * 1e9)}."
+    return Figure(name, title, caption, alt, svg, see)
 
 
 def _draw_wear(axes: Axes, document: Node, steps: list[Node], x: list[float]) -> bool:

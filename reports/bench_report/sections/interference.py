@@ -87,7 +87,8 @@ def _matrix(document: Node) -> Figure | None:
         f"Mean slowdown over up to n = {rounds} pairs (geometric), below it the least and the most of the pairs. "
         f"The burst suffers in latency, the others in rate. Dash: the activity itself; masked: no pair counts (reasons in the table)."
     )
-    return Figure(name, title, caption, alt, svg)
+    see = f"{worst[0][0].upper()}{worst[0][1:]} suffers most, beside {worst[1]}: slowed down {significant(known[worst], 3)} times."
+    return Figure(name, title, caption, alt, svg, see)
 
 
 def _mean(cell: Node) -> float | None:

@@ -11,7 +11,9 @@ from ..errors import BundleError
 from ..fields import Node
 from ..figures.canvas import GREY, INK, SERIES, Figure, legend_above, sheet, to_svg
 from ..figures.latency import Curve, curve_of, draw_curve, set_latency_axis, set_percentile_axes
+from ..figures.traces import name_data
 from ..load_results import latency_of
+from ..marks import see_table
 from ..tables import Table
 from ..units import GB, NONE, count, duration, factor_text, in_gb_per_s, latency
 from .section import Lacking, Part, Section
@@ -81,7 +83,7 @@ def _curve_figure(node: Node, points: list[Node]) -> Figure | None:
         legend_above(axes, columns=7)
         alt = f"{title}: {len(drawn)} rates from {in_gb_per_s(_asked(drawn[0]))} to {in_gb_per_s(_asked(drawn[-1]))}."
         svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(node, points, drawn), alt, svg)
+    return Figure(name, title, _caption(node, points, drawn), alt, svg, _see(drawn))
 
 
 def _mark_losses(axes: Axes, drawn: list[Node], highest_us: float) -> None:
@@ -107,6 +109,7 @@ def _set_axes(axes: Axes, rates: list[float], values: list[float]) -> None:
     axes.set_xlim(0, max(rates) * 1.05)
     axes.set_xlabel("offered rate (GB/s)", color=INK)
     axes.set_ylabel("intended arrival to durable")
+    name_data(axes, y="latency (us)")
 
 
 def _caption(node: Node, points: list[Node], drawn: list[Node]) -> str:
@@ -120,7 +123,9 @@ def _caption(node: Node, points: list[Node], drawn: list[Node]) -> str:
         "A rate with a cross lost superchunks; percentiles that fall among them have no value."
         if any(point.at("lost").as_integer() for point in drawn)
         else "",
-        f"Not drawn, since the source did not offer the load: {', '.join(masked)} (reasons in the table)." if masked else "",
+        f"Not drawn, since the source did not offer the load: {', '.join(masked)} (reasons in {see_table('latency-load')})."
+        if masked
+        else "",
     ]  # fmt: skip
     scale = node.at("scale").as_number()
     if scale < 1:
@@ -168,7 +173,8 @@ def _spectrum_figure(node: Node, points: list[Node]) -> Figure | None:
         "Lost superchunks are not in these curves, and the source's own lateness (table) is: the percentiles of the figure above "
         "count the ones and leave out what the other may have made."
     )
-    return Figure(name, title, caption, alt, svg)
+    see = "; ".join(f"{curve.label}: the tail ends at {latency(max(curve.us))}" for curve in curves)
+    return Figure(name, title, caption, alt, svg, f"{see}.")
 
 
 def _table(points: list[Node]) -> Table:
@@ -197,3 +203,14 @@ def _row(point: Node) -> tuple[str, ...]:
         latency(point.at("worst_lateness_us").as_number()),
         "drawn" if point.at("admissible").as_flag() else f"not drawn: {point.text('reason') or 'no reason recorded'}",
     )
+
+
+def _see(drawn: list[Node]) -> str:
+    """How the rarest percentile that both ends of the axis have moves from the lowest to the highest rate."""
+    first, last = _values(drawn[0]), _values(drawn[-1])
+    shared = [percentile for percentile in PERCENTILES if first.get(percentile) and last.get(percentile)]
+    if not shared:
+        return "The percentiles of the highest rate fall among lost superchunks."
+    few, many = first[shared[-1]] or 0.0, last[shared[-1]] or 0.0
+    rates = [in_gb_per_s(_asked(point)) for point in (drawn[0], drawn[-1])]
+    return f"p{shared[-1]:g} goes from {latency(few)} at {rates[0]} to {latency(many)} at {rates[1]}."

@@ -18,6 +18,7 @@ from ..figures.sizes import (
     split_references,
     with_gaps,
 )
+from ..marks import see_table
 from ..tables import Table
 from ..units import GIB, NONE, binary_size, count, duration, in_gib_per_s, percent, significant
 from .section import Lacking, Part, Section
@@ -103,13 +104,13 @@ def _figure(bundle: Bundle, node: Node, points: list[Node]) -> Figure | None:
         f"{node.at('condition').as_text()}; n = {len(drawn)} request sizes, each with {each} samples; "
         "bars reach from the lowest to the highest sample, which do not include the final flush.",
         f"{node.at('plateau').at('rule').as_text()}.",
-        f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in the table)."
+        f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in {see_table('minidaq-scan')})."
         if masked
         else "",
         beyond_text(hidden),
         *(one.attribution for one in references),
     ]
-    return Figure(name, title, " ".join(part for part in caption if part), alt, svg)
+    return Figure(name, title, " ".join(part for part in caption if part), alt, svg, _see(drawn))
 
 
 def _of(point: Node, key: str) -> Node:
@@ -176,3 +177,12 @@ def _row(point: Node) -> tuple[str, ...]:
         significant(ratio, 3) if ratio is not None else NONE,
         "drawn" if point.at("admissible").as_flag() else f"not drawn: {point.text('reason') or 'no reason recorded'}",
     )
+
+
+def _see(drawn: list[Node]) -> str:
+    largest = max(drawn, key=lambda point: point.at("asked_request_bytes").as_integer())
+    rate, synthetic = (one.number("throughput_bytes_per_s") for one in (largest, largest.at("synthetic")))
+    if rate is None or synthetic is None:
+        return ""
+    size = binary_size(largest.at("asked_request_bytes").as_integer())
+    return f"At {size}, the largest size drawn, the MiniDAQ stores {in_gib_per_s(rate)} and synthetic writes {in_gib_per_s(synthetic)}."

@@ -1,4 +1,7 @@
-"""What a module of this package makes: a part of the report, in the order in which it is read."""
+"""What a report is made of: sections of parts, in the order in which they are read.
+
+Promise: plain immutable data; who makes a part knows neither its number nor where it will stand (see `marks` for references).
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,59 @@ class Lacking:
     text: str
 
 
-Part = str | Figure | Table | Lacking  # a str is a paragraph of plain text
+@dataclass(frozen=True)
+class Warned:
+    """Something that forbids a careless reading: its first words are set apart."""
+
+    lead: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Bullets:
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to be typed into a shell."""
+
+    lead: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A fact and its name; `known` is false where the value only says that it is not known."""
+
+    label: str
+    value: str
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Facts:
+    pairs: tuple[Pair, ...]
+
+
+Part = str | Figure | Table | Lacking | Warned | Heading | Bullets | Code | Facts  # a str is a paragraph of plain text
 
 
 @dataclass(frozen=True)
 class Section:
-    """`name` is the anchor. A figure's name must be its own in the whole report."""
+    """`name` is the anchor. A figure's name must be its own in the whole report. An appendix is lettered and comes last."""
 
     name: str
     title: str
     parts: tuple[Part, ...]
+    appendix: bool = False
 
 
 Maker = Callable[[Bundle], Section | None]  # None: the run has nothing to do with it

@@ -137,7 +137,7 @@ def _figure(bundle: Bundle, node: Node, scan: Node, points: list[Point]) -> Figu
         beyond_text(hidden),
         *(one.attribution for one in references),
     ]
-    return Figure(name, title, " ".join(part for part in caption if part), alt, svg)
+    return Figure(name, title, " ".join(part for part in caption if part), alt, svg, _see(drawn))
 
 
 def _table(scan: Node, points: list[Point]) -> Table:
@@ -169,3 +169,13 @@ def _table(scan: Node, points: list[Point]) -> Table:
 def _ends(points: list[Point]) -> tuple[int, int]:
     numbers = [point.threads for point in points]
     return min(numbers), max(numbers)
+
+
+def _see(drawn: list[Point]) -> str:
+    best = max(drawn, key=lambda point: point.rate)
+    alone = [point for point in drawn if point.threads == min(one.threads for one in drawn)]
+    few = max(alone, key=lambda point: point.rate)
+    return (
+        f"The highest mean is {in_gib_per_s(best.rate)} with {best.threads} threads and blocks of {binary_size(best.block_bytes)}; with "
+        f"{few.threads} it is {in_gib_per_s(few.rate)} ({binary_size(few.block_bytes)})."
+    )

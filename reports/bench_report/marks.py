@@ -1,0 +1,62 @@
+"""References from one part of a report to another, and the typography of running text.
+
+Promise: whoever writes a sentence says `see_table("latency")` and needs no number; when the document is set, the reference becomes a link
+with the number, or the plain words given where the document has no such part. Everything else in a text is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from markupsafe import Markup, escape
+
+BEGIN, MIDDLE, END = "\ue000", "\ue001", "\ue002"  # private use: no name of a device holds them
+REFERENCE = re.compile(f"{BEGIN}(figure|table|section):([^{MIDDLE}]+){MIDDLE}([^{END}]*){END}")
+QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
+
+
+def see_figure(name: str, otherwise: str = "the figure") -> str:
+    return f"{BEGIN}figure:{name}{MIDDLE}{otherwise}{END}"
+
+
+def see_table(name: str, otherwise: str = "the table") -> str:
+    return f"{BEGIN}table:{name}{MIDDLE}{otherwise}{END}"
+
+
+def see_section(name: str, otherwise: str = "its section") -> str:
+    return f"{BEGIN}section:{name}{MIDDLE}{otherwise}{END}"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What each part is called: by kind and name, `Table 3`, and the anchor that it stands at."""
+
+    labels: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+    def plain(self, text: str) -> str:
+        """The text with its references as words, for places that hold no links (attached data, alternative texts)."""
+        return REFERENCE.sub(lambda found: self.labels.get((found[1], found[2]), (found[3], ""))[0], text)
+
+    def prose(self, text: str) -> Markup:
+        """The text with its references as links, and every number kept on one line with its unit."""
+        parts: list[Markup] = []
+        at = 0
+        for found in REFERENCE.finditer(text):
+            parts.append(unbroken(text[at : found.start()]))
+            label, anchor = self.labels.get((found[1], found[2]), (found[3], ""))
+            link = Markup('<a class="ref" href="#{}">{}</a>').format(anchor, label.replace(" ", "\u00a0"))
+            parts.append(link if anchor else escape(label))
+            at = found.end()
+        return Markup("").join([*parts, unbroken(text[at:])])
+
+
+def unbroken(text: str) -> Markup:
+    """The text with every number and its unit kept on one line; "GB/s" would else break behind its stroke."""
+    parts: list[str] = []
+    at = 0
+    for match in QUANTITY.finditer(text):
+        parts += [escape(text[at : match.start()]), Markup('<span class="q">{}</span>').format(match.group())]
+        at = match.end()
+    return Markup("").join([*parts, escape(text[at:])])
