@@ -22,6 +22,7 @@ from .errors import BundleError
 from .fields import Node, read_document
 from .load_results import block_scan_of, repetitions_of
 from .load_run import read_events, run_of, settings_of, smart_of, verdict_of
+from .provenance import provenance_of
 
 SCHEMA_VERSION = 1
 EVENTS_FILE = "events.jsonl"
@@ -69,6 +70,7 @@ def load(root: Path) -> Bundle:
         host=telemetry.host_series(root, run.started),
         accounting=_accounting(root),
         missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
+        provenance=provenance_of(root),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
 

@@ -1,17 +1,19 @@
-"""Bundle -> report.html and report.pdf, from one HTML source.
+"""Bundle -> report.html and report.pdf, from one HTML source, and report-data.json with every number of theirs.
 
-Promise: both files are complete or neither is touched; the HTML stands alone (no script, no file beside it, no
-network), and the same bundle gives the same HTML, byte for byte.
+Promise: all files are complete or none is touched; the HTML stands alone (no script, no file beside it, no
+network), and the same bundle gives the same files, byte for byte.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,16 +23,20 @@ import weasyprint
 from markupsafe import Markup, escape
 from weasyprint.urls import URLFetcher
 
-from . import requirement_table, tables, tables_measured, view
+from bench_model.provenance import REPORT_DATA
+
+from . import report_data, requirement_table, tables, tables_measured, view
 from .dataset import Bundle
 from .errors import BundleError
 from .figures.blocks import block_figure
 from .figures.canvas import Figure
 from .figures.host import host_figure
 from .figures.latency import latency_figure
+from .figures.plotted import collecting
 from .figures.record import record_figures
 from .glossary import TERMS
 from .load import load
+from .provenance import made_by, provenance_table
 from .sections.registry import sections_of
 from .sections.section import Lacking, Part
 
@@ -48,27 +54,45 @@ LAST_SECTIONS = (
     ("events", "Events and deviations"),
     ("environment", "Environment and versions"),
     ("reproduce", "How to reproduce this run"),
+    ("provenance", "Provenance"),
     ("terms", "Definitions"),
 )
 
 
-def render(bundle_path: Path) -> tuple[Path, Path]:
-    """Writes the two reports into the bundle and returns their paths."""
+def render(bundle_path: Path, reports_key: str | None = None, altered: int = 0) -> tuple[Path, ...]:
+    """Writes the reports into the bundle and returns their paths."""
+    made = reports_of(load_for(bundle_path, reports_key, altered))
+    targets = {bundle_path / name: content for name, content in made.items()}
+    _replace_all(targets)
+    return tuple(targets)
+
+
+def load_for(bundle_path: Path, reports_key: str | None = None, altered: int = 0) -> Bundle:
+    """The bundle for reports that will be signed by `reports_key`, and after so many files were `altered`."""
     bundle = load(bundle_path)
-    html = to_html(bundle)
-    pdf = to_pdf(html, bundle)
-    targets = (bundle_path / HTML_NAME, bundle_path / PDF_NAME)
-    _replace_all(dict(zip(targets, (html.encode("utf-8"), pdf), strict=True)))
-    return targets
+    return replace(bundle, provenance=replace(bundle.provenance, reports_key=reports_key, altered=altered))
+
+
+def reports_of(bundle: Bundle) -> dict[str, bytes]:
+    """Name and content of each report."""
+    with collecting() as drawn:
+        content = _content(bundle)
+    html = _to_html(content)
+    data = report_data.to_text(report_data.document(content, drawn, made_by())).encode("utf-8")
+    return {HTML_NAME: html.encode("utf-8"), PDF_NAME: to_pdf(html, bundle, data), REPORT_DATA: data}
 
 
 def to_html(bundle: Bundle) -> str:
+    return _to_html(_content(bundle))
+
+
+def _to_html(content: Mapping[str, Any]) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["unbroken"] = unbroken
-    return environment.get_template("report.html.j2").render(**_content(bundle))
+    return environment.get_template("report.html.j2").render(**content)
 
 
 def unbroken(text: str) -> Markup:
@@ -109,7 +133,7 @@ def _content(bundle: Bundle) -> dict[str, Any]:
         "shared_n": requirement_table.shared_n(bundle), "requirement_notes": requirement_table.notes(bundle),
         "record_figures": record, "scan_figure": scan, "latency_figure": latency, "host_figure": host,
         "number_of": {figure.name: number for number, figure in enumerate(figures, 1)},
-        "tables": _tables(bundle), "commands": view.commands(bundle), "terms": TERMS,
+        "tables": _tables(bundle), "provenance": bundle.provenance, "commands": view.commands(bundle), "terms": TERMS,
     }  # fmt: skip
 
 
@@ -135,6 +159,7 @@ def _tables(bundle: Bundle) -> Mapping[str, tables.Table | None]:
         tables_measured.parameter_table,
     )  # fmt: skip
     made = {maker.__name__.removesuffix("_table"): maker(bundle) for maker in makers}
+    made["provenance"] = provenance_table(bundle.provenance)
     made["versions"] = tables.pairs_table(("Software", "Version"), run.versions, "Software that took part.", "versions")
     made["environment"] = tables.pairs_table(
         ("Environment", "Value"), run.environment, "The bench's surroundings.", "environment"
@@ -142,16 +167,26 @@ def _tables(bundle: Bundle) -> Mapping[str, tables.Table | None]:
     return made
 
 
-def to_pdf(html: str, bundle: Bundle) -> bytes:
-    """PDF/UA-1: tagged, with alternative texts. Its dates are the run's, so that it says when it was measured."""
+def to_pdf(html: str, bundle: Bundle, data: bytes) -> bytes:
+    """PDF/UA-1: tagged, with alternative texts, `data` attached. Its dates are the run's: it says when it was measured, and the
+    same bundle gives the same bytes."""
     fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)  # the report must stand alone
+    moment = (bundle.run.finished or bundle.run.started).astimezone(UTC)
     with _complaints() as complaints:
         document = weasyprint.HTML(string=html, url_fetcher=fetcher).render()
-        _date(document, bundle)
-        pdf = bytes(document.write_pdf(pdf_variant="pdf/ua-1"))
+        document.metadata.created = document.metadata.modified = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        document.metadata.attachments = [_attached(data, moment)]
+        pdf = bytes(document.write_pdf(pdf_variant="pdf/ua-1", pdf_identifier=hashlib.sha256(html.encode()).digest()[:16]))
     if complaints:
         raise BundleError(PDF_NAME, f"could not be set completely: {complaints[0]}")
     return pdf
+
+
+def _attached(data: bytes, moment: datetime) -> Any:
+    return weasyprint.Attachment(
+        string=data, name=REPORT_DATA, description="Every number of this report, for machines", created=moment, modified=moment,
+        relationship="Data",
+    )  # fmt: skip
 
 
 @contextmanager
@@ -171,12 +206,6 @@ def _complaints() -> Iterator[list[str]]:
         yield found
     finally:
         logger.level, logger.propagate, logger.handlers = before
-
-
-def _date(document: Any, bundle: Bundle) -> None:
-    moment = (bundle.run.finished or bundle.run.started).astimezone(UTC)
-    document.metadata.created = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-    document.metadata.modified = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _replace_all(contents: Mapping[Path, bytes]) -> None:

@@ -24,6 +24,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Sheet
 
+from . import plotted
+
 MM_PER_INCH = 25.4
 WIDTH_MM = 174.0  # the text width of report.css
 FONT = "DejaVu Sans"
@@ -88,6 +90,7 @@ def to_svg(figure: Sheet, name: str, alt: str) -> str:
     """The sheet as an inline <svg>: no prolog, no metadata, no style sheet that would leak into the document."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+    plotted.note(name, figure)
     text = buffer.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
