@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import BundleError
+from bench_model.errors import BenchError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             for path in render(chosen.bundle, chosen.signer, chosen.altered):
                 print(path)
-    except BundleError as error:
+    except BenchError as error:
         print(f"bench_report: {error}", file=sys.stderr)
         return 2
     return 0

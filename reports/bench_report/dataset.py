@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bench_model.provenance import SigningKey
 from bench_model.published import PublishedDevice
 
 from .fields import Node
 
+Samples = NDArray[np.float64]
 NOT_SEALED = "not sealed: the run left no manifest"
 
 
@@ -331,7 +335,7 @@ class Accounting:
     collectors: tuple[Collector, ...]
 
 
-Track = tuple[list[float], list[float]]  # times in s from the run's start, values
+Track = tuple[Samples, Samples]  # times in s from the run's start, values
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,8 @@ class Bundle:
             bundle.run = json.loads((bundle.path / "run.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise BenchError(f"{path} is no run bundle (run.json: {error}). Name one with RUN=runs/<run-id>") from None
+        if not isinstance(bundle.run, dict):
+            raise BenchError(f"{path} is no run bundle (run.json holds no object). Name one with RUN=runs/<run-id>")
         return bundle
 
     @property

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench_model import derived
+from bench_model import column_file, derived
 from bench_model.errors import BenchError
 from bench_model.provenance import MANIFEST, REPORT_DATA, REPORTS_MANIFEST, digest_of, key_of, read_manifest
 from rig.bundle import Bundle, to_json
@@ -23,6 +23,8 @@ from rig.signing import Signature, State, verified
 
 MOST_FIELDS = 4  # of one requirement in a complaint
 RENDER_S_MAX = 1200.0
+SCHEMA_VERSION = 1  # of run.json
+NAMED = (("candidate", "name"), ("scenario", "id"), ("requirement", "id"))
 UNTRUSTED = (State.UNSIGNED, State.UNKNOWN, State.NOT_VALID)
 
 
@@ -43,12 +45,37 @@ class Check:
 def check_bundle(path: Path, allowed_signers: Path | None = None) -> Check:
     """Checks the bundle at `path`. With `allowed_signers` only what a trusted key signed is well. Raises BenchError for what is none."""
     bundle = Bundle.open(path)
+    _require_ours(bundle)
+    check = check_seals(bundle, allowed_signers)
+    _check_verdict(check, bundle)
+    _check_numbers(check, bundle)
+    return check
+
+
+def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
+    """Both manifests and their signatures, without computing anything again."""
     check = Check()
     _check_evidence(check, bundle)
     _check_signature(check, bundle, MANIFEST, "signature", allowed_signers)
-    _check_verdict(check, bundle)
-    _check_reports(check, bundle, allowed_signers)
+    changes = altered_reports(bundle.path)
+    if changes is None:
+        check.lines.append("reports    not sealed by themselves: none was rendered, or by a bench that did not do so yet")
+    else:
+        check.part("reports", "as they were rendered", [change.text for change in changes])
+        _check_signature(check, bundle, REPORTS_MANIFEST, "signature", allowed_signers)
     return check
+
+
+def _require_ours(bundle: Bundle) -> None:
+    """Another tool's folder may hold a run.json, too. Raises BenchError that names what is wrong with it."""
+    version = bundle.run.get("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise BenchError(
+            f"{bundle.path}/run.json: schema_version is {version!r}; this bench knows {SCHEMA_VERSION}. Check it with the bench that made it"
+        )
+    for name, key in NAMED:
+        if not isinstance(part := bundle.run.get(name), dict) or not isinstance(part.get(key), str):
+            raise BenchError(f"{bundle.path}/run.json has no {name}.{key}, so that it is no run of this bench. Name one with RUN=runs/<run-id>")
 
 
 def _check_evidence(check: Check, bundle: Bundle) -> None:
@@ -76,7 +103,7 @@ def _check_verdict(check: Check, bundle: Bundle) -> None:
     if stored is None:
         check.problems.append(f"{bundle.path} has no verdict.json: the run did not finish")
         return
-    problems = _derived_problems(bundle)
+    problems = _derived_problems(bundle) + _column_problems(bundle)
     recomputed = _told(check, "verdict.json", lambda: judge_bundle(bundle.path))
     if recomputed is not None:
         check.part("verdict", f"recomputed: {recomputed['outcome']}, as stored", problems + _verdict_problems(stored, recomputed))
@@ -106,6 +133,14 @@ def _derived_problems(bundle: Bundle) -> list[str]:
     ]
 
 
+def _column_problems(bundle: Bundle) -> list[str]:
+    try:
+        found = column_file.difference(bundle.path)
+    except (BenchError, ValueError) as error:
+        found = str(error)
+    return [found] if found else []
+
+
 def _read(bundle: Bundle, name: str) -> object:
     """A document that is no JSON equals nothing."""
     try:
@@ -114,14 +149,8 @@ def _read(bundle: Bundle, name: str) -> object:
         return None
 
 
-def _check_reports(check: Check, bundle: Bundle, allowed_signers: Path | None) -> None:
-    """The reports' own seal, and whether every number of theirs follows from the evidence."""
-    changes = altered_reports(bundle.path)
-    if changes is None:
-        check.lines.append("reports    not sealed by themselves: none was rendered, or by a bench that did not do so yet")
-    else:
-        check.part("reports", "as they were rendered", [change.text for change in changes])
-        _check_signature(check, bundle, REPORTS_MANIFEST, "signature", allowed_signers)
+def _check_numbers(check: Check, bundle: Bundle) -> None:
+    """Does every number of the reports follow from the evidence?"""
     if not (bundle.path / REPORT_DATA).exists():
         check.lines.append(f"numbers    not compared: there is no {REPORT_DATA}")
         return

@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from bench_model import derived, telemetry_account
+from bench_model.column_file import write_columns
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.telemetry_files import BMC, OWN, SUMMARY_FILE
@@ -377,6 +378,10 @@ class Qualification:
     def _seal(self, bundle: Bundle, rendered: bool) -> None:
         """The evidence first, because the reports carry its hash. A key that fails now leaves the run unsigned, and says so."""
         signer = self._signer
+        try:
+            write_columns(bundle.path)
+        except ValueError as error:
+            self._say(f"warning: {error}")  # what cannot be read is refused by the report, with the same words
         try:
             seal_evidence(bundle.path, signer)
         except BenchError as error:

@@ -27,11 +27,12 @@ def signing_for(inventory: Path, candidate: str) -> Signing:
 
 def signing_of_run(bundle: Bundle) -> Signing:
     """The same for a run that is over, perhaps of a candidate that this machine's inventory does not know."""
-    asked = (bundle.run.get("request") or {}).get("inventory")
+    request = bundle.run.get("request")
+    asked = request.get("inventory") if isinstance(request, dict) else None
     inventory = Path(asked) if asked else Layout().inventory / "lab.yml"
     try:
         told: Any = variables_of(inventory, bundle.run["candidate"]["name"], (signing.INVENTORY_KEY,))
-    except BenchError:
+    except (BenchError, KeyError, TypeError):
         told = {}
     return signing.chosen(told.get(signing.INVENTORY_KEY), inventory.parent)
 
