@@ -22,7 +22,14 @@ LEAST_BYTES = 16 << 20  # of a spool: a smaller one is read in a second
 INDEX = "index"
 DRAWN: Fields = {
     "block_device": ("written_bytes_per_s", "read_bytes_per_s"),
-    "cpu": ("user_fraction", "system_fraction", "irq_fraction", "softirq_fraction", "iowait_fraction", "steal_fraction"),
+    "cpu": (
+        "user_fraction",
+        "system_fraction",
+        "irq_fraction",
+        "softirq_fraction",
+        "iowait_fraction",
+        "steal_fraction",
+    ),
     "temperature": ("temperature_degc",),
     "ipmi_power": ("power_w",),
 }

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from bench_model.line_protocol import Point, parse_line, points_of
 
-Times, Values = NDArray[np.int64], NDArray[np.float64]
+Times = NDArray[np.int64]
+Values = NDArray[np.float64]
 Fields = Mapping[str, Collection[str] | None]  # by measurement those that are wanted; None: all
 Tags = tuple[tuple[str, str], ...]
 Name = tuple[str, Tags, str]  # measurement, tags, field

@@ -25,8 +25,8 @@ SEALS = tuple(name + suffix for name in (MANIFEST, REPORTS_MANIFEST) for suffix 
 DELIVERY = ("cursor.json", "replay.json", "rejected.lp", "thinning.journal")
 SPOOLS = ("telemetry", "telemetry/bmc")
 NO_EVIDENCE = frozenset(
-    [*(f"{spool}/{name}" for spool in SPOOLS for name in DELIVERY)]
-    + ["telemetry/verdict-delivered", "telemetry/account-after-replay.json"]
+    {"telemetry/verdict-delivered", "telemetry/account-after-replay.json"}
+    | {f"{spool}/{name}" for spool in SPOOLS for name in DELIVERY}
 )
 DIGEST_CHARACTERS = 64
 ESCAPED = re.compile(r"\\(.)")

@@ -80,16 +80,15 @@ def test_blocks_and_processes_change_nothing(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     "broken",
     [
-        "cpu,core=0,host=h user_fraction=1.2.3,system_fraction=0.5 %d" % T,
-        "cpu,core=0,host=h user_fraction=,system_fraction=0.5 %d" % T,
+        f"cpu,core=0,host=h user_fraction=1.2.3,system_fraction=0.5 {T}",
+        f"cpu,core=0,host=h user_fraction=,system_fraction=0.5 {T}",
         "cpu,core=0,host=h user_fraction=0.1,system_fraction=0.5",
-        "cpu,core=0,host=h user_fraction=0.1,system_fraction=0.5 %d 1" % T,
-        "cpu,core=0,host=h user_fraction=0.1 system_fraction=0.5 %d" % T,
-        "cpu,core=0,host=h user_fraction=1-2,system_fraction=0.5 %d" % T,
-        "cpu,core=0,host=h user_fraction=1e,system_fraction=0.5 %d" % T,
-        "cpu,core user_fraction=0.1,system_fraction=0.5 %d" % T,
-        "cpu",
-        'cpu,core=0,host=h user_fraction="open %d' % T,
+        f"cpu,core=0,host=h user_fraction=0.1,system_fraction=0.5 {T} 1",
+        f"cpu,core=0,host=h user_fraction=0.1 system_fraction=0.5 {T}",
+        f"cpu,core=0,host=h user_fraction=1-2,system_fraction=0.5 {T}",
+        f"cpu,core=0,host=h user_fraction=1e,system_fraction=0.5 {T}",
+        f"cpu,core user_fraction=0.1,system_fraction=0.5 {T}",
+        f'cpu,core=0,host=h user_fraction="open {T}',
     ],
 )
 def test_an_unsound_record_is_refused_with_its_line(tmp_path: Path, broken: str) -> None:

@@ -24,9 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
-        command.add_argument("--signer", metavar="KEY", help="the key by which the reports are signed, for their own words")
+        command.add_argument(
+            "--signer", metavar="KEY", help="the key by which the reports are signed, for their own words"
+        )
         if name == "render":
-            command.add_argument("--altered", type=int, default=0, metavar="N", help="files altered since the bundle was sealed")
+            command.add_argument(
+                "--altered", type=int, default=0, metavar="N", help="files altered since the bundle was sealed"
+            )
     chosen = parser.parse_args(arguments)
     try:
         # Late: a mistyped argument need not wait for matplotlib and WeasyPrint.

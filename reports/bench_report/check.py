@@ -25,7 +25,7 @@ from .report_data import differences, values_in
 
 SHOWN = 10
 MADE_BY = "made_by"
-UNSEEN_TAGS = ("style", "script", "svg", "title")
+UNSEEN_TAGS = ("style", "script", "svg")
 
 
 def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
@@ -42,7 +42,9 @@ def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
         problems.append(f"{REPORT_DATA}: says the same, but in other bytes than it is written in")
     for name, words in ((HTML_NAME, words_of_html), (PDF_NAME, words_of_pdf)):
         found = _looks(name, root, made[name], words, other)
-        (notes if found and found.startswith("note: ") else problems).extend([found.removeprefix("note: ")] if found else [])
+        (notes if found and found.startswith("note: ") else problems).extend(
+            [found.removeprefix("note: ")] if found else []
+        )
     return {
         "problems": problems,
         "notes": notes,
@@ -61,9 +63,13 @@ def other_versions(stored: object, now: dict[str, str]) -> str:
 
 def _numbers(stored: dict[str, Any], again: dict[str, Any], other: str) -> list[str]:
     """Every number and text, by what it is called."""
-    kept = [{key: value for key, value in one.items() if key != MADE_BY} for one in (stored, again)]
-    found = list(islice(differences(*kept), 10_000))
-    why = f". They were rendered with {other}: check with that to tell another formula from an alteration" if other else ""
+    before, now = ({key: value for key, value in one.items() if key != MADE_BY} for one in (stored, again))
+    found = list(islice(differences(before, now), 10_000))
+    why = (
+        f". They were rendered with {other}: check with that to tell another formula from an alteration"
+        if other
+        else ""
+    )
     lines = [f"{REPORT_DATA}: {one}" for one in found[:SHOWN]]
     if found:
         lines.append(f"{REPORT_DATA}: {len(found)} numbers or texts are not what the evidence gives{why}")
@@ -89,7 +95,9 @@ def _looks(name: str, root: Path, made: bytes, words: Any, other: str) -> str | 
     if other:
         return f"note: {name}: the same words, set by other versions; its layout cannot be compared"
     if name == PDF_NAME and fonts_of(stored) != fonts_of(made):
-        return f"note: {name}: the same words, set with other fonts than are installed here; its layout cannot be compared"
+        return (
+            f"note: {name}: the same words, set with other fonts than are installed here; its layout cannot be compared"
+        )
     return f"{name}: the same words, but drawn or set differently from what the evidence gives"
 
 
@@ -131,4 +139,3 @@ def fonts_of(content: bytes) -> set[str]:
         for font in (page.get("/Resources", {}).get("/Font") or {}).values():
             found.add(str(font.get_object().get("/BaseFont", "")).partition("+")[2])
     return found
-

@@ -176,7 +176,9 @@ def to_pdf(html: str, bundle: Bundle, data: bytes) -> bytes:
         document = weasyprint.HTML(string=html, url_fetcher=fetcher).render()
         document.metadata.created = document.metadata.modified = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
         document.metadata.attachments = [_attached(data, moment)]
-        pdf = bytes(document.write_pdf(pdf_variant="pdf/ua-1", pdf_identifier=hashlib.sha256(html.encode()).digest()[:16]))
+        pdf = bytes(
+            document.write_pdf(pdf_variant="pdf/ua-1", pdf_identifier=hashlib.sha256(html.encode()).digest()[:16])
+        )
     if complaints:
         raise BundleError(PDF_NAME, f"could not be set completely: {complaints[0]}")
     return pdf

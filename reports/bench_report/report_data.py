@@ -19,14 +19,18 @@ SCHEMA_VERSION = 1
 LOOKS = frozenset({"css"})  # content of the template that states nothing
 
 
-def document(content: Mapping[str, Any], drawn: Mapping[str, list[Panel]], made_by: Mapping[str, str]) -> dict[str, Any]:
+def document(
+    content: Mapping[str, Any], drawn: Mapping[str, list[Panel]], made_by: Mapping[str, str]
+) -> dict[str, Any]:
     """The document of a report whose template gets `content` and whose figures drew `drawn`."""
     stated = {name: plain(value) for name, value in content.items() if name not in LOOKS and not callable(value)}
     return {"schema_version": SCHEMA_VERSION, "made_by": dict(made_by), "content": stated, "figures": dict(drawn)}
 
 
 def to_text(data: Mapping[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=None, separators=(",", ":")) + "\n"
+    return (
+        json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=None, separators=(",", ":")) + "\n"
+    )
 
 
 def plain(value: Any) -> Any:

@@ -95,5 +95,5 @@ def _envelope(column: Column, start_s: float) -> Envelope:
     if np.any(np.diff(times) < 0):
         order = np.argsort(times, kind="stable")
         times, values = times[order], values[order]
-    t_s, drawn = thinned(times / NS - start_s, values, MAX_DRAWN_POINTS)
+    t_s, drawn = thinned((times / NS - start_s), values, MAX_DRAWN_POINTS)
     return Envelope(len(values), float(values.min()), float(values.mean()), float(values.max()), t_s, drawn)

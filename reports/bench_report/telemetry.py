@@ -113,7 +113,7 @@ def _modes(fields: dict[str, list[Column]], start: datetime) -> dict[str, Track]
 def _summed(tracks: Sequence[Track]) -> Track:
     first, _ = tracks[0]
     if all(len(times) == len(first) and bool((times == first).all()) for times, _ in tracks):
-        return first, 100 * sum(values for _, values in tracks)
+        return first, 100 * np.sum([values for _, values in tracks], axis=0)
     times = np.unique(np.concatenate([times for times, _ in tracks]))
     total = np.zeros(len(times))
     for own, values in tracks:

@@ -81,9 +81,13 @@ def test_the_plotted_points_are_the_bundles(rendered: tuple[Path, dict[str, byte
     told = [float(value) for value in re.findall(r"temperature_degc=([0-9.]+)", text)]
     assert line["y"] == told and len(line["x"]) == len(told)
     scan = json.loads((root / "results/block_scan.json").read_text(encoding="utf-8"))["points"]
-    drawn = [one for panel in data["figures"].values() for part in panel for one in part["series"] if one["kind"] == "line"]
+    drawn = [
+        one for panel in data["figures"].values() for part in panel for one in part["series"] if one["kind"] == "line"
+    ]
     rates = {round(point["throughput_bytes_per_s"]) for point in scan if point["admissible"]}
-    assert any(rates <= {round(y * scale) for y in one["y"] if y is not None} for one in drawn for scale in (1.0, 1e9, 2**30))
+    assert any(
+        rates <= {round(y * scale) for y in one["y"] if y is not None} for one in drawn for scale in (1.0, 1e9, 2**30)
+    )
 
 
 def test_an_untouched_report_has_no_difference(bundle: Path) -> None:
@@ -147,7 +151,9 @@ def test_other_libraries_explain_a_layout_but_no_number(bundle: Path) -> None:
 def test_a_report_that_lost_its_signature_is_noticed(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it is signed: the numbers of one that is not are others."""
     monkeypatch.undo()
-    monkeypatch.setattr(check, "reports_of", lambda made: {**reports_of_text(made), "report.pdf": (bundle / "report.pdf").read_bytes()})
+    monkeypatch.setattr(
+        check, "reports_of", lambda made: {**reports_of_text(made), "report.pdf": (bundle / "report.pdf").read_bytes()}
+    )
     found = compared(bundle, None)["problems"]
     assert any("reports_key" in one for one in found)
 
@@ -163,7 +169,9 @@ def reports_of_text(bundle: Any) -> dict[str, bytes]:
         module.to_pdf = kept
 
 
-def test_reports_on_an_altered_or_unsealed_bundle_say_so(rendered: tuple[Path, dict[str, bytes]], tmp_path: Path) -> None:
+def test_reports_on_an_altered_or_unsealed_bundle_say_so(
+    rendered: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
     root = rendered[0]
     assert "ALTERED since it was sealed: 2 files" in to_html(load_for(root, altered=2))
     bare = Path(shutil.copytree(root, tmp_path / "bare"))

@@ -59,7 +59,9 @@ def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
     _check_signature(check, bundle, MANIFEST, "signature", allowed_signers)
     changes = altered_reports(bundle.path)
     if changes is None:
-        check.lines.append("reports    not sealed by themselves: none was rendered, or by a bench that did not do so yet")
+        check.lines.append(
+            "reports    not sealed by themselves: none was rendered, or by a bench that did not do so yet"
+        )
     else:
         check.part("reports", "as they were rendered", [change.text for change in changes])
         _check_signature(check, bundle, REPORTS_MANIFEST, "signature", allowed_signers)
@@ -71,17 +73,21 @@ def _require_ours(bundle: Bundle) -> None:
     version = bundle.run.get("schema_version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
         raise BenchError(
-            f"{bundle.path}/run.json: schema_version is {version!r}; this bench knows {SCHEMA_VERSION}. Check it with the bench that made it"
+            f"{bundle.path}/run.json: schema_version is {version!r}; this bench knows {SCHEMA_VERSION}. Use the bench that made it"
         )
     for name, key in NAMED:
         if not isinstance(part := bundle.run.get(name), dict) or not isinstance(part.get(key), str):
-            raise BenchError(f"{bundle.path}/run.json has no {name}.{key}, so that it is no run of this bench. Name one with RUN=runs/<run-id>")
+            raise BenchError(
+                f"{bundle.path}/run.json has no {name}.{key}, so that it is no run of this bench. Name one with RUN=runs/<run-id>"
+            )
 
 
 def _check_evidence(check: Check, bundle: Bundle) -> None:
     changes = [change.text for change in altered_evidence(bundle.path)]
     file = bundle.path / MANIFEST
-    check.part("evidence", f"intact: {len(read_manifest(file))} files, {MANIFEST} has SHA-256 {digest_of(file)}", changes)
+    check.part(
+        "evidence", f"intact: {len(read_manifest(file))} files, {MANIFEST} has SHA-256 {digest_of(file)}", changes
+    )
 
 
 def _check_signature(check: Check, bundle: Bundle, manifest: str, name: str, allowed_signers: Path | None) -> None:
@@ -106,7 +112,11 @@ def _check_verdict(check: Check, bundle: Bundle) -> None:
     problems = _derived_problems(bundle) + _column_problems(bundle)
     recomputed = _told(check, "verdict.json", lambda: judge_bundle(bundle.path))
     if recomputed is not None:
-        check.part("verdict", f"recomputed: {recomputed['outcome']}, as stored", problems + _verdict_problems(stored, recomputed))
+        check.part(
+            "verdict",
+            f"recomputed: {recomputed['outcome']}, as stored",
+            problems + _verdict_problems(stored, recomputed),
+        )
 
 
 def _told(check: Check, what: str, make: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
@@ -129,7 +139,9 @@ def _derived_problems(bundle: Bundle) -> list[str]:
         if (bundle.path / name).exists() and _read(bundle, name) != json.loads(to_json(document))
     ]
     return problems + [
-        f"{fault.name}: cannot be computed again ({fault.reason})" for fault in faults if (bundle.path / fault.name).exists()
+        f"{fault.name}: cannot be computed again ({fault.reason})"
+        for fault in faults
+        if (bundle.path / fault.name).exists()
     ]
 
 
@@ -155,7 +167,7 @@ def _check_numbers(check: Check, bundle: Bundle) -> None:
         check.lines.append(f"numbers    not compared: there is no {REPORT_DATA}")
         return
     key = key_of(bundle.path / REPORTS_MANIFEST)
-    argv = [sys.executable, "-m", "bench_report", "check", bundle.path, *(("--signer", key.text) if key else ())]
+    argv = [sys.executable, "-m", "bench_report", "check", str(bundle.path), *(("--signer", key.text) if key else ())]
     done = LocalShell().run(argv, RENDER_S_MAX)
     if done.returncode != 0:
         said = done.stderr.strip() or "the renderer said nothing"

@@ -69,11 +69,13 @@ def report_again(bundle: Bundle, key: Path | None) -> list[str]:
     problem = render_and_seal(path, signer)
     lines = [f"warning: {problem}"] if problem else []
     if before and not key_of(path / REPORTS_MANIFEST):
-        lines.append(f"the reports were signed by {before.text}; rendered again without a key, they are signed no longer")
+        lines.append(
+            f"the reports were signed by {before.text}; rendered again without a key, they are signed no longer"
+        )
     return lines
 
 
 def _render(bundle: Path, options: list[str]) -> None:
     """The reports of `bundle`, rendered in a process of its own."""
-    argv = [sys.executable, "-m", "bench_report", "render", bundle, *options]
+    argv = [sys.executable, "-m", "bench_report", "render", str(bundle), *options]
     LocalShell().run(argv, timeout_s=REPORT_S_MAX).check("rendering the report")

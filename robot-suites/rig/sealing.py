@@ -78,9 +78,7 @@ def altered_evidence(bundle: Path) -> list[Change]:
     changes = [Change(name, ODD) for name in found.odd]
     changes += [Change(name, MISSING) for name in listed.keys() - present - set(found.odd)]
     changes += [Change(name, ADDED) for name in present - listed.keys()]
-    changes += [
-        Change(name, ALTERED) for name in listed.keys() & present if digest_of(bundle / name) != listed[name]
-    ]
+    changes += [Change(name, ALTERED) for name in listed.keys() & present if digest_of(bundle / name) != listed[name]]
     return sorted(changes, key=lambda change: change.name)
 
 
@@ -92,7 +90,5 @@ def altered_reports(bundle: Path) -> list[Change] | None:
     present = {name for name in (*REPORTS, MANIFEST) if (bundle / name).is_file() and not (bundle / name).is_symlink()}
     changes = [Change(name, MISSING) for name in listed.keys() - present]
     changes += [Change(name, ADDED) for name in present - listed.keys()]
-    changes += [
-        Change(name, ALTERED) for name in listed.keys() & present if digest_of(bundle / name) != listed[name]
-    ]
+    changes += [Change(name, ALTERED) for name in listed.keys() & present if digest_of(bundle / name) != listed[name]]
     return sorted(changes, key=lambda change: change.name)

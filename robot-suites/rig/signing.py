@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,9 @@ class Signature:
 
     @property
     def text(self) -> str:
-        by = " ".join(filter(None, (self.principal and f"as {self.principal}", self.key and f"({self.key.text})")))
+        principal = f"as {self.principal}" if self.principal else ""
+        key = f"({self.key.text})" if self.key else ""
+        by = " ".join(filter(None, (principal, key)))
         return ". ".join(filter(None, (f"{self.state.value} {by}".strip(), self.detail)))
 
 
@@ -58,14 +61,14 @@ class Signing:
     allowed_signers: Path | None = None
 
 
-def chosen(
-    inventory: Mapping[str, Any] | None, folder: Path, environment: Mapping[str, str] = os.environ
-) -> Signing:
+def chosen(inventory: Mapping[str, Any] | None, folder: Path, environment: Mapping[str, str] = os.environ) -> Signing:
     """The environment's choice (`make ... SIGN_KEY= ALLOWED_SIGNERS=`), else the inventory's, whose relative paths begin at `folder`.
 
     Raises RefusedError that names the variable or the inventory's key."""
     if inventory is not None and not isinstance(inventory, Mapping):
-        raise RefusedError(f"inventory: {INVENTORY_KEY} is {inventory!r}; write it as {{key: FILE, allowed_signers: FILE}}")
+        raise RefusedError(
+            f"inventory: {INVENTORY_KEY} is {inventory!r}; write it as {{key: FILE, allowed_signers: FILE}}"
+        )
     told = dict(inventory or {})
     if unknown := [key for key in told if key not in INVENTORY_KEYS]:
         raise RefusedError(
@@ -127,14 +130,24 @@ def _signature(key: Path, content: bytes) -> str:
 def _keygen(words: list[str | Path], content: bytes) -> subprocess.CompletedProcess[bytes]:
     """`ssh-keygen -Y ...` in a session of its own, without a terminal or window where it could ask for a passphrase."""
     argv = ["ssh-keygen", "-Y", str(words[0]), "-n", NAMESPACE, *(str(word) for word in words[1:])]
-    hidden = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS")}
+    hidden = {
+        name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS")
+    }
     environment = {**hidden, "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C", "TZ": "UTC"}
     try:
         return subprocess.run(
-            argv, input=content, capture_output=True, timeout=TIMEOUT_S, env=environment, start_new_session=True, check=False
+            argv,
+            input=content,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            env=environment,
+            start_new_session=True,
+            check=False,
         )
     except FileNotFoundError:
-        raise RefusedError("ssh-keygen is not there (Debian package openssh-client); nothing can be signed or verified") from None
+        raise RefusedError(
+            "ssh-keygen is not there (Debian package openssh-client); nothing can be signed or verified"
+        ) from None
     except subprocess.TimeoutExpired:
         raise RefusedError(
             f"ssh-keygen did not end within {TIMEOUT_S:.0f} s: does an agent wait for a confirmation that nobody gives?"
@@ -182,7 +195,7 @@ def _fingerprints(signers: Path) -> set[str]:
     found = set()
     for line in signers.read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()
-        for kind, blob in zip(words, words[1:], strict=False):
+        for kind, blob in pairwise(words):
             if kind.startswith(KEY_KINDS) and not line.startswith("#"):
                 with contextlib.suppress(binascii.Error, ValueError):
                     found.add(fingerprint(base64.b64decode(blob, validate=True)))

@@ -50,7 +50,9 @@ def test_a_sealed_bundle_notices_every_change_but_the_delivery_to_influxdb(bundl
     (bundle.path / "results" / "b.json").unlink()
     bundle.write("results/c.json", {})
     assert [change.name for change in altered_evidence(bundle.path)] == [
-        "results/a.json", "results/b.json", "results/c.json"
+        "results/a.json",
+        "results/b.json",
+        "results/c.json",
     ]
 
 

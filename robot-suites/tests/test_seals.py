@@ -95,7 +95,9 @@ def test_what_delivery_writes_after_the_run_is_no_evidence(bundle: Path, pattern
     assert problems(bundle, pattern) == []
 
 
-@pytest.mark.parametrize("name", ["results/new.json", "results/cursor.json", "telemetry/bmc/points.lp", "new", "facts/a\nb", "x\\n"])
+@pytest.mark.parametrize(
+    "name", ["results/new.json", "results/cursor.json", "telemetry/bmc/points.lp", "new", "facts/a\nb", "x\\n"]
+)
 def test_an_added_file_is_noticed_even_under_a_name_that_delivery_uses_elsewhere(
     bundle: Path, pattern: tuple[Path, Path], name: str
 ) -> None:
@@ -159,7 +161,10 @@ FOREIGN = {
     "empty": ({}, "is no run bundle (run.json"),
     "cut": ({"run.json": '{"schema_version": 1, "ru'}, "is no run bundle (run.json"),
     "a list": ({"run.json": "[]"}, "run.json holds no object"),
-    "another schema": ({"run.json": json.dumps({**RUN, "schema_version": 7})}, "schema_version is 7; this bench knows 1"),
+    "another schema": (
+        {"run.json": json.dumps({**RUN, "schema_version": 7})},
+        "schema_version is 7; this bench knows 1",
+    ),
     "another tool": ({"run.json": '{"jobs": []}', "index.html": ""}, "no run of this bench"),
     "never sealed": ({"run.json": json.dumps(RUN)}, "has no MANIFEST.sha256: the run did not finish"),
     "empty manifest": ({"run.json": json.dumps(RUN), "MANIFEST.sha256": ""}, "is empty or cut short"),

@@ -55,7 +55,9 @@ def signers(tmp_path: Path, text: str) -> Path:
 def test_a_trusted_key_is_named_with_its_principal(tmp_path: Path, keys: Path, manifest: Path) -> None:
     found = verified(manifest, signers(tmp_path, listed(keys / "lab", 'namespaces="daq-storage-bench"')), ENDED)
     assert (found.state, found.principal) == (State.TRUSTED, "lab@example.org")
-    shown = subprocess.run(["ssh-keygen", "-l", "-f", f"{keys / 'lab'}.pub"], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        ["ssh-keygen", "-l", "-f", f"{keys / 'lab'}.pub"], capture_output=True, text=True, check=True
+    )
     key = key_of(manifest)
     assert key is not None and key.fingerprint == shown.stdout.split()[1] and key.kind == "ssh-ed25519"
     assert key.fingerprint in found.text
@@ -77,7 +79,9 @@ def test_a_bad_signature_is_bad_whoever_is_trusted(tmp_path: Path, keys: Path, m
     elif damage == "signature":
         text = signature.read_text(encoding="ascii")
         middle = len(text) - 60
-        signature.write_text(text[:middle] + ("A" if text[middle] != "A" else "B") + text[middle + 1 :], encoding="ascii")
+        signature.write_text(
+            text[:middle] + ("A" if text[middle] != "A" else "B") + text[middle + 1 :], encoding="ascii"
+        )
     else:
         signature.write_text("no signature" if damage == "garbage" else "", encoding="ascii")
     assert verified(manifest, signers(tmp_path, listed(keys / "lab")), ENDED).state is State.BAD

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..dataset import Bundle, Track
+from ..envelope import thinned
 from ..fields import Node
 from ..units import GB, decimal_rate, duration
 from .canvas import BLUE, GREY, SERIES, VERMILLION, Figure, label_panel, legend_above, shade, sheet, to_svg

@@ -129,7 +129,9 @@ def _draw_panel(figure: Sheet, axes: Axes, host: HostSeries, kind: str, key: str
 
 def _draw_disks(axes: Axes, tracks: dict[str, Track]) -> None:
     _draw_lines(axes, {name: (times, values / GB) for name, (times, values) in tracks.items()})
-    axes.set_ylim(bottom=0, top=1.22 * max((float(np.max(values)) for _, values in tracks.values()), default=1.0) / GB or 1.0)
+    axes.set_ylim(
+        bottom=0, top=1.22 * max((float(np.max(values)) for _, values in tracks.values()), default=1.0) / GB or 1.0
+    )
     axes.set_ylabel("GB/s")
     label_panel(axes, "Written to the drive, by the kernel's counters")
 

@@ -58,7 +58,9 @@ def panel(axes: Axes) -> Panel:
 def numbers(values: Any) -> list[Any]:
     """Floats, nested as the array is; null where nothing is drawn (masked, not finite)."""
     array = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
-    plain: list[Any] = np.where(np.isfinite(array), array, None).tolist()
+    drawn = array.astype(object)
+    drawn[~np.isfinite(array)] = None
+    plain: list[Any] = drawn.tolist()
     return plain
 
 
