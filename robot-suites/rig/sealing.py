@@ -4,6 +4,7 @@ Promise: a signature stands beside a manifest only as long as it is one for that
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,10 +77,7 @@ def altered_evidence(bundle: Path) -> list[Change]:
     # A bundle from before the reports had a seal of their own lists them in the evidence's.
     present = {name for name in found.files if is_evidence(name) or (name in REPORTS and name in listed)}
     changes = [Change(name, ODD) for name in found.odd]
-    changes += [Change(name, MISSING) for name in listed.keys() - present - set(found.odd)]
-    changes += [Change(name, ADDED) for name in present - listed.keys()]
-    changes += [Change(name, ALTERED) for name in listed.keys() & present if digest_of(bundle / name) != listed[name]]
-    return sorted(changes, key=lambda change: change.name)
+    return _sorted([*changes, *_changes(bundle, listed, present, set(found.odd))])
 
 
 def altered_reports(bundle: Path) -> list[Change] | None:
@@ -88,7 +86,16 @@ def altered_reports(bundle: Path) -> list[Change] | None:
         return None
     listed = read_manifest(bundle / REPORTS_MANIFEST)
     present = {name for name in (*REPORTS, MANIFEST) if (bundle / name).is_file() and not (bundle / name).is_symlink()}
-    changes = [Change(name, MISSING) for name in listed.keys() - present]
-    changes += [Change(name, ADDED) for name in present - listed.keys()]
-    changes += [Change(name, ALTERED) for name in listed.keys() & present if digest_of(bundle / name) != listed[name]]
+    return _sorted(_changes(bundle, listed, present))
+
+
+def _changes(bundle: Path, listed: dict[str, str], present: set[str], odd: Collection[str] = ()) -> list[Change]:
+    """What a manifest lists against what is there; `odd` is named elsewhere."""
+    missing = [Change(name, MISSING) for name in listed.keys() - present - set(odd)]
+    added = [Change(name, ADDED) for name in present - listed.keys()]
+    both = listed.keys() & present
+    return [*missing, *added, *(Change(name, ALTERED) for name in both if digest_of(bundle / name) != listed[name])]
+
+
+def _sorted(changes: list[Change]) -> list[Change]:
     return sorted(changes, key=lambda change: change.name)
