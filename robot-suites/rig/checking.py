@@ -17,7 +17,7 @@ from bench_model.errors import BenchError
 from bench_model.provenance import MANIFEST, REPORT_DATA, REPORTS_MANIFEST, digest_of, key_of, read_manifest
 from rig.bundle import Bundle, to_json
 from rig.judging import judge_bundle
-from rig.sealing import altered_evidence, altered_reports
+from rig.sealing import altered_evidence, altered_reports, unsealed_reports
 from rig.shell import LocalShell
 from rig.signing import Signature, State, verified
 
@@ -62,6 +62,8 @@ def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
         check.lines.append(
             "reports    not sealed by themselves: none was rendered, or by a bench that did not do so yet"
         )
+        if unsealed := unsealed_reports(bundle.path):
+            check.problems.append(f"{REPORTS_MANIFEST}: missing, so that nothing seals {', '.join(unsealed)}")
     else:
         check.part("reports", "as they were rendered", [change.text for change in changes])
         _check_signature(check, bundle, REPORTS_MANIFEST, "signature", allowed_signers)

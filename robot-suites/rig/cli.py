@@ -100,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
     _add_profiles(commands.add_parser("validate", help="check the inventory, scenario, requirement and metrics"))
     for name, text in (
         ("judge", "recompute the verdict of a run from its bundle"),
-        ("check-bundle", "check a bundle's manifest and recompute its verdict"),
+        ("check-bundle", "check a bundle's seals and signatures; recompute its verdict and every number of its reports"),
         ("replay", "deliver what InfluxDB has not got of a run"),
         ("report", "render report.html and report.pdf again from the bundle"),
     ):
@@ -292,7 +292,7 @@ def judge(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Status 1 for any difference, and where trusted signatures were asked for, for any lack of one."""
-    found = check_bundle(options.run, signing_of_run(Bundle.open(options.run)).allowed_signers)
+    found = check_bundle(options.run, signing_of_run(Bundle.open(options.run), "allowed_signers").allowed_signers)
     for problem in found.problems:
         print(problem, file=sys.stderr)
     for line in (*found.lines, *(f"note       {note}" for note in found.notes)):
@@ -343,7 +343,7 @@ def _with_rights(influx: Influx) -> Influx:
 def report(options: argparse.Namespace) -> int:
     """Renders again, and seals (with SIGN_KEY= signs) what was rendered; a report never covers up an alteration."""
     bundle = Bundle.open(options.run)
-    for line in report_again(bundle, signing_of_run(bundle).key):
+    for line in report_again(bundle, signing_of_run(bundle, "key").key):
         print(line, file=sys.stderr)
     for name in REPORTS:
         print(_shown(bundle.path / name))

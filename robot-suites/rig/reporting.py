@@ -22,11 +22,11 @@ REPORT_S_MAX = 300.0
 def signing_for(inventory: Path, candidate: str) -> Signing:
     """Who signs, and who is trusted, by the environment or the candidate's inventory. Raises BenchError."""
     told = variables_of(inventory, candidate, (signing.INVENTORY_KEY,)).get(signing.INVENTORY_KEY)
-    return signing.chosen(told, inventory.parent)
+    return signing.chosen(told, inventory.parent, wanted=("key",))
 
 
-def signing_of_run(bundle: Bundle) -> Signing:
-    """The same for a run that is over, perhaps of a candidate that this machine's inventory does not know."""
+def signing_of_run(bundle: Bundle, wanted: str) -> Signing:
+    """`wanted` of them for a run that is over, perhaps of a candidate that this machine's inventory does not know."""
     request = bundle.run.get("request")
     asked = request.get("inventory") if isinstance(request, dict) else None
     inventory = Path(asked) if asked else Layout().inventory / "lab.yml"
@@ -34,7 +34,7 @@ def signing_of_run(bundle: Bundle) -> Signing:
         told: Any = variables_of(inventory, bundle.run["candidate"]["name"], (signing.INVENTORY_KEY,))
     except (BenchError, KeyError, TypeError):
         told = {}
-    return signing.chosen(told.get(signing.INVENTORY_KEY), inventory.parent)
+    return signing.chosen(told.get(signing.INVENTORY_KEY), inventory.parent, wanted=(wanted,))
 
 
 def render_and_seal(bundle: Path, signer: Signer | None = None) -> str | None:

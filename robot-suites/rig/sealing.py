@@ -89,6 +89,13 @@ def altered_reports(bundle: Path) -> list[Change] | None:
     return _sorted(_changes(bundle, listed, present))
 
 
+def unsealed_reports(bundle: Path) -> list[str]:
+    """Reports that are in neither manifest."""
+    known = [file for file in (bundle / MANIFEST, bundle / REPORTS_MANIFEST) if file.exists()]
+    listed = {name for file in known for name in read_manifest(file)}
+    return [name for name in REPORTS if (bundle / name).exists() and name not in listed]
+
+
 def _changes(bundle: Path, listed: dict[str, str], present: set[str], odd: Collection[str] = ()) -> list[Change]:
     """What a manifest lists against what is there; `odd` is named elsewhere."""
     missing = [Change(name, MISSING) for name in listed.keys() - present - set(odd)]

@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -61,10 +61,15 @@ class Signing:
     allowed_signers: Path | None = None
 
 
-def chosen(inventory: Mapping[str, Any] | None, folder: Path, environment: Mapping[str, str] = os.environ) -> Signing:
+def chosen(
+    inventory: Mapping[str, Any] | None,
+    folder: Path,
+    environment: Mapping[str, str] = os.environ,
+    wanted: Collection[str] = INVENTORY_KEYS,
+) -> Signing:
     """The environment's choice (`make ... SIGN_KEY= ALLOWED_SIGNERS=`), else the inventory's, whose relative paths begin at `folder`.
 
-    Raises RefusedError that names the variable or the inventory's key."""
+    Only what is `wanted` has to be there: who verifies needs no key. Raises RefusedError that names the variable or the inventory's key."""
     if inventory is not None and not isinstance(inventory, Mapping):
         raise RefusedError(
             f"inventory: {INVENTORY_KEY} is {inventory!r}; write it as {{key: FILE, allowed_signers: FILE}}"
@@ -74,10 +79,8 @@ def chosen(inventory: Mapping[str, Any] | None, folder: Path, environment: Mappi
         raise RefusedError(
             f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}; known: {', '.join(INVENTORY_KEYS)}"
         )
-    return Signing(
-        _file(environment, KEY_VARIABLE, told.get("key"), folder),
-        _file(environment, SIGNERS_VARIABLE, told.get("allowed_signers"), folder),
-    )
+    variables = dict(zip(INVENTORY_KEYS, (KEY_VARIABLE, SIGNERS_VARIABLE), strict=True))
+    return Signing(**{name: _file(environment, variables[name], told.get(name), folder) for name in wanted})
 
 
 def _file(environment: Mapping[str, str], variable: str, told: object, folder: Path) -> Path | None:

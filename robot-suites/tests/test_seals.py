@@ -125,6 +125,18 @@ def test_a_link_is_noticed_though_it_leads_to_the_same_content(bundle: Path, pat
     assert found == ["facts/folder: a link or special file", "results/cost.json: a link or special file"]
 
 
+@pytest.mark.parametrize("name", SEALS)
+def test_a_seal_or_signature_that_is_taken_away_is_noticed(
+    bundle: Path, pattern: tuple[Path, Path], name: str
+) -> None:
+    (bundle / name).unlink()
+    try:
+        found = problems(bundle, pattern)
+    except BenchError as error:
+        found = [str(error)]
+    assert any(name.removesuffix(".sig") in one for one in found), found
+
+
 def test_a_new_seal_over_an_altered_bundle_is_no_longer_signed(bundle: Path, pattern: tuple[Path, Path]) -> None:
     """Whoever forges the manifest as well cannot forge the signature."""
     flip(bundle / "results/cost.json")

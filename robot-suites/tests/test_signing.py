@@ -150,6 +150,8 @@ def test_the_environment_comes_before_the_inventory(tmp_path: Path, keys: Path) 
     assert chosen(told, tmp_path, {}) == Signing((keys / "lab").resolve(), (tmp_path / "allowed").resolve())
     assert chosen(told, tmp_path, {"SIGN_KEY": str(keys / "other")}).key == (keys / "other").resolve()
     assert chosen(None, tmp_path, {}) == Signing()
+    away = {"key": "only/on/the/control/node", "allowed_signers": "allowed"}
+    assert chosen(away, tmp_path, {}, wanted=("allowed_signers",)).key is None
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def note(name: str, sheet: Sheet) -> None:
     """Keeps what is drawn on `sheet`, where somebody collects it."""
     found = _collected.get()
     if found is not None:
-        found[name] = [panel(axes) for axes in sheet.axes]
+        found[name] = [panel(axes) for axes in sheet.axes if not hasattr(axes, "_colorbar")]
 
 
 def panel(axes: Axes) -> Panel:
