@@ -100,7 +100,10 @@ def parser() -> argparse.ArgumentParser:
     _add_profiles(commands.add_parser("validate", help="check the inventory, scenario, requirement and metrics"))
     for name, text in (
         ("judge", "recompute the verdict of a run from its bundle"),
-        ("check-bundle", "check a bundle's seals and signatures; recompute its verdict and every number of its reports"),
+        (
+            "check-bundle",
+            "check a bundle's seals and signatures; recompute its verdict and every number of its reports",
+        ),
         ("replay", "deliver what InfluxDB has not got of a run"),
         ("report", "render report.html and report.pdf again from the bundle"),
     ):

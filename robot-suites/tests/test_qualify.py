@@ -186,7 +186,9 @@ def test_every_number_of_the_report_is_recomputed_and_nobody_vouches(finished: t
     checked = subprocess.run(
         [sys.executable, "-m", "rig", "check-bundle", str(finished[0])], capture_output=True, text=True, check=False
     )
-    assert re.search(r"numbers +recomputed: \d{3,} texts and numbers, \d{3,} plotted values", checked.stdout), checked.stdout
+    assert re.search(r"numbers +recomputed: \d{3,} texts and numbers, \d{3,} plotted values", checked.stdout), (
+        checked.stdout
+    )
     assert checked.stdout.count("not signed") == 2
     pages = [page.extract_text() for page in PdfReader(finished[0] / "report.pdf").pages]
     digest = hashlib.sha256((finished[0] / "MANIFEST.sha256").read_bytes()).hexdigest()

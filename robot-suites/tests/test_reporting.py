@@ -1,4 +1,6 @@
-"""`make report`: what it renews, what it leaves, and what it says when a signature is lost. The renderer is replaced: its pages take seconds."""
+"""`make report`: what it renews, what it leaves, and what it says when a signature is lost.
+
+The renderer is replaced: its pages take seconds."""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def test_rendered_again_without_the_key_the_reports_say_that_they_are_signed_no_
     assert check_seals(bundle).problems == []
 
 
-def test_a_key_that_comes_later_signs_evidence_and_reports(bundle: Bundle, key: Path, rendered: list[list[str]]) -> None:
+def test_a_key_that_comes_later_signs_evidence_and_reports(
+    bundle: Bundle, key: Path, rendered: list[list[str]]
+) -> None:
     seal_evidence(bundle.path)
     before = (bundle.path / MANIFEST).read_bytes()
     assert report_again(bundle, key) == []
@@ -75,7 +79,9 @@ def test_a_key_that_comes_later_signs_evidence_and_reports(bundle: Bundle, key: 
     assert check_seals(bundle).problems == []
 
 
-def test_an_altered_bundle_is_never_sealed_or_signed_again(bundle: Bundle, key: Path, rendered: list[list[str]]) -> None:
+def test_an_altered_bundle_is_never_sealed_or_signed_again(
+    bundle: Bundle, key: Path, rendered: list[list[str]]
+) -> None:
     seal_evidence(bundle.path)
     report_again(bundle, key)
     (bundle.path / "results" / "cost.json").write_text("[]", encoding="utf-8")

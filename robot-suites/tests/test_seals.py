@@ -126,9 +126,7 @@ def test_a_link_is_noticed_though_it_leads_to_the_same_content(bundle: Path, pat
 
 
 @pytest.mark.parametrize("name", SEALS)
-def test_a_seal_or_signature_that_is_taken_away_is_noticed(
-    bundle: Path, pattern: tuple[Path, Path], name: str
-) -> None:
+def test_a_seal_or_signature_that_is_taken_away_is_noticed(bundle: Path, pattern: tuple[Path, Path], name: str) -> None:
     (bundle / name).unlink()
     try:
         found = problems(bundle, pattern)

@@ -32,7 +32,9 @@ def test_a_synthetic_bundle_is_sealed_and_holds_so_many_points(tmp_path: Path) -
 
 
 def point(size: int, **medians: float) -> dict[str, Any]:
-    contenders = {name: {"seconds": {"median": seconds}, "max_rss_bytes": {"median": 1e9}} for name, seconds in medians.items()}
+    contenders = {
+        name: {"seconds": {"median": seconds}, "max_rss_bytes": {"median": 1e9}} for name, seconds in medians.items()
+    }
     return {"key": {"points": size}, "contenders": contenders, "errors": {}}
 
 

@@ -100,7 +100,7 @@ def _run(length_s: float) -> dict[str, Any]:
     return {
         "schema_version": 1, "run_id": "20260131T120000Z-synthetic-report", "state": "finished", "state_reason": None,
         "started_utc": _utc(0), "finished_utc": _utc(length_s), "request": {"inventory": None},
-        "candidate": {"name": "synthetic", "description": "made for measuring reports", "cpus": CORES},
+        "candidate": {"name": "synthetic", "description": "made for measuring reports", "cpus": CORES, "transient_buffer_bytes": 4e9},
         "target": {"name": "", "kind": "scratch-file", "path": "none", "filesystem": "none", "device": drives[0], "drives": drives},
         "scenario": {"id": "synthetic", "title": "Synthetic", "file": "none.yml", "scale": 1.0, "seed": 7, "repetitions": 1,
                      "parameters": {"workloads": {}}},

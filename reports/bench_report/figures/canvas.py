@@ -29,6 +29,7 @@ from . import plotted
 MM_PER_INCH = 25.4
 WIDTH_MM = 174.0  # the text width of report.css
 FONT = "DejaVu Sans"
+PLACE_DIGITS = 6  # of the sheet: a ten-thousandth of a millimetre
 TINT = 0.25  # of a band's colour on white
 
 INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
@@ -88,6 +89,7 @@ def sheet(
 
 def to_svg(figure: Sheet, name: str, alt: str) -> str:
     """The sheet as an inline <svg>: no prolog, no metadata, no style sheet that would leak into the document."""
+    _settle(figure)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
     plotted.note(name, figure)
@@ -102,6 +104,18 @@ def to_svg(figure: Sheet, name: str, alt: str) -> str:
     opening, _, rest = text.partition(">")
     title = f'<title id="{name}-title">{escape(alt)}</title>'
     return opening.replace("<svg", head, 1) + ">" + title + rest
+
+
+def _settle(figure: Sheet) -> None:
+    """Lays the panels out once and rounds their places: the solver's last digits depend on where its variables lie in memory."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(value, PLACE_DIGITS) for value in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def label_panel(axes: Axes, text: str) -> None:
