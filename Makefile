@@ -80,14 +80,14 @@ $(READER): $(READER_SOURCES)
 	@mkdir -p build
 	@$(PYTHON) agents/build_pyz.py --package analysis_reader --output $(READER)
 
-qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes
+qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (SIGN_KEY=FILE signs the run)
 	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
 	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning)
 
 resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
 	@$(RIG) resume $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
 
-bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB (PARTS=write,agent QUICK=1 BENCH_DIR=)
+bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB; reports on long runs (PARTS=write,agent QUICK=1 BENCH_DIR=)
 	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
 
 bench-table: python ## write what `make bench PARTS=agent,ingest` measured last into agents/README.md
@@ -96,7 +96,7 @@ bench-table: python ## write what `make bench PARTS=agent,ingest` measured last 
 validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)
 
-report: python ## render report.html and report.pdf of RUN again
+report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE signs)
 	@$(RIG) report $(RUN)
 
 golden: python ## renew the stored report that reports/tests compares with; look at the difference before you commit it
@@ -105,7 +105,7 @@ golden: python ## renew the stored report that reports/tests compares with; look
 judge: python ## recompute the verdict of RUN from its bundle and print it
 	@$(RIG) judge $(RUN)
 
-check-bundle: python ## check RUN's manifest and recompute its verdict
+check-bundle: python ## check RUN's seals and signatures (ALLOWED_SIGNERS=FILE: only trusted ones count); recompute its verdict and every number of its reports
 	@$(RIG) check-bundle $(RUN)
 
 replay: setup ## deliver the telemetry of RUN that InfluxDB has not got (ALL=1: all of it, because InfluxDB lost some)

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_model.line_protocol import Point, points_of
+from bench_model.columns import Column, Columns, read_columns
+from bench_model.line_protocol import Point
 from bench_model.telemetry_files import points_files
 
 # Measurement -> the tag that names its subject.
@@ -100,7 +101,26 @@ def of_bundle(bundle: Path) -> Tracks:
 
 @lru_cache(maxsize=1)  # several documents follow from one run's telemetry, which may have millions of lines
 def _read(files: tuple[Path, ...], states: tuple[tuple[int, int], ...]) -> Tracks:
-    return from_points(point for file in files for point in points_of(file, SUBJECTS))
+    return from_columns(read_columns(file, dict.fromkeys(SUBJECTS)) for file in files)
+
+
+def from_columns(spools: Iterable[Columns]) -> Tracks:
+    """The tracks of spools, one after the other."""
+    parts: dict[tuple[str, str, str], list[Column]] = defaultdict(list)
+    for spool in spools:
+        for (measurement, tags, name), column in spool.found.items():
+            subject = _subject(Point(measurement, dict(tags), {}, 0))
+            if subject is not None:
+                parts[(measurement, subject, name)].append(column)
+    return Tracks({key: _joined(columns) for key, columns in parts.items()})
+
+
+def _joined(columns: list[Column]) -> Track:
+    """In the order of time, and of value where times are equal."""
+    times = np.concatenate([column.times_ns for column in columns]) / 1e9
+    values = np.concatenate([column.values for column in columns])
+    order = np.lexsort((values, times))
+    return Track(times[order], values[order])
 
 
 def from_points(points: Iterable[Point]) -> Tracks:

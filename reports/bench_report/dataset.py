@@ -10,9 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_model.provenance import SigningKey
 from bench_model.published import PublishedDevice
 
 from .fields import Node
+
+Samples = NDArray[np.float64]
+NOT_SEALED = "not sealed: the run left no manifest"
 
 
 @dataclass(frozen=True)
@@ -333,7 +340,7 @@ class Accounting:
     collectors: tuple[Collector, ...]
 
 
-Track = tuple[list[float], list[float]]  # times in s from the run's start, values
+Track = tuple[Samples, Samples]  # times in s from the run's start, values
 
 
 @dataclass(frozen=True)
@@ -345,6 +352,26 @@ class HostSeries:
     temperature_celsius: dict[str, Track]
     lines: int
     torn: bool
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """`manifest_sha256`: of MANIFEST.sha256, None for a bundle that was never sealed. `reports_key`: by which the reports are
+    about to be signed. `altered`: files that changed since the bundle was sealed."""
+
+    manifest_sha256: str | None = None
+    evidence_key: SigningKey | None = None
+    reports_key: str | None = None
+    altered: int = 0
+
+    @property
+    def footer(self) -> str:
+        """For every page."""
+        if self.manifest_sha256 is None:
+            return NOT_SEALED
+        if self.altered:
+            return f"ALTERED since it was sealed: {self.altered} file{'s' if self.altered > 1 else ''}"
+        return f"evidence {self.manifest_sha256}"
 
 
 @dataclass(frozen=True)
@@ -366,3 +393,4 @@ class Bundle:
     accounting: Accounting | None
     missing: tuple[tuple[str, str], ...]  # (file, what the report therefore lacks)
     files: frozenset[str]
+    provenance: Provenance = Provenance()

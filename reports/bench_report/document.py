@@ -24,7 +24,9 @@ KINDS: Mapping[type, str] = {
 
 @dataclass(frozen=True)
 class Document:
-    """`running_left` and `running_right` head each page. `front` are the tables of the first page, which are numbered first."""
+    """`running_left` and `running_right` head each page; `seal` names the evidence at its foot (see docs/provenance.md).
+
+    `front` are the tables of the first page, which are numbered first."""
 
     kind: str  # such as "Qualification report"
     title: str
@@ -32,6 +34,7 @@ class Document:
     keywords: tuple[str, ...]
     running_left: str
     running_right: str
+    seal: str
     finished: datetime
     front: tuple[Table, ...]
     sections: tuple[Section, ...]

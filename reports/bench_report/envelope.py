@@ -30,3 +30,18 @@ def thinned(
     kept.append(x.size - 1)
     order = np.unique(kept)
     return x[order], y[order]
+
+
+def thinned_together(
+    times: Series, rows: Sequence[Series], limit: int = MAX_DRAWN_POINTS
+) -> tuple[Series, list[Series]]:
+    """The same for rows that are drawn on top of each other, all of the length of `times`: of each part every row's extremes."""
+    if times.size <= limit:
+        return times, list(rows)
+    kept = {0, times.size - 1}
+    for part in np.array_split(np.arange(times.size), max(1, limit // (2 * len(rows)) - 1)):
+        start, stop = int(part[0]), int(part[-1]) + 1
+        for row in rows:
+            kept |= {start + int(np.argmin(row[start:stop])), start + int(np.argmax(row[start:stop]))}
+    order = np.array(sorted(kept))
+    return times[order], [row[order] for row in rows]

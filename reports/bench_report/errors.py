@@ -14,3 +14,7 @@ class BundleError(BenchError):
     def __init__(self, where: str, problem: str, remedy: str = "") -> None:
         super().__init__(f"{where}: {problem}" + (f". {remedy}" if remedy else ""))
         self.where = where
+
+    def __reduce__(self) -> tuple[type[BundleError], tuple[str, str]]:
+        """So that it can come from another process."""
+        return BundleError, (self.where, str(self).removeprefix(f"{self.where}: "))

@@ -17,12 +17,13 @@ from bench_model.published import FOLDER, PublishedDevice, load_published
 from bench_model.telemetry_files import SPOOLS, SUMMARY_FILE
 
 from . import telemetry
-from .dataset import Accounting, Bundle, Run
+from .dataset import Accounting, Bundle, Run, Verdict
 from .errors import BundleError
 from .fields import Node, read_document
 from .load_results import block_scan_of, repetitions_of
 from .load_run import read_events, run_of, settings_of, verdict_of
 from .load_smart import smart_of
+from .provenance import provenance_of
 
 SCHEMA_VERSION = 1
 EVENTS_FILE = "events.jsonl"
@@ -42,7 +43,8 @@ WORKLOAD_FILES = frozenset({"results/block_scan.json", "results/snb_record.json"
 Made = TypeVar("Made")
 
 
-def load(root: Path) -> Bundle:
+def run_in(root: Path) -> Run:
+    """The bundle's run.json."""
     if not root.is_dir():
         raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
     document = _document(root, "run.json")
@@ -50,13 +52,21 @@ def load(root: Path) -> Bundle:
         raise BundleError(
             f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
         )
-    run = run_of(document)
+    return run_of(document)
+
+
+def verdict_in(root: Path) -> Verdict | None:
+    return _made(root, "verdict.json", verdict_of)
+
+
+def load(root: Path) -> Bundle:
+    run = run_in(root)
     workload = telemetry.workload_points(root)
     events = read_events(root, EVENTS_FILE)
     return Bundle(
         run=run,
-        verdict=_made(root, "verdict.json", verdict_of),
-        results=_results(root),
+        verdict=verdict_in(root),
+        results=results_in(root),
         published=_published(root),
         block_scan=_made(root, "results/block_scan.json", block_scan_of),
         repetitions=_made(root, "results/snb_record.json", repetitions_of) or (),
@@ -70,6 +80,7 @@ def load(root: Path) -> Bundle:
         host=telemetry.host_series(root, run.started),
         accounting=_accounting(root),
         missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
+        provenance=provenance_of(root),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
 
@@ -90,7 +101,8 @@ def _expected(run: Run) -> dict[str, str]:
     return {**own, **others}
 
 
-def _results(root: Path) -> dict[str, Node]:
+def results_in(root: Path) -> dict[str, Node]:
+    """The bundle's results/<name>.json by name."""
     names = sorted(path.name for path in (root / "results").glob("*.json"))
     found = ((Path(name).stem, _document(root, f"results/{name}")) for name in names)
     return {name: node for name, node in found if node is not None}

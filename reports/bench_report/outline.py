@@ -14,19 +14,26 @@ from .figures.latency import latency_figure
 from .figures.record import record_figures
 from .findings import RULE, findings_table, reasons_of_verdict
 from .glossary import TERMS
+from .provenance import provenance_table
 from .sections.registry import sections_of
 from .sections.section import Bullets, Code, Facts, Heading, Lacking, Part, Section, Warned
 from .tables import Table
 from .tables_drives import drive_table, smart_table
 from .tables_raw import raw_tables
 
+SEALS = (
+    "The hash stands at the foot of every page: it is that of MANIFEST.sha256, which holds the hash of every file of the evidence. A "
+    "signature proves that the holder of its key vouched for exactly these files, not that what they say is true, nor when it was signed. "
+    "REPORTS.sha256 seals this report; report-data.json holds every number of it for machines, and is also attached to the PDF."
+)
 NO_RECORD = "no record result (results/snb_record.json), so nothing can be said about lost superchunks."
 
 
 def sections(bundle: Bundle) -> tuple[Section, ...]:
     made = (
         _requirements(bundle), _findings(bundle), _candidate(bundle), *_workloads(bundle), *sections_of(bundle), _host(bundle),
-        _tuning(bundle), _health(bundle), _events(bundle), _environment(bundle), _reproduce(bundle), *_appendices(bundle),
+        _tuning(bundle), _health(bundle), _events(bundle), _environment(bundle), _reproduce(bundle), _provenance(bundle),
+        *_appendices(bundle),
     )  # fmt: skip
     return tuple(one for one in made if one is not None)
 
@@ -161,6 +168,18 @@ def _reproduce(bundle: Bundle) -> Section:
     ))  # fmt: skip
     parts.append(Facts(tuple(view.contents_pairs(bundle))))
     return Section("reproduce", "How to reproduce this run", tuple(parts))
+
+
+def _provenance(bundle: Bundle) -> Section:
+    command = f"make check-bundle RUN=runs/{bundle.run.run_id} ALLOWED_SIGNERS=FILE"
+    return Section(
+        "provenance", "Provenance",
+        (
+            provenance_table(bundle.provenance),
+            SEALS,
+            Code("To verify both seals, the verdict and every number of this report:", (command,)),
+        ),
+    )  # fmt: skip
 
 
 def _appendices(bundle: Bundle) -> list[Section]:

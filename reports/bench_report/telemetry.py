@@ -7,16 +7,21 @@ zero. Times are seconds from the run's start.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+
+from bench_model.column_file import load_columns
+from bench_model.columns import Column, Columns
+
 from .dataset import Accounting, Collector, Event, HostSeries, Phase, Series, Track
+from .errors import BundleError
 from .fields import Node
 from .line_protocol import Point, Spool, read_spool
 
 POINTS_FILE, WORKLOAD_FILE = "telemetry/points.lp", "telemetry/workload.lp"
-HOST_MEASUREMENTS = ("block_device", "cpu", "temperature")
 ALL_CORES = "total"
 CPU_FIELDS = {
     "user": ("user_fraction",),
@@ -47,34 +52,73 @@ def seconds(time_ns: int, start: datetime) -> float:
 
 
 def host_series(root: Path, start: datetime) -> HostSeries | None:
-    spool = read_spool(root, POINTS_FILE, HOST_MEASUREMENTS)
-    if spool is None:
+    found = columns_of(root)
+    if found is None:
         return None
-    disks: dict[str, Track] = defaultdict(lambda: ([], []))
-    heat: dict[str, Track] = defaultdict(lambda: ([], []))
-    cpu: dict[str, dict[str, Track]] = defaultdict(lambda: defaultdict(lambda: ([], [])))
-    for point in spool.points:
-        at = seconds(point.time_ns, start)
-        if point.measurement == "block_device":
-            _add(disks[point.tags.get("device", "unnamed")], at, _number(point, "written_bytes_per_s"))
-        elif point.measurement == "temperature":
-            _add(heat[_sensor(point)], at, _number(point, "temperature_degc"))
-        elif point.tags.get("core", ALL_CORES) != ALL_CORES:
-            for mode, fields in CPU_FIELDS.items():
-                _add(cpu[f"CPU {point.tags['core']}"][mode], at, _share_percent(point, fields))
+    disks: dict[str, list[Column]] = defaultdict(list)
+    heat: dict[str, list[Column]] = defaultdict(list)
+    cores: dict[str, dict[str, list[Column]]] = defaultdict(lambda: defaultdict(list))
+    for (measurement, pairs, field), column in found.found.items():
+        tags = dict(pairs)
+        if column.flag:
+            continue
+        if (measurement, field) == ("block_device", "written_bytes_per_s"):
+            disks[tags.get("device", "unnamed")].append(column)
+        elif (measurement, field) == ("temperature", "temperature_degc"):
+            heat[_sensor(tags)].append(column)
+        elif measurement == "cpu" and tags.get("core", ALL_CORES) != ALL_CORES:
+            cores[f"CPU {tags['core']}"][field].append(column)
+    cpu = {core: tracks for core, fields in cores.items() if (tracks := _modes(fields, start))}
     return HostSeries(
-        disk_write_bytes_per_s=_sorted_tracks(disks),
-        cpu_percent={core: tracks for core, modes in cpu.items() if (tracks := _sorted_tracks(modes))},
-        temperature_celsius=_sorted_tracks(heat),
-        lines=spool.lines,
-        torn=spool.torn,
+        disk_write_bytes_per_s={name: _track(columns, start) for name, columns in sorted(disks.items())},
+        cpu_percent=cpu,
+        temperature_celsius={name: _track(columns, start) for name, columns in sorted(heat.items())},
+        lines=found.lines,
+        torn=found.torn,
     )
 
 
-def _add(track: Track, at: float, value: float | None) -> None:
-    if value is not None:
-        track[0].append(at)
-        track[1].append(value)
+def columns_of(root: Path) -> Columns | None:
+    """What reports draw of the candidate's spool. Raises BundleError that names file and line."""
+    try:
+        return load_columns(root)
+    except UnicodeDecodeError as error:
+        raise BundleError(POINTS_FILE, f"byte {error.start} of what was read is not UTF-8") from error
+    except ValueError as error:
+        where, _, problem = str(error).removeprefix(f"{root}/").partition(": ")
+        file, _, line = where.rpartition(":")
+        raise BundleError(f"{file}: line {line}", problem) from error
+    except OSError as error:
+        raise BundleError(POINTS_FILE, f"cannot be read: {error.strerror}") from error
+
+
+def _track(columns: Sequence[Column], start: datetime) -> Track:
+    """In time order. The spool is in order of arrival, not of time."""
+    times = np.concatenate([column.times_ns for column in columns])
+    values = np.concatenate([column.values for column in columns])
+    order = np.argsort(times, kind="stable")
+    return times[order] / NS - start.timestamp(), values[order]
+
+
+def _modes(fields: dict[str, list[Column]], start: datetime) -> dict[str, Track]:
+    """Shares of one core's time in per cent; a sample that lacks some fields of a mode has the others' sum."""
+    found = {}
+    for mode, names in sorted(CPU_FIELDS.items()):
+        tracks = [_track(fields[name], start) for name in names if name in fields]
+        if tracks:
+            found[mode] = _summed(tracks)
+    return found
+
+
+def _summed(tracks: Sequence[Track]) -> Track:
+    first, _ = tracks[0]
+    if all(len(times) == len(first) and bool((times == first).all()) for times, _ in tracks):
+        return first, 100 * np.sum([values for _, values in tracks], axis=0)
+    times = np.unique(np.concatenate([times for times, _ in tracks]))
+    total = np.zeros(len(times))
+    for own, values in tracks:
+        np.add.at(total, np.searchsorted(times, own), values)
+    return times, 100 * total
 
 
 def _number(point: Point, field: str) -> float | None:
@@ -82,26 +126,10 @@ def _number(point: Point, field: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _share_percent(point: Point, fields: Iterable[str]) -> float | None:
-    found = [value for field in fields if (value := _number(point, field)) is not None]
-    return 100 * sum(found) if found else None
-
-
-def _sensor(point: Point) -> str:
-    tags = point.tags
+def _sensor(tags: Mapping[str, str]) -> str:
     return " ".join(
         part for part in (tags.get("device") or tags.get("chip"), tags.get("label") or tags.get("sensor")) if part
     )
-
-
-def _sorted_tracks(tracks: dict[str, Track]) -> dict[str, Track]:
-    """In time order, without what has no sample at all. The spool is in order of arrival, not of time."""
-    found = {}
-    for name, (times, values) in sorted(tracks.items()):
-        if times:
-            order = sorted(range(len(times)), key=times.__getitem__)
-            found[name] = ([times[index] for index in order], [values[index] for index in order])
-    return found
 
 
 def workload_points(root: Path) -> Spool | None:

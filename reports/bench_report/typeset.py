@@ -7,11 +7,12 @@ HTML, byte for byte; the PDF is PDF/UA-1 with the machine-readable data attached
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import jinja2
 import weasyprint
 from weasyprint.urls import URLFetcher
 
-from .attachments import DESCRIPTIONS, POINT_HEADS, attachments_of, figure_rows
+from .attachments import DESCRIPTIONS, POINT_HEADS, figure_rows
 from .document import Document, Laid, Placed
 from .errors import BundleError
 from .figures.canvas import Figure, without_hover
@@ -30,6 +31,7 @@ from .view import GLYPHS, css_name
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 LARGEST_LINKED = 400_000  # bytes of a figure's points that the HTML carries itself; of larger ones the PDF has them
+EVERYTHING = "Every text, cell and plotted number of this report, for machines"
 SMALL_TABLE, SMALL_TEXT = 6, 1200  # rows and characters that stay together on one page
 
 
@@ -85,22 +87,25 @@ def _summaries(figure: Figure) -> list[tuple[str, str, str, str, str]]:
     return found
 
 
-def to_pdf(html: str, document: Document, laid: Laid) -> bytes:
-    """PDF/UA-1: tagged, with alternative texts. Its dates are the run's, so that it says when it was measured."""
+def to_pdf(html: str, document: Document) -> bytes:
+    """PDF/UA-1: tagged, with alternative texts, the document's attachments attached.
+
+    Its dates are the run's: it says when it was measured, and the same document gives the same bytes."""
     fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)  # the report must stand alone
     attached = [
-        weasyprint.Attachment(file_obj=io.BytesIO(content), name=name, description=DESCRIPTIONS.get(name, name), relationship="Data",
+        weasyprint.Attachment(file_obj=io.BytesIO(content), name=name, description=DESCRIPTIONS.get(name, EVERYTHING), relationship="Data",
         created=document.finished, modified=document.finished)
-        for name, content in sorted(attachments_of(document, laid).items())
+        for name, content in sorted(document.attachments.items())
     ]  # fmt: skip
     with _complaints() as complaints:
         pages = weasyprint.HTML(string=legible(without_hover(html)), url_fetcher=fetcher).render()
-        pages.metadata.created = document.finished.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        pages.metadata.modified = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = document.finished.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        pages.metadata.created = pages.metadata.modified = moment
         pages.metadata.attachments = [*(pages.metadata.attachments or ()), *attached]
-        pdf = bytes(pages.write_pdf(pdf_variant="pdf/ua-1", finisher=complete))
+        identifier = hashlib.sha256(html.encode()).digest()[:16]
+        pdf = bytes(pages.write_pdf(pdf_variant="pdf/ua-1", pdf_identifier=identifier, finisher=complete))
     if complaints:
-        raise BundleError("report.pdf", f"could not be set completely: {complaints[0]}")
+        raise BundleError(f"the PDF of {document.title}", f"could not be set completely: {complaints[0]}")
     return pdf
 
 

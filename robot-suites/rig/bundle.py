@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -15,17 +14,6 @@ from bench_model.errors import BenchError
 from rig import event_lines
 
 FOLDERS = ("facts", "results/raw", "telemetry", "robot", "profiles")
-MANIFEST = "MANIFEST.sha256"
-# How far InfluxDB has got with the spool may change after the run, when an outage is made good; it is no evidence.
-NOT_SEALED = {
-    MANIFEST,
-    "cursor.json",
-    "replay.json",
-    "rejected.lp",
-    "thinning.journal",
-    "verdict-delivered",
-    "account-after-replay.json",
-}
 
 
 def now_utc() -> str:
@@ -35,10 +23,14 @@ def now_utc() -> str:
 
 def write_text_atomically(path: Path, text: str) -> None:
     """Writes `path` so that a reader, or a crash, sees either the old content or the new one."""
+    write_bytes_atomically(path, text.encode("utf-8"))
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
         os.fchmod(file.fileno(), 0o644)
     Path(name).replace(path)
 
@@ -73,6 +65,8 @@ class Bundle:
             bundle.run = json.loads((bundle.path / "run.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise BenchError(f"{path} is no run bundle (run.json: {error}). Name one with RUN=runs/<run-id>") from None
+        if not isinstance(bundle.run, dict):
+            raise BenchError(f"{path} is no run bundle (run.json holds no object). Name one with RUN=runs/<run-id>")
         return bundle
 
     @property
@@ -142,30 +136,6 @@ class Bundle:
             return []
         return [json.loads(line) for line in self.events_file.read_text(encoding="utf-8").splitlines()]
 
-    def seal(self) -> None:
-        """Writes MANIFEST.sha256 over every file of the bundle, in the form that `sha256sum -c` reads."""
-        lines = [f"{_sha256(file)}  {file.relative_to(self.path)}" for file in self.files()]
-        write_text_atomically(self.path / MANIFEST, "\n".join(lines) + "\n")
-
-    def sealed(self) -> bool:
-        return (self.path / MANIFEST).exists()
-
-    def files(self) -> list[Path]:
-        return sorted(path for path in self.path.rglob("*") if path.is_file() and path.name not in NOT_SEALED)
-
-    def altered_files(self) -> list[str]:
-        """Names of files that are missing from the bundle, differ from the manifest, or are not in it."""
-        try:
-            lines = (self.path / MANIFEST).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            raise BenchError(
-                f"{self.path} has no {MANIFEST}: the run did not finish. Only a finished run can be checked"
-            ) from None
-        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-        present = {str(file.relative_to(self.path)): file for file in self.files()}
-        differing = {name for name in sums.keys() & present.keys() if _sha256(present[name]) != sums[name]}
-        return sorted(differing | (sums.keys() ^ present.keys()))
-
 
 def _point_latest(runs: Path, name: str) -> None:
     temporary = runs / f".latest-{os.getpid()}"
@@ -176,8 +146,3 @@ def _point_latest(runs: Path, name: str) -> None:
 def _append(path: Path, line: str) -> None:
     with path.open("a", encoding="utf-8") as file:  # one write of a whole line: O_APPEND keeps writers apart
         file.write(line + "\n")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,26 +16,27 @@ from rich.console import Console
 from bench_model import verdict as outcomes
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError
+from bench_model.provenance import REPORTS
 from rig.bundle import Bundle, to_json
 from rig.candidate_session import CandidateSession
+from rig.checking import check_bundle
 from rig.connection import connection_of
 from rig.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_earlier, replay_run
 from rig.host import require_target_directory
 from rig.influx import Influx, chosen, with_tokens
 from rig.influx_server import LocalInflux
-from rig.judging import check_bundle, judge_bundle
+from rig.judging import judge_bundle
 from rig.lock import exclusive
 from rig.machine import machine_of
-from rig.qualify import Qualification, render_report
+from rig.qualify import Qualification
+from rig.reporting import report_again, signing_of_run
 from rig.resume import request_of
 from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
-from rig.shell import LocalShell
 from rig.validation import validate_all
 
 EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
 INTERRUPTED = 130
 WORST_FIRST = (INTERRUPTED, EXIT[outcomes.ERROR], EXIT[outcomes.FAIL], EXIT[outcomes.INADMISSIBLE])
-REPORTS = ("report.pdf", "report.html")
 
 
 def positive(text: str) -> float:
@@ -99,7 +100,10 @@ def parser() -> argparse.ArgumentParser:
     _add_profiles(commands.add_parser("validate", help="check the inventory, scenario, requirement and metrics"))
     for name, text in (
         ("judge", "recompute the verdict of a run from its bundle"),
-        ("check-bundle", "check a bundle's manifest and recompute its verdict"),
+        (
+            "check-bundle",
+            "check a bundle's seals and signatures; recompute its verdict and every number of its reports",
+        ),
         ("replay", "deliver what InfluxDB has not got of a run"),
         ("report", "render report.html and report.pdf again from the bundle"),
     ):
@@ -290,13 +294,15 @@ def judge(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    problems = check_bundle(options.run)
-    for problem in problems:
+    """Status 1 for any difference, and where trusted signatures were asked for, for any lack of one."""
+    found = check_bundle(options.run, signing_of_run(Bundle.open(options.run), "allowed_signers").allowed_signers)
+    for problem in found.problems:
         print(problem, file=sys.stderr)
-    print(
-        f"{options.run}: {'intact, and the recomputed verdict is the same' if not problems else f'{len(problems)} differences'}"
-    )
-    return 1 if problems else 0
+    for line in (*found.lines, *(f"note       {note}" for note in found.notes)):
+        print(line)
+    word = "intact" if not found.problems else f"{len(found.problems)} differences"
+    print(f"{options.run}: {word}")
+    return 1 if found.problems else 0
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -338,18 +344,10 @@ def _with_rights(influx: Influx) -> Influx:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Renders again; seals again only what was intact before, so that a report never covers up an alteration."""
+    """Renders again, and seals (with SIGN_KEY= signs) what was rendered; a report never covers up an alteration."""
     bundle = Bundle.open(options.run)
-    altered = bundle.altered_files() if bundle.sealed() else []
-    others = [name for name in altered if name not in REPORTS]
-    render_report(LocalShell(), bundle.path)
-    if others:
-        print(
-            f"warning: the bundle was altered since its run ({', '.join(others)}); it is not sealed again",
-            file=sys.stderr,
-        )
-    elif bundle.sealed():
-        bundle.seal()
+    for line in report_again(bundle, signing_of_run(bundle, "key").key):
+        print(line, file=sys.stderr)
     for name in REPORTS:
         print(_shown(bundle.path / name))
     return 0

@@ -4,7 +4,6 @@ put back, and the bundle says in which state the run ended."""
 from __future__ import annotations
 
 import signal
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from bench_model import derived, telemetry_account
+from bench_model.column_file import write_columns
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.telemetry_files import BMC, OWN, SUMMARY_FILE
@@ -41,13 +41,15 @@ from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from rig.progress import Observer, Plan, ProgressDisplay
 from rig.record import copy_profiles, git_state, run_document, target_document, versions
 from rig.remote_agent import RemoteAgent
+from rig.reporting import render_and_seal, signing_for
 from rig.resume import request_document
+from rig.sealing import seal_evidence
 from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.shell import LocalShell
+from rig.signing import Signer
 from rig.suites import run_suites, suite_files
 from rig.workloads.registry import workloads_of
 
-REPORT_S_MAX = 300.0
 PLAYBOOK_S = 12.0  # what a playbook takes on the machines seen so far; only for the display
 
 
@@ -71,6 +73,7 @@ class Qualification:
         asked = variables_of(self._profiles.inventory_file, candidate, (INVENTORY_KEY,)).get(INVENTORY_KEY)
         self._influx: Influx | None = chosen(request.influx_url, asked)
         self._influx_problem: str | None = None
+        self._signer = Signer.of(signing_for(self._profiles.inventory_file, candidate).key)
 
     def execute(self) -> tuple[Bundle, dict[str, Any]]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
@@ -362,25 +365,36 @@ class Qualification:
         verdict = judge_bundle(bundle.path)
         bundle.write("verdict.json", verdict)
         bundle.event("verdict", "judge", verdict["outcome"], reasons=verdict["reasons"])
-        if bundle.run["state"] != "interrupted":
-            self._phase(bundle, "report", "rendering report.html and report.pdf")
-            try:
-                render_report(self._shell, bundle.path)
-            except BenchError as error:
-                self._say(f"warning: {error}")
+        rendered = bundle.run["state"] != "interrupted"
+        if rendered:
+            self._phase(bundle, "report", "sealing the evidence, rendering report.html and report.pdf")
         bundle.end_phase()
-        bundle.seal()
+        self._seal(bundle, rendered)
         problem = publish(bundle.path, self._influx) if self._influx and "telemetry" in bundle.run else None
         if problem:
             self._say(f"warning: the verdict is not in InfluxDB ({problem}); the next run or `make replay` delivers it")
         return verdict
 
-
-def render_report(shell: LocalShell, bundle: Path) -> None:
-    """report.html and report.pdf of `bundle`, in a process of its own."""
-    shell.run([sys.executable, "-m", "bench_report", "render", bundle], timeout_s=REPORT_S_MAX).check(
-        "rendering the report"
-    )
+    def _seal(self, bundle: Bundle, rendered: bool) -> None:
+        """The evidence first, because the reports carry its hash. A key that fails now leaves the run unsigned, and says so."""
+        signer = self._signer
+        try:
+            write_columns(bundle.path)
+        except ValueError as error:
+            self._say(f"warning: {error}")  # what cannot be read is refused by the report, with the same words
+        try:
+            seal_evidence(bundle.path, signer)
+        except BenchError as error:
+            signer = None
+            self._say(f"warning: the run is not signed: {error}")
+        if not rendered:
+            return
+        try:
+            problem = render_and_seal(bundle.path, signer)
+        except BenchError as error:
+            problem = str(error)
+        if problem:
+            self._say(f"warning: {problem}")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 from bench_model.errors import RefusedError
 from rig.bundle import Bundle
+from rig.sealing import altered_evidence, sealed
 from rig.settings import Request
 
 PROFILES = ("profiles/scenarios", "profiles/requirements")
@@ -27,6 +28,11 @@ def request_document(request: Request) -> dict[str, Any]:
     }
 
 
+def _altered_profiles(bundle: Bundle) -> list[str]:
+    changes = altered_evidence(bundle.path) if sealed(bundle.path) else []
+    return [change.name for change in changes if change.name.startswith(PROFILES)]
+
+
 def request_of(bundle: Bundle) -> Request:
     """The same request again, its run to stand beside the interrupted one. Raises RefusedError when there is nothing to resume."""
     run = bundle.run
@@ -36,7 +42,7 @@ def request_of(bundle: Bundle) -> Request:
         )
     if "request" not in run:
         raise RefusedError(f"{bundle.path / 'run.json'} does not say what its run was asked for. Use `make qualify`")
-    altered = [name for name in bundle.altered_files() if name.startswith(PROFILES)] if bundle.sealed() else []
+    altered = _altered_profiles(bundle)
     if altered:
         raise RefusedError(
             f"{bundle.path}: {', '.join(altered)} changed since the run, so that another experiment would be resumed. "

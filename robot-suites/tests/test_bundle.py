@@ -8,6 +8,7 @@ import pytest
 from bench_model.errors import BenchError
 from bench_model.line_protocol import parse_line
 from rig.bundle import Bundle
+from rig.sealing import altered_evidence, seal_evidence
 
 
 @pytest.fixture
@@ -42,13 +43,17 @@ def test_a_failed_write_leaves_the_old_content_and_no_rest(bundle: Bundle) -> No
 def test_a_sealed_bundle_notices_every_change_but_the_delivery_to_influxdb(bundle: Bundle) -> None:
     bundle.write("results/a.json", {"a": 1})
     bundle.write("results/b.json", {"b": 1})
-    bundle.seal()
+    seal_evidence(bundle.path)
     (bundle.path / "telemetry" / "cursor.json").write_text("{}", encoding="utf-8")
-    assert bundle.altered_files() == []
+    assert altered_evidence(bundle.path) == []
     bundle.write("results/a.json", {"a": 2})
     (bundle.path / "results" / "b.json").unlink()
     bundle.write("results/c.json", {})
-    assert bundle.altered_files() == ["results/a.json", "results/b.json", "results/c.json"]
+    assert [change.name for change in altered_evidence(bundle.path)] == [
+        "results/a.json",
+        "results/b.json",
+        "results/c.json",
+    ]
 
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -21,7 +23,11 @@ from ruamel.yaml import YAML
 
 from bench_dashboards.interpolation import Choice
 from bench_dashboards.trial import Server
+from bench_model.errors import BenchError
 from bench_model.line_protocol import points_of
+from bench_model.provenance import NO_EVIDENCE, survey
+from rig.bundle import Bundle
+from rig.checking import check_seals
 from rig.history import undelivered
 from rig.influx_server import LocalInflux, free_port
 from rig.settings import Layout
@@ -149,6 +155,7 @@ def test_every_superchunk_was_recorded_and_read_back(finished: tuple[Path, str, 
 def test_the_bundle_is_whole_sealed_and_gives_the_same_verdict_again(finished: tuple[Path, str, str]) -> None:
     bundle = finished[0]
     names = ["run.json", "events.jsonl", "verdict.json", "report.pdf", "report.html", "MANIFEST.sha256"]
+    names += ["REPORTS.sha256", "report-data.json"]
     names += ["facts/tuning.json", "facts/tuning-after.json", "facts/smart-before.json", "facts/smart-after.json"]
     names += ["results/identity.json", "results/block_scan.json", "results/snb_record.json", "telemetry/points.lp"]
     names += [
@@ -171,8 +178,42 @@ def test_the_bundle_is_whole_sealed_and_gives_the_same_verdict_again(finished: t
         [sys.executable, "-m", "rig", "check-bundle", str(moved)], capture_output=True, text=True, check=False
     )
     assert altered.returncode == 1
-    assert "results/snb_record.json: missing, altered or added" in altered.stderr
+    assert "results/snb_record.json: altered since it was sealed" in altered.stderr
     shutil.rmtree(moved)
+
+
+def test_every_number_of_the_report_is_recomputed_and_nobody_vouches(finished: tuple[Path, str, str]) -> None:
+    checked = subprocess.run(
+        [sys.executable, "-m", "rig", "check-bundle", str(finished[0])], capture_output=True, text=True, check=False
+    )
+    assert re.search(r"numbers +recomputed: \d{3,} texts and numbers, \d{3,} plotted values", checked.stdout), (
+        checked.stdout
+    )
+    assert checked.stdout.count("not signed") == 2
+    pages = [page.extract_text() for page in PdfReader(finished[0] / "report.pdf").pages]
+    digest = hashlib.sha256((finished[0] / "MANIFEST.sha256").read_bytes()).hexdigest()
+    assert [digest in page for page in pages] == [True] * len(pages)
+
+
+def test_one_flipped_bit_in_any_file_of_a_real_bundle_is_noticed(finished: tuple[Path, str, str]) -> None:
+    moved = finished[0].parent / "flipped"
+    shutil.copytree(finished[0], moved)
+    unnoticed, tried = [], 0
+    for name in survey(moved).files:
+        content = (moved / name).read_bytes()
+        if not content or name in NO_EVIDENCE or name == "run.json":  # whose JSON may not be read any more
+            continue
+        (moved / name).write_bytes(bytes([content[0] ^ 1]) + content[1:])
+        tried += 1
+        try:
+            if not check_seals(Bundle.open(moved)).problems:
+                unnoticed.append(name)
+        except BenchError:
+            assert name.endswith(".sha256"), name
+        (moved / name).write_bytes(content)
+    shutil.rmtree(moved)
+    assert unnoticed == []
+    assert tried > 40
 
 
 def test_what_the_machine_cannot_do_is_recorded_as_unsupported(finished: tuple[Path, str, str]) -> None:

@@ -29,7 +29,7 @@ def test_connection_details_stay_out_of_the_bundle(tmp_path: Path) -> None:
     profiles = load_profiles(Request(inventory=inventory), LAYOUT)
     bundle = Bundle.create(tmp_path / "runs", "this-machine", "", "dune-snb")
     copy_profiles(bundle, profiles)
-    written = "".join(file.read_text(encoding="utf-8") for file in bundle.files())
+    written = "".join(file.read_text(encoding="utf-8") for file in bundle.path.rglob("*") if file.is_file())
     assert "hunter2" not in written
     assert "calvin" not in written
     copied = load_candidate(bundle.path / "profiles" / "lab.yml", "this-machine")

@@ -10,6 +10,7 @@ from bench_model.errors import RefusedError
 from rig.bundle import Bundle
 from rig.cli import main
 from rig.resume import request_document, request_of
+from rig.sealing import seal_evidence
 from rig.settings import Request
 
 ASKED = Request(inventory=Path("/lab.yml"), scale=0.5, duration_s=7.0, target_directory=Path("/disk"), keep_tuning=True)
@@ -56,7 +57,7 @@ def test_a_finished_run_is_refused(bundle: Bundle, capsys: pytest.CaptureFixture
 
 
 def test_changed_profiles_are_another_experiment(bundle: Bundle) -> None:
-    bundle.seal()
+    seal_evidence(bundle.path)
     assert request_of(bundle).resumes == bundle.id
     (bundle.path / "profiles" / "scenarios" / "mine.yml").write_text("id: other\n", encoding="utf-8")
     with pytest.raises(RefusedError, match=r"profiles/scenarios/mine\.yml changed since the run"):

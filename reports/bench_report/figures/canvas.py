@@ -39,6 +39,7 @@ LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 36.0, 4.0
 CHARACTER_EM = 0.56  # of a character of the face, on average
 ROOM_PT = 452.0  # of the sheet's width, beside the axis' own labels
 MOST_CHARACTERS = 80
+PLACE_DIGITS = 6  # of the sheet: a ten-thousandth of a millimetre
 TINT = 0.25  # of a band's colour on white
 
 INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
@@ -114,6 +115,7 @@ def sheet(
 
 def to_svg(figure: Sheet, name: str, alt: str) -> Drawn:
     """The sheet as an inline <svg>: no prolog, no metadata, no style sheet that would leak into the document."""
+    _settle(figure)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
     text = buffer.getvalue()
@@ -144,6 +146,18 @@ def _hover_layer(figure: Sheet) -> str:
 def without_hover(html: str) -> str:
     """The document as it is printed: nobody points at paper."""
     return HOVER.sub("", html)
+
+
+def _settle(figure: Sheet) -> None:
+    """Lays the panels out once and rounds their places: the solver's last digits depend on where its variables lie in memory."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(value, PLACE_DIGITS) for value in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def label_panel(axes: Axes, text: str) -> None:

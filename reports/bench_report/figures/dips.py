@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..dataset import Bundle, Track
+from ..envelope import thinned
 from ..fields import Node
 from ..units import GB, decimal_rate, duration, percent
 from .canvas import BLUE, GREY, SERIES, VERMILLION, Figure, label_panel, legend_above, shade, sheet, to_svg
@@ -56,14 +57,14 @@ def _rate(bundle: Bundle, window: Node, origin: float, length: float) -> Track |
     named = [words[1]] if words[0] == "block_device" else []
     for device in [*named, *(device.name for device in bundle.run.target.devices)]:
         whole = bundle.host.disk_write_bytes_per_s.get(device)
-        if whole and (track := _cut(whole, origin, length))[0]:
+        if whole is not None and len((track := _cut(whole, origin, length))[0]):
             return track
     return None
 
 
 def _cut(track: Track, origin: float, length: float) -> Track:
-    inside = [index for index, time in enumerate(track[0]) if origin <= time <= origin + length]
-    return [track[0][index] - origin for index in inside], [track[1][index] for index in inside]
+    inside = (track[0] >= origin) & (track[0] <= origin + length)
+    return track[0][inside] - origin, track[1][inside]
 
 
 def _drives_heat(bundle: Bundle) -> dict[str, Track]:
@@ -82,7 +83,8 @@ def _limits(bundle: Bundle) -> float | None:
 
 def _draw_rate(axes: Axes, track: Track, spans: Sequence[tuple[float, float]]) -> None:
     label_panel(axes, "written to the target (GB/s)")
-    axes.plot(track[0], [value / GB for value in track[1]], color=BLUE, linewidth=0.9, label="rate")
+    times, values = thinned(*track)
+    axes.plot(times, values / GB, color=BLUE, linewidth=0.9, label="rate")
     shade(axes, spans, VERMILLION, "////", "dip")
     axes.set_ylim(bottom=0)
     legend_above(axes)
@@ -91,7 +93,7 @@ def _draw_rate(axes: Axes, track: Track, spans: Sequence[tuple[float, float]]) -
 def _draw_heat(axes: Axes, heat: dict[str, Track], limit: float | None, spans: Sequence[tuple[float, float]]) -> None:
     label_panel(axes, "temperature of the drives (°C)")
     for (colour, style, _), (name, track) in zip(SERIES, heat.items(), strict=False):
-        axes.plot(track[0], track[1], color=colour, linestyle=style, linewidth=0.9, label=name)
+        axes.plot(*thinned(*track), color=colour, linestyle=style, linewidth=0.9, label=name)
     if limit is not None:
         axes.axhline(limit, color=VERMILLION, linestyle="--", linewidth=0.8, label="warning temperature")
     shade(axes, spans, VERMILLION, "////")

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Sheet
 
 from ..dataset import Bundle, HostSeries, Phase, Track
-from ..envelope import Series, thinned
+from ..envelope import Series, thinned, thinned_together
 from ..units import GB, count, duration, in_gb_per_s, percent
 from .canvas import (
     BLUE,
@@ -85,8 +85,8 @@ def _tracks(host: HostSeries) -> list[Track]:
 
 
 def _span(host: HostSeries) -> tuple[float, float]:
-    times = [time for track in _tracks(host) for time in (track[0][0], track[0][-1]) if track[0]]
-    low, high = min(times), max(times)
+    times = [time for track in _tracks(host) for time in (track[0][0], track[0][-1]) if len(track[0])]
+    low, high = float(min(times)), float(max(times))
     return low, high if high > low else low + 1.0
 
 
@@ -129,14 +129,16 @@ def _draw_panel(figure: Sheet, axes: Axes, host: HostSeries, kind: str, key: str
 
 
 def _draw_disks(axes: Axes, tracks: dict[str, Track]) -> None:
-    _draw_lines(axes, {name: (times, [value / GB for value in values]) for name, (times, values) in tracks.items()})
-    axes.set_ylim(bottom=0, top=1.22 * max((max(values) for _, values in tracks.values()), default=1.0) / GB or 1.0)
+    _draw_lines(axes, {name: (times, values / GB) for name, (times, values) in tracks.items()})
+    axes.set_ylim(
+        bottom=0, top=1.22 * max((float(np.max(values)) for _, values in tracks.values()), default=1.0) / GB or 1.0
+    )
     axes.set_ylabel("GB/s")
     label_panel(axes, "Written to the drive, by the kernel's counters")
 
 
 def _draw_lines(axes: Axes, tracks: dict[str, Track]) -> None:
-    busiest = sorted(tracks, key=lambda name: max(tracks[name][1]), reverse=True)[:MOST_LINES]
+    busiest = sorted(tracks, key=lambda name: float(np.max(tracks[name][1])), reverse=True)[:MOST_LINES]
     for name, (colour, dashes, _) in zip(sorted(busiest), SERIES, strict=False):
         x, y = thinned(*tracks[name])
         axes.plot(x, y, color=colour, linestyle=dashes, linewidth=1.0, label=name, zorder=3)
@@ -147,9 +149,10 @@ def _draw_stack(axes: Axes, modes: dict[str, Track], title: str, legend: bool) -
     present = [(mode, colour, hatch) for mode, colour, hatch in CPU_MODES if mode in modes]
     if present:
         times = modes[present[0][0]][0]
+        tops = np.cumsum([np.interp(times, *modes[mode]) for mode, _, _ in present], axis=0)
+        times, drawn = thinned_together(times, list(tops))
         floor = np.zeros(len(times))
-        for mode, colour, hatch in present:
-            top = floor + np.interp(times, *modes[mode])
+        for (mode, colour, hatch), top in zip(present, drawn, strict=True):
             axes.fill_between(
                 times,
                 floor,
@@ -186,7 +189,7 @@ def _mean_of_cores(host: HostSeries) -> dict[str, Track]:
     for mode, _, _ in CPU_MODES:
         rows = [np.interp(times, *modes[mode]) for modes in host.cpu_percent.values() if mode in modes]
         if rows:
-            found[mode] = (times, [float(value) for value in np.mean(rows, axis=0)])
+            found[mode] = (times, np.mean(rows, axis=0))
     return found
 
 
@@ -212,13 +215,13 @@ def _caption(bundle: Bundle, host: HostSeries, length_s: float) -> str:
     if bundle.phases:
         parts.append("Shaded: the phases of the run.")
     if host.disk_write_bytes_per_s:
-        name, (_, values) = max(host.disk_write_bytes_per_s.items(), key=lambda item: max(item[1][1]))
-        parts.append(f"{shortened(name)} took up to {in_gb_per_s(max(values))} in one sample.")
+        name, (_, values) = max(host.disk_write_bytes_per_s.items(), key=lambda item: float(np.max(item[1][1])))
+        parts.append(f"{shortened(name)} took up to {in_gb_per_s(float(np.max(values)))} in one sample.")
         if len(host.disk_write_bytes_per_s) > MOST_LINES:
             parts.append(f"Of {len(host.disk_write_bytes_per_s)} drives the {MOST_LINES} busiest are drawn.")
     if host.temperature_celsius:
-        name, (_, values) = max(host.temperature_celsius.items(), key=lambda item: max(item[1][1]))
-        parts.append(f"Highest temperature {max(values):.1f} \u00b0C ({shortened(name)}).")
+        name, (_, values) = max(host.temperature_celsius.items(), key=lambda item: float(np.max(item[1][1])))
+        parts.append(f"Highest temperature {np.max(values):.1f} \u00b0C ({shortened(name)}).")
     else:
         parts.append("No temperature sensor reported.")
     if any(mode in modes for modes in host.cpu_percent.values() for mode in ("steal",)):

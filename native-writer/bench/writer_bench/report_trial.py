@@ -1,0 +1,70 @@
+"""`python -m writer_bench.report_trial WHAT BUNDLE...`: does what a reader of bundles does; says how long and in how much memory.
+
+A process of its own for each trial, so that its peak memory is its own. Of helper processes the largest counts once for each of them."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench_report.summary import WORKERS, load_summaries
+
+KIB = 1024
+
+
+def report(roots: Sequence[Path]) -> int:
+    from bench_report.render import render
+
+    return len(render(roots[0]))
+
+
+def columns(roots: Sequence[Path]) -> int:
+    from bench_model.column_file import DRAWN, SPOOL, to_bytes
+    from bench_model.columns import read_columns
+    from bench_model.provenance import digest_of
+
+    spool = roots[0] / SPOOL
+    return len(to_bytes(read_columns(spool, DRAWN), {"sha256": digest_of(spool), "bytes": spool.stat().st_size}))
+
+
+def summaries(roots: Sequence[Path]) -> int:
+    return sum(one.points for one in load_summaries(roots))
+
+
+def judge(roots: Sequence[Path]) -> int:
+    from rig.judging import judge_bundle
+
+    return len(judge_bundle(roots[0]))
+
+
+def check(roots: Sequence[Path]) -> int:
+    from rig.checking import check_bundle
+
+    found = check_bundle(roots[0])
+    if found.problems:
+        raise SystemExit("\n".join(found.problems[:5]))
+    return len(found.lines)
+
+
+TRIALS: dict[str, Callable[[Sequence[Path]], int]] = {
+    one.__name__: one for one in (report, columns, summaries, judge, check)
+}
+
+
+def main(words: Sequence[str]) -> None:
+    began, cpu = time.monotonic(), time.process_time()
+    made = TRIALS[words[0]]([Path(word) for word in words[1:]])
+    seconds = time.monotonic() - began
+    own, helpers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(json.dumps({
+        "seconds": seconds, "made": made, "cpu_s": time.process_time() - cpu + helpers.ru_utime + helpers.ru_stime,
+        "max_rss_bytes": KIB * (own.ru_maxrss + WORKERS * helpers.ru_maxrss),
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

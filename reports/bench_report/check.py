@@ -1,0 +1,142 @@
+"""Do the reports of a bundle say what its evidence gives? Renders them again and compares: first the numbers, then the looks.
+
+Promise: a difference that another renderer, library or font explains is told as that, and what then cannot be confirmed is said."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import json
+import re
+from html.parser import HTMLParser
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pypdf import PdfReader
+from pypdf.errors import PyPdfError
+
+from bench_model.provenance import REPORT_DATA
+
+from .errors import BundleError
+from .fields import read_document
+from .render import HTML_NAME, PDF_NAME, reports_of
+from .report_data import differences, traces_in, values_in
+
+SHOWN = 10
+MADE_BY = "made_by"
+UNSEEN_TAGS = ("style", "script", "svg")
+
+
+def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
+    """`problems`, `notes` and a `summary` of what was compared. Raises BundleError for a bundle that cannot be rendered."""
+    made = reports_of(root, reports_key)
+    node = read_document(root, REPORT_DATA)
+    if node is None or not isinstance(node.value, dict):
+        raise BundleError(REPORT_DATA, "is missing, or holds no JSON object")
+    stored, again = node.value, json.loads(made[REPORT_DATA])
+    other = other_versions(stored.get(MADE_BY), again[MADE_BY])
+    problems = _numbers(stored, again, other)
+    notes = [f"the reports were rendered with {other}"] if other else []
+    if not problems and not other and (root / REPORT_DATA).read_bytes() != made[REPORT_DATA]:
+        problems.append(f"{REPORT_DATA}: says the same, but in other bytes than it is written in")
+    for name, words in ((HTML_NAME, words_of_html), (PDF_NAME, words_of_pdf)):
+        found = _looks(name, root, made[name], words, other)
+        (notes if found and found.startswith("note: ") else problems).extend(
+            [found.removeprefix("note: ")] if found else []
+        )
+    plotted = traces_in(again)
+    return {
+        "problems": problems,
+        "notes": notes,
+        "summary": f"{values_in(again) - plotted} texts and numbers, {plotted} plotted values, as in the reports",
+    }
+
+
+def other_versions(stored: object, now: dict[str, str]) -> str:
+    """What the stored reports were rendered with, where that is not what is installed now; empty when it is the same."""
+    if not isinstance(stored, dict):
+        return "an unknown renderer"
+    changed = [key for key in sorted(stored.keys() | now.keys()) if stored.get(key) != now.get(key)]
+    named = {"renderer_sha256": "another version of this bench's renderer"}
+    return ", ".join(named.get(key) or f"{key} {stored.get(key)} (here {now.get(key)})" for key in changed)
+
+
+def _numbers(stored: dict[str, Any], again: dict[str, Any], other: str) -> list[str]:
+    """Every number and text, by what it is called."""
+    before, now = ({key: value for key, value in one.items() if key != MADE_BY} for one in (stored, again))
+    found = list(islice(differences(before, now), 10_000))
+    why = (
+        f". They were rendered with {other}: check with that to tell another formula from an alteration"
+        if other
+        else ""
+    )
+    lines = [f"{REPORT_DATA}: {one}" for one in found[:SHOWN]]
+    if found:
+        lines.append(f"{REPORT_DATA}: {len(found)} numbers or texts are not what the evidence gives{why}")
+    return lines
+
+
+def _looks(name: str, root: Path, made: bytes, words: Any, other: str) -> str | None:
+    """A file that differs: in its words, or only in how they are set."""
+    try:
+        stored = (root / name).read_bytes()
+    except OSError as error:
+        return f"{name}: cannot be read: {error.strerror}"
+    if stored == made:
+        return None
+    try:
+        before, now = words(stored), words(made)
+    except (ValueError, PyPdfError, KeyError, TypeError, AttributeError) as error:
+        return f"{name}: cannot be read ({error})"
+    if before != now:
+        first = next((line for line in difflib.ndiff(before, now) if line[:2] in ("- ", "+ ")), "")
+        why = f"; it was rendered with {other}, and only that can confirm it" if other else ""
+        return f"{name}: does not say what the evidence gives, first at {first[:100]!r}{why}"
+    if other:
+        return f"note: {name}: the same words, set by other versions; its layout cannot be compared"
+    if name == PDF_NAME and fonts_of(stored) != fonts_of(made):
+        return (
+            f"note: {name}: the same words, set with other fonts than are installed here; its layout cannot be compared"
+        )
+    return f"{name}: the same words, but drawn or set differently from what the evidence gives"
+
+
+class _Words(HTMLParser):
+    """What a reader of the page is told in words; the figures' numbers are compared by themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._unseen += tag in UNSEEN_TAGS
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen -= tag in UNSEEN_TAGS
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.found += data.split()
+
+
+def words_of_html(content: bytes) -> list[str]:
+    parser = _Words()
+    parser.feed(content.decode("utf-8"))
+    return parser.found
+
+
+def words_of_pdf(content: bytes) -> list[str]:
+    """Without white space and breaks, which are the layout's."""
+    pages = PdfReader(io.BytesIO(content)).pages
+    return re.sub(r"\s+", " ", " ".join(page.extract_text() for page in pages)).split()
+
+
+def fonts_of(content: bytes) -> set[str]:
+    """Names of the fonts in a PDF, without the mark of their subset."""
+    found: set[str] = set()
+    for page in PdfReader(io.BytesIO(content)).pages:
+        for font in (page.get("/Resources", {}).get("/Font") or {}).values():
+            found.add(str(font.get_object().get("/BaseFont", "")).partition("+")[2])
+    return found

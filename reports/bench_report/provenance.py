@@ -1,0 +1,66 @@
+"""What a report says of its own origin, and with what it was rendered."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+from functools import cache
+from pathlib import Path
+
+from weasyprint.text.ffi import pango
+
+from bench_model.provenance import MANIFEST, digest_of, key_of
+
+from .dataset import NOT_SEALED, Provenance
+from .tables import Table
+
+UNSIGNED = "unsigned"
+LIBRARIES = ("numpy", "scipy", "matplotlib", "jinja2", "markupsafe", "weasyprint", "pydyf", "fonttools")
+SOURCES = Path(__file__).resolve().parent
+FOLDERS = (SOURCES, SOURCES.parent / "templates")
+
+
+def provenance_of(root: Path) -> Provenance:
+    manifest = root / MANIFEST
+    if not manifest.is_file():
+        return Provenance()
+    return Provenance(digest_of(manifest), key_of(manifest))
+
+
+def provenance_table(provenance: Provenance) -> Table:
+    seal = provenance.manifest_sha256 or NOT_SEALED
+    if provenance.altered:
+        seal += f" (but {provenance.altered} files were altered since)"
+    rows = [
+        (f"SHA-256 of {MANIFEST}", seal),
+        ("Evidence", _signed(provenance.evidence_key.text if provenance.evidence_key else None)),
+        ("This report", _signed(provenance.reports_key)),
+    ]
+    return Table(("What", "Provenance"), "tt", tuple(rows), "Seals and signatures.", "provenance")
+
+
+def _signed(key: str | None) -> str:
+    return f"signed by the key {key}" if key else UNSIGNED
+
+
+@cache
+def made_by() -> dict[str, str]:
+    """The renderer and the libraries that decide what a report looks like, to tell another version from an alteration."""
+    found = {"bench": importlib.metadata.version("daq-storage-bench"), "renderer_sha256": _sources()}
+    found |= {name: importlib.metadata.version(name) for name in LIBRARIES}
+    found["python"] = platform.python_version()
+    found["pango"] = str(pango.pango_version())
+    return found
+
+
+def _sources() -> str:
+    """One hash over the renderer's own sources and templates, and the models that it uses."""
+    whole = hashlib.sha256()
+    import bench_model  # where it is installed, is all that is asked of it
+
+    for folder in (*FOLDERS, Path(str(bench_model.__file__)).parent):
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in (".py", ".css", ".j2") and file.is_file():
+                whole.update(f"{folder.name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    return whole.hexdigest()

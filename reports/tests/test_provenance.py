@@ -1,0 +1,187 @@
+"""Reports that can be checked: every page carries the evidence's hash, and every number is recomputed from the bundle."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pypdf import PdfReader
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from bundle_factory import make
+from factory_knobs import Knobs
+
+from bench_model.provenance import MANIFEST, REPORT_DATA, REPORTS, digest_of, is_evidence, manifest_of, survey
+from bench_report import check
+from bench_report.check import compared
+from bench_report.render import load_for, render, reports_of, to_html
+
+SIGNER = "ssh-ed25519 SHA256:abc"
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A sealed bundle with its reports, and what rendering it once more gives (each takes seconds)."""
+    root = make(tmp_path_factory.mktemp("rendered") / "run-1", Knobs(temperature=True))
+    (root / MANIFEST).write_bytes(manifest_of(root, [name for name in survey(root).files if is_evidence(name)]))
+    render(root, SIGNER)
+    return root, reports_of(load_for(root, SIGNER))
+
+
+@pytest.fixture
+def bundle(tmp_path: Path, rendered: tuple[Path, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it; rendering again gives what it gave before."""
+    monkeypatch.setattr(check, "reports_of", lambda _: rendered[1])
+    return Path(shutil.copytree(rendered[0], tmp_path / "run-1"))
+
+
+def data_of(bundle: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((bundle / REPORT_DATA).read_text(encoding="utf-8"))
+    return found
+
+
+def store(bundle: Path, data: dict[str, Any]) -> None:
+    (bundle / REPORT_DATA).write_text(json.dumps(data), encoding="utf-8")
+
+
+def test_the_same_bundle_gives_the_same_bytes(rendered: tuple[Path, dict[str, bytes]]) -> None:
+    root, again = rendered
+    assert {name: (root / name).read_bytes() == again[name] for name in REPORTS} == dict.fromkeys(REPORTS, True)
+
+
+def test_every_page_carries_the_hash_of_the_manifest(rendered: tuple[Path, dict[str, bytes]]) -> None:
+    root, _ = rendered
+    digest = digest_of(root / MANIFEST)
+    pdf = PdfReader(root / "report.pdf")
+    assert [digest in page.extract_text() for page in pdf.pages] == [True] * len(pdf.pages)
+    html = (root / "report.html").read_text(encoding="utf-8")
+    assert digest in html and f"signed by the key {SIGNER}" in html
+    assert re.search(r"Evidence</td><td[^>]*>unsigned", html)
+
+
+def test_the_numbers_are_attached_to_the_pdf(rendered: tuple[Path, dict[str, bytes]]) -> None:
+    root, _ = rendered
+    attached = PdfReader(root / "report.pdf").attachments
+    assert attached[REPORT_DATA][0] == (root / REPORT_DATA).read_bytes()
+
+
+def test_the_plotted_points_are_the_bundles(rendered: tuple[Path, dict[str, bytes]]) -> None:
+    root, _ = rendered
+    data = data_of(root)
+    heat = next(panel for panel in data["figures"]["host"] if panel["title"] == "Temperature")
+    line = next(one for one in heat["series"] if one["kind"] == "line" and "Composite" in one["label"])
+    text = (root / "telemetry/points.lp").read_text(encoding="utf-8")
+    told = [float(value) for value in re.findall(r"temperature_degc=([0-9.]+)", text)]
+    assert line["y"] == told and len(line["x"]) == len(told)
+    scan = json.loads((root / "results/block_scan.json").read_text(encoding="utf-8"))["points"]
+    drawn = [
+        one for panel in data["figures"].values() for part in panel for one in part["series"] if one["kind"] == "line"
+    ]
+    rates = {round(point["throughput_bytes_per_s"]) for point in scan if point["admissible"]}
+    assert any(
+        rates <= {round(y * scale) for y in one["y"] if y is not None} for one in drawn for scale in (1.0, 1e9, 2**30)
+    )
+
+
+def test_an_untouched_report_has_no_difference(bundle: Path) -> None:
+    found = compared(bundle, SIGNER)
+    assert (found["problems"], found["notes"]) == ([], [])
+    assert re.match(r"\d{3,} texts and numbers, \d{3,} plotted values", found["summary"])
+
+
+def test_one_plotted_number_more_or_less_is_named(bundle: Path) -> None:
+    data = data_of(bundle)
+    series = data["figures"]["host"][0]["series"]
+    place = next(index for index, one in enumerate(series) if one["kind"] == "line")
+    series[place]["y"][1] += 1e-9
+    store(bundle, data)
+    found = compared(bundle, SIGNER)["problems"]
+    assert found[0].startswith(f"{REPORT_DATA}: figures.host[0].series[{place}].y[1] is ")
+    assert found[1] == f"{REPORT_DATA}: 1 numbers or texts are not what the evidence gives"
+
+
+def test_a_changed_word_in_the_html_is_named(bundle: Path) -> None:
+    file = bundle / "report.html"
+    file.write_text(file.read_text(encoding="utf-8").replace("INADMISSIBLE", "PASS", 1), encoding="utf-8")
+    found = compared(bundle, SIGNER)["problems"]
+    assert len(found) == 1 and found[0].startswith("report.html: does not say what the evidence gives")
+
+
+def test_a_changed_curve_is_noticed_though_no_word_changed(bundle: Path) -> None:
+    file = bundle / "report.html"
+    text = file.read_text(encoding="utf-8")
+    drawn = re.search(r'<path d="M ([0-9.]+)', text)
+    assert drawn is not None
+    file.write_text(text.replace(drawn[0], f'<path d="M 9{drawn[1]}', 1), encoding="utf-8")
+    assert compared(bundle, SIGNER)["problems"] == [
+        "report.html: the same words, but drawn or set differently from what the evidence gives"
+    ]
+
+
+def test_another_pdf_is_noticed(bundle: Path, rendered: tuple[Path, dict[str, bytes]]) -> None:
+    (bundle / "report.pdf").write_bytes(rendered[1]["report.pdf"][:5000])
+    assert "report.pdf" in compared(bundle, SIGNER)["problems"][0]
+    (bundle / "report.pdf").unlink()
+    assert compared(bundle, SIGNER)["problems"] == ["report.pdf: cannot be read: No such file or directory"]
+
+
+def test_other_libraries_explain_a_layout_but_no_number(bundle: Path) -> None:
+    data = data_of(bundle)
+    data["made_by"]["matplotlib"] = "3.0"
+    store(bundle, data)
+    file = bundle / "report.html"
+    file.write_text(file.read_text(encoding="utf-8").replace('<path d="M ', '<path d="M  ', 1), encoding="utf-8")
+    found = compared(bundle, SIGNER)
+    assert found["problems"] == []
+    assert any("rendered with matplotlib 3.0 (here " in note for note in found["notes"])
+    assert "report.html: the same words, set by other versions; its layout cannot be compared" in found["notes"]
+    data["content"]["title"] = "Another"
+    store(bundle, data)
+    problems = compared(bundle, SIGNER)["problems"]
+    assert "check with that to tell another formula from an alteration" in problems[-1]
+
+
+def test_a_report_that_lost_its_signature_is_noticed(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that it is signed: the numbers of one that is not are others."""
+    monkeypatch.undo()
+    monkeypatch.setattr(
+        check, "reports_of", lambda made: {**reports_of_text(made), "report.pdf": (bundle / "report.pdf").read_bytes()}
+    )
+    found = compared(bundle, None)["problems"]
+    assert any("reports_key" in one for one in found)
+
+
+def reports_of_text(bundle: Any) -> dict[str, bytes]:
+    """Without the PDF, which takes seconds."""
+    from bench_report import render as module
+
+    kept, module.to_pdf = module.to_pdf, lambda *_: b""
+    try:
+        return reports_of(bundle)
+    finally:
+        module.to_pdf = kept
+
+
+def test_reports_on_an_altered_or_unsealed_bundle_say_so(
+    rendered: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    root = rendered[0]
+    assert "ALTERED since it was sealed: 2 files" in to_html(load_for(root, altered=2))
+    bare = Path(shutil.copytree(root, tmp_path / "bare"))
+    (bare / MANIFEST).unlink()
+    html = to_html(load_for(bare))
+    assert "not sealed: the run left no manifest" in html and "signed by the key" not in html
+
+
+def test_finite_numbers_only_are_plotted_numbers() -> None:
+    from bench_report.figures.plotted import numbers
+
+    assert numbers(np.ma.array([1.0, 2.0, float("nan")], mask=[False, True, False])) == [1.0, None, None]
+    assert numbers([[1, 2], [3, float("inf")]]) == [[1.0, 2.0], [3.0, None]]

@@ -1,0 +1,136 @@
+"""`make report`: what it renews, what it leaves, and what it says when a signature is lost.
+
+The renderer is replaced: its pages take seconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_seals import RUN
+from test_signing import make_key
+
+from bench_model.errors import RefusedError
+from bench_model.provenance import MANIFEST, REPORTS, REPORTS_MANIFEST, key_of, manifest_of, read_manifest, survey
+from rig import reporting
+from rig.bundle import Bundle
+from rig.checking import check_seals
+from rig.reporting import render_and_seal, report_again
+from rig.sealing import seal_evidence
+from rig.signing import Signer
+
+
+@pytest.fixture
+def rendered(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The options of every rendering, which writes them into the reports."""
+    calls: list[list[str]] = []
+
+    def render(bundle: Path, options: list[str]) -> None:
+        calls.append(options)
+        for name in REPORTS:
+            (bundle / name).write_text(f"{name} {options} {len(calls)}", encoding="utf-8")
+
+    monkeypatch.setattr(reporting, "_render", render)
+    return calls
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    root = tmp_path / "run-1"
+    (root / "results").mkdir(parents=True)
+    (root / "results" / "cost.json").write_text("{}", encoding="utf-8")
+    (root / "run.json").write_text(json.dumps(RUN), encoding="utf-8")
+    return Bundle.open(root)
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    return make_key(tmp_path, "lab")
+
+
+def test_rendered_again_without_the_key_the_reports_say_that_they_are_signed_no_longer(
+    bundle: Bundle, key: Path, rendered: list[list[str]]
+) -> None:
+    signer = Signer.of(key)
+    assert signer is not None
+    seal_evidence(bundle.path, signer)
+    assert render_and_seal(bundle.path, signer) is None
+    assert rendered == [["--signer", signer.key.text]]
+    assert key_of(bundle.path / REPORTS_MANIFEST) == key_of(bundle.path / MANIFEST) == signer.key
+    lines = report_again(bundle, None)
+    assert rendered[1] == []
+    assert lines == [
+        f"the reports were signed by {signer.key.text}; rendered again without a key, they are signed no longer"
+    ]
+    assert key_of(bundle.path / REPORTS_MANIFEST) is None
+    assert key_of(bundle.path / MANIFEST) == signer.key  # the evidence is what it was
+    assert check_seals(bundle).problems == []
+
+
+def test_a_key_that_comes_later_signs_evidence_and_reports(
+    bundle: Bundle, key: Path, rendered: list[list[str]]
+) -> None:
+    seal_evidence(bundle.path)
+    before = (bundle.path / MANIFEST).read_bytes()
+    assert report_again(bundle, key) == []
+    assert (bundle.path / MANIFEST).read_bytes() == before
+    assert key_of(bundle.path / MANIFEST) and key_of(bundle.path / REPORTS_MANIFEST)
+    assert check_seals(bundle).problems == []
+
+
+def test_an_altered_bundle_is_never_sealed_or_signed_again(
+    bundle: Bundle, key: Path, rendered: list[list[str]]
+) -> None:
+    seal_evidence(bundle.path)
+    report_again(bundle, key)
+    (bundle.path / "results" / "cost.json").write_text("[]", encoding="utf-8")
+    (warning,) = report_again(bundle, key)
+    assert "results/cost.json: altered since it was sealed" in warning
+    assert rendered[-1] == ["--altered", "1"]
+    assert not (bundle.path / REPORTS_MANIFEST).exists() and not (bundle.path / f"{REPORTS_MANIFEST}.sig").exists()
+    assert check_seals(bundle).problems == [
+        "results/cost.json: altered since it was sealed",
+        f"{REPORTS_MANIFEST}: missing, so that nothing seals {', '.join(REPORTS)}",
+    ]
+
+
+def test_a_bundle_that_was_never_sealed_is_not_sealed_by_a_report(bundle: Bundle, rendered: list[list[str]]) -> None:
+    (warning,) = report_again(bundle, None)
+    assert "never sealed" in warning and not (bundle.path / MANIFEST).exists()
+
+
+def test_a_bundle_with_one_seal_gets_two(bundle: Bundle, rendered: list[list[str]]) -> None:
+    for name in REPORTS[:2]:
+        (bundle.path / name).write_text("old", encoding="utf-8")
+    (bundle.path / MANIFEST).write_bytes(manifest_of(bundle.path, list(survey(bundle.path).files)))
+    assert check_seals(bundle).problems == []
+    (bundle.path / "report.pdf").write_text("other", encoding="utf-8")
+    assert check_seals(bundle).problems == ["report.pdf: altered since it was sealed"]
+    assert report_again(bundle, None) == []
+    assert set(read_manifest(bundle.path / MANIFEST)) == {"run.json", "results/cost.json"}
+    assert set(read_manifest(bundle.path / REPORTS_MANIFEST)) == {*REPORTS, MANIFEST}
+
+
+def test_a_key_that_fails_at_the_end_leaves_reports_that_say_unsigned(
+    bundle: Bundle, key: Path, rendered: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signer = Signer.of(key)
+    seal_evidence(bundle.path)
+    key.unlink()
+    Path(f"{key}.pub").unlink()
+    problem = render_and_seal(bundle.path, signer)
+    assert problem is not None and problem.startswith("the reports are not signed: SIGN_KEY: ssh-keygen cannot sign")
+    assert rendered[-1] == [] and key_of(bundle.path / REPORTS_MANIFEST) is None
+    assert check_seals(bundle).problems == []
+
+
+def test_a_key_that_cannot_sign_stops_before_anything_is_rendered(
+    bundle: Bundle, tmp_path: Path, rendered: list[list[str]]
+) -> None:
+    seal_evidence(bundle.path)
+    broken = tmp_path / "no-key"
+    broken.write_text("not a key", encoding="utf-8")
+    with pytest.raises(RefusedError, match="cannot sign with"):
+        report_again(bundle, broken)
+    assert rendered == []
