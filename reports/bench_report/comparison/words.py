@@ -1,0 +1,192 @@
+"""The decision in plain words: who is best, who cannot be told from it, and what would change it.
+
+Promise: every sentence follows from comparison.json alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..paper import Badge
+from ..units import THIN, percent, quantity, significant
+
+Document = dict[str, Any]
+LETTERS = "ABCDEFGH"
+NAME_MAX = 30
+CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
+BADGES = {
+    CLEAR: Badge("DECIDED", "\u2714", "pass"),
+    TIED: Badge("NOT TOLD APART", "\u2248", "tied"),
+    ONLY: Badge("ONE IS LEFT", "\u2192", "pass"),
+    NOBODY: Badge("NO CHOICE", "\u2298", "no-verdict"),
+}
+SHORT = {"cost": "price", "power_per_rate": "W per GB/s", "density": "GB/s per U", "endurance": "endurance"}
+
+
+def letters(found: Document) -> dict[str, str]:
+    """A letter for each contender, those that are ranked first."""
+    names = [one["name"] for one in found["contenders"]] + found["not_ranked"]
+    return dict(zip(names, LETTERS, strict=False))
+
+
+def label(found: Document, name: str) -> str:
+    """Letter and name, cut in the middle where a figure has no room for it."""
+    short = name if len(name) <= NAME_MAX else f"{name[: NAME_MAX // 2]}\u2026{name[-NAME_MAX // 2 + 1 :]}"
+    return f"{letters(found)[name]}  {short}"
+
+
+def badge(found: Document) -> Badge:
+    return BADGES[found["decision"]["kind"]]
+
+
+def meaning(found: Document) -> str:
+    """The decision in one sentence."""
+    decision, tags = found["decision"], letters(found)
+    kind, best = decision["kind"], decision["best"]
+    if kind == NOBODY:
+        return "None of them may be chosen on this evidence."
+    if kind == ONLY:
+        return f"Only {tags[best]} ({best}) may be chosen: every other one is barred or has no evidence that counts."
+    if kind == CLEAR:
+        return f"{tags[best]} ({best}) is best, by more than chance explains."
+    if not decision["scored"]:
+        return "Nothing is common to all that could decide between them: see the ranking of each requirement."
+    near = _listed([tags[one["name"]] for one in decision["near"]])
+    return f"{tags[best]} ({best}) scores highest, but {near} cannot be told from it."
+
+
+def reasons(found: Document) -> list[str]:
+    """What stands behind it, in the order in which a reader asks."""
+    return [
+        *_behind(found), *_near(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
+        *_conditions(found),
+    ]  # fmt: skip
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def against_best(found: Document, name: str) -> Document | None:
+    """The score's contrast of `name` with the one that is ahead, turned so that the one ahead comes first."""
+    best = found["decision"]["best"]
+    for one in found.get("score_contrasts", []):
+        if {one["first"], one["second"]} == {best, name}:
+            if one["first"] == best:
+                return dict(one)
+            interval = one["interval"]
+            turned = None if interval is None else [1 / interval[1], 1 / interval[0]]
+            return {**one, "first": best, "second": name, "estimate": 1 / one["estimate"], "interval": turned}
+    return None
+
+
+def _behind(found: Document) -> Iterator[str]:
+    tags = letters(found)
+    for name in found["decision"]["behind"]:
+        one = against_best(found, name)
+        if one is not None:
+            yield f"{tags[name]} ({name}) is behind: the score of {tags[found['decision']['best']]} is {ratio_text(one)} of its."
+
+
+def ratio_text(one: Document) -> str:
+    """`1.34 times (1.21 to 1.48)`."""
+    text = f"{significant(one['estimate'], 3)}{THIN}times"
+    interval = one["interval"]
+    if interval is None:
+        return text
+    if interval[0] == interval[1]:
+        return f"{text} (exact)"
+    return f"{text} ({significant(interval[0], 3)} to {significant(interval[1], 3)})"
+
+
+def _near(found: Document) -> Iterator[str]:
+    tags = letters(found)
+    for one in found["decision"]["near"]:
+        name = one["name"]
+        contrast = against_best(found, name)
+        said = (
+            f", the score of {tags[found['decision']['best']]} being {ratio_text(contrast)} of its" if contrast else ""
+        )
+        if one["verdict"] == "equivalent":
+            yield f"{tags[name]} ({name}) is equivalent: within {percent(found['equivalence_percent'])}{said}."
+        else:
+            yield f"{tags[name]} ({name}) is undecided{said}; {more_text(one['more_runs'])}."
+
+
+def more_text(more: int | None) -> str:
+    if more is None:
+        return "how many more runs would decide is not known: repeat each at least three times"
+    return f"about {more} more run{'s' if more != 1 else ''} of each would decide (power 80{THIN}%)"
+
+
+def _barred(found: Document) -> Iterator[str]:
+    tags = letters(found)
+    for one in found["contenders"]:
+        if one["barred"]:
+            yield f"{tags[one['name']]} ({one['name']}) may not be chosen: {one['barred']}."
+    for name in found["not_ranked"]:
+        own = [run for run in found["runs"] if run["contender"] == name or found["kind"] == "configurations"]
+        why = "; ".join(dict.fromkeys(f"{run['outcome']}: {run['reason']}" for run in own))
+        yield f"{tags[name]} ({name}) is not ranked: no run of it counts ({why})."
+
+
+def _price(found: Document) -> Iterator[str]:
+    """At which price the order changes."""
+    tags, currency = letters(found), currency_of(found)
+    for one in found["prices"]:
+        if one["break_even"] is None:
+            continue
+        price = quantity(float(significant_number(one["break_even"])), currency)
+        if one["name"] == found["decision"]["best"]:
+            yield f"{tags[one['name']]} stays ahead of {tags[one['rival']]} up to a price of {price} ({change_text(one['change'])})."
+        elif one["change"] > -0.9:
+            yield f"{tags[one['name']]} would be ahead of {tags[one['rival']]} below a price of {price} ({change_text(one['change'])})."
+
+
+def significant_number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}"
+
+
+def change_text(change: float) -> str:
+    return f"{'+' if change >= 0 else chr(0x2212)}{significant(abs(100 * change), 3)}{THIN}%"
+
+
+def currency_of(found: Document) -> str:
+    known = {one["currency"] for one in found["contenders"] if one["currency"]}
+    return known.pop() if len(known) == 1 else ""
+
+
+def _weights(found: Document) -> Iterator[str]:
+    if len(found["scores"]) < 2 or len(found["criteria"]) < 2:
+        return
+    tags = letters(found)
+    shares = sorted(found["scores"], key=lambda one: -one["weight_share"])
+    said = ", ".join(
+        f"{tags[one['name']]} for {percent(100 * one['weight_share'])}" for one in shares if one["weight_share"] > 0
+    )
+    yield f"Of all possible weights of these criteria, ahead is {said}."
+
+
+def _criteria(found: Document) -> Iterator[str]:
+    if found["criteria"]:
+        said = ", ".join(
+            f"{SHORT.get(one['key'], one['key'])} {percent(100 * one['share'])}" for one in found["criteria"]
+        )
+        given = (
+            "as the weights file says"
+            if found["weights_given"]
+            else "no weights were given, so that each counts the same"
+        )
+        yield f"What counts: {said} ({given})."
+    tags = letters(found)
+    for one in found["criteria_left_out"]:
+        lacking = _listed([tags[name] for name in one["lacking"]]) if one["lacking"] else ""
+        why = one.get("reason") or f"{lacking} {'lack' if len(one['lacking']) > 1 else 'lacks'} it"
+        yield f"Decided without {SHORT.get(one['key'], one['key'])}: {why}."
+
+
+def _conditions(found: Document) -> Iterator[str]:
+    between = [one["what"] for one in found["conditions"] if one["between"]]
+    if between:
+        shown = ", ".join(between[:4]) + (f" and {len(between) - 4} more" if len(between) > 4 else "")
+        yield f"The contenders were not measured under the same conditions: {shown} (marked below)."
