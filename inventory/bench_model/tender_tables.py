@@ -12,6 +12,7 @@ from bench_model.pareto import Range, dominance
 from bench_model.ranking import places, unbeaten
 
 Document = dict[str, Any]
+TEMPERATURE_MARGIN_K = 1.0  # [P] what drives' sensors resolve
 
 
 def compared_series(question: Question, one: Contender) -> Series | None:
@@ -65,7 +66,9 @@ def ranking(question: Question, contenders: Sequence[Contender]) -> Document:
 
 
 def _margin(question: Question, found: Contrast) -> float:
-    """For differences the share is of the bound; at a bound of 0 only the very same value is the same."""
+    """For differences the share is of the bound; at a bound of 0 only the very same value is the same. Degrees have no shares."""
+    if question.unit == "degC":
+        return TEMPERATURE_MARGIN_K
     if found.scale == RATIO or isinstance(question.bound, str):
         return question.margin if found.scale == RATIO else 0.0
     return question.margin * abs(question.bound) if question.comparison != "equal" else 0.0

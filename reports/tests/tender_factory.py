@@ -75,7 +75,7 @@ class Run:
     inlet: float | None = None
     smart: dict[str, dict[str, Any]] = field(default_factory=dict)
     ocp: dict[str, dict[str, int]] = field(default_factory=dict)
-    interval: tuple[float, float] | None = None
+    spread: float | None = 0.01  # half of each repetition's interval, as a share; None: it has none
 
 
 def drive(serial: str, model: str = MODEL, firmware: str = "OPPA4B5Q", size: int = 7_681_501_126_656) -> dict[str, Any]:
@@ -96,14 +96,17 @@ def make_run(folder: Path, run: Run) -> Path:
         (root / name).mkdir(parents=True)
     drives = list(run.drives) or [drive(f"{run.candidate[:12]}-1")]
     written_profiles(root, run, drives)
-    document = {
+    document: dict[str, Any] = {
         "schema_version": 1, "rate": [rate * 1e9 for rate in run.rates], "tail": [tail * 1e3 for tail in run.tails_ms],
         "lost": [run.lost] * len(run.rates), "heat": list(run.heats),
-        **({"rate_interval": [[1e9 * end for end in run.interval]]} if run.interval else {}),
     }  # fmt: skip
+    if run.spread is not None:
+        ends = (1 - run.spread, 1 + run.spread)
+        document["rate_interval"] = [[1e9 * rate * end for end in ends] for rate in run.rates]
     write(root, "results/demo.json", document)
     if run.watts is not None:
-        write(root, "results/record_power.json", {"schema_version": 1, "records": [{"w_per_gb_per_s": run.watts * 10 / rate} for rate in run.rates]})  # fmt: skip
+        records = [{"w_per_gb_per_s": run.watts} for _ in run.rates]
+        write(root, "results/record_power.json", {"schema_version": 1, "records": records})
     write(root, "run.json", run_document(run_id, run, drives, began))
     write(root, "facts/tuning.json", {"settings": [
         {"id": "cpu-governor", "role": "cpu", "subject": "all CPUs", "asked": "performance", "before": "", "applied": run.governor,
@@ -158,7 +161,7 @@ def written_profiles(root: Path, run: Run, drives: list[dict[str, Any]]) -> None
     hosts = {run.candidate: {"ansible_connection": "ssh", "bench_candidate": entry}}
     yaml(root, "lab.yml", {"all": {"children": {"candidates": {"hosts": hosts}}}})
     metrics = {name: dict(one) for name, one in METRICS.items()}
-    if run.interval:
+    if run.spread is not None:
         metrics["demo.rate"]["interval"] = "rate_interval"
     yaml(root, "metrics.yml", {"version": 1, "measurements": {}, "results": metrics})
     yaml(root, "requirements/tender.yml", {"id": "tender", "title": "What the tender asks for", "source": "tender",
@@ -180,7 +183,7 @@ def verdict(run: Run, document: dict[str, Any]) -> dict[str, Any]:
     for entry in requirements(run):
         asked = Requirement(**{"scales_with_load": False, **entry})
         nature = METRICS[asked.metric].get("nature", "observed" if asked.unit == "count" else "estimated")
-        extra = {"interval": "rate_interval"} if run.interval and asked.id == RATE else {}
+        extra = {"interval": "rate_interval"} if run.spread is not None and asked.id == RATE else {}
         metric = ResultMetric(name=asked.metric, **{**METRICS[asked.metric], **extra, "nature": nature})  # type: ignore[arg-type]
         found = measure(asked, metric, {metric.file: document})
         known = estimate(asked, metric, found, 1) if found.values else None
@@ -188,10 +191,10 @@ def verdict(run: Run, document: dict[str, Any]) -> dict[str, Any]:
         decided = decide(asked.comparison, asked.bound, 0.0, known) if known else None
         said = decided.decision if decided else None
         rows.append({
-            **{key: entry[key] for key in ("id", "text", "metric", "comparison", "bound", "unit", "severity", "statistic", "source")},
+            **entry,
             "scaled_bound": asked.bound, "measured": known.value if known else None, "n": len(found.values),
-            "confidence_interval": known.interval if known else None, "confidence": 0.95, "interval_method": known.method if known else None,
-            "spread": None, "decision": said, "margin": decided.margin if decided else None, "margin_percent": None, "guard_band": 0,
+            "confidence_interval": known.interval if known else None, "confidence": 0.95,
+            "interval_method": known.method if known else None, "spread": None, "decision": said, "margin": decided.margin if decided else None, "margin_percent": None, "guard_band": 0,
             "outcome": {"met": "PASS", "missed": "FAIL"}.get(said or "", "INADMISSIBLE"), "reason": "", "evidence": ["results/demo.json"],
         })  # fmt: skip
     missed = any(row["decision"] == "missed" and row["severity"] == "mandatory" for row in rows)

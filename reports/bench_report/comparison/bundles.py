@@ -6,12 +6,12 @@ seconds. What is missing is None or empty; what is there and broken is a BundleE
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bench_model.decision import measure
 from bench_model.errors import ProfileError
@@ -55,6 +55,10 @@ class Source:
     @property
     def outcome(self) -> str:
         return self.verdict.outcome if self.verdict else NO_VERDICT
+
+    @property
+    def moment(self) -> datetime:
+        return self.run.finished or self.run.started
 
     @property
     def counts(self) -> bool:
@@ -155,11 +159,6 @@ def read_sources(roots: list[Path]) -> list[Source]:
             )
         found[source.run.run_id] = source
     return sorted(found.values(), key=lambda one: (one.run.started, one.run.run_id))
-
-
-def written(document: Any) -> str:
-    """A machine-readable document: the same content, the same bytes."""
-    return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=False) + "\n"
 
 
 _KNOWN_METRICS: dict[str, dict[str, ResultMetric]] = {}

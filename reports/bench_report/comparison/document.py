@@ -28,7 +28,7 @@ FIGURES_MAX = 6
 SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
-def paper_of(found: Document, commands: tuple[str, ...], moment: datetime) -> Paper:
+def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     ranked = sum(run["ranked"] for run in found["runs"])
     what = "configurations of one run" if found["kind"] == "configurations" else "candidates"
     number = len(found["contenders"]) + len(found["not_ranked"])
@@ -40,7 +40,7 @@ def paper_of(found: Document, commands: tuple[str, ...], moment: datetime) -> Pa
         Section("cost", "Price, power, room and wear beside speed", tuple(_cost(found))),
         Section("firmness", "How firm the decision is", tuple(_firmness(found))),
         Section("conditions", "Conditions that differ", tuple(tables.conditions(found))),
-        Section("method", "How this was computed", tuple(_method(found, commands))),
+        Section("method", "How this was computed", tuple(_method(found, command))),
     )
     scaled = sorted({run["scale"] for run in found["runs"] if run["ranked"] and (run["scale"] or 1) < 1})
     boxes = (
@@ -216,7 +216,7 @@ def _firmness(found: Document) -> Iterator[Part]:
         yield Lacking("break-even prices: not all contenders that may be chosen have a price in one currency")
 
 
-def _method(found: Document, commands: tuple[str, ...]) -> Iterator[Part]:
+def _method(found: Document, command: str) -> Iterator[Part]:
     yield (
         "Only runs that count (PASS or FAIL) are ranked; who misses a mandatory requirement is shown and cannot be chosen. Values above "
         "zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they were measured in the "
@@ -240,4 +240,4 @@ def _method(found: Document, commands: tuple[str, ...]) -> Iterator[Part]:
     yield Table(
         ("", "Run", "SHA-256 of its MANIFEST.sha256"), "ttc", rows, "What this document was made of.", "made-of"
     )
-    yield "To make it again from the same bundles, and to compare: " + "; ".join(commands) + "."
+    yield "To make it again from the same bundles: " + command + "."

@@ -84,7 +84,7 @@ def runs(found: Document) -> Table:
     tags = letters(found)
     own = {one["name"]: one for one in found["contenders"]}
     rows, marked = [], []
-    for run in found["runs"]:
+    for run in sorted(found["runs"], key=lambda one: (tags.get(one["contender"], ""), one["run_id"])):
         tag = tags.get(run["contender"], NONE)
         devices = own[run["contender"]]["devices"] if run["contender"] in own else ""
         said = "ranked" if run["ranked"] else f"not ranked: {run['reason']}"
@@ -154,7 +154,7 @@ def _same(one: Document) -> bool:
 def _row(what: str, unit: str, one: Document, tags: dict[str, str]) -> tuple[str, ...]:
     ratio, interval = one["scale"] == "ratio", one["interval"]
     pair = f"{tags[one['first']]} {'/' if ratio else MINUS} {tags[one['second']]}"
-    shown = significant(one["estimate"], 3) if ratio else quantity(one["estimate"], unit)
+    shown = significant(one["estimate"], 3) if ratio else quantity(one["estimate"], unit, 3)
     ends = NONE if interval is None else f"{significant(interval[0], 3)} to {significant(interval[1], 3)}"
     method = {"paired": "P", "welch": "W", "mover": "M", "none": NONE, "exact": "exact"}.get(one["method"], "S")
     numbers = NONE if one["n"] == [1, 1] and method == "exact" else "/".join(count(n) for n in one["n"])

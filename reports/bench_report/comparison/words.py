@@ -85,7 +85,7 @@ def _behind(found: Document) -> Iterator[str]:
     for name in found["decision"]["behind"]:
         one = against_best(found, name)
         if one is not None:
-            yield f"{tags[name]} ({name}) is behind: the score of {tags[found['decision']['best']]} is {ratio_text(one)} of its."
+            yield f"{tags[name]} ({name}) is behind: {tags[found['decision']['best']]} scores {ratio_text(one)} as much."
 
 
 def ratio_text(one: Document) -> str:
@@ -104,19 +104,17 @@ def _near(found: Document) -> Iterator[str]:
     for one in found["decision"]["near"]:
         name = one["name"]
         contrast = against_best(found, name)
-        said = (
-            f", the score of {tags[found['decision']['best']]} being {ratio_text(contrast)} of its" if contrast else ""
-        )
+        said = f": {tags[found['decision']['best']]} scores {ratio_text(contrast)} as much" if contrast else ""
         if one["verdict"] == "equivalent":
-            yield f"{tags[name]} ({name}) is equivalent: within {percent(found['equivalence_percent'])}{said}."
+            yield f"{tags[name]} ({name}) is equivalent within {percent(found['equivalence_percent'])}{said}."
         else:
             yield f"{tags[name]} ({name}) is undecided{said}; {more_text(one['more_runs'])}."
 
 
 def more_text(more: int | None) -> str:
     if more is None:
-        return "how many more runs would decide is not known: repeat each at least three times"
-    return f"about {more} more run{'s' if more != 1 else ''} of each would decide (power 80{THIN}%)"
+        return "more runs of each are needed, how many is not known"
+    return f"about {more} more of each would decide"
 
 
 def _barred(found: Document) -> Iterator[str]:
@@ -161,10 +159,11 @@ def _weights(found: Document) -> Iterator[str]:
         return
     tags = letters(found)
     shares = sorted(found["scores"], key=lambda one: -one["weight_share"])
-    said = ", ".join(
-        f"{tags[one['name']]} for {percent(100 * one['weight_share'])}" for one in shares if one["weight_share"] > 0
-    )
-    yield f"Of all possible weights of these criteria, ahead is {said}."
+    first, *others = [
+        f"{tags[one['name']]} {percent(100 * one['weight_share'])}" for one in shares if one["weight_share"]
+    ]
+    text = f"Ahead over all possible weights of these criteria: {first}"
+    yield text + (f", {_listed(others)}." if others else ", whatever counts how much.")
 
 
 def _criteria(found: Document) -> Iterator[str]:
@@ -189,4 +188,4 @@ def _conditions(found: Document) -> Iterator[str]:
     between = [one["what"] for one in found["conditions"] if one["between"]]
     if between:
         shown = ", ".join(between[:4]) + (f" and {len(between) - 4} more" if len(between) > 4 else "")
-        yield f"The contenders were not measured under the same conditions: {shown} (marked below)."
+        yield f"The contenders were not measured under the same conditions: {shown} (section 7)."

@@ -14,6 +14,7 @@ from ..units import significant
 from .canvas import BLUE, FAINT, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
 
 ROW_MM, MARGIN_MM = 6.4, 22.0
+HEIGHT_PT, LABEL_PT, LABEL_SHARE, LOWEST_PT = 170.0, 9.0, 0.35, -9.0  # of the plot; of a label: height, width, place
 SHAPES = {
     "front": ("o", "not dominated"),
     "maybe dominated": ("D", "dominated by the estimates, not for certain"),
@@ -108,6 +109,7 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
     """Right and below is worse on neither axis or both: best is up and to the left. Boxes are the intervals."""
     with sheet(82) as (figure, (axes,)):
         seen: set[str] = set()
+        lifted = _label_offsets(points)
         for point in points:
             shape, label = SHAPES[point.kind]
             colour = GREY if point.kind == "dominated" else BLUE
@@ -121,8 +123,9 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
                 markerfacecolor="white" if point.kind == "maybe dominated" else colour, label=_once(seen, label), zorder=4,
             )  # fmt: skip
             axes.annotate(
-                point.label, (point.across[0], point.up[0]), xytext=(6, 4), textcoords="offset points", fontsize=7
-            )
+                point.label, (point.across[0], point.up[0]), xytext=(6, lifted[point.label]),
+                textcoords="offset points", fontsize=7,
+            )  # fmt: skip
         _staircase(axes, points)
         axes.set_xlim(left=0, right=1.12 * max(point.across[2] for point in points))
         axes.set_ylim(bottom=0, top=1.12 * max(point.up[2] for point in points))
@@ -134,6 +137,20 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
             for point in points
         )
         return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+
+
+def _label_offsets(points: Sequence[ParetoPoint]) -> dict[str, float]:
+    """How far above its point each label stands (pt): from the lowest up, each as low as those placed before it allow."""
+    across, up = max(point.across[2] for point in points), max(point.up[2] for point in points)
+    offsets: dict[str, float] = {}
+    placed: list[tuple[float, float]] = []  # (share across, pt up) of labels
+    for point in sorted(points, key=lambda one: one.up[0]):
+        x, y, offset = point.across[0] / across, point.up[0] / up * HEIGHT_PT, LOWEST_PT
+        while any(abs(x - other) < LABEL_SHARE and abs(y + offset - height) < LABEL_PT for other, height in placed):
+            offset += 1.0
+        offsets[point.label] = offset
+        placed.append((x, y + offset))
+    return offsets
 
 
 def _staircase(axes: Axes, points: Sequence[ParetoPoint]) -> None:
