@@ -81,4 +81,4 @@ def _first_difference(before: Sequence[str], again: Sequence[str]) -> tuple[int,
         if was != now:
             return number, was, now
     end = min(len(before), len(again))
-    return end + 1, *("".join(lines[end : end + 1]) for lines in (before, again))
+    return end + 1, "".join(before[end : end + 1]), "".join(again[end : end + 1])

@@ -194,7 +194,8 @@ def verdict(run: Run, document: dict[str, Any]) -> dict[str, Any]:
             **entry,
             "scaled_bound": asked.bound, "measured": known.value if known else None, "n": len(found.values),
             "confidence_interval": known.interval if known else None, "confidence": 0.95,
-            "interval_method": known.method if known else None, "spread": None, "decision": said, "margin": decided.margin if decided else None, "margin_percent": None, "guard_band": 0,
+            "interval_method": known.method if known else None, "spread": None, "decision": said,
+            "margin": decided.margin if decided else None, "margin_percent": None, "guard_band": 0,
             "outcome": {"met": "PASS", "missed": "FAIL"}.get(said or "", "INADMISSIBLE"), "reason": "", "evidence": ["results/demo.json"],
         })  # fmt: skip
     missed = any(row["decision"] == "missed" and row["severity"] == "mandatory" for row in rows)

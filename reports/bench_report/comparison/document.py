@@ -19,7 +19,6 @@ from ..figures.tender import (
 )
 from ..paper import Paper
 from ..sections.section import Lacking, Part, Section
-from ..tables import Table
 from ..units import NONE, SPELLED, THIN, percent, quantity, significant
 from . import tables, words
 
@@ -235,9 +234,6 @@ def _method(found: Document, command: str) -> Iterator[Part]:
         "The score is the weighted product of the criteria, each to the power of its share: it depends on no unit, and leaving out a "
         "loser changes nothing among the others. The methods, their sources and their measured error rates: docs/comparison.md."
     )
-    rows = tuple((words.letters(found).get(run["contender"], NONE), run["run_id"],
-                  run["manifest_sha256"] or "the bundle has no manifest") for run in found["runs"])  # fmt: skip
-    yield Table(
-        ("", "Run", "SHA-256 of its MANIFEST.sha256"), "ttc", rows, "What this document was made of.", "made-of"
-    )
+    tags = words.letters(found)
+    yield tables.made_of([(tags.get(run["contender"], NONE), run) for run in found["runs"]])
     yield "To make it again from the same bundles: " + command + "."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..sections.section import Lacking, Part
@@ -325,3 +325,10 @@ def _runs_of(run_ids: list[str], own: dict[str, str]) -> str:
     for run_id in run_ids:
         counts[own[run_id]] = counts.get(own[run_id], 0) + 1
     return ", ".join(f"{tag} ({number} run{'s' if number > 1 else ''})" for tag, number in counts.items())
+
+
+def made_of(runs: Sequence[tuple[str, Document]]) -> Table:
+    """(tag, run) of every bundle that a document rests on."""
+    rows = tuple((tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest") for tag, run in runs)
+    heads = ("", "Run", "SHA-256 of its MANIFEST.sha256")
+    return Table(heads, "ttc", rows, "What this document was made of.", "made-of")

@@ -125,6 +125,7 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
             axes.annotate(
                 point.label, (point.across[0], point.up[0]), xytext=(6, lifted[point.label]),
                 textcoords="offset points", fontsize=7,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5}, zorder=3,
             )  # fmt: skip
         _staircase(axes, points)
         axes.set_xlim(left=0, right=1.12 * max(point.across[2] for point in points))

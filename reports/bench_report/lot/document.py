@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from ..comparison.tables import p_text
+from ..comparison.tables import made_of, p_text
 from ..figures.canvas import Figure
 from ..figures.lot import DriveRow, Line, lot_figure
 from ..paper import Badge, Paper
@@ -48,7 +48,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
             Section("stripe", "The drive that limits a stripe", tuple(_stripe(found))),
             Section("uniform", "Differences within the lot", tuple(_differences(found))),
             Section("drives", "Drives and runs", tuple(_drives(found))),
-            Section("method", "How this was computed", tuple(_method(command))),
+            Section("method", "How this was computed", tuple(_method(found, command))),
         ),
         keywords=("lot", found["model"], found["scenario"]["id"]),
         moment=moment,
@@ -147,8 +147,8 @@ def _tolerance(found: Document) -> Iterator[Part]:
         return
     yield (
         f"Normal: mean less (or plus) k standard deviations of the drives' means. Distribution-free: the value of a drive itself, which "
-        f"needs {found['wilks']['first']} drives for the extreme one and {found['wilks']['second']} for the second (Wilks); with fewer, the "
-        f"table says which share the extreme value covers at 95{THIN}% confidence."
+        f"needs {found['wilks']['first']} drives for the extreme one and {found['wilks']['second']} for the second (Wilks); with fewer, "
+        f"the table says which share the extreme value covers at 95{THIN}% confidence."
     )
     rows = []
     for one in found["requirements"]:
@@ -232,19 +232,27 @@ def _stripe(found: Document) -> Iterator[Part]:
         ("Requirement", "Worst drive", "Its mean", "Behind the mean", "Outlier p", "Next one p", "sd between", "sd within", "Differ p"),
         "ttnnnnnnn", tuple(rows),
         "Outlier: Grubbs' one-sided test against the spread between drives. Next one: against the scatter of repetitions. sd: random "
-        "effects by analysis of variance, between drives and within a drive; Differ: F test of no difference between drives. \u2013: no repetitions.",
+        "effects by analysis of variance, between drives and within a drive; Differ: F test of no difference between drives. "
+        "\u2013: no repetitions.",
         "stripe",
     )  # fmt: skip
 
 
 def _differences(found: Document) -> Iterator[Part]:
     if found["differences"]:
-        rows, marked = [], []
+        rows: list[tuple[str, ...]] = []
+        marked = []
         for one in found["differences"]:
             for index, value in enumerate(one["values"]):
                 if index:
                     marked.append(len(rows))
-                rows.append((one["what"] if not index else "", _short(value["value"]), _serials(value["serials"])))
+                rows.append(
+                    (
+                        one["what"] if not index else "",
+                        _short(value["value"]),
+                        _serials(value["serials"], common=not index),
+                    )
+                )
         yield Table(
             ("What they report", "Value", "Serials"), "ttt", tuple(rows),
             "All that the drives report differently though they are one model; the rarer values are marked.", "identity", frozenset(marked),
@@ -266,14 +274,17 @@ def _short(value: str) -> str:
     return value if len(value) <= 90 else f"{value[:87]}\u2026"
 
 
-def _serials(serials: list[str]) -> str:
+def _serials(serials: list[str], common: bool) -> str:
+    if common and len(serials) > SERIALS_MAX:
+        return f"{len(serials)} drives, all others"
     shown = ", ".join(serials[:SERIALS_MAX])
     return shown if len(serials) <= SERIALS_MAX else f"{len(serials)} drives: {shown}, \u2026 (all in lot.json)"
 
 
 def _drives(found: Document) -> Iterator[Part]:
     judged = judged_of(found)
-    rows, marked = [], []
+    rows: list[tuple[str, ...]] = []
+    marked = []
     for one in found["drives"]:
         if one["outcome"] != "passed":
             marked.append(len(rows))
@@ -292,11 +303,12 @@ def _drives(found: Document) -> Iterator[Part]:
         yield Table(("Run that does not count", "Outcome", "Reason"), "ttt", tuple(rows), "", "left-out")
 
 
-def _method(command: str) -> Iterator[Part]:
+def _method(found: Document, command: str) -> Iterator[Part]:
     yield (
         "A drive passes when every run of its own that counts is a PASS, and fails when one is a FAIL; it counts once, by the mean "
-        "of its values. Normal tolerance factors: noncentral t. Numbers of failing drives: hypergeometric. Clusters: the split in two groups of two "
-        "drives or more that explains most of the variance, against 4000 seeded simulations of one normal lot, said below p = 0.01; whether a reported "
-        "difference goes with them: Fisher's exact test. Sources and checks: docs/lot.md."
+        "of its values. Normal tolerance factors: noncentral t. Numbers of failing drives: hypergeometric. Clusters: the split in two "
+        "groups of two drives or more that explains most of the variance, against 4000 seeded simulations of one normal lot, said below "
+        "p = 0.01; whether a reported difference goes with them: Fisher's exact test. Sources and checks: docs/lot.md."
     )
+    yield made_of([("", run) for run in found["runs"]])
     yield "To make it again from the same bundles: " + command + "."
