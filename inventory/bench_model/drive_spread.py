@@ -98,8 +98,9 @@ def limiting(values: Mapping[str, Sequence[float]], larger_is_better: bool) -> L
 def grubbs_p(values: Sequence[float], low: bool) -> float | None:
     """One-sided p of the lowest (or highest) value; None for fewer than three values or values that are all alike."""
     n = len(values)
-    if n < 3 or (sd := stdev(values)) == 0:
+    if n < 3 or _alike(values):
         return None
+    sd = stdev(values)
     extreme = min(values) if low else max(values)
     distance = abs(extreme - fmean(values)) / sd
     room = (n - 1) ** 2 - n * distance**2
@@ -107,6 +108,11 @@ def grubbs_p(values: Sequence[float], low: bool) -> float | None:
         return 0.0
     student = math.sqrt(n * (n - 2) * distance**2 / room)
     return min(1.0, n * float(t.sf(student, n - 2)))
+
+
+def _alike(values: Sequence[float]) -> bool:
+    """No spread but that of the last digits of a sum."""
+    return max(values) - min(values) <= 1e-9 * max(map(abs, values))
 
 
 def _next_p(values: Mapping[str, Sequence[float]], worst: str, following: str) -> float | None:
@@ -141,7 +147,7 @@ def clusters(means: Mapping[str, float], simulations: int = SIMULATIONS, seed: i
     """The best split in two, with its p by seeded simulation of one normal lot; None for too few drives or no spread.
 
     An outlier alone is no cluster: each group has two drives or more."""
-    if len(means) < CLUSTER_N_MIN or len(set(means.values())) < 2:
+    if len(means) < CLUSTER_N_MIN or _alike(list(means.values())):
         return None
     names = sorted(means, key=lambda name: (means[name], name))
     shares = _splits(np.array([[means[name] for name in names]]))[0]

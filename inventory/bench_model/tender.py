@@ -129,6 +129,8 @@ def _criteria(
 ) -> tuple[list[tuple[Criterion, str]], list[Document]]:
     """The criteria that all who may be chosen have, and why others are left out. Without weights each counts the same."""
     eligible = [one for one in contenders if not one.barred]
+    if not eligible:
+        return [], []
     by_id = {question.id: question for question in questions}
     asked = weights.weights or dict.fromkeys([*([speed] if speed else []), COST, POWER, ENDURANCE], 1.0)
     kept, left_out = [], []

@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from error_rates import BEGIN, END, SEED, heavy
+from error_rates import SEED, heavy, publish
 
 from bench_model.contrasts import EQUIVALENT, FIRST, RATIO, SECOND, Sample, contrast, judge_family, paired_contrast
 from bench_model.paired import Pair
@@ -110,18 +108,5 @@ def _marked(percent: float) -> str:
     return f"**{percent:.1f}**" if percent > CLAIMED_PERCENT + 3.0 else f"{percent:.1f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="measured error rates of a comparison")
-    parser.add_argument("--runs", type=int, default=500)
-    parser.add_argument("--write", type=Path, help="document whose part between the markers is renewed")
-    options = parser.parse_args()
-    text = "\n".join(tables(options.runs))
-    print(text)
-    if options.write:
-        before, _, rest = options.write.read_text(encoding="utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        options.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    publish(tables, "measured error rates of a comparison")
