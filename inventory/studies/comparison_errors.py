@@ -47,7 +47,7 @@ def alike(contenders: int, values: int, noise: Noise, runs: int, seed: int = SEE
     holm, naive = 0, 0
     for _ in range(runs):
         samples = [sample(generator, noise, values) for _ in range(contenders)]
-        contrasts = [contrast(a, b, RATIO) for a, b in combinations(samples, 2)]
+        contrasts = [contrast(a, b, RATIO, ranks=False) for a, b in combinations(samples, 2)]
         holm += any(one.verdict in (FIRST, SECOND) for one in judge_family(contrasts, [0.0] * len(contrasts)))
         naive += any(one.p is not None and one.p < 0.05 for one in contrasts)
     return Claims(100 * holm / runs, 100 * naive / runs)
@@ -59,7 +59,7 @@ def at_the_margin(values: int, margin: float, noise: Noise, runs: int, seed: int
     wrong = 0
     for _ in range(runs):
         pair = sample(generator, noise, values, math.log1p(margin)), sample(generator, noise, values)
-        wrong += judge_family([contrast(*pair, RATIO)], [margin])[0].verdict == EQUIVALENT
+        wrong += judge_family([contrast(*pair, RATIO, ranks=False)], [margin])[0].verdict == EQUIVALENT
     return 100 * wrong / runs
 
 
@@ -78,7 +78,11 @@ def drifting(rounds: int, drift: float, paired: bool, runs: int, seed: int = SEE
             first.append(float(noise[0]))
             second.append(float(noise[1]))
             pairs.append(Pair(number + 1, second_first, first[-1] / second[-1]))
-        one = paired_contrast(pairs) if paired else contrast(Sample(tuple(first)), Sample(tuple(second)), RATIO)
+        one = (
+            paired_contrast(pairs)
+            if paired
+            else contrast(Sample(tuple(first)), Sample(tuple(second)), RATIO, ranks=False)
+        )
         wrong += judge_family([one], [0.0])[0].verdict in (FIRST, SECOND)
     return 100 * wrong / runs
 

@@ -24,6 +24,7 @@ from . import tables, words
 
 Document = dict[str, Any]
 FIGURES_MAX = 6
+NAMED_MAX = 4
 SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
@@ -52,7 +53,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         title=f"{number} {what}: {found['scenario']['title'] or found['scenario']['id']}",
         meta=(
             f"Requirements: {found['requirement']['title'] or found['requirement']['id']}",
-            f"{len(found['runs'])} run{'s' if len(found['runs']) != 1 else ''}, of which {ranked} count; "
+            f"{len(found['runs'])} run{'s' if len(found['runs']) != 1 else ''}, of which {ranked} count{'s' if ranked == 1 else ''}; "
             f"newest of {moment:%Y-%m-%d %H:%M} UTC",
         ),
         running=f"{found['scenario']['id']}: {number} {what}",
@@ -153,15 +154,17 @@ def _cost(found: Document) -> Iterator[Part]:
             "the plot of price against throughput: fewer than two contenders have both, or power instead of a price"
         )
         return
+    tags = words.letters(found)
+    named = len(pareto["points"]) <= NAMED_MAX  # else the letters alone, whose names the table above has
     points = [
         ParetoPoint(
-            words.label(found, one["name"]) + (" (barred)" if one["barred"] else ""), tuple(one["x"]), tuple(one["y"]), one["kind"]
+            (words.label(found, one["name"]) if named else tags[one["name"]]) + (" (barred)" if one["barred"] else ""),
+            tuple(one["x"]), tuple(one["y"]), one["kind"],
         )
         for one in pareto["points"]
     ]  # fmt: skip
     priced = pareto["x"] == "cost"
     across = f"price ({words.currency_of(found) or 'currency as declared'})" if priced else "W per GB/s"
-    tags = words.letters(found)
     beaten = [
         f"{tags[one['name']]} by {', '.join(tags[name] for name in one['by'])}" for one in pareto["points"] if one["by"]
     ]

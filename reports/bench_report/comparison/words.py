@@ -13,6 +13,7 @@ from ..units import THIN, percent, quantity, significant
 Document = dict[str, Any]
 LETTERS = "ABCDEFGH"
 NAME_MAX = 30
+RIVALS_SHOWN = 3
 CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
 BADGES = {
     CLEAR: Badge("DECIDED", "\u2714", "pass"),
@@ -31,8 +32,11 @@ def letters(found: Document) -> dict[str, str]:
 
 def label(found: Document, name: str) -> str:
     """Letter and name, cut in the middle where a figure has no room for it."""
-    short = name if len(name) <= NAME_MAX else f"{name[: NAME_MAX // 2]}\u2026{name[-NAME_MAX // 2 + 1 :]}"
-    return f"{letters(found)[name]}  {short}"
+    return f"{letters(found)[name]}  {shortened(name)}"
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX // 2]}\u2026{name[-NAME_MAX // 2 + 1 :]}"
 
 
 def badge(found: Document) -> Badge:
@@ -46,13 +50,13 @@ def meaning(found: Document) -> str:
     if kind == NOBODY:
         return "None of them may be chosen on this evidence."
     if kind == ONLY:
-        return f"Only {tags[best]} ({best}) may be chosen: every other one is barred or has no evidence that counts."
+        return f"Only {_tagged(found, best)} may be chosen: every other one is barred or has no evidence that counts."
     if kind == CLEAR:
-        return f"{tags[best]} ({best}) is best, by more than chance explains."
+        return f"{_tagged(found, best)} is best, by more than chance explains."
     if not decision["scored"]:
         return "Nothing is common to all that could decide between them: see the ranking of each requirement."
     near = _listed([tags[one["name"]] for one in decision["near"]])
-    return f"{tags[best]} ({best}) scores highest, but {near} cannot be told from it."
+    return f"{_tagged(found, best)} scores highest, but {near} cannot be told from it."
 
 
 def reasons(found: Document) -> list[str]:
@@ -82,10 +86,18 @@ def against_best(found: Document, name: str) -> Document | None:
 
 def _behind(found: Document) -> Iterator[str]:
     tags = letters(found)
-    for name in found["decision"]["behind"]:
-        one = against_best(found, name)
-        if one is not None:
-            yield f"{tags[name]} ({name}) is behind: {tags[found['decision']['best']]} scores {ratio_text(one)} as much."
+    contrasts = [(name, one) for name in found["decision"]["behind"] if (one := against_best(found, name)) is not None]
+    if len(contrasts) == 1:
+        name, one = contrasts[0]
+        yield f"{_tagged(found, name)} is behind: {tags[found['decision']['best']]} scores {ratio_text(one)} as much."
+    elif contrasts:
+        said = _listed([f"{tags[name]} {ratio_text(one)}" for name, one in contrasts])
+        yield f"Behind for certain, by how much {tags[found['decision']['best']]} scores more: {said}."
+
+
+def _tagged(found: Document, name: str) -> str:
+    """`B (server-b)`, a long name cut in the middle: the table below has all of it."""
+    return f"{letters(found)[name]} ({shortened(name)})"
 
 
 def ratio_text(one: Document) -> str:
@@ -106,9 +118,9 @@ def _near(found: Document) -> Iterator[str]:
         contrast = against_best(found, name)
         said = f": {tags[found['decision']['best']]} scores {ratio_text(contrast)} as much" if contrast else ""
         if one["verdict"] == "equivalent":
-            yield f"{tags[name]} ({name}) is equivalent within {percent(found['equivalence_percent'])}{said}."
+            yield f"{_tagged(found, name)} is equivalent within {percent(found['equivalence_percent'])}{said}."
         else:
-            yield f"{tags[name]} ({name}) is undecided{said}; {more_text(one['more_runs'])}."
+            yield f"{_tagged(found, name)} is undecided{said}; {more_text(one['more_runs'])}."
 
 
 def more_text(more: int | None) -> str:
@@ -118,27 +130,35 @@ def more_text(more: int | None) -> str:
 
 
 def _barred(found: Document) -> Iterator[str]:
-    tags = letters(found)
+    """Contenders that share a reason share a sentence."""
+    reasons: dict[tuple[str, str], list[str]] = {}
     for one in found["contenders"]:
         if one["barred"]:
-            yield f"{tags[one['name']]} ({one['name']}) may not be chosen: {one['barred']}."
+            reasons.setdefault(("may not be chosen", one["barred"]), []).append(one["name"])
     for name in found["not_ranked"]:
         own = [run for run in found["runs"] if run["contender"] == name or found["kind"] == "configurations"]
         why = "; ".join(dict.fromkeys(f"{run['outcome']}: {run['reason']}" for run in own))
-        yield f"{tags[name]} ({name}) is not ranked: no run of it counts ({why})."
+        reasons.setdefault(("not ranked", f"no run of it counts ({why})"), []).append(name)
+    for (what, why), names in reasons.items():
+        verb = "" if what.startswith("may") else "is " if len(names) == 1 else "are "
+        yield f"{_listed([_tagged(found, name) for name in names])} {verb}{what}: {why}."
 
 
 def _price(found: Document) -> Iterator[str]:
-    """At which price the order changes."""
+    """At which price the order changes: of the one ahead, and of those whose price would have to change least."""
     tags, currency = letters(found), currency_of(found)
-    for one in found["prices"]:
-        if one["break_even"] is None:
-            continue
-        price = quantity(float(significant_number(one["break_even"])), currency)
+    known = [one for one in found["prices"] if one["break_even"] is not None]
+    others = sorted((one for one in known if one["name"] != found["decision"]["best"]), key=lambda one: -one["change"])
+    for one in known:
         if one["name"] == found["decision"]["best"]:
-            yield f"{tags[one['name']]} stays ahead of {tags[one['rival']]} up to a price of {price} ({change_text(one['change'])})."
-        elif one["change"] > -0.9:
-            yield f"{tags[one['name']]} would be ahead of {tags[one['rival']]} below a price of {price} ({change_text(one['change'])})."
+            yield f"{tags[one['name']]} stays ahead of {tags[one['rival']]} up to a price of {_priced(one, currency)}."
+    if others:
+        said = _listed([f"{tags[one['name']]} below {_priced(one, currency)}" for one in others[:RIVALS_SHOWN]])
+        yield f"By its price alone would be ahead: {said}."
+
+
+def _priced(one: Document, currency: str) -> str:
+    return f"{quantity(float(significant_number(one['break_even'])), currency)} ({change_text(one['change'])})"
 
 
 def significant_number(value: float, digits: int = 4) -> str:

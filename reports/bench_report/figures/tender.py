@@ -14,7 +14,7 @@ from ..units import significant
 from .canvas import BLUE, FAINT, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
 
 ROW_MM, MARGIN_MM = 6.4, 22.0
-HEIGHT_PT, LABEL_PT, LABEL_SHARE, LOWEST_PT = 170.0, 9.0, 0.35, -9.0  # of the plot; of a label: height, width, place
+HEIGHT_PT, LABEL_PT, LETTER_SHARE, LOWEST_PT = 170.0, 9.0, 0.009, -9.0  # of the plot; of a label: height, width, place
 SHAPES = {
     "front": ("o", "not dominated"),
     "maybe dominated": ("D", "dominated by the estimates, not for certain"),
@@ -144,13 +144,16 @@ def _label_offsets(points: Sequence[ParetoPoint]) -> dict[str, float]:
     """How far above its point each label stands (pt): from the lowest up, each as low as those placed before it allow."""
     across, up = max(point.across[2] for point in points), max(point.up[2] for point in points)
     offsets: dict[str, float] = {}
-    placed: list[tuple[float, float]] = []  # (share across, pt up) of labels
+    placed: list[tuple[float, float, float]] = []  # of labels: share across from, to; pt up
     for point in sorted(points, key=lambda one: one.up[0]):
         x, y, offset = point.across[0] / across, point.up[0] / up * HEIGHT_PT, LOWEST_PT
-        while any(abs(x - other) < LABEL_SHARE and abs(y + offset - height) < LABEL_PT for other, height in placed):
+        end = x + LETTER_SHARE * (len(point.label) + 2)
+        while any(
+            x < its_end and start < end and abs(y + offset - height) < LABEL_PT for start, its_end, height in placed
+        ):
             offset += 1.0
         offsets[point.label] = offset
-        placed.append((x, y + offset))
+        placed.append((x, end, y + offset))
     return offsets
 
 
