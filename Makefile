@@ -27,7 +27,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
 .PHONY: help setup golden apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench bench-table test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
-        report judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
+        report compare lot judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -102,6 +102,14 @@ report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE s
 golden: python ## renew the stored report that reports/tests compares with; look at the difference before you commit it
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
+compare: python ## compare candidates or the configurations of one run: RUNS="runs/a runs/b" (PRICES=, WEIGHTS=; OUT=build/comparison; CHECK=comparison.json)
+	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report compare $(RUNS) $(if $(PRICES),--prices '$(PRICES)') $(if $(WEIGHTS),--weights '$(WEIGHTS)') \
+	    $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/comparison)')
+
+lot: python ## what drives of one model say about their lot: RUNS="runs/a runs/b" (LOT=drives in it, STRIPE=, MODEL=, JUDGED=requirement; OUT=build/lot; CHECK=lot.json)
+	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report lot $(RUNS) $(if $(LOT),--lot-size '$(LOT)') $(if $(STRIPE),--stripe '$(STRIPE)') \
+	    $(if $(MODEL),--model '$(MODEL)') $(if $(JUDGED),--requirement '$(JUDGED)') $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/lot)')
+
 judge: python ## recompute the verdict of RUN from its bundle and print it
 	@$(RIG) judge $(RUN)
 
@@ -149,8 +157,9 @@ test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, 
 soak: setup ## telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10; as root also a full disk)
 	@SOAK_MINUTES=$(or $(MINUTES),10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py
 
-study: python ## measure how often the verdict errs, by simulation, and write it into docs/statistics.md (RUNS=500; minutes)
+study: python ## measure how often the verdict errs, by simulation, and the comparison, and write it into docs/ (RUNS=500; minutes)
 	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
+	@$(PYTHON) inventory/studies/comparison_errors.py $(if $(RUNS),--runs $(RUNS)) --write docs/comparison.md
 
 lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
 
@@ -159,7 +168,9 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
+
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

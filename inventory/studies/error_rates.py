@@ -225,13 +225,14 @@ def _marked(percent: float) -> str:
     return f"**{percent:.1f}**" if percent > CLAIMED_PERCENT + 1.0 else f"{percent:.1f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="measured error rates of the verdict")
+def publish(made: Callable[[int], Iterator[str]], about: str) -> None:
+    """Prints what `made` yields for the number of runs asked, and writes it between the markers of the document asked."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--write", type=Path, help="document whose part between the markers is renewed")
     options = parser.parse_args()
     lines = []
-    for line in tables(options.runs):
+    for line in made(options.runs):
         print(line, flush=True)
         lines.append(line)
     if options.write:
@@ -243,4 +244,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    publish(tables, "measured error rates of the verdict")

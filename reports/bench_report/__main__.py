@@ -1,7 +1,9 @@
 """`python -m bench_report render runs/<id>`: writes report.html, report.pdf and report-data.json into the bundle.
 `python -m bench_report check runs/<id>`: renders them once more and says, as JSON, where those of the bundle differ.
+`compare` and `lot` make documents on several runs.
 
-Exit status 0 when that was done, 2 when the bundle cannot be reported on; then stderr has one line that says why.
+Exit status 0 when that was done, 1 when --check found a difference, 2 when a bundle cannot be reported on; then stderr has one line that
+says why.
 """
 
 from __future__ import annotations
@@ -14,38 +16,54 @@ from pathlib import Path
 
 from bench_model.errors import BenchError
 
+from .comparison import command as comparison
+from .lot import command as lot
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench_report", description="Reports on run bundles.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in (
-        ("render", "write the reports into a run bundle"),
-        ("check", "render them again and compare, without writing"),
-    ):
-        command = commands.add_parser(name, help=text)
-        command.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
-        command.add_argument(
-            "--signer", metavar="KEY", help="the key by which the reports are signed, for their own words"
-        )
-        if name == "render":
-            command.add_argument(
-                "--altered", type=int, default=0, metavar="N", help="files altered since the bundle was sealed"
-            )
+    rendering = _of_one_run(commands, "render", "write the reports into a run bundle", _render)
+    rendering.add_argument(
+        "--altered", type=int, default=0, metavar="N", help="files altered since the bundle was sealed"
+    )
+    _of_one_run(commands, "check", "render them again and compare, without writing", _check)
+    comparison.add_parser(commands)
+    lot.add_parser(commands)
     chosen = parser.parse_args(arguments)
     try:
-        # Late: a mistyped argument need not wait for matplotlib and WeasyPrint.
-        if chosen.command == "check":
-            from .check import compared
-
-            print(json.dumps(compared(chosen.bundle, chosen.signer), ensure_ascii=False))
-        else:
-            from .render import render
-
-            for path in render(chosen.bundle, chosen.signer, chosen.altered):
-                print(path)
+        done: int = chosen.run(chosen)
     except BenchError as error:
         print(f"bench_report: {error}", file=sys.stderr)
         return 2
+    return done
+
+
+def _of_one_run(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: object
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text)
+    parser.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
+    parser.add_argument("--signer", metavar="KEY", help="the key by which the reports are signed, for their own words")
+    parser.set_defaults(run=run)
+    return parser
+
+
+# Imports stand late: a mistyped argument need not wait for matplotlib and WeasyPrint.
+
+
+def _render(chosen: argparse.Namespace) -> int:
+    from .render import render
+
+    for path in render(chosen.bundle, chosen.signer, chosen.altered):
+        print(path)
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> int:
+    from .check import compared
+
+    print(json.dumps(compared(chosen.bundle, chosen.signer), ensure_ascii=False))
     return 0
 
 

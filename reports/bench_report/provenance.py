@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -64,3 +65,16 @@ def _sources() -> str:
             if file.suffix in (".py", ".css", ".j2") and file.is_file():
                 whole.update(f"{folder.name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())
     return whole.hexdigest()
+
+
+def seal_of_runs(manifests: Iterable[str | None]) -> str:
+    """For every page of a document on several runs: one hash over those of their manifests, sorted, one to a line (see
+    docs/provenance.md)."""
+    given = list(manifests)
+    known = sorted({one for one in given if one})
+    if not known:
+        return NOT_SEALED
+    whole = hashlib.sha256("".join(f"{one}\n" for one in known).encode()).hexdigest()
+    lacking = sum(one is None for one in given)
+    more = f", {lacking} not sealed" if lacking else ""
+    return f"evidence of {len(known)} run{'s' if len(known) != 1 else ''} {whole}{more}"

@@ -33,10 +33,15 @@ def render(root: Path, reports_key: str | None = None, altered: int = 0) -> tupl
 
 
 def reports_of(root: Path, reports_key: str | None = None, altered: int = 0) -> dict[str, bytes]:
-    """Name and content of each report: to be signed by `reports_key`, after so many files of the evidence were `altered`."""
-    bundle = load(root)
-    bundle = replace(bundle, provenance=replace(bundle.provenance, reports_key=reports_key, altered=altered))
+    """Name and content of each report (see load_for)."""
+    bundle = load_for(root, reports_key, altered)
     return files_of(document_of(bundle, _evidence(root)), TEMPLATE, first_page.content(bundle), NAMES)
+
+
+def load_for(root: Path, reports_key: str | None = None, altered: int = 0) -> Bundle:
+    """The bundle for reports that will be signed by `reports_key`, and after so many files of the evidence were `altered`."""
+    bundle = load(root)
+    return replace(bundle, provenance=replace(bundle.provenance, reports_key=reports_key, altered=altered))
 
 
 def to_html(bundle: Bundle) -> str:

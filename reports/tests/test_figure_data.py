@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_report.attachments import FIGURES_CSV, FIGURES_JSON, REQUIREMENTS, attachments_of, document_data
+from bench_report.attachments import FIGURES_CSV, REQUIREMENTS, document_attachments
 from bench_report.document import Laid, lay_out
 from bench_report.figures.blocks import block_figure
 from bench_report.figures.canvas import Figure
@@ -23,6 +23,7 @@ from bench_report.figures.record import record_figures
 from bench_report.figures.traces import Trace
 from bench_report.load import load
 from bench_report.render import document_of
+from bench_report.report_data import document_data
 from bench_report.units import GB, GIB
 
 Maker = Callable[..., Path]
@@ -80,15 +81,18 @@ def test_the_drives_rate_is_the_kernels_counter(bundle_with: Maker) -> None:
     assert drawn.x == pytest.approx(times) and drawn.y == pytest.approx([rate / GB for rate in rates])
 
 
-def laid_of(root: Path) -> tuple[Laid, dict[str, bytes]]:
+def laid_of(root: Path) -> tuple[Laid, dict[str, bytes], list[dict[str, Any]]]:
+    """The document, what the PDF carries, and the figures and tables of report-data.json."""
     document = document_of(load(root))
     laid = lay_out(document)
-    return laid, attachments_of(document, laid)
+    data = document_data(document, laid, {}, {})
+    parts = [*data["front_tables"], *(part for section in data["sections"] for part in section["parts"])]
+    return laid, document_attachments(laid), parts
 
 
 def test_what_is_attached_is_what_is_drawn(bundle_with: Maker) -> None:
-    laid, attached = laid_of(bundle_with(cores=96, temperature=True))
-    figures = json.loads(attached[FIGURES_JSON])["figures"]
+    laid, attached, parts = laid_of(bundle_with(cores=96, temperature=True))
+    figures = [{"label": one["label"], **one["content"]} for one in parts if one["kind"] == "figure"]
     assert [one["label"] for one in figures] == [one.label for one in laid.figures] and len(figures) >= 4
     rows = list(csv.DictReader(io.StringIO(attached[FIGURES_CSV].decode())))
     for placed, data in zip(laid.figures, figures, strict=True):
@@ -110,15 +114,15 @@ def test_what_is_attached_is_what_is_drawn(bundle_with: Maker) -> None:
 
 
 def test_the_requirement_table_is_attached_as_it_is_printed(bundle_with: Maker) -> None:
-    laid, attached = laid_of(bundle_with())
+    _, attached, parts = laid_of(bundle_with())
     rows = list(csv.reader(io.StringIO(attached[REQUIREMENTS].decode())))
-    (table,) = (one for one in document_data(laid)["tables"] if one["name"] == "requirements")
+    (table,) = (one["content"] for one in parts if one["kind"] == "table" and one["content"]["name"] == "requirements")
     assert rows[0] == table["heads"] and len(rows) == 10
     assert rows[1:] == [[cell.replace("\n", "; ") for cell in row] for row in table["rows"]]
 
 
 def test_series_of_a_panel_differ_in_more_than_colour(bundle_with: Maker) -> None:
-    laid, _ = laid_of(bundle_with(cores=4, temperature=True, repetitions=3))
+    laid, _, _ = laid_of(bundle_with(cores=4, temperature=True, repetitions=3))
     for placed in laid.figures:
         assert isinstance(placed.part, Figure)
         looks = Counter(
@@ -130,7 +134,7 @@ def test_series_of_a_panel_differ_in_more_than_colour(bundle_with: Maker) -> Non
 
 
 def test_every_figure_says_what_to_see(bundle_with: Maker) -> None:
-    laid, _ = laid_of(bundle_with(cores=4, temperature=True))
+    laid, _, _ = laid_of(bundle_with(cores=4, temperature=True))
     for placed in laid.figures:
         assert (
             isinstance(placed.part, Figure) and re.search(r"\d", placed.part.see) and placed.part.see.endswith(".")

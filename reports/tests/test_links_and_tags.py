@@ -15,7 +15,8 @@ from pdf_pages import text_of, words
 from pypdf import PdfReader
 from pypdf.generic import ArrayObject, DictionaryObject
 
-from bench_report.attachments import FIGURES_CSV, FIGURES_JSON, REQUIREMENTS
+from bench_model.provenance import REPORT_DATA
+from bench_report.attachments import FIGURES_CSV, REQUIREMENTS
 from bench_report.render import HTML_NAME, PDF_NAME
 
 
@@ -65,7 +66,7 @@ def test_figures_can_be_enlarged_and_read_without_a_mouse(rendered: Path) -> Non
         == figures
     )
     assert html.count("<summary>Numbers of Figure") == figures
-    carried, attached = html.count("data:text/csv"), html.count("is attached to the PDF (figure-data.json)")
+    carried, attached = html.count("data:text/csv"), html.count("is in report-data.json, which is attached to the PDF")
     assert carried >= 3 and carried + attached == figures
     assert html.count('<g class="hover"') == figures
 
@@ -135,7 +136,7 @@ def test_machine_readable_data_are_attached_and_are_the_bundles(rendered: Path, 
     pdf = rendered / PDF_NAME
     listed = subprocess.run(["pdfdetach", "-list", pdf], capture_output=True, text=True, check=True, timeout=60).stdout
     names = re.findall(r"^\d+: (.+)$", listed, flags=re.MULTILINE)
-    assert names == sorted([FIGURES_CSV, FIGURES_JSON, REQUIREMENTS, "verdict.json"])
+    assert names == sorted([FIGURES_CSV, REQUIREMENTS, REPORT_DATA, "verdict.json"])
     subprocess.run(["pdfdetach", "-saveall", "-o", tmp_path, pdf], check=True, timeout=60)
     assert (tmp_path / "verdict.json").read_bytes() == (rendered / "verdict.json").read_bytes()
     catalogue = PdfReader(pdf).root_object

@@ -1,0 +1,42 @@
+"""Which contenders are dominated: another is no worse in anything and better in something. Pure.
+
+Where a value is an interval, *dominated for certain* means that it holds wherever the values lie within their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+FRONT, MAYBE, DOMINATED = "front", "maybe dominated", "dominated"
+
+
+@dataclass(frozen=True)
+class Range:
+    """A value between the ends of its interval, larger being better; `low` = `high` where it is known exactly."""
+
+    value: float
+    low: float
+    high: float
+
+
+def dominance(points: Mapping[str, Sequence[Range]]) -> dict[str, tuple[str, list[str]]]:
+    """Of each contender: front, maybe dominated or dominated, and by whom.
+
+    *dominated*: certainly, by at least one. *maybe dominated*: by the estimates alone. Raises ValueError for unequal lengths."""
+    if len({len(one) for one in points.values()}) > 1:
+        raise ValueError("contenders have different numbers of criteria")
+    found = {}
+    for name, own in points.items():
+        others = {other: values for other, values in points.items() if other != name}
+        surely = [other for other, values in others.items() if _dominates(values, own, certain=True)]
+        likely = [other for other, values in others.items() if _dominates(values, own, certain=False)]
+        found[name] = (DOMINATED, surely) if surely else (MAYBE, likely) if likely else (FRONT, [])
+    return found
+
+
+def _dominates(better: Sequence[Range], worse: Sequence[Range], certain: bool) -> bool:
+    if certain:
+        pairs = [(one.low, other.high) for one, other in zip(better, worse, strict=True)]
+    else:
+        pairs = [(one.value, other.value) for one, other in zip(better, worse, strict=True)]
+    return all(one >= other for one, other in pairs) and any(one > other for one, other in pairs)

@@ -1,0 +1,105 @@
+"""Run bundles -> comparison.json: a pure function of the bundles, the price file and the weights file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_model import tender
+from bench_model.contenders import Contender, Question
+from bench_model.tender_files import Prices, Weights, load_prices, load_weights
+
+from ..errors import BundleError
+from .bundles import Source, read_sources
+from .conditions import marks
+from .configurations import configurations, is_comparison, names_of
+from .contenders import contender_of, grouped, questions_of, speed_of
+from .definitions import check_same
+
+Document = dict[str, Any]
+LEAST, MOST = 2, 8
+CANDIDATES, CONFIGURATIONS = "candidates", "configurations"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line names."""
+
+    roots: tuple[Path, ...]
+    prices: Path | None = None
+    weights: Path | None = None
+
+
+def compare(asked: Asked) -> tuple[Document, list[Source]]:
+    """The document, and the runs that it rests on. Raises BundleError or ProfileError for what cannot be compared."""
+    sources = read_sources(list(asked.roots))
+    if len(sources) == 1 and is_comparison(sources[0]):
+        kind, names = CONFIGURATIONS, names_of(sources[0])
+    else:
+        kind, names = CANDIDATES, list(grouped(sources))
+    if not LEAST <= len(names) <= MOST:
+        what = f"{len(sources)} run{'s' if len(sources) > 1 else ''} of {len(names)} candidate{'s' if len(names) > 1 else ''}"
+        raise BundleError(
+            ", ".join(names), f"{what}; a comparison takes {LEAST} to {MOST}",
+            "Name runs of several candidates, or one run of scenario raid-vs-3dxp",
+        )  # fmt: skip
+    check_same(sources)
+    prices = None if asked.prices is None else load_prices(asked.prices, names)
+    contenders, questions, weights = _contenders(kind, sources, prices, asked.weights)
+    speed = speed_of(questions)
+    return {
+        "schema_version": 1,
+        "kind": kind,
+        "scenario": {"id": sources[0].run.scenario_id, "title": sources[0].run.scenario_title},
+        "requirement": {"id": sources[0].run.requirement_id, "title": sources[0].run.requirement_title},
+        "files": {key: _file(file) for key, file in (("prices", asked.prices), ("weights", asked.weights))},
+        "equivalence_percent": weights.margin_percent,
+        "runs": [_run(source) for source in sources],
+        "not_ranked": [name for name in names if name not in {one.name for one in contenders}],
+        **tender.document(contenders, questions, speed, weights),
+        "conditions": [asdict(mark) for mark in marks(sources)],
+    }, sources  # fmt: skip
+
+
+def _contenders(
+    kind: str, sources: Sequence[Source], prices: Prices | None, weights_file: Path | None
+) -> tuple[list[Contender], list[Question], Weights]:
+    """Only of runs that count: an INADMISSIBLE or ERROR run is never ranked."""
+    counting = [source for source in sources if source.counts]
+    known = questions_of(sources, Weights())
+    weights = Weights() if weights_file is None else load_weights(weights_file, [one.id for one in known])
+    if kind == CONFIGURATIONS:
+        if not counting:
+            return [], [], weights
+        made, questions = configurations(counting[0], prices, weights)
+        return made, questions, weights
+    questions = questions_of(sources, weights)
+    speed = speed_of(questions)
+    made = [contender_of(name, runs, questions, speed, prices) for name, runs in grouped(counting).items()]
+    return made, questions, weights
+
+
+def _run(source: Source) -> Document:
+    return {
+        "run_id": source.run.run_id,
+        "contender": source.name,
+        "started_utc": source.run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "manifest_sha256": source.manifest_sha256,
+        "outcome": source.outcome,
+        "ranked": source.counts,
+        "reason": None if source.counts else source.reason,
+        "scale": source.run.scale,
+    }
+
+
+def _file(file: Path | None) -> Document | None:
+    if file is None:
+        return None
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise BundleError(str(file), f"cannot be read: {error.strerror}") from error
+    return {"name": file.name, "sha256": hashlib.sha256(content).hexdigest()}

@@ -1,0 +1,178 @@
+"""What a decision needs of one run bundle: its verdict, the values behind it, its definitions and conditions.
+
+Promise: only run.json, verdict.json, profiles/, facts/ and the results are read, not the telemetry, so that sixty bundles take
+seconds. What is missing is None or empty; what is there and broken is a BundleError that names file and field."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from bench_model.decision import measure
+from bench_model.errors import ProfileError
+from bench_model.evidence import Document
+from bench_model.profiles import (
+    Candidate,
+    RequirementProfile,
+    ResultMetric,
+    load_candidate,
+    load_metrics,
+    load_requirements,
+)
+from bench_model.published import FOLDER, PublishedDevice, load_published
+
+from ..dataset import Judged, Run, Verdict
+from ..errors import BundleError
+from ..fields import Node, parse_document, read_document, read_text
+from ..load_run import run_of, verdict_of
+
+NO_VERDICT = "NO VERDICT"
+Made = TypeVar("Made")
+COUNTS = ("PASS", "FAIL")  # outcomes of evidence that counts
+
+
+@dataclass(frozen=True)
+class Source:
+    """One run bundle. `manifest_sha256`: of its MANIFEST.sha256, which names everything in it; None where it has none."""
+
+    root: Path
+    document: Node
+    run: Run
+    verdict: Verdict | None
+    manifest_sha256: str | None
+
+    @property
+    def name(self) -> str:
+        """Candidate, and target where it has several."""
+        target = self.run.target.name if self.run.target else None
+        return f"{self.run.candidate.name}/{target}" if target else self.run.candidate.name
+
+    @property
+    def outcome(self) -> str:
+        return self.verdict.outcome if self.verdict else NO_VERDICT
+
+    @property
+    def moment(self) -> datetime:
+        return self.run.finished or self.run.started
+
+    @property
+    def counts(self) -> bool:
+        return self.outcome in COUNTS
+
+    @property
+    def reason(self) -> str:
+        """Why it does not count, in a sentence."""
+        if self.verdict is None:
+            return f"the run has no verdict (state: {self.run.state})"
+        return self.verdict.reasons[0] if self.verdict.reasons else "the verdict gives no reason"
+
+    @cached_property
+    def metrics(self) -> dict[str, ResultMetric]:
+        """The run's metric definitions; empty where its bundle has none."""
+        text = read_text(self.root, "profiles/metrics.yml")
+        return {} if text is None else _metrics(text, self.root / "profiles" / "metrics.yml")
+
+    @cached_property
+    def profile(self) -> RequirementProfile | None:
+        file = self.root / "profiles" / "requirements" / f"{self.run.requirement_id}.yml"
+        if not self.metrics or not file.is_file():
+            return None
+        return _checked(lambda: load_requirements(file, self.metrics))
+
+    @cached_property
+    def candidate(self) -> Candidate | None:
+        """Its inventory entry, with the run's target chosen; None where the bundle has none."""
+        file = self.root / "profiles" / "lab.yml"
+        if not file.is_file():
+            return None
+        found = _checked(lambda: load_candidate(file, self.run.candidate.name))
+        target = self.run.target.name if self.run.target else None
+        return found.aimed_at(target) if target else found
+
+    @cached_property
+    def published(self) -> dict[str, PublishedDevice]:
+        return _checked(lambda: load_published(self.root / "profiles" / FOLDER))
+
+    def result(self, name: str) -> Node | None:
+        """results/NAME.json."""
+        return read_document(self.root, f"results/{name}.json")
+
+    def row(self, requirement: str) -> Judged | None:
+        return next((row for row in self.verdict.requirements if row.id == requirement), None) if self.verdict else None
+
+    def values(self, row: Judged) -> tuple[float, ...]:
+        """The row's value in each repetition, in its unit; the judged value alone where the bundle does not define the metric."""
+        asked = next((one for one in self.profile.requirements if one.id == row.id), None) if self.profile else None
+        if asked is not None:
+            metric = self.metrics[asked.metric]
+            document = self._plain_result(metric.file)
+            found = measure(asked, metric, {metric.file: document} if document is not None else {})
+            if found.values:
+                return found.values
+        return () if row.measured is None else (row.measured,)
+
+    def _plain_result(self, name: str) -> Document | None:
+        node = read_document(self.root, name)
+        if node is None:
+            return None
+        if not isinstance(node.value, dict):
+            raise BundleError(f"{self.root}/{name}", "holds no JSON object")
+        return node.value
+
+
+def read_source(root: Path) -> Source:
+    """Raises BundleError for a folder that is no run bundle, or a damaged one."""
+    if not root.is_dir():
+        raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
+    text = read_text(root, "run.json")
+    if text is None:
+        raise BundleError(
+            f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
+        )
+    document = parse_document(text, f"{root}/run.json")
+    verdict = read_text(root, "verdict.json")
+    manifest = root / "MANIFEST.sha256"
+    return Source(
+        root=root,
+        document=document,
+        run=run_of(document),
+        verdict=None if verdict is None else verdict_of(parse_document(verdict, f"{root}/verdict.json")),
+        manifest_sha256=hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None,
+    )
+
+
+def read_sources(roots: list[Path]) -> list[Source]:
+    """All of them, in the order of their start. Raises BundleError for a run that is named twice."""
+    found: dict[str, Source] = {}
+    for root in roots:
+        source = read_source(root)
+        if source.run.run_id in found:
+            raise BundleError(
+                str(root),
+                f"is run {source.run.run_id}, which {found[source.run.run_id].root} is too",
+                "Name each run once",
+            )
+        found[source.run.run_id] = source
+    return sorted(found.values(), key=lambda one: (one.run.started, one.run.run_id))
+
+
+_KNOWN_METRICS: dict[str, dict[str, ResultMetric]] = {}
+
+
+def _metrics(text: str, file: Path) -> dict[str, ResultMetric]:
+    """Runs of one bench share their definitions, which take a second to read."""
+    if text not in _KNOWN_METRICS:
+        _KNOWN_METRICS[text] = _checked(lambda: load_metrics(file))
+    return _KNOWN_METRICS[text]
+
+
+def _checked(load: Callable[[], Made]) -> Made:
+    try:
+        return load()
+    except ProfileError as error:
+        raise BundleError(str(error.place), error.problem, error.remedy) from error

@@ -1,0 +1,171 @@
+"""Run bundles as contenders: runs of one candidate (and target) are repetitions of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench_model import raid_facts
+from bench_model.contenders import (
+    COST,
+    DENSITY,
+    ENDURANCE,
+    POWER,
+    REPETITIONS,
+    RUNS,
+    Contender,
+    Figure,
+    Question,
+    Series,
+)
+from bench_model.decision import MET, MISSED, UNDECIDED
+from bench_model.tender_files import Prices, Weights
+from bench_model.units import GB, convert
+
+from ..dataset import Judged
+from .bundles import Source
+
+Bound = float | str
+
+
+def questions_of(sources: Sequence[Source], weights: Weights) -> list[Question]:
+    """The requirements that all runs pose, in the profile's order."""
+    rows: dict[str, Judged] = {}
+    for source in sources:
+        for row in source.verdict.requirements if source.verdict else ():
+            rows.setdefault(row.id, row)
+    bounds: dict[str, Bound] = {}
+    for source in sources:
+        if source.profile is not None:
+            bounds = {one.id: one.bound for one in source.profile.requirements}
+            break
+    return [
+        Question(
+            row.id, row.text, row.metric, row.comparison, bounds.get(row.id, row.bound if row.bound is not None else 0.0),
+            row.unit, row.severity, weights.margin(row.id),
+        )
+        for row in rows.values()
+    ]  # fmt: skip
+
+
+def speed_of(questions: Sequence[Question]) -> str | None:
+    """The requirement that stands for throughput: the first lower bound on a rate, a mandatory one if there is one."""
+    rates = [one for one in questions if one.comparison == "at_least" and one.unit.endswith("B/s")]
+    return min(rates, key=lambda one: one.severity != "mandatory").id if rates else None
+
+
+def grouped(sources: Sequence[Source]) -> dict[str, list[Source]]:
+    """Runs by contender, in the order of their first run."""
+    found: dict[str, list[Source]] = {}
+    for source in sources:
+        found.setdefault(source.name, []).append(source)
+    return found
+
+
+def contender_of(
+    name: str, runs: Sequence[Source], questions: Sequence[Question], speed: str | None, prices: Prices | None
+) -> Contender:
+    """From the runs that count. One run: its repetitions are its values; several: each run's judged value is one."""
+    units = RUNS if len(runs) > 1 else REPETITIONS
+    series = {question.id: _series(runs, question) for question in questions}
+    series[POWER] = _power(runs)
+    figures, currency = declared_figures(name, runs[0], prices)
+    room = figures["rack_units"].value
+    if speed is not None and room:
+        asked = next(one for one in questions if one.id == speed)
+        series[DENSITY] = _scaled(series[speed], convert(1.0, asked.unit, "B/s") / GB / room)
+    decisions = {question.id: _decision(runs, question.id) for question in questions}
+    return Contender(
+        name=name,
+        units=units,
+        series=series,
+        decisions={key: value for key, value in decisions.items() if value},
+        figures=figures,
+        barred=_barred(runs, decisions, questions),
+        currency=currency,
+        extra={"runs": [one.run.run_id for one in runs], "devices": devices_text(runs[0])},
+    )
+
+
+def _series(runs: Sequence[Source], question: Question) -> Series:
+    rows = [source.row(question.id) for source in runs]
+    if len(runs) > 1:
+        return Series(tuple(None if row is None else row.measured for row in rows))
+    row = rows[0]
+    if row is None or row.measured is None:
+        return Series(())
+    values = runs[0].values(row)
+    return Series(values, row.interval if len(values) == 1 else None)
+
+
+def _scaled(series: Series, factor: float) -> Series:
+    interval = None if series.interval is None else (series.interval[0] * factor, series.interval[1] * factor)
+    return Series(tuple(None if value is None else value * factor for value in series.values), interval)
+
+
+def _power(runs: Sequence[Source]) -> Series:
+    """W of the whole server per GB/s stored, of each run the mean of its records."""
+    of_runs: list[list[float]] = []
+    for source in runs:
+        result = source.result("record_power")
+        records = result.list("records") if result else ()
+        of_runs.append([value for one in records if (value := one.number("w_per_gb_per_s"))])
+    if len(runs) == 1:
+        return Series(tuple(of_runs[0]))
+    return Series(tuple(sum(own) / len(own) if own else None for own in of_runs))
+
+
+def _decision(runs: Sequence[Source], requirement: str) -> str:
+    """Over all runs: missed by one is missed; met by all is met."""
+    said = {row.decision for source in runs if (row := source.row(requirement)) is not None}
+    if MISSED in said:
+        return MISSED
+    return MET if said == {MET} else UNDECIDED if said else ""
+
+
+def _barred(runs: Sequence[Source], decisions: Mapping[str, str], questions: Sequence[Question]) -> str:
+    failed = sum(source.outcome == "FAIL" for source in runs)
+    if not failed:
+        return ""
+    missed = [one.id for one in questions if one.severity == "mandatory" and decisions.get(one.id) == MISSED]
+    of = "its run" if len(runs) == 1 else f"{failed} of its {len(runs)} runs"
+    return f"FAIL in {of}" + (f": misses {', '.join(missed)}" if missed else "")
+
+
+def declared_figures(name: str, source: Source, prices: Prices | None) -> tuple[dict[str, Figure], str]:
+    """Price, rack units and endurance with where they come from; and the price's currency."""
+    none = Figure(None, "the bundle has no inventory entry (profiles/lab.yml)")
+    candidate = source.candidate
+    drives = source.document.at("target").list("drives") if source.document.find("target") else ()
+    models, sizes = [one.text("model") for one in drives], [one.integer("size_bytes") or 0 for one in drives]
+    figures = {COST: none, "rack_units": none, ENDURANCE: none}
+    currency = ""
+    if candidate is not None:
+        declared = candidate.target.declared
+        room = raid_facts.rack_units(declared, candidate.document)
+        level = source.run.target.devices[0].raid_level if source.run.target and source.run.target.devices else None
+        # Only where nothing is written twice is what the drives take what the target takes.
+        taken = 1.0 if level in (None, "raid0", "linear") and sizes else None
+        life = raid_facts.endurance(declared, source.published, sizes, taken)
+        money = raid_facts.cost(declared, len(sizes), None, None)
+        figures = {
+            COST: Figure(money["total"], str(money.get("basis") or money.get("reason"))),
+            "rack_units": Figure(room.value, room.basis),
+            ENDURANCE: Figure(life.value, life.basis),
+        }
+        currency = str(money["currency"] or "")
+    if prices is not None:
+        amount, basis = prices.of(name, models)
+        if amount is not None or figures[COST].value is None:
+            figures[COST] = Figure(amount, basis)
+            currency = prices.currency if amount is not None else ""
+    return figures, currency
+
+
+def devices_text(source: Source) -> str:
+    """`4 x MODEL` for the table of contenders."""
+    target = source.document.find("target")
+    models = [one.text("model") or "unnamed drive" for one in (target.list("drives") if target else ())]
+    if not models:
+        return "no single drive was recorded"
+    counts = {model: models.count(model) for model in models}
+    return ", ".join(f"{number} \u00d7 {model}" if number > 1 else model for model, number in counts.items())

@@ -1,0 +1,211 @@
+"""The decision in plain words: who is best, who cannot be told from it, and what would change it.
+
+Promise: every sentence follows from comparison.json alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..paper import Badge
+from ..units import THIN, percent, quantity, significant
+
+Document = dict[str, Any]
+LETTERS = "ABCDEFGH"
+NAME_MAX = 30
+RIVALS_SHOWN = 3
+CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
+BADGES = {
+    CLEAR: Badge("DECIDED", "\u2714", "pass"),
+    TIED: Badge("NOT TOLD APART", "\u2248", "tied"),
+    ONLY: Badge("ONE IS LEFT", "\u2192", "pass"),
+    NOBODY: Badge("NO CHOICE", "\u2298", "no-verdict"),
+}
+SHORT = {"cost": "price", "power_per_rate": "W per GB/s", "density": "GB/s per U", "endurance": "endurance"}
+
+
+def letters(found: Document) -> dict[str, str]:
+    """A letter for each contender, those that are ranked first."""
+    names = [one["name"] for one in found["contenders"]] + found["not_ranked"]
+    return dict(zip(names, LETTERS, strict=False))
+
+
+def label(found: Document, name: str) -> str:
+    """Letter and name, cut in the middle where a figure has no room for it."""
+    return f"{letters(found)[name]}  {shortened(name)}"
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX // 2]}\u2026{name[-NAME_MAX // 2 + 1 :]}"
+
+
+def badge(found: Document) -> Badge:
+    return BADGES[found["decision"]["kind"]]
+
+
+def meaning(found: Document) -> str:
+    """The decision in one sentence."""
+    decision, tags = found["decision"], letters(found)
+    kind, best = decision["kind"], decision["best"]
+    if kind == NOBODY:
+        return "None of them may be chosen on this evidence."
+    if kind == ONLY:
+        return f"Only {_tagged(found, best)} may be chosen: every other one is barred or has no evidence that counts."
+    if kind == CLEAR:
+        return f"{_tagged(found, best)} is best, by more than chance explains."
+    if not decision["scored"]:
+        return "Nothing is common to all that could decide between them: see the ranking of each requirement."
+    near = _listed([tags[one["name"]] for one in decision["near"]])
+    return f"{_tagged(found, best)} scores highest, but {near} cannot be told from it."
+
+
+def reasons(found: Document) -> list[str]:
+    """What stands behind it, in the order in which a reader asks."""
+    return [
+        *_behind(found), *_near(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
+        *_conditions(found),
+    ]  # fmt: skip
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def against_best(found: Document, name: str) -> Document | None:
+    """The score's contrast of `name` with the one that is ahead, turned so that the one ahead comes first."""
+    best = found["decision"]["best"]
+    for one in found.get("score_contrasts", []):
+        if {one["first"], one["second"]} == {best, name}:
+            if one["first"] == best:
+                return dict(one)
+            interval = one["interval"]
+            turned = None if interval is None else [1 / interval[1], 1 / interval[0]]
+            return {**one, "first": best, "second": name, "estimate": 1 / one["estimate"], "interval": turned}
+    return None
+
+
+def _behind(found: Document) -> Iterator[str]:
+    tags = letters(found)
+    contrasts = [(name, one) for name in found["decision"]["behind"] if (one := against_best(found, name)) is not None]
+    if len(contrasts) == 1:
+        name, one = contrasts[0]
+        yield f"{_tagged(found, name)} is behind: {tags[found['decision']['best']]} scores {ratio_text(one)} as much."
+    elif contrasts:
+        said = _listed([f"{tags[name]} {ratio_text(one)}" for name, one in contrasts])
+        yield f"Behind for certain, by how much {tags[found['decision']['best']]} scores more: {said}."
+
+
+def _tagged(found: Document, name: str) -> str:
+    """`B (server-b)`, a long name cut in the middle: the table below has all of it."""
+    return f"{letters(found)[name]} ({shortened(name)})"
+
+
+def ratio_text(one: Document) -> str:
+    """`1.34 times (1.21 to 1.48)`."""
+    text = f"{significant(one['estimate'], 3)}{THIN}times"
+    interval = one["interval"]
+    if interval is None:
+        return text
+    if interval[0] == interval[1]:
+        return f"{text} (exact)"
+    return f"{text} ({significant(interval[0], 3)} to {significant(interval[1], 3)})"
+
+
+def _near(found: Document) -> Iterator[str]:
+    tags = letters(found)
+    for one in found["decision"]["near"]:
+        name = one["name"]
+        contrast = against_best(found, name)
+        said = f": {tags[found['decision']['best']]} scores {ratio_text(contrast)} as much" if contrast else ""
+        if one["verdict"] == "equivalent":
+            yield f"{_tagged(found, name)} is equivalent within {percent(found['equivalence_percent'])}{said}."
+        else:
+            yield f"{_tagged(found, name)} is undecided{said}; {more_text(one['more_runs'])}."
+
+
+def more_text(more: int | None) -> str:
+    if more is None:
+        return "more runs of each are needed, how many is not known"
+    return f"about {more} more of each would decide"
+
+
+def _barred(found: Document) -> Iterator[str]:
+    """Contenders that share a reason share a sentence."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for one in found["contenders"]:
+        if one["barred"]:
+            reasons.setdefault(("may not be chosen", one["barred"]), []).append(one["name"])
+    for name in found["not_ranked"]:
+        own = [run for run in found["runs"] if run["contender"] == name or found["kind"] == "configurations"]
+        why = "; ".join(dict.fromkeys(f"{run['outcome']}: {run['reason']}" for run in own))
+        reasons.setdefault(("not ranked", f"no run of it counts ({why})"), []).append(name)
+    for (what, why), names in reasons.items():
+        verb = "" if what.startswith("may") else "is " if len(names) == 1 else "are "
+        yield f"{_listed([_tagged(found, name) for name in names])} {verb}{what}: {why}."
+
+
+def _price(found: Document) -> Iterator[str]:
+    """At which price the order changes: of the one ahead, and of those whose price would have to change least."""
+    tags, currency = letters(found), currency_of(found)
+    known = [one for one in found["prices"] if one["break_even"] is not None]
+    others = sorted((one for one in known if one["name"] != found["decision"]["best"]), key=lambda one: -one["change"])
+    for one in known:
+        if one["name"] == found["decision"]["best"]:
+            yield f"{tags[one['name']]} stays ahead of {tags[one['rival']]} up to a price of {_priced(one, currency)}."
+    if others:
+        said = _listed([f"{tags[one['name']]} below {_priced(one, currency)}" for one in others[:RIVALS_SHOWN]])
+        yield f"By its price alone would be ahead: {said}."
+
+
+def _priced(one: Document, currency: str) -> str:
+    return f"{quantity(float(significant_number(one['break_even'])), currency)} ({change_text(one['change'])})"
+
+
+def significant_number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}"
+
+
+def change_text(change: float) -> str:
+    return f"{'+' if change >= 0 else chr(0x2212)}{significant(abs(100 * change), 3)}{THIN}%"
+
+
+def currency_of(found: Document) -> str:
+    known = {one["currency"] for one in found["contenders"] if one["currency"]}
+    return known.pop() if len(known) == 1 else ""
+
+
+def _weights(found: Document) -> Iterator[str]:
+    if len(found["scores"]) < 2 or len(found["criteria"]) < 2:
+        return
+    tags = letters(found)
+    shares = sorted(found["scores"], key=lambda one: -one["weight_share"])
+    first, *others = [
+        f"{tags[one['name']]} {percent(100 * one['weight_share'])}" for one in shares if one["weight_share"]
+    ]
+    text = f"Ahead over all possible weights of these criteria: {first}"
+    yield text + (f", {_listed(others)}." if others else ", whatever counts how much.")
+
+
+def _criteria(found: Document) -> Iterator[str]:
+    if found["criteria"]:
+        said = ", ".join(
+            f"{SHORT.get(one['key'], one['key'])} {percent(100 * one['share'])}" for one in found["criteria"]
+        )
+        given = (
+            "as the weights file says"
+            if found["weights_given"]
+            else "no weights were given, so that each counts the same"
+        )
+        yield f"What counts: {said} ({given})."
+    tags = letters(found)
+    for one in found["criteria_left_out"]:
+        lacking = _listed([tags[name] for name in one["lacking"]]) if one["lacking"] else ""
+        why = one.get("reason") or f"{lacking} {'lack' if len(one['lacking']) > 1 else 'lacks'} it"
+        yield f"Decided without {SHORT.get(one['key'], one['key'])}: {why}."
+
+
+def _conditions(found: Document) -> Iterator[str]:
+    between = [one["what"] for one in found["conditions"] if one["between"]]
+    if between:
+        shown = ", ".join(between[:4]) + (f" and {len(between) - 4} more" if len(between) > 4 else "")
+        yield f"The contenders were not measured under the same conditions: {shown} (section 7)."

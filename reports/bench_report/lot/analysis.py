@@ -1,0 +1,224 @@
+"""Run bundles -> lot.json: acceptance, tolerance bounds, the drive that limits a stripe, and what sets single drives apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from scipy.stats import fisher_exact
+
+from bench_model.contenders import Question
+from bench_model.drive_spread import CLUSTER_P, clusters, limiting, spread
+from bench_model.lot_sampling import (
+    CONFIDENCE,
+    acceptance_chance,
+    failing_at_most,
+    passing_share,
+    passing_share_at_least,
+    plan_for,
+)
+from bench_model.tender import clean
+from bench_model.tender_files import Weights
+from bench_model.tolerance import COVERAGE, NORMAL_P_MIN, bounds, wilks_n
+
+from ..comparison.bundles import Source, read_sources
+from ..comparison.contenders import questions_of, speed_of
+from ..comparison.definitions import check_same
+from ..errors import BundleError
+from .drives import FAILED, FIRMWARE, PASSED, Drive, drives_of
+
+Document = dict[str, Any]
+OC_POINTS = (1, 2, 5, 10, 20)  # percent of the lot that fails
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line names. `lot_size`: drives in the lot, the tested ones included; `stripe`: members of a stripe."""
+
+    roots: tuple[Path, ...]
+    lot_size: int | None = None
+    stripe: int | None = None
+    model: str | None = None
+    requirement: str | None = None
+
+
+def lot(asked: Asked) -> tuple[Document, list[Source]]:
+    """The document, and the runs that it rests on. Raises BundleError for what makes no lot."""
+    sources = read_sources(list(asked.roots))
+    check_same(sources)
+    drives = drives_of(sources, asked.model)
+    questions = questions_of(sources, Weights())
+    judged = asked.requirement or speed_of(questions)
+    if asked.requirement and asked.requirement not in {one.id for one in questions}:
+        raise BundleError(
+            "--requirement", f"{asked.requirement!r} is none of the runs' requirements",
+            f"Known: {', '.join(one.id for one in questions)}",
+        )  # fmt: skip
+    tested = [drive for drive in drives if drive.outcome in (PASSED, FAILED)]
+    if asked.lot_size is not None and asked.lot_size < len(drives):
+        raise BundleError(
+            "--lot-size", f"{asked.lot_size} is less than the {len(drives)} drives of these runs", "Name the whole lot"
+        )
+    for name, value in (("--stripe", asked.stripe), ("--lot-size", asked.lot_size)):
+        if value is not None and value < 2:
+            raise BundleError(name, f"{value} is too few", "Name two or more")
+    identity = differences(drives)
+    made: Document = {
+        "schema_version": 1,
+        "scenario": {"id": sources[0].run.scenario_id, "title": sources[0].run.scenario_title},
+        "requirement": {"id": sources[0].run.requirement_id, "title": sources[0].run.requirement_title},
+        "model": drives[0].model,
+        "lot_size": asked.lot_size,
+        "judged": judged,
+        "confidence": CONFIDENCE,
+        "coverage": COVERAGE,
+        "wilks": {"first": wilks_n(), "second": wilks_n(rank=2)},
+        "runs": [_run(source) for source in sources],
+        "drives": [_drive(drive) for drive in drives],
+        "acceptance": _acceptance(tested, asked.lot_size),
+        "requirements": [
+            _question(question, tested, asked.stripe, identity)
+            for question in questions
+            if any(drive.values.get(question.id) for drive in tested)
+        ],
+        "differences": identity,
+        "changed": _changed(drives),
+    }
+    cleaned: Document = clean(made)
+    return cleaned, sources
+
+
+def _run(source: Source) -> Document:
+    return {
+        "run_id": source.run.run_id,
+        "manifest_sha256": source.manifest_sha256,
+        "outcome": source.outcome,
+        "counts": source.counts,
+        "reason": None if source.counts else source.reason,
+    }
+
+
+def _drive(drive: Drive) -> Document:
+    return {
+        "serial": drive.serial,
+        "firmware": drive.of(FIRMWARE),
+        "runs": drive.runs,
+        "outcome": drive.outcome,
+        "values": drive.values,
+    }
+
+
+def _acceptance(tested: Sequence[Drive], lot_size: int | None) -> Document | None:
+    if not tested:
+        return None
+    number, passed = len(tested), sum(drive.outcome == PASSED for drive in tested)
+    failing = failing_at_most(passed, number, lot_size) if lot_size else None
+    plan = plan_for(lot_size) if lot_size else None
+    curve = []
+    if lot_size and plan:
+        for percent in OC_POINTS:
+            defective = min(lot_size, max(1, round(lot_size * percent / 100)))
+            curve.append({"failing": defective, "accepted": acceptance_chance(lot_size, defective, plan.sample)})
+    return {
+        "tested": number,
+        "passed": passed,
+        "share": passed / number,
+        "interval": list(passing_share(passed, number)),
+        "at_least": passing_share_at_least(passed, number),
+        "failing_at_most": failing,
+        "plan": asdict(plan) if plan else None,
+        "plan_curve": curve,
+    }
+
+
+def _question(
+    question: Question, tested: Sequence[Drive], stripe: int | None, identity: Sequence[Document]
+) -> Document:
+    """One requirement over the drives that have values of it; each drive counts once, by its mean."""
+    values = {drive.serial: drive.values[question.id] for drive in tested if drive.values.get(question.id)}
+    means = {serial: fmean(own) for serial, own in values.items()}
+    lower = question.larger_is_better
+    found = bounds(list(means.values()), lower)
+    return {
+        "id": question.id,
+        "text": question.text,
+        "unit": question.unit,
+        "comparison": question.comparison,
+        "bound": question.bound,
+        "severity": question.severity,
+        "means": means,
+        "spread": asdict(spread(values)),
+        "tolerance": {
+            **asdict(found),
+            "normal_to_be_relied_on": found.normality_p is not None and found.normality_p >= NORMAL_P_MIN,
+        },
+        "limiting": _limiting(question, values, stripe),
+        "clusters": _clusters(means, identity),
+    }
+
+
+def _limiting(question: Question, values: dict[str, list[float]], stripe: int | None) -> Document | None:
+    """A stripe's rate is its members times the slowest of them; only throughputs add up like that."""
+    found = limiting(values, question.larger_is_better)
+    if found is None or question.comparison == "equal":
+        return None
+    members = min(stripe or len(values), len(values)) if question.unit.endswith("B/s") else None
+    means = [fmean(own) for own in values.values()]
+    return {
+        **asdict(found),
+        "members": members,
+        "stripe_rate": members * found.value if members else None,
+        "sum_rate": members * fmean(means) if members else None,
+    }
+
+
+def _clusters(means: dict[str, float], identity: Sequence[Document]) -> Document | None:
+    """Two groups of drives by their values, and the reported differences that go with them (Fisher's exact test)."""
+    found = clusters(means)
+    if found is None:
+        return None
+    goes_with = []
+    for one in identity if found.are_there else ():
+        rarer = {serial for value in one["values"][1:] for serial in value["serials"]}
+        table = [
+            [sum((serial in rarer) == rare for serial in group) for rare in (True, False)]
+            for group in (found.low, found.high)
+        ]
+        if float(fisher_exact(table).pvalue) < CLUSTER_P:
+            goes_with.append(one["what"])
+    return {**asdict(found), "there": found.are_there, "goes_with": goes_with}
+
+
+def differences(drives: Sequence[Drive]) -> list[Document]:
+    """What drives of one model report differently: each value with its serials, the commonest first."""
+    found = []
+    names = list(dict.fromkeys(what for drive in drives for what in drive.identity))
+    for what in names:
+        values = {drive.serial: drive.of(what) for drive in drives}
+        counts = Counter(values.values())
+        if len(counts) < 2:
+            continue
+        order = sorted(counts, key=lambda value: (-counts[value], value))
+        found.append({
+            "what": what,
+            "values": [{"value": value, "serials": [s for s, own in values.items() if own == value]} for value in order],
+        })  # fmt: skip
+    return found
+
+
+def _changed(drives: Sequence[Drive]) -> list[Document]:
+    """What one drive reported differently in different runs, such as a firmware that somebody updated."""
+    return [
+        {
+            "serial": drive.serial,
+            "what": what,
+            "values": [{"value": value, "runs": runs} for value, runs in own.items()],
+        }
+        for drive in drives
+        for what, own in drive.identity.items()
+        if len(own) > 1
+    ]

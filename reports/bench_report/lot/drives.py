@@ -1,0 +1,172 @@
+"""Run bundles as drives of a lot: what each drive reports of itself, and what it measured in runs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bench_model.telemetry_files import points_of_bundle
+from bench_model.tender_files import Weights
+
+from ..comparison.bundles import Source
+from ..comparison.configurations import configurations, is_comparison, names_of
+from ..errors import BundleError
+from ..fields import Node, read_document
+
+PASSED, FAILED, UNTESTED = "passed", "failed", "not tested"
+FIRMWARE = "firmware"
+OCP_LOG, NAND_LOG = "fields that its OCP log keeps", "log that its NAND writes are from"
+
+
+@dataclass
+class Drive:
+    """`values`: by requirement, each repetition or round of a run in which the drive was alone. `identity`: each value, with its runs."""
+
+    serial: str
+    model: str
+    runs: list[str] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)  # of runs of its own that count
+    values: dict[str, list[float]] = field(default_factory=dict)
+    identity: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> str:
+        return UNTESTED if not self.outcomes else FAILED if "FAIL" in self.outcomes else PASSED
+
+    def of(self, what: str) -> str:
+        """What it reported; of several values the last."""
+        return list(self.identity.get(what, {"not reported": []}))[-1]
+
+    def report(self, what: str, value: str | None, run_id: str) -> None:
+        if value is not None:
+            self.identity.setdefault(what, {}).setdefault(value, []).append(run_id)
+
+
+def drives_of(sources: Sequence[Source], model: str | None) -> list[Drive]:
+    """By serial. Raises BundleError for runs without drives, or drives of several models where none is chosen."""
+    found: dict[str, Drive] = {}
+    for source in sources:
+        members = {serial: node for node in _members(source) if (serial := node.text("serial"))}
+        for serial, node in members.items():
+            drive = found.setdefault(serial, Drive(serial, node.text("model") or "unnamed model"))
+            drive.runs.append(source.run.run_id)
+            _identify(drive, node, source.run.run_id)
+        _identify_by_smart(found, members, source)
+        _identify_by_logs(found, members, source)
+        _measure(found, list(members), source)
+    return _of_one_model(found, model)
+
+
+def _of_one_model(found: dict[str, Drive], model: str | None) -> list[Drive]:
+    if not found:
+        raise BundleError("lot", "no run names the serial of a drive", "Name runs on drives that report one")
+    models = sorted({drive.model for drive in found.values()})
+    if model is None and len(models) > 1:
+        raise BundleError(
+            "lot", f"the runs have drives of {len(models)} models: {', '.join(models)}", "Choose one with --model"
+        )
+    if model is not None and model not in models:
+        raise BundleError("--model", f"no run has a drive of model {model!r}", f"Known: {', '.join(models)}")
+    wanted = model or models[0]
+    return [found[serial] for serial in sorted(found) if found[serial].model == wanted]
+
+
+def _members(source: Source) -> Iterator[Node]:
+    """The drives beneath the run's target, and those of each target that it compared."""
+    target = source.document.find("target")
+    if is_comparison(source):
+        result = source.result("raid_vs_3dxp")
+        assert result is not None
+        for _, node in result.at("targets").entries():
+            yield from node.list("drives")
+    elif target is not None:
+        yield from target.list("drives")
+
+
+def _identify(drive: Drive, node: Node, run_id: str) -> None:
+    size = node.integer("size_bytes")
+    drive.report(FIRMWARE, node.text("firmware"), run_id)
+    drive.report("capacity, B", None if size is None else str(size), run_id)
+    drive.report("PCIe link", node.text("pcie_link"), run_id)
+    drive.report("transport", node.text("transport"), run_id)
+
+
+def _identify_by_smart(found: dict[str, Drive], members: dict[str, Node], source: Source) -> None:
+    """From what smartctl read before the run: PCI ids, controller, sector format, spare."""
+    document = read_document(source.root, "facts/smart-before.json")
+    for item in document.at("devices").items() if document else ():
+        data = item.find("data")
+        serial = data.text("serial_number") if data else None
+        if data is None or serial not in members:
+            continue
+        drive, run_id = found[serial], source.run.run_id
+        for what, value in _reported(data):
+            drive.report(what, value, run_id)
+
+
+def _reported(data: Node) -> Iterator[tuple[str, str | None]]:
+    pci, version = data.find("nvme_pci_vendor"), data.find("nvme_version")
+    health = data.find("nvme_smart_health_information_log")
+    yield "PCI vendor id", _hexadecimal(pci.integer("id")) if pci else None
+    yield "PCI subsystem vendor id", _hexadecimal(pci.integer("subsystem_id")) if pci else None
+    yield "IEEE OUI", _hexadecimal(data.integer("nvme_ieee_oui_identifier"))
+    yield "NVMe version", version.text("string") if version else None
+    yield "controller id", _plain(data.integer("nvme_controller_id"))
+    yield "namespaces supported", _plain(data.integer("nvme_number_of_namespaces"))
+    yield "total NVM capacity, B", _plain(data.integer("nvme_total_capacity"))
+    yield "logical block size, B", _plain(data.integer("logical_block_size"))
+    yield "spare threshold, %", _plain(health.integer("available_spare_threshold")) if health else None
+
+
+def _hexadecimal(value: int | None) -> str | None:
+    return None if value is None else f"0x{value:04x}"
+
+
+def _plain(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _identify_by_logs(found: dict[str, Drive], members: dict[str, Node], source: Source) -> None:
+    """From the telemetry: which counters of the OCP log the drive keeps, and which log counts its NAND writes."""
+    kept: dict[str, set[str]] = {}
+    try:
+        for point in points_of_bundle(source.root, {"smart_ocp", "smart"}):
+            serial = point.tags.get("serial", "")
+            if serial not in members:
+                continue
+            if point.measurement == "smart_ocp":
+                kept.setdefault(serial, set()).update(point.fields)
+            elif "nand_source" in point.fields:
+                found[serial].report(NAND_LOG, str(point.fields["nand_source"]), source.run.run_id)
+    except ValueError as error:
+        raise BundleError(str(source.root / "telemetry"), str(error)) from error
+    for serial, fields in kept.items():
+        found[serial].report(OCP_LOG, ", ".join(sorted(fields)), source.run.run_id)
+
+
+def _measure(found: dict[str, Drive], members: list[str], source: Source) -> None:
+    """Only of runs that count, and only where the drive was alone: an array's rate is nobody's own."""
+    if not source.counts:
+        return
+    if is_comparison(source):
+        _measure_targets(found, source)
+    elif len(members) == 1 and source.verdict is not None:
+        drive = found[members[0]]
+        drive.outcomes.append(source.outcome)
+        for row in source.verdict.requirements:
+            drive.values.setdefault(row.id, []).extend(source.values(row))
+
+
+def _measure_targets(found: dict[str, Drive], source: Source) -> None:
+    result = source.result("raid_vs_3dxp")
+    assert result is not None
+    contenders, _ = configurations(source, None, Weights())
+    for name, contender in zip(names_of(source), contenders, strict=True):
+        drives = result.at("targets").at(name).list("drives")
+        serial = drives[0].text("serial") if len(drives) == 1 else None
+        if serial is None:
+            continue
+        found[serial].outcomes.append("FAIL" if contender.barred else "PASS")
+        for key, series in contender.series.items():
+            if "-" in key:  # requirements; other series are the contender's own
+                found[serial].values.setdefault(key, []).extend(series.known)

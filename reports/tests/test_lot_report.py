@@ -1,0 +1,181 @@
+"""The lot report from bundles to paper: acceptance, tolerance, the limiting drive, silent differences, clusters, refusals."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pypdf import PdfReader
+from tender_factory import RATE, Run, drive, make_run
+
+from bench_model.tolerance import k_factor
+from bench_report.__main__ import main
+from bench_report.errors import BundleError
+from bench_report.lot import words
+from bench_report.lot.analysis import Asked, lot
+from bench_report.lot.document import paper_of
+from bench_report.paper import to_html
+
+Roots = Callable[..., tuple[Path, ...]]
+
+
+@pytest.fixture
+def runs_of(tmp_path: Path) -> Roots:
+    def make(*runs: Run) -> tuple[Path, ...]:
+        return tuple(make_run(tmp_path / "runs", run) for run in runs)
+
+    return make
+
+
+def of_drive(number: int, *rates: float, changes: dict[str, Any] | None = None, **more: Any) -> Run:
+    """A run of one drive alone."""
+    own = drive(f"S{number:03d}", **(changes or {}))
+    return Run(f"node-{number}", number, rates=rates, drives=[own], **more)
+
+
+def found_in(roots: tuple[Path, ...], **asked: Any) -> dict[str, Any]:
+    return lot(Asked(roots, **asked))[0]
+
+
+def rate_of(found: dict[str, Any]) -> dict[str, Any]:
+    return next(one for one in found["requirements"] if one["id"] == RATE)
+
+
+def text_of(roots: tuple[Path, ...], **asked: Any) -> str:
+    found, sources = lot(Asked(roots, **asked))
+    html = to_html(paper_of(found, "make lot", sources[-1].moment))
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html.replace("\u202f", " ")))
+
+
+def test_k_of_n_is_put_into_words(runs_of: Roots) -> None:
+    roots = runs_of(of_drive(1, 10.0, 10.1), of_drive(2, 10.2, 10.1), of_drive(3, 8.0, 8.1))
+    found = found_in(roots, lot_size=10)
+    accepted = found["acceptance"]
+    assert (accepted["passed"], accepted["tested"]) == (2, 3)
+    assert accepted["failing_at_most"] >= 1
+    assert accepted["plan"] == {"letter": "B", "sample": 3, "aql_percent": 4.0}
+    text = text_of(roots, lot_size=10)
+    assert "2 OF 3 PASS" in text
+    assert "Failed: S003" in text
+    assert "3 were tested: reject" in text
+
+
+def test_the_tolerance_bound_is_mean_less_k_sd(runs_of: Roots) -> None:
+    known = rate_of(found_in(runs_of(*(of_drive(n, 10.0 + n / 10) for n in range(5)))))["tolerance"]
+    assert known["factor"] == pytest.approx(k_factor(5))
+    assert known["normal"] == pytest.approx(10.2 - k_factor(5) * 0.158113883, rel=1e-6)
+    assert (known["rank"], known["free"]) == (0, None)
+    assert known["covered"] == pytest.approx(0.05**0.2, rel=1e-6)
+
+
+def test_the_limiting_drive_is_named_and_told_from_noise(runs_of: Roots) -> None:
+    rates = {n: (10.5 + 0.01 * (n % 3), 10.52 + 0.01 * (n % 3)) for n in range(8)}
+    rates[5] = (9.6, 9.62)
+    roots = runs_of(*(of_drive(n, *own) for n, own in rates.items()))
+    known = rate_of(found_in(roots, stripe=4))["limiting"]
+    assert known["drive"] == "S005"
+    assert known["stripe_rate"] == pytest.approx(4 * 9.61)
+    assert known["outlier_p"] < 0.001 and known["next_p"] < 0.001
+    text = text_of(roots, stripe=4)
+    assert "a stripe of 4 with it gives 38.44 GB/s" in text
+    assert "It stands out of the drive-to-drive spread" in text
+
+
+def test_drives_that_differ_by_noise_alone_have_no_limiting_one(runs_of: Roots) -> None:
+    roots = runs_of(*(of_drive(n, 10.0 + 0.1 * (n % 2), 10.1 - 0.1 * (n % 2), 10.05) for n in range(6)))
+    one = rate_of(found_in(roots))
+    assert one["spread"]["between"] == 0
+    assert "differ by no more than their repetitions do" in words.stripe_sentence(one)
+
+
+def test_silent_differences_are_named_with_their_serials(runs_of: Roots) -> None:
+    roots = runs_of(
+        of_drive(1, 10.0), of_drive(2, 10.0), of_drive(3, 10.0, changes={"firmware": "OPPA4C5Q"}),
+        of_drive(4, 10.0, smart={"S004": {"nvme_pci_vendor": {"id": 0x144D, "subsystem_id": 0x1028}}}),
+        of_drive(5, 10.0, ocp={"S005": {"xor_recoveries": 0}}), of_drive(6, 10.0, changes={"size": 7_681_501_000_000}),
+    )  # fmt: skip
+    rare = {one["what"]: one["values"][1]["serials"] for one in found_in(roots)["differences"]}
+    assert rare["firmware"] == ["S003"]
+    assert rare["PCI subsystem vendor id"] == ["S004"]
+    assert rare["fields that its OCP log keeps"] == ["S005"]
+    assert rare["capacity, B"] == ["S006"]
+    text = text_of(roots)
+    assert "not uniform" in text
+    assert "Drives of one model differ in firmware (OPPA4B5Q / OPPA4C5Q): S003." in text
+
+
+def test_a_drive_whose_firmware_changed_between_its_runs_is_named(runs_of: Roots) -> None:
+    later = Run("node-1", 9, drives=[drive("S001", firmware="OPPA4C5Q")])
+    found = found_in(runs_of(of_drive(1, 10.0), later, of_drive(2, 10.0)))
+    assert [(one["serial"], one["what"]) for one in found["changed"]] == [("S001", "firmware")]
+
+
+@pytest.mark.parametrize("with_firmware", [True, False])
+def test_clusters_are_found_and_held_against_what_drives_report(runs_of: Roots, with_firmware: bool) -> None:
+    runs = []
+    for n in range(16):
+        slow = n % 2 == 0
+        changes = {"firmware": "OLD"} if slow and with_firmware else {}
+        runs.append(of_drive(n, (9.8 if slow else 10.6) + 0.01 * (n % 5), changes=changes))
+    found = rate_of(found_in(runs_of(*runs)))["clusters"]
+    assert found["there"]
+    assert len(found["low"]) == 8
+    assert found["goes_with"] == (["firmware"] if with_firmware else [])
+
+
+def test_an_array_and_a_run_that_does_not_count_give_identity_only(runs_of: Roots) -> None:
+    array = Run("array", rates=(40.0,), drives=[drive("S001"), drive("S002")])
+    found = found_in(runs_of(array, of_drive(3, 10.0), of_drive(4, 99.0, outcome="INADMISSIBLE")))
+    assert {one["serial"]: one["outcome"] for one in found["drives"]} == {
+        "S001": "not tested", "S002": "not tested", "S003": "passed", "S004": "not tested",
+    }  # fmt: skip
+    assert list(rate_of(found)["means"]) == ["S003"]
+
+
+def test_one_drive_makes_a_document_that_promises_nothing(runs_of: Roots) -> None:
+    text = text_of(runs_of(of_drive(1, 10.0)))
+    assert "1 OF 1 PASS" in text
+    assert "with 95 % confidence at least 5 % of such drives do" in text
+    assert "fewer than two have values of the same requirement" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({}, "drives of 2 models: OTHER, SAMSUNG MZWLO7T6HBLA. Choose one with --model"),
+        ({"model": "NONE"}, "no run has a drive of model 'NONE'. Known: OTHER"),
+        (
+            {"model": "OTHER", "requirement": "X-1"},
+            "--requirement: 'X-1' is none of the runs' requirements. Known: TND-01",
+        ),
+        ({"model": "OTHER", "lot_size": 0}, "--lot-size: 0 is less than the 1 drives of these runs"),
+        ({"model": "OTHER", "stripe": 1}, "--stripe: 1 is too few"),
+    ],
+)
+def test_what_makes_no_lot_is_refused(runs_of: Roots, asked: dict[str, Any], message: str) -> None:
+    roots = runs_of(of_drive(1, 10.0), of_drive(2, 10.0, changes={"model": "OTHER"}))
+    with pytest.raises(BundleError, match=re.escape(message)):
+        found_in(roots, **asked)
+
+
+def test_sixty_four_drives_are_set_and_checked(
+    runs_of: Roots, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roots = runs_of(*(of_drive(n, 10 + 0.013 * (n * 37 % 64), 10.02 + 0.013 * (n * 37 % 64)) for n in range(64)))
+    out = tmp_path / "out"
+    assert main(["lot", *map(str, roots), "--lot-size", "200", "--stripe", "8", "-o", str(out)]) == 0
+    text = subprocess.run(
+        ["pdftotext", "-layout", str(out / "lot.pdf"), "-"], check=True, capture_output=True, text=True
+    ).stdout
+    for said in ("64 OF 64 PASS", "code letter G", "S063", "Wilks", "page 1 of"):
+        assert said in text
+    reader = PdfReader(out / "lot.pdf")
+    assert list(reader.attachments) == ["lot.json"]
+    again = ["lot", *map(str, roots), "--lot-size", "200", "--stripe", "8", "--check", str(out / "lot.json")]
+    assert main(again) == 0
+    assert main([*again[:-6], "--lot-size", "300", "--check", str(out / "lot.json")]) == 1
+    assert "line " in capsys.readouterr().err
