@@ -88,7 +88,9 @@ def _interval(own: Row, wanted: Row) -> tuple[float, float]:
 
 
 def _of_fact(row: Row, before: Row, base: float) -> Comparison:
-    """`equal` is a question of fact: worse is what was met and is missed."""
+    """`equal` is a question of fact: worse is what was met and is missed, by the same bound."""
+    if before.bound != row.bound:
+        return _undecided(row, base, f"the bound was {before.bound:g} {before.unit} then")
     measured = row.measured if row.measured is not None else math.nan
     worse, better = before.decision == MET and row.decision == MISSED, before.decision == MISSED and row.decision == MET
     result = REGRESSED if worse else IMPROVED if better else SAME

@@ -135,7 +135,7 @@ def _step(step: str, workload: str, rows: Sequence[Row], span: Span, night: Nigh
             yield span.end, _of_step(step, {"measurement": _measurement(row)})
         counts = "" if row.severity == "mandatory" else "advisory: "
         diagnosis = {
-            "verdict": f"{row.id.lower()}-{(row.decision or 'not-measured')}",
+            "verdict": f"{row.id.lower()}-{row.decision or ('not-measured' if row.measured is None else 'not-decided')}",
             "type": DIAGNOSES.get(row.outcome, "UNKNOWN"),
             "message": f"{counts}{row.text}: {row.outcome}. {row.reason}",
         }

@@ -116,15 +116,24 @@ def _without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[Left
 
 
 def _with_sound_clock(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
-    """Runs in the order of their start, without those whose clock contradicts itself, their folder or another run."""
-    sound, doubtful = [], []
+    """Runs in the order of their start, without those whose clock contradicts itself, their folder or another run.
+
+    Of two runs that contradict each other nobody knows which is wrong: both are left out."""
+    reasons: dict[str, str] = {}
     for position, night in enumerate(nights):
-        reason = _own_clock(night) or _other_clocks(night, nights[position + 1 :])
-        if reason:
-            doubtful.append(LeftOut(night.path.name, f"the control node's clock jumped: {reason}"))
-        else:
-            sound.append(night)
-    return sound, doubtful
+        if reason := _own_clock(night):
+            reasons[night.id] = reason
+            continue
+        for other in nights[position + 1 :]:
+            if not _own_clock(other) and (reason := _contradiction(night, other)):
+                reasons.setdefault(night.id, reason)
+                reasons.setdefault(other.id, reason)
+    doubtful = [
+        LeftOut(night.path.name, f"the control node's clock jumped: {reasons[night.id]}")
+        for night in nights
+        if night.id in reasons
+    ]
+    return [night for night in nights if night.id not in reasons], doubtful
 
 
 def _own_clock(night: Night) -> str:
@@ -138,14 +147,14 @@ def _own_clock(night: Night) -> str:
     return ""
 
 
-def _other_clocks(night: Night, later: Sequence[Night]) -> str:
-    """Against the runs that seem to follow: a candidate has one run at a time, and a drive's hours only grow."""
-    for other in later:
-        if night.finished and other.started < night.finished:
-            return f"it overlaps with {other.id}, and a candidate has one run at a time"
-        for serial, hours in night.power_on_h.items():
-            if hours > other.power_on_h.get(serial, hours) + 1:
-                return f"drive {serial} had {hours:g} h then and only {other.power_on_h[serial]:g} h in {other.id}, which seems later"
+def _contradiction(night: Night, other: Night) -> str:
+    """Between a run and one that seems to follow: a candidate has one run at a time, and a drive's hours only grow."""
+    if night.finished and other.started < night.finished:
+        return f"{night.id} and {other.id} overlap, and a candidate has one run at a time"
+    for serial, hours in night.power_on_h.items():
+        if hours > other.power_on_h.get(serial, hours) + 1:
+            less = other.power_on_h[serial]
+            return f"drive {serial} had {hours:g} h in {night.id} and only {less:g} h in {other.id}, which seems later"
     return ""
 
 

@@ -18,6 +18,7 @@ from bench_model.units import convert
 from bench_model.warmth import Warmth, warmth
 
 DAY_S = 86400.0
+SHARE_KNOWN = 0.8  # [P] of the runs that must know a temperature
 Interval = tuple[float, float]
 
 
@@ -97,8 +98,9 @@ def _track(row: Row, nights: Sequence[Night]) -> Track:
     found = steps(series.values, errors, seed)
     warm = _warmth(series.values, chosen)
     adjusted: list[float] = []
-    if warm and warm.depends:
-        adjusted = warm.adjusted(series.values, [night.temperatures[warm.sensor] for night in chosen])
+    if warm and warm.depends:  # a run that does not know its temperature stays as it was measured
+        known = [night.temperatures.get(warm.sensor, warm.reference) for night in chosen]
+        adjusted = warm.adjusted(series.values, known)
     after = steps(adjusted, errors, seed) if adjusted else []
     deciding = after if adjusted else found
     present = deciding[-1].index if deciding else 0
@@ -156,10 +158,15 @@ def _point(row: Row, night: Night) -> _Point | str:
 
 
 def _warmth(values: Sequence[float], nights: Sequence[Night]) -> Warmth | None:
-    """By the inlet where every run knows it, else by the drives."""
+    """By the inlet where nearly every run knows it, else by the drives."""
     for sensor in (INLET, DRIVE):
-        if nights and all(sensor in night.temperatures for night in nights):
-            return warmth(sensor, values, [night.temperatures[sensor] for night in nights])
+        known = [
+            (value, night.temperatures[sensor])
+            for value, night in zip(values, nights, strict=True)
+            if sensor in night.temperatures
+        ]
+        if known and len(known) >= SHARE_KNOWN * len(nights):
+            return warmth(sensor, [value for value, _ in known], [degrees for _, degrees in known])
     return None
 
 
