@@ -25,7 +25,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
 .PHONY: help setup apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench bench-table test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
-        report judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
+        report judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -98,6 +98,16 @@ judge: python ## recompute the verdict of RUN from its bundle and print it
 
 check-bundle: python ## check RUN's manifest and recompute its verdict
 	@$(RIG) check-bundle $(RUN)
+
+trend: python ## render the trend of CANDIDATE over its runs: trend-<candidate>/ (RUNS=runs SCENARIO= OUTPUT=)
+	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report trend $(or $(RUNS),runs) --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(OUTPUT),--output '$(OUTPUT)')
+
+nightly: setup ## run the acceptance subset on all candidates, compare, exit by outcome (CANDIDATES=a,b SCENARIO= RESUME=nightly/<id> TIME_LIMIT_H= KEEP_PASSES=)
+	@$(RIG) nightly $(if $(CANDIDATES),--candidates '$(CANDIDATES)') $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(INVENTORY),--inventory '$(INVENTORY)') \
+	    $(if $(RESUME),--resume '$(RESUME)') $(if $(TIME_LIMIT_H),--time-limit-h $(TIME_LIMIT_H)) $(if $(KEEP_PASSES),--keep-passes $(KEEP_PASSES)) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
+
+baseline: python ## make RUN what later nights are compared with
+	@$(RIG) baseline $(RUN)
 
 replay: setup ## deliver the telemetry of RUN that InfluxDB has not got (ALL=1: all of it, because InfluxDB lost some)
 	@$(RIG) influx start

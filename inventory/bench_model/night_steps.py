@@ -20,6 +20,7 @@ Values = NDArray[np.float64]
 LEVEL = 0.01  # [P] of a series without a change that one is found nevertheless; a report tests a dozen series
 SHORTEST = 3  # [P] runs on each side of a step: one night is no level
 FEWEST = 2 * SHORTEST + 2  # fewer runs leave no degree of freedom for the noise
+LONG = 18  # [P] runs from which on a second step is allowed for when the noise is estimated
 RESAMPLES = 1999
 MEMORY_MAX = 0.9  # beyond it a wandering and a step are the same thing
 RESOLUTION = 1e-9  # of the level: what two equal values may differ by
@@ -58,7 +59,7 @@ def steps(values: Sequence[float], errors: Values, seed: int = 0) -> list[Step]:
 
 
 def _cuts(series: Values, errors: Values, offset: int, random: np.random.Generator) -> list[tuple[int, float]]:
-    if len(series) < FEWEST:
+    if len(series) < FEWEST or np.ptp(series) == 0:
         return []
     best, weights = _best(series, errors)
     p = _chance(series, errors, weights, best, random)
@@ -78,7 +79,7 @@ def _best(series: Values, errors: Values) -> tuple[int, Values]:
 
 def _weights(series: Values, errors: Values, edges: Sequence[int]) -> Values:
     """1 / (variance between runs + variance of each), of mean 1."""
-    weights = 1 / (_spread_between(series, errors, edges) + errors**2)
+    weights = 1 / np.maximum(_spread_between(series, errors, edges) + errors**2, np.finfo(float).tiny)
     return np.asarray(weights / weights.mean())
 
 
@@ -111,11 +112,23 @@ def _scores(rows: Values, weights: Values) -> tuple[Values, NDArray[np.int64]]:
 def _chance(series: Values, errors: Values, weights: Values, cut: int, random: np.random.Generator) -> float:
     """How often a series of this length, spread and memory without a change scores as high."""
     score = float(_scores(series[None, :], weights)[0][0])
-    edges = [0, cut, len(series)]
+    edges = _generous(series, weights, cut)
     phi, between = memory_of(series, errors, edges), _spread_between(series, errors, edges)
     noise = np.sqrt(between) * autoregressive(random, RESAMPLES, len(series), phi)
     noise += errors * random.standard_normal(noise.shape)
     return float((1 + np.count_nonzero(_scores(noise, weights)[0] >= score)) / (RESAMPLES + 1))
+
+
+def _generous(series: Values, weights: Values, cut: int) -> list[int]:
+    """The edges of `cut` and, in a series long enough, of the best further one: a second step would else look like memory."""
+    found = {0, cut, len(series)}
+    if len(series) >= LONG:
+        parts = [(a, b) for a, b in ((0, cut), (cut, len(series))) if b - a >= 2 * SHORTEST + 1]
+        best = [(_scores(series[None, a:b], weights[a:b]), a) for a, b in parts]
+        gain = max(best, key=lambda one: float(one[0][0][0]), default=None)
+        if gain:
+            found.add(gain[1] + int(gain[0][1][0]))
+    return sorted(found)
 
 
 def memory_of(series: Values, errors: Values, edges: Sequence[int]) -> float:
@@ -124,6 +137,8 @@ def memory_of(series: Values, errors: Values, edges: Sequence[int]) -> float:
     Corrected for each level that was fitted between `edges` (Kendall 1954)."""
     parts = [_residuals(series[a:b], [0, b - a]) for a, b in itertools.pairwise(edges)]
     power = _spread_between(series, errors, edges) * len(series)
+    if power <= 0:
+        return 0.0
     raw = sum(float(part[1:] @ part[:-1]) for part in parts) / power
     each = len(series) / len(parts)
     return float(np.clip((each * raw + 1) / max(each - 3, 1.0), 0.0, MEMORY_MAX))

@@ -66,9 +66,9 @@ class Entry:
 
 
 def outcome_of(night: Night) -> str:
-    """A run's word in a night."""
-    if night.state not in (FINISHED, "error"):
-        return INTERRUPTED
+    """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then."""
+    if night.state != FINISHED:
+        return ERROR if night.state == "error" else INTERRUPTED
     return REHEARSAL if night.rehearsal else night.outcome
 
 

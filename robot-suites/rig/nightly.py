@@ -28,7 +28,7 @@ from bench_model.run_history import read_all
 from bench_model.xunit import xunit
 from bench_model.yaml_source import check_document
 from rig.baselines import Baselines, prune
-from rig.bundle import now_utc, to_json, write_text_atomically
+from rig.bundle import now_utc, point_latest, to_json, write_text_atomically
 from rig.nightly_plan import Plan
 from rig.nightly_run import Where, run_job
 from rig.shell import LocalShell
@@ -88,6 +88,7 @@ class Nightly:
 
     def execute(self) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
+        point_latest(self._folder.parent, self._folder.name)
         if self._plan.time_limit_s is not None:
             self._stop.deadline = time.monotonic() + self._plan.time_limit_s
         with self._stoppable():

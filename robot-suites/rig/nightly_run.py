@@ -126,6 +126,10 @@ def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
 
 
 def _reason(bundle: Path) -> str:
+    """Why the run did not finish, else its verdict's first reason."""
+    broke = json.loads((bundle / "run.json").read_text(encoding="utf-8")).get("state_reason")
+    if broke:
+        return str(broke)
     verdict = json.loads((bundle / "verdict.json").read_text(encoding="utf-8"))
     reasons = verdict["reasons"]
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
