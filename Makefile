@@ -160,7 +160,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/trend_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

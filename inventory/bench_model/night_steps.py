@@ -24,6 +24,7 @@ LONG = 18  # [P] runs from which on a second step is allowed for when the noise 
 RESAMPLES = 1999
 MEMORY_MAX = 0.9  # beyond it a wandering and a step are the same thing
 RESOLUTION = 1e-9  # of the level: what two equal values may differ by
+NOTHING = 1e-200  # a variance of even zeros
 Z95 = 1.959964
 
 
@@ -79,7 +80,10 @@ def _best(series: Values, errors: Values) -> tuple[int, Values]:
 
 def _weights(series: Values, errors: Values, edges: Sequence[int]) -> Values:
     """1 / (variance between runs + variance of each), of mean 1."""
-    weights = 1 / np.maximum(_spread_between(series, errors, edges) + errors**2, np.finfo(float).tiny)
+    variances = _spread_between(series, errors, edges) + errors**2
+    if variances.max() < NOTHING:
+        return np.ones(len(series))
+    weights = 1 / variances
     return np.asarray(weights / weights.mean())
 
 

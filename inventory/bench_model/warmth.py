@@ -39,13 +39,16 @@ class Warmth:
 
 
 def warmth(sensor: str, values: Sequence[float], temperatures: Sequence[float]) -> Warmth | None:
-    """None where there are too few runs, or the temperature hardly differs between them."""
+    """None where there are too few runs, the temperature hardly differs between them, or the series mostly stays."""
     degrees = np.asarray(temperatures, dtype=float)
     if len(degrees) < FEWEST or np.ptp(np.percentile(degrees, [10, 90])) < RANGE_DEGC:
         return None
     moved = np.diff(degrees)
     if np.ptp(moved) == 0:
         return None
-    found = theilslopes(np.diff(np.asarray(values, dtype=float)), moved, CONFIDENCE)
+    changes = np.diff(np.asarray(values, dtype=float))
+    if np.count_nonzero(changes) <= len(changes) // 2:  # a series that mostly stays: its slopes are ties
+        return None
+    found = theilslopes(changes, moved, CONFIDENCE)
     interval = (float(found.low_slope), float(found.high_slope))
     return Warmth(sensor, float(found.slope), interval, CONFIDENCE, float(np.median(degrees)), len(degrees))

@@ -155,7 +155,7 @@ def _row(
 
 
 def season(count: int = 24, seed: int = 1) -> list[NightPlan]:
-    """A plausible history: a firmware that takes 0.7 GB/s at run 15, 0.1 GB/s per degree of the inlet, latency that creeps up."""
+    """A plausible history: a firmware that takes 0.7 GB/s at run 15, 0.2 GB/s per degree of the inlet, latency that creeps up."""
     random = np.random.default_rng(seed)
     inlet = 24 + random.normal(0, 2.0, count)
     nights = []
