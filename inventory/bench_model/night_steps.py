@@ -45,7 +45,7 @@ def standard_errors(intervals: Sequence[tuple[float, float] | None]) -> Values:
     return np.array([(pair[1] - pair[0]) / (2 * Z95) if pair else fill for pair in intervals])
 
 
-def steps(values: Sequence[float], errors: Values, seed: int = 0) -> list[Step]:
+def steps(values: Sequence[float] | Values, errors: Values, seed: int = 0) -> list[Step]:
     """The steps of the series, in its order. `errors`: standard errors, from which runs of a wide interval weigh less."""
     series = np.asarray(values, dtype=float)
     if len(series) < FEWEST:

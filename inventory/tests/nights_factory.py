@@ -163,7 +163,7 @@ def season(count: int = 24, seed: int = 1) -> list[NightPlan]:
         half = 0.08 if random.random() > 0.2 else 0.3
         rate = (
             10.6
-            - 0.06 * (inlet[number] - 24)
+            - 0.20 * (inlet[number] - 24)
             + random.normal(0, 0.06)
             + random.normal(0, half / 2)
             - 0.7 * (number >= 14)

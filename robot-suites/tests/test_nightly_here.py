@@ -45,7 +45,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "dune-snb.yml")
     scenario |= {"id": "short", "scale": 0.05, "duration_s": 3}
     scenario["workloads"]["block_scan"].update(
-        block_sizes=["8MiB"], seconds_per_point=1, ramp_s=0.25, file_size="256MiB"
+        block_sizes=["1MiB", "8MiB"], seconds_per_point=1, ramp_s=0.25, file_size="256MiB"
     )
     modest = YAML_SAFE.load(LAYOUT.inventory / "requirements" / "dune-snb.yml")
     kept = ("block_scan.large_block_throughput", "snb_record.lost_superchunks", "snb_record.verified_fraction")
