@@ -27,6 +27,7 @@ LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
 SLOW_BYTES_PER_S = 100_000_000  # the record asks for 460 MB/s
 TEST_PORT = 18386
+NIGHT_S_MAX = 3600.0  # two runs take five minutes on an idle machine
 BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
@@ -75,7 +76,7 @@ def command(lab: Path, *more: str) -> list[str]:
 
 
 def night(lab: Path, status: int, *more: str) -> dict[str, Any]:
-    done = subprocess.run(command(lab, *more), capture_output=True, text=True, timeout=1800, check=False)
+    done = subprocess.run(command(lab, *more), capture_output=True, text=True, timeout=NIGHT_S_MAX, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     found: dict[str, Any] = json.loads((lab / "nightly" / "latest" / "nightly.json").read_text(encoding="utf-8"))
     assert found["exit_status"] == status
@@ -135,7 +136,7 @@ def test_a_slower_disk_is_a_regression_against_the_baseline(lab: Path, first: di
     assert subprocess.run(chosen, capture_output=True, text=True, timeout=120, check=False).returncode == 0
     into_group = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(slow_disk / "cgroup.procs")]
     done = subprocess.run(
-        [*into_group, *command(lab, "--candidates", "sound")], capture_output=True, text=True, timeout=1800, check=False
+        [*into_group, *command(lab, "--candidates", "sound")], capture_output=True, text=True, timeout=NIGHT_S_MAX, check=False
     )
     assert done.returncode == 1, done.stdout + done.stderr
     (run,) = json.loads((lab / "nightly" / "latest" / "nightly.json").read_text(encoding="utf-8"))["runs"]
@@ -151,9 +152,9 @@ def test_a_stopped_night_gives_the_machine_back_and_can_be_resumed(lab: Path) ->
     argv = command(lab, "--candidates", "sound")
     argv[argv.index(str(lab / "runs"))] = str(runs)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        bundle = wait_for_phase(process, runs, "block_scan", timeout_s=600)
+        bundle = wait_for_phase(process, runs, "block_scan", timeout_s=NIGHT_S_MAX)
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=600)
+        output, errors = process.communicate(timeout=NIGHT_S_MAX)
     assert process.returncode == 130, output + errors
     assert settings_now() == before
     assert json.loads((bundle / "run.json").read_text(encoding="utf-8"))["state"] == "interrupted"

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from bench_model.decision import MET, MISSED
 from bench_model.night_steps import Step
 from bench_model.run_history import History
-from bench_model.trend import Track
+from bench_model.trend import DAY_S, Track
 
 from ..units import BARE_UNITS, SPELLED
 from .canvas import BLUE, GREY, INK, ORANGE, VERMILLION, Figure, legend_above, sheet, to_svg
@@ -19,6 +19,7 @@ from .canvas import BLUE, GREY, INK, ORANGE, VERMILLION, Figure, legend_above, s
 HEIGHT_MM, HEIGHT_ADJUSTED_MM = 56.0, 92.0
 MOST_MARKS = 24  # of changes in one figure; beyond, only those at a step are drawn
 DATES = 6
+ROOM = 0.1  # of the axis, above the data for the letters
 SIGNS = {"at_least": "\N{GREATER-THAN OR EQUAL TO}", "at_most": "\N{LESS-THAN OR EQUAL TO}", "equal": "="}
 SIDES = {"at_least": "below", "at_most": "above", "equal": "off"}
 
@@ -77,7 +78,10 @@ def _draw(axes: Axes, track: Track, history: History, values: Sequence[float], s
         [where[0] - 0.5, *(where[1:] - 0.5), where[-1] + 0.5], [*track.bounds, track.bounds[-1]], where="post", color=VERMILLION,
         linestyle="--", linewidth=1.1, label=f"bound {SIGNS[track.row.comparison]} {track.bounds[-1]:.4g}", zorder=3,
     )  # fmt: skip
+    if track.drift and track.drift.trend:
+        _drift_line(axes, track, history, values, where)
     low, high = axes.get_ylim()
+    axes.set_ylim(low, high + ROOM * (high - low))
     if high - low < 1e-9 * max(1.0, abs(high)):
         axes.set_ylim(low - 1, high + 1)
     axes.set_xlim(0.5, len(history.nights) + 0.5)
@@ -110,6 +114,16 @@ def _levels(axes: Axes, track: Track, values: Sequence[float], steps: Sequence[S
             zorder=3,
         )
         label = "_nolegend_"
+
+
+def _drift_line(axes: Axes, track: Track, history: History, values: Sequence[float], where: np.ndarray) -> None:
+    """Through the runs of the present level, as it was fitted over time."""
+    if track.drift is None or (track.adjusted and values is not track.adjusted):
+        return
+    chosen = slice(len(values) - track.drift.n, None)
+    days = np.array([history.nights[position].started.timestamp() / DAY_S for position in track.positions[chosen]])
+    line = np.mean(values[chosen]) + track.drift.slope * (days - days.mean())
+    axes.plot(where[chosen], line, color=INK, linestyle="-.", linewidth=1.2, label="drift", zorder=5)
 
 
 def _shown(track: Track, marks: dict[int, str]) -> dict[int, str]:
