@@ -27,7 +27,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
 .PHONY: help setup golden apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench bench-table test study lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
-        report compare lot judge check-bundle replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
+        report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -116,6 +116,16 @@ judge: python ## recompute the verdict of RUN from its bundle and print it
 check-bundle: python ## check RUN's seals and signatures (ALLOWED_SIGNERS=FILE: only trusted ones count); recompute its verdict and every number of its reports
 	@$(RIG) check-bundle $(RUN)
 
+trend: python ## render the trend of CANDIDATE over its runs: trend-<candidate>/ (RUNS=runs SCENARIO= OUTPUT=)
+	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report trend $(or $(RUNS),runs) --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(OUTPUT),--output '$(OUTPUT)')
+
+nightly: setup ## run the acceptance subset on all candidates, compare, exit by outcome (CANDIDATES=a,b SCENARIO= RESUME=nightly/<id> TIME_LIMIT_H= KEEP_PASSES=)
+	@$(RIG) nightly $(if $(CANDIDATES),--candidates '$(CANDIDATES)') $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(INVENTORY),--inventory '$(INVENTORY)') \
+	    $(if $(RESUME),--resume '$(RESUME)') $(if $(TIME_LIMIT_H),--time-limit-h $(TIME_LIMIT_H)) $(if $(KEEP_PASSES),--keep-passes $(KEEP_PASSES)) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
+
+baseline: python ## make RUN what later nights are compared with
+	@$(RIG) baseline $(RUN)
+
 replay: setup ## deliver the telemetry of RUN that InfluxDB has not got (ALL=1: all of it, because InfluxDB lost some)
 	@$(RIG) influx start
 	@$(RIG) replay $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(ALL),--all)
@@ -168,9 +178,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
-
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/trend_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

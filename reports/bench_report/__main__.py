@@ -1,6 +1,7 @@
 """`python -m bench_report render runs/<id>`: writes report.html, report.pdf and report-data.json into the bundle.
 `python -m bench_report check runs/<id>`: renders them once more and says, as JSON, where those of the bundle differ.
 `compare` and `lot` make documents on several runs.
+`trend` makes one over the runs of one candidate, and `nightly` the page of a night.
 
 Exit status 0 when that was done, 1 when --check found a difference, 2 when a bundle cannot be reported on; then stderr has one line that
 says why.
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _of_one_run(commands, "check", "render them again and compare, without writing", _check)
     comparison.add_parser(commands)
     lot.add_parser(commands)
+    _add_nights(commands)
     chosen = parser.parse_args(arguments)
     try:
         done: int = chosen.run(chosen)
@@ -49,6 +51,18 @@ def _of_one_run(
     return parser
 
 
+def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    trend = commands.add_parser("trend", help="write trend.html, .pdf and .json over one candidate's runs")
+    trend.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    trend.add_argument("--candidate", required=True, help="its name in the inventory")
+    trend.add_argument("--scenario", help="id; the newest run's when left out")
+    trend.add_argument("-o", "--output", type=Path, help="folder for the documents (trend-NAME)")
+    trend.set_defaults(run=_trend)
+    night = commands.add_parser("nightly", help="write nightly.html into a night's folder")
+    night.add_argument("folder", type=Path, help="nightly/<id>")
+    night.set_defaults(run=_nightly)
+
+
 # Imports stand late: a mistyped argument need not wait for matplotlib and WeasyPrint.
 
 
@@ -64,6 +78,23 @@ def _check(chosen: argparse.Namespace) -> int:
     from .check import compared
 
     print(json.dumps(compared(chosen.bundle, chosen.signer), ensure_ascii=False))
+    return 0
+
+
+def _trend(chosen: argparse.Namespace) -> int:
+    from .trend import render
+
+    folder = chosen.output or Path(f"trend-{chosen.candidate}")
+    for path in render(chosen.runs, chosen.candidate, chosen.scenario, folder):
+        print(path)
+    return 0
+
+
+def _nightly(chosen: argparse.Namespace) -> int:
+    from .nightly import render
+
+    for path in render(chosen.folder):
+        print(path)
     return 0
 
 

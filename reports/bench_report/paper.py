@@ -17,6 +17,7 @@ from .figures.canvas import shortened
 from .publishing import Names, files_of, replace_all
 from .sections.section import Section
 from .tables import Table
+from .view import Outcome
 
 TEMPLATE = "decision.html.j2"
 MOST_RUNNING = 80  # characters of the running head, which has one line
@@ -30,6 +31,10 @@ class Badge:
     glyph: str
     css: str
     suffix: str = ""
+
+
+def badge_of(outcome: Outcome) -> Badge:
+    return Badge(outcome.word, outcome.glyph, outcome.css, outcome.suffix)
 
 
 @dataclass(frozen=True)

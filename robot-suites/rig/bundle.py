@@ -54,7 +54,7 @@ class Bundle:
         bundle.path.mkdir(parents=True)
         for folder in FOLDERS:
             (bundle.path / folder).mkdir(parents=True)
-        _point_latest(runs, bundle.path.name)
+        point_latest(runs, bundle.path.name)
         return bundle
 
     @staticmethod
@@ -137,7 +137,8 @@ class Bundle:
         return [json.loads(line) for line in self.events_file.read_text(encoding="utf-8").splitlines()]
 
 
-def _point_latest(runs: Path, name: str) -> None:
+def point_latest(runs: Path, name: str) -> None:
+    """Makes `runs`/latest a link to `name` beside it, in one step."""
     temporary = runs / f".latest-{os.getpid()}"
     temporary.symlink_to(name)
     temporary.replace(runs / "latest")

@@ -1,4 +1,4 @@
-"""Command line: qualify, resume, provision, verify, restore, validate, judge, check-bundle, report, replay, influx.
+"""Command line: qualify, resume, provision, verify, restore, validate, judge, check-bundle, report, replay, influx, nightly, baseline.
 
 Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing mandatory was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
 reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted."""
@@ -17,6 +17,7 @@ from bench_model import verdict as outcomes
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError
 from bench_model.provenance import REPORTS
+from rig import nightly_cli
 from rig.bundle import Bundle, to_json
 from rig.candidate_session import CandidateSession
 from rig.checking import check_bundle
@@ -114,6 +115,7 @@ def parser() -> argparse.ArgumentParser:
                 "--all", action="store_true", help="also what InfluxDB has acknowledged, because it lost it since"
             )
             command.add_argument("--influx-url", metavar="URL", help="where to; default: the bench's own server")
+    nightly_cli.add_to(commands)
     influx = commands.add_parser("influx", help="the bench's own InfluxDB on 127.0.0.1")
     influx.add_argument("action", choices=["start", "stop", "status"])
     return top
@@ -378,4 +380,5 @@ COMMANDS = {
     "replay": replay,
     "report": report,
     "influx": influx,
+    **nightly_cli.COMMANDS,
 }

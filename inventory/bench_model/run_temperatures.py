@@ -1,0 +1,60 @@
+"""How warm a run was: the inlet air by the BMC, and the hottest of the target's drives. One number per run, degC.
+
+The inlet is a covariate proper. A drive's temperature also follows from what the drive did, so that it explains less than it seems to."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench_model.line_protocol import parse_line
+from bench_model.telemetry_files import points_files
+
+INLET, DRIVE = "inlet air", "hottest drive"
+START = b"\nipmi_sensor,"
+INLET_NAMES = ("inlet", "ambient")
+INLET_ENTITIES = ("55.", "64.")  # IPMI 2.0, table 43-13: air inlet (37h, and 40h as older firmware has it)
+FIELD = "temperature_degc"
+
+
+def temperatures_of(bundle: Path) -> dict[str, float]:
+    """Median of the inlet's readings and the drives' highest, where the run has them, by name."""
+    found: dict[str, float] = {}
+    inlet = [value for file in points_files(bundle) for value in _inlet(file)]
+    if inlet:
+        found[INLET] = float(statistics.median(inlet))
+    drive = _drive(bundle / "results" / "drive_temperature.json")
+    if drive is not None:
+        found[DRIVE] = drive
+    return found
+
+
+def _inlet(spool: Path) -> Iterator[float]:
+    """Looks for the BMC's lines alone: a spool may hold ten million others."""
+    if spool.stat().st_size == 0:
+        return
+    with spool.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = data.find(START)
+        while at >= 0:
+            end = data.find(b"\n", at + 1)
+            if end < 0:  # a last line without its newline is still being written
+                return
+            line = data[at + 1 : end].decode("utf-8", "replace")
+            if FIELD in line:
+                point = parse_line(line)
+                named = any(name in point.tags.get("sensor", "").lower() for name in INLET_NAMES)
+                if named or point.tags.get("entity", "").startswith(INLET_ENTITIES):
+                    yield float(point.fields[FIELD])
+            at = data.find(START, end)
+
+
+def _drive(file: Path) -> float | None:
+    if not file.is_file():
+        return None
+    document = json.loads(file.read_text(encoding="utf-8"))
+    hottest = (document.get("hottest_sensor") or {}).get("degC")
+    value = document.get("max_degC") if document.get("max_degC") is not None else hottest
+    return None if value is None else float(value)

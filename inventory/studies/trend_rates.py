@@ -1,0 +1,79 @@
+"""How often are steps found over few nights that are none, and how often is one found that is? Seeded synthetic series.
+
+`python inventory/studies/trend_rates.py [--series N] [--write docs/trend.md]` writes the table between the markers of that document."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from bench_model import change_points, night_steps
+from bench_model.night_steps import Values
+
+SEED = 20211
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+COUNTS, MEMORIES = (10, 20, 40), (0.0, 0.3, 0.6)
+STEP_SD = 3.0  # of the spread between nights
+WIDE, NARROW, SHARE_WIDE = 1.5, 0.3, 0.3  # standard errors of single runs, in the same unit
+
+
+def series_of(random: np.random.Generator, count: int, phi: float) -> tuple[Values, Values]:
+    """Nights of spread 1 that resemble each other, three in ten of them measured badly; and their standard errors."""
+    errors = np.where(random.random(count) < SHARE_WIDE, WIDE, NARROW)
+    nights = night_steps.autoregressive(random, 1, count, phi)[0]
+    return nights + errors * random.standard_normal(count), errors
+
+
+def rates(count: int, phi: float, series: int) -> tuple[float, float, float]:
+    """Shares of series: with a step though there is none; the same by `change_points`; with the true step within a night of its place."""
+    random = np.random.default_rng([SEED, count, int(10 * phi)])
+    alarms = others = found = 0
+    half = count // 2
+    for seed in range(series):
+        values, errors = series_of(random, count, phi)
+        alarms += bool(night_steps.steps(values, errors, seed))
+        others += len(change_points.segments(values, change_points.noise_of(values, 1e-9))) > 1
+        stepped = values + STEP_SD * (np.arange(count) >= half)
+        found += any(abs(step.index - half) <= 1 for step in night_steps.steps(stepped, errors, seed))
+    return alarms / series, others / series, found / series
+
+
+def table(series: int) -> str:
+    """In Markdown."""
+    lines = [
+        "| nights | lag-1 correlation | false alarms | the same by PELT (`change_points`) | step of 3 sd found within a night |",
+        "|---|---|---|---|---|",
+    ]
+    for count in COUNTS:
+        for phi in MEMORIES:
+            shares = rates(count, phi, series)
+            lines.append(f"| {count} | {phi:g} | " + " | ".join(f"{100 * share:.0f} %" for share in shares) + " |")
+    error = 100 * 1.96 * np.sqrt(0.25 / series)
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"{series} series for each row, seed {SEED}; a share is known to at most {error:.0f} points (95 %).",
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", type=int, default=200)
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    made = table(options.series)
+    if options.write is None:
+        print(made)
+        return
+    text = options.write.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    options.write.write_text(f"{head}{BEGIN}\n\n{made}\n\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

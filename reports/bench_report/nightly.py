@@ -1,0 +1,130 @@
+"""`bench_report nightly`: a night's nightly.json -> nightly.html beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bench_model.errors import ProfileError
+from bench_model.yaml_source import check_document
+
+from .errors import BundleError
+from .fields import parse_document, read_text
+from .paper import Badge, Paper, to_html
+from .publishing import replace_all
+from .sections.section import Part, Section
+from .tables import Table
+from .units import NONE, duration, significant
+from .view import GLYPHS, css_name
+
+SOURCE, NAME = "nightly.json", "nightly.html"
+# A night's words as the outcome that they are set like.
+SHOWN = {"interrupted": "ERROR", "regression": "FAIL", "skipped": "INADMISSIBLE", "rehearsal": "INADMISSIBLE"}
+MEANINGS = {
+    "PASS": "Every candidate passed.",
+    "rehearsal": "Every run was a declared rehearsal or passed, and missed nothing mandatory.",
+    "FAIL": "At least one candidate misses a mandatory requirement.",
+    "regression": "At least one candidate became worse than its baseline.",
+    "ERROR": "At least one run broke: nothing is known of its candidate.",
+    "INADMISSIBLE": "At least one run's evidence does not count.",
+    "skipped": "At least one candidate was not measured.",
+    "interrupted": "The night was interrupted; it can be resumed.",
+}
+
+
+def render(folder: Path) -> list[Path]:
+    """Writes nightly.html into the night's folder. Raises BundleError where nightly.json is missing or unsound."""
+    text = read_text(folder, SOURCE)
+    if text is None:
+        raise BundleError(str(folder / SOURCE), "is missing, so this is no night's folder", "Name one as nightly/<id>")
+    found: Any = parse_document(text, SOURCE).value
+    try:
+        check_document(found, "nightly", SOURCE)
+    except ProfileError as error:
+        raise BundleError(SOURCE, str(error)) from None
+    target = folder / NAME
+    replace_all({target: to_html(paper_of(found)).encode()})
+    return [target]
+
+
+def paper_of(night: dict[str, Any]) -> Paper:
+    """The page of one night, from the content of its nightly.json."""
+    like = SHOWN.get(night["outcome"], night["outcome"])
+    worst = [
+        f"{_who(run)}: {run['worst']}. {run['reason']}"
+        for run in night["runs"]
+        if run["worst"] not in ("PASS", "rehearsal")
+    ]
+    compared: list[Part] = [_compared(run) for run in night["runs"] if run["comparisons"]]
+    sections = [
+        Section("baseline", "Against the baseline", tuple(compared or ["No run had a baseline to be compared with."]))
+    ]
+    if night["deleted"]:
+        told = f"Deleted to make room, {len(night['deleted'])} bundles of PASS: {', '.join(night['deleted'])}."
+        sections.append(Section("housekeeping", "Housekeeping", (told,)))
+    return Paper(
+        kicker="Nightly acceptance",
+        title=night["nightly"],
+        meta=(
+            night["headline"],
+            f"{night['started_utc']} to {night['finished_utc'] or 'now'} ({night['state']})",
+        ),
+        running=night["nightly"],
+        badge=Badge(night["outcome"].upper(), GLYPHS[like], css_name(like), f"exit status {night['exit_status']}"),
+        meaning=MEANINGS[night["outcome"]],
+        reasons=tuple(worst),
+        boxes=(),
+        summary=_runs(night),
+        notes=(),
+        sections=tuple(sections),
+        keywords=("nightly", night["nightly"]),
+        moment=datetime.fromisoformat(night["finished_utc"] or night["started_utc"]),
+        seal="",
+    )
+
+
+def _who(run: dict[str, Any]) -> str:
+    return " / ".join(
+        part for part in (run["job"]["candidate"], run["target"], run["scenario"] or "its scenario") if part
+    )
+
+
+def _runs(night: dict[str, Any]) -> Table:
+    rows = tuple(
+        (_who(run), f"{GLYPHS[SHOWN.get(run['worst'], run['worst'])]} {run['worst']}", run["run_id"] or "no bundle",
+         duration(run["seconds"]), run["reason"] or NONE)
+        for run in night["runs"]
+    )  # fmt: skip
+    bad = frozenset(n for n, run in enumerate(night["runs"]) if run["worst"] not in ("PASS", "rehearsal"))
+    caption = f"Runs of the night. {len(rows)} in their order; set apart: what was not in order."
+    return Table(
+        ("Candidate, target, scenario", "Outcome", "Run", "Time", "Why"), "ttcnt", rows, caption, "nightly", bad
+    )
+
+
+def _compared(run: dict[str, Any]) -> Table:
+    rows = tuple(
+        (
+            one["id"],
+            one["result"],
+            _number(one["baseline"]),
+            _number(one["measured"]),
+            _interval(one["interval"]),
+            one["method"],
+        )
+        for one in run["comparisons"]
+    )
+    worse = frozenset(n for n, one in enumerate(run["comparisons"]) if one["result"] == "regressed")
+    heads = ("Requirement", "Result", "Baseline", "This run", "95 % interval of the difference", "How")
+    caption = f"{_who(run)} against {run['baseline']}, in the requirements' units; set apart: became worse."
+    return Table(heads, "ttnnnt", rows, caption, f"compared-{run['run_id']}", worse)
+
+
+def _number(value: float | None) -> str:
+    return NONE if value is None else significant(value, trim=True)
+
+
+def _interval(pair: Sequence[float] | None) -> str:
+    return NONE if pair is None else f"{significant(pair[0], 3)} to {significant(pair[1], 3)}"

@@ -1,0 +1,216 @@
+"""A night's plan, baselines, housekeeping and documents, without a real run; and the units and CI examples that users copy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from ruamel.yaml import YAML
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))
+from nights_factory import NightPlan, write_night
+
+from bench_model.errors import BenchError, ProfileError, RefusedError
+from bench_model.night import read_night
+from bench_model.nightly_outcome import INTERRUPTED, Job
+from bench_model.yaml_source import check_document
+from rig import nightly_run
+from rig.baselines import Baselines, prune
+from rig.bundle import Bundle
+from rig.lock import exclusive
+from rig.nightly import Nightly
+from rig.nightly_plan import DEFAULT, Plan, load_plan
+from rig.nightly_run import Where, run_job
+from rig.settings import Layout
+
+INVENTORY = Layout().inventory / "lab.yml"
+DOCS = Layout().repository / "docs" / "nightly"
+
+
+def sealed(runs: Path, plan: NightPlan) -> Path:
+    bundle = write_night(runs, plan)
+    Bundle.open(bundle).seal()
+    return bundle
+
+
+def test_the_shipped_plan_is_this_machines_smoke() -> None:
+    assert load_plan(INVENTORY).jobs == (Job("this-machine", "dune-snb"),)
+
+
+def test_candidates_and_scenario_narrow_the_plan() -> None:
+    assert load_plan(INVENTORY, ["this-machine-twice"]).jobs == (Job("this-machine-twice"),)
+    assert load_plan(INVENTORY, [], "scans-rehearsal").jobs == (Job("this-machine", "scans-rehearsal"),)
+
+
+def altered_inventory(folder: Path, old: str, new: str) -> Path:
+    file = folder / "lab.yml"
+    text = INVENTORY.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    return file
+
+
+def test_without_a_plan_this_machine_runs(tmp_path: Path) -> None:
+    assert load_plan(altered_inventory(tmp_path, "bench_nightly:", "other:")).jobs == (DEFAULT,)
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean 'scenario'?"),
+        ("scenario: nemo", "there is no such file. Known here"),
+        ("scenario: dune-snb, scale: 7", "7 is greater than the maximum of 1.2"),
+    ],
+)
+def test_a_wrong_plan_is_refused_before_the_night(tmp_path: Path, new: str, message: str) -> None:
+    with pytest.raises(ProfileError, match=message.replace("?", r"\?").replace(".", r"\.")):
+        load_plan(altered_inventory(tmp_path, "scenario: dune-snb}", f"{new}}}"))
+
+
+def test_a_baseline_must_be_intact_and_good(tmp_path: Path) -> None:
+    baselines = Baselines(tmp_path / "nightly")
+    failed, altered, good = (
+        sealed(tmp_path / "runs", plan) for plan in (NightPlan(1, lost=1.0), NightPlan(2), NightPlan(3))
+    )
+    (altered / "run.json").write_text((altered / "run.json").read_text(encoding="utf-8") + " ", encoding="utf-8")
+    with pytest.raises(RefusedError, match="ended finished with FAIL"):
+        baselines.choose(failed)
+    with pytest.raises(RefusedError, match="was altered since its run"):
+        baselines.choose(altered)
+    assert baselines.choose(good) == NightPlan(3).run_id
+    night = read_night(sealed(tmp_path / "runs", NightPlan(9)))
+    found = Baselines(tmp_path / "nightly").of(night, [])
+    assert found is not None
+    assert found.id == NightPlan(3).run_id
+    shutil.rmtree(good)
+    with pytest.raises(BenchError, match="is gone or altered"):
+        baselines.of(night, [])
+
+
+def test_without_a_choice_the_last_good_run_of_the_same_task_is_the_baseline(tmp_path: Path) -> None:
+    plans = [NightPlan(1), NightPlan(2), NightPlan(3, lost=1.0), NightPlan(4, scale=0.5)]
+    earlier = [read_night(write_night(tmp_path, plan)) for plan in plans]
+    found = Baselines(tmp_path / "nightly").of(read_night(write_night(tmp_path, NightPlan(9))), earlier)
+    assert found is not None
+    assert found.id == NightPlan(2).run_id
+
+
+def test_housekeeping_deletes_old_passes_and_nothing_else(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    plans = [
+        NightPlan(1), NightPlan(2), NightPlan(3, lost=1.0), NightPlan(4), NightPlan(5, outcome="INADMISSIBLE"), NightPlan(6),
+        NightPlan(7), NightPlan(8), NightPlan(0, scenario="other"),
+    ]  # fmt: skip
+    bundles = {plan.number: sealed(runs, plan) for plan in plans}
+    baselines = Baselines(tmp_path / "nightly")
+    baselines.choose(bundles[1])
+    (bundles[4] / "facts" / "host.json").write_text("{}", encoding="utf-8")  # differs from its manifest
+    gone = prune(runs, 2, baselines, [read_night(bundle) for bundle in bundles.values()])
+    assert sorted(gone) == sorted([bundles[2].name, bundles[6].name])
+    assert sorted(path.name for path in runs.iterdir()) == sorted(b.name for n, b in bundles.items() if n not in (2, 6))
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    return Where(INVENTORY, tmp_path / "runs")
+
+
+def test_a_busy_candidate_is_skipped_with_its_holder(where: Where, tmp_path: Path) -> None:
+    with exclusive("this-machine", "make qualify by somebody"):
+        (entry,) = run_job(Job("this-machine"), where, tmp_path / "log", lambda: "")
+    assert entry.outcome == "skipped"
+    assert "make qualify by somebody" in entry.reason
+
+
+def test_a_run_that_never_began_is_an_error_with_what_it_said(where: Where, tmp_path: Path) -> None:
+    (entry,) = run_job(Job("this-machine", duration_s=1e7), where, tmp_path / "log", lambda: "")
+    assert entry.outcome == "ERROR"
+    assert "is too small: the record of" in entry.reason
+
+
+def script(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """A process in the place of a run."""
+    monkeypatch.setattr(nightly_run, "command", lambda job, where: [sys.executable, "-c", source])
+
+
+def test_a_stop_reaches_the_run_as_sigterm(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "told"
+    ready = tmp_path / "ready"
+    script(
+        monkeypatch,
+        f"import signal, sys, time, pathlib\nsignal.signal(15, lambda *a: (pathlib.Path({str(told)!r}).touch(), sys.exit(130)))\n"
+        f"pathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)",
+    )
+    since = time.monotonic()
+    (entry,) = run_job(Job("this-machine"), where, tmp_path / "log", lambda: "enough" if ready.exists() else "")
+    assert told.exists()
+    assert time.monotonic() - since < 50
+    assert (entry.outcome, entry.reason) == (INTERRUPTED, "stopped before its run began: enough")
+
+
+def test_one_broken_run_does_not_keep_the_next_from_starting(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, "import sys; sys.exit('error: the disk is on fire')")
+    plan = Plan((Job("this-machine"), Job("this-machine-twice")))
+    folder = tmp_path / "nightly" / "a"
+    assert Nightly(plan, where, folder, Console(quiet=True)).execute() == 2
+    found = json.loads((folder / "nightly.json").read_text(encoding="utf-8"))
+    check_document(found, "nightly", "nightly.json")
+    assert [run["reason"] for run in found["runs"]] == ["no run began (exit status 1): the disk is on fire"] * 2
+    assert (found["state"], found["exit_status"]) == ("finished", 2)
+    assert (tmp_path / "nightly" / "latest").resolve() == folder
+    with pytest.raises(RefusedError, match="there is nothing to resume"):
+        Nightly(plan, where, folder, Console(quiet=True)).resume()
+
+
+def test_after_the_time_limit_the_others_are_not_begun_and_a_resumed_night_does_them(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, "import time; time.sleep(60)")
+    plan = Plan((Job("this-machine"), Job("this-machine-twice")), time_limit_s=1.0)
+    folder = tmp_path / "nightly" / "a"
+    assert Nightly(plan, where, folder, Console(quiet=True)).execute() == 130
+    assert "not begun: the night's time limit was reached" in (folder / "summary.txt").read_text(encoding="utf-8")
+    script(monkeypatch, "print('error: now it runs')")
+    night = Nightly(replace(plan, time_limit_s=None), where, folder, Console(quiet=True))
+    night.resume()
+    assert night.execute() == 2
+    found = json.loads((folder / "nightly.json").read_text(encoding="utf-8"))
+    assert [run["reason"] for run in found["runs"]] == ["no run began (exit status 0): now it runs"] * 2
+
+
+def test_the_systemd_units_are_sound() -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed on this machine")
+    units = sorted(str(file) for file in DOCS.glob("*.service")) + [str(file) for file in DOCS.glob("*.timer")]
+    assert len(units) == 3
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *units], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_ci_examples_are_sound_yaml_and_run_what_there_is() -> None:
+    yaml = YAML(typ="safe")
+    gitlab = yaml.load(DOCS / "gitlab-ci.yml")
+    assert gitlab["nightly"]["artifacts"]["reports"]["junit"] == "nightly/latest/xunit.xml"
+    assert gitlab["nightly"]["allow_failure"]["exit_codes"] == [3]
+    github = yaml.load(DOCS / "github-actions.yml")
+    assert [step for step in github["jobs"]["nightly"]["steps"] if "rig nightly" in step.get("run", "")]
+    jenkins = (DOCS / "Jenkinsfile").read_text(encoding="utf-8")
+    assert jenkins.count("{") == jenkins.count("}")
+    for text in (
+        jenkins,
+        (DOCS / "gitlab-ci.yml").read_text(encoding="utf-8"),
+        (DOCS / "github-actions.yml").read_text(encoding="utf-8"),
+    ):
+        assert ".venv/bin/python -m rig nightly" in text
