@@ -174,7 +174,7 @@ def test_sixty_four_drives_are_set_and_checked(
     for said in ("64 OF 64 PASS", "code letter G", "S063", "Wilks", "page 1 of"):
         assert said in text
     reader = PdfReader(out / "lot.pdf")
-    assert list(reader.attachments) == ["lot.json"]
+    assert list(reader.attachments) == ["figure-data.csv", "lot-data.json", "lot.json"]
     again = ["lot", *map(str, roots), "--lot-size", "200", "--stripe", "8", "--check", str(out / "lot.json")]
     assert main(again) == 0
     assert main([*again[:-6], "--lot-size", "300", "--check", str(out / "lot.json")]) == 1
