@@ -154,7 +154,7 @@ def _since_good(trend: Trend) -> list[Part]:
         return [*parts, f"Nothing that the bench records differs between {good.id} and {newest.id}."]
     rows = tuple((one.group, one.name, one.before or NONE, one.after or NONE) for one in trend.since_good)
     caption = (
-        f"What differs between the last known good, {good.id}, and the newest, {newest.id}; likelier reasons first."
+        f"Changes since the last known good. Between {good.id} and the newest, {newest.id}; likelier reasons first."
     )
     return [*parts, Table(("Kind", "Name", "Then", "Now"), "tccc", rows, caption, "since"), COINCIDES]
 
@@ -197,7 +197,7 @@ def _runs(nights: Sequence[Night]) -> Table:
     )  # fmt: skip
     bad = frozenset(index for index, night in enumerate(nights) if not night.good)
     heads = ("No.", "Run", "Start (UTC)", "Outcome", "Inlet (°C)", "Hottest drive (°C)")
-    return Table(heads, "nctsnn", rows, "The runs of this history; set apart: not good.", "runs", bad)
+    return Table(heads, "nctsnn", rows, "Runs of this history; set apart: not good.", "nights", bad)
 
 
 def _degrees(night: Night, sensor: str) -> str:
@@ -209,7 +209,15 @@ def _left_out(trend: Trend) -> list[Table]:
     rows = tuple((one.name, one.reason) for one in trend.history.left_out)
     if not rows:
         return []
-    return [Table(("Folder or run", "Why it is not in this history"), "ct", rows, f"{len(rows)} left out.", "left-out")]
+    return [
+        Table(
+            ("Folder or run", "Why it is not in this history"),
+            "ct",
+            rows,
+            f"Left out of this history: {len(rows)}.",
+            "left-out",
+        )
+    ]
 
 
 def span_words(trend: Trend) -> str:

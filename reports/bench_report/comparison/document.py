@@ -171,7 +171,7 @@ def _cost(found: Document) -> Iterator[Part]:
         f"{tags[one['name']]} by {', '.join(tags[name] for name in one['by'])}" for one in pareto["points"] if one["by"]
     ]
     caption = (
-        "Best is above and to the left. Boxes: 95\u202f% intervals"
+        "Best is above and to the left. The axes need not begin at zero. Boxes: 95\u202f% intervals"
         + (" of the throughput; a price is exact" if priced else "")
         + f". Dominated (no better in either, worse in one): {'; '.join(beaten) or 'none'}."
         + ("" if priced else " Not all contenders have a price, so that power stands in its place.")

@@ -54,7 +54,7 @@ def summary(found: Document) -> Table:
     unit = f", {speed['unit']}" if speed else ""
     return Table(
         ("Contender", "Place", "Score", f"Throughput{unit}", "Price", "W per GB/s", "GB/s per U", "Endurance, PB", "n"),
-        "ttnnnnnnn", tuple(rows), "", "summary", frozenset(marked),
+        "ttnnnnnnn", tuple(rows), "Contenders in the order of their score.", "decision", frozenset(marked),
     )  # fmt: skip
 
 
@@ -97,8 +97,8 @@ def runs(found: Document) -> Table:
             for one in found["contenders"]
         ]
     return Table(
-        ("", "Contender and run", "Outcome", "Drives", "In this comparison"), "ttttt", tuple(rows),
-        "Every run that was named. An INADMISSIBLE or ERROR run is never ranked.", "runs", frozenset(marked),
+        ("Tag", "Contender and run", "Outcome", "Drives", "In this comparison"), "ttttt", tuple(rows),
+        "Every run that was named. An INADMISSIBLE or ERROR run is never ranked.", "compared-runs", frozenset(marked),
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def ranking(found: Document) -> Table:
         rows.append((f"{one['id']} {one['text']} ({one['unit']}{advisory})", *(_ranked(cells[name]) for name in names)))
     return Table(
         ("Requirement", *(tags[name] for name in names)), "t" + "t" * len(names), tuple(rows),
-        f"Place: mean, with its 95{THIN}% interval; {SIGNS['met']} met, {SIGNS['missed']} missed, "
+        f"Ranking. Place: mean, with its 95{THIN}% interval; {SIGNS['met']} met, {SIGNS['missed']} missed, "
         f"{SIGNS['undecided']} undecided against the bound.",
         "ranking",
     )  # fmt: skip
@@ -134,6 +134,7 @@ def differences(found: Document) -> tuple[Part, ...]:
     if not rows:
         return (Lacking("differences: no two contenders have values of the same requirement that differ"),)
     caption = (
+        "Differences of all pairs. "
         "First over second, or first less second where values can be zero. Interval: at the level of Holm's step, so that it excludes 1 "
         "(or 0) exactly where one is better. Effect: Hedges' g (0.8 is large). Higher: how often a value of the first exceeds one of the "
         "second. p: after Holm. Methods: P paired rounds in alternating order, W Welch, M single runs' own intervals, S sum of errors."
@@ -201,7 +202,9 @@ def not_distinguishable(found: Document) -> Iterator[Part]:
         f"of each contender, to tell the two apart or to show them equivalent with a power of 80{THIN}%, were the truth what was seen."
     )
     shown = rows[:ROWS_MAX]
-    caption = f"The first {ROWS_MAX} of {len(rows)}; the others are in comparison.json." if len(rows) > ROWS_MAX else ""
+    caption = "Pairs of which nothing may be claimed."
+    if len(rows) > ROWS_MAX:
+        caption += f" The first {ROWS_MAX} of {len(rows)}; the others are in comparison.json."
     yield Table(
         ("Requirement, pair", "Result", "Interval", "Margin", "What would decide"),
         "ttnnt",
@@ -235,6 +238,7 @@ def figures(found: Document) -> Table:
         ))  # fmt: skip
     return Table(
         ("Contender", "Drives", "Price", "W per GB/s", "Rack units", "GB/s per U", "Endurance, PB"), "ttnnnnn", tuple(rows),
+        "Beside speed. "
         f"Power and throughput are measured, with 95{THIN}% intervals; price, rack units and endurance are declared or published.",
         "figures",
     )  # fmt: skip
@@ -271,7 +275,7 @@ def scores(found: Document) -> Table:
     )  # fmt: skip
     return Table(
         ("Contender", "Place", "Score", "Ahead, all weights", "Ahead, measured anew"), "ttnnn", rows,
-        "Score: relative to the one ahead. Only contenders that may be chosen.", "scores",
+        "Scores, relative to the one ahead. Only contenders that may be chosen.", "scores",
     )  # fmt: skip
 
 
@@ -287,8 +291,8 @@ def prices(found: Document) -> Table:
         for one in found["prices"]
     )  # fmt: skip
     return Table(
-        ("Contender", "Price", "", "Break-even price", "Change"), "tntnn", rows,
-        "The price at which the order of the scores changes, all else as it is: exact, for the mean values.", "prices",
+        ("Contender", "Price", "Order", "Break-even price", "Change"), "tntnn", rows,
+        "Break-even prices. At such a price the order of the scores changes, all else as it is: exact, for the mean values.", "prices",
     )  # fmt: skip
 
 
@@ -314,7 +318,7 @@ def conditions(found: Document) -> Iterator[Part]:
         ("Condition", "Differs", "Value", "Contender and its runs"),
         "tttt",
         tuple(rows),
-        "",
+        "Conditions that differ.",
         "conditions",
         frozenset(marked),
     )
@@ -330,5 +334,5 @@ def _runs_of(run_ids: list[str], own: dict[str, str]) -> str:
 def made_of(runs: Sequence[tuple[str, Document]]) -> Table:
     """(tag, run) of every bundle that a document rests on."""
     rows = tuple((tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest") for tag, run in runs)
-    heads = ("", "Run", "SHA-256 of its MANIFEST.sha256")
+    heads = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256")
     return Table(heads, "ttc", rows, "What this document was made of.", "made-of")

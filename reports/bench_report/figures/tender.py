@@ -14,6 +14,7 @@ from ..units import significant
 from .canvas import BLUE, FAINT, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
 
 ROW_MM, MARGIN_MM = 6.4, 22.0
+MARGIN_SHARE = 0.15  # of the span of the values, on both sides
 HEIGHT_PT, LABEL_PT, LETTER_SHARE, LOWEST_PT = 170.0, 9.0, 0.009, -9.0  # of the plot; of a label: height, width, place
 SHAPES = {
     "front": ("o", "not dominated"),
@@ -128,8 +129,8 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5}, zorder=3,
             )  # fmt: skip
         _staircase(axes, points)
-        axes.set_xlim(left=0, right=1.12 * max(point.across[2] for point in points))
-        axes.set_ylim(bottom=0, top=1.12 * max(point.up[2] for point in points))
+        axes.set_xlim(*_limits([value for point in points for value in point.across]))
+        axes.set_ylim(*_limits([value for point in points for value in point.up]))
         axes.set_xlabel(f"{across} (less is better)", color=INK)
         axes.set_ylabel(up, color=INK)
         legend_above(axes, columns=4)
@@ -140,13 +141,22 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
         return Figure(name, title, caption, alt, to_svg(figure, name, alt))
 
 
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """Of an axis that shows where points lie, not how long bars are: from zero only where that costs no more than half of it."""
+    low, high = min(values), max(values)
+    room = MARGIN_SHARE * (high - low)
+    return (0.0, 1.12 * high) if room == 0 or low < high / 2 else (low - room, high + room)
+
+
 def _label_offsets(points: Sequence[ParetoPoint]) -> dict[str, float]:
     """How far above its point each label stands (pt): from the lowest up, each as low as those placed before it allow."""
-    across, up = max(point.across[2] for point in points), max(point.up[2] for point in points)
+    left, right = _limits([value for point in points for value in point.across])
+    bottom, top = _limits([value for point in points for value in point.up])
     offsets: dict[str, float] = {}
     placed: list[tuple[float, float, float]] = []  # of labels: share across from, to; pt up
     for point in sorted(points, key=lambda one: one.up[0]):
-        x, y, offset = point.across[0] / across, point.up[0] / up * HEIGHT_PT, LOWEST_PT
+        x, offset = (point.across[0] - left) / (right - left), LOWEST_PT
+        y = (point.up[0] - bottom) / (top - bottom) * HEIGHT_PT
         end = x + LETTER_SHARE * (len(point.label) + 2)
         while any(
             x < its_end and start < end and abs(y + offset - height) < LABEL_PT for start, its_end, height in placed
@@ -187,7 +197,7 @@ def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], 
                 row.now, place, linestyle="none", marker="o", color=BLUE, label=_once(seen, "price today"), zorder=3
             )
         _rows(axes, [row.label for row in rows])
-        axes.set_xlim(left=0)
+        axes.set_xlim(*_limits([price for row in rows for price in (row.now, row.break_even) if price is not None]))
         axes.set_xlabel(f"price ({currency})", color=INK)
         legend_above(axes, columns=2)
         alt = f"{title}. " + "; ".join(

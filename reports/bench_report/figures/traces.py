@@ -30,7 +30,8 @@ class Trace:
     """One series of one panel, as drawn.
 
     `kind`: line (x, y), level or mark (a line across the panel at y or at x), range (x, from low to high), band (an area from
-    low to high along x), span (from x[0] to x[1], x[2] to x[3], ...), bars (x, y), grid (rows of values). `look`: dashes, marker and
+    low to high along x), span (from x[0] to x[1], x[2] to x[3], ...), bars (x, y; the end that tells the value), box (an area
+    from x[0] to x[1] and from low[0] to high[0], ...), grid (rows of values). `look`: dashes, marker and
     hatch, which tell series apart without colour. A missing value is not a number. `x_names` and `y_names`: texts of places on an axis."""
 
     panel: str
@@ -78,9 +79,11 @@ def _of_panel(sheet: Sheet, axes: Axes) -> Iterator[Trace]:
         elif isinstance(container, BarContainer):
             yield _bars(container, common)
     bars = {id(bar) for one in axes.containers for bar in one if not isinstance(one, ErrorbarContainer)}
-    yield from _spans(
-        [patch for patch in axes.patches if isinstance(patch, Rectangle) and id(patch) not in bars], common
-    )
+    areas = [patch for patch in axes.patches if isinstance(patch, Rectangle) and id(patch) not in bars]
+    boxes = [patch for patch in areas if patch.get_data_transform() == axes.transData]
+    yield from _spans([patch for patch in areas if patch not in boxes], common)
+    if boxes:
+        yield _boxes(boxes, common)
     drawn = {id(bars) for one in axes.containers if isinstance(one, ErrorbarContainer) for bars in one.lines[2]}
     for collection in axes.collections:
         if id(collection) not in drawn:
@@ -138,8 +141,12 @@ def _ranges(bars: LineCollection, label: object, common: Trace) -> Trace:
 
 
 def _bars(container: BarContainer, common: Trace) -> Trace:
-    x = tuple(float(bar.get_x() + bar.get_width() / 2) for bar in container.patches)
-    y = tuple(float(bar.get_y() + bar.get_height()) for bar in container.patches)
+    if container.orientation == "horizontal":
+        x = tuple(float(bar.get_x() + bar.get_width()) for bar in container.patches)
+        y = tuple(float(bar.get_y() + bar.get_height() / 2) for bar in container.patches)
+    else:
+        x = tuple(float(bar.get_x() + bar.get_width() / 2) for bar in container.patches)
+        y = tuple(float(bar.get_y() + bar.get_height()) for bar in container.patches)
     hatch = str(container.patches[0].get_hatch() or "") if container.patches else ""
     return replace(common, series=_name(container.get_label()), kind="bars", x=x, y=y, look=f"bar {hatch}")
 
@@ -155,6 +162,17 @@ def _spans(patches: Sequence[Rectangle], common: Trace) -> Iterator[Trace]:
         found.setdefault((name, look), []).extend((patch.get_x(), patch.get_x() + patch.get_width()))
     for (name, look), ends in found.items():
         yield replace(common, series=name, kind="span", x=_numbers(ends), look=f"shade {look}")
+
+
+def _boxes(patches: Sequence[Rectangle], common: Trace) -> Trace:
+    sides = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in patches]
+    return replace(
+        common,
+        kind="box",
+        x=_numbers([side for pair in sides for side in pair]),
+        low=_numbers([patch.get_y() for patch in patches]),
+        high=_numbers([patch.get_y() + patch.get_height() for patch in patches]),
+    )
 
 
 def _collection(found: Collection, common: Trace) -> Iterator[Trace]:

@@ -31,7 +31,7 @@ def trend_figure(track: Track, history: History, marks: dict[int, str]) -> Figur
     adjusted = bool(track.adjusted)
     row = track.row
     name = f"trend-{row.id.lower()}"
-    title = f"{row.id}: {row.metric}"
+    title = f"{row.id} {row.text} ({row.metric})"
     with sheet(HEIGHT_ADJUSTED_MM if adjusted else HEIGHT_MM, rows=2 if adjusted else 1) as (figure, panels):
         _draw(panels[0], track, history, track.values, [one.step for one in track.steps])
         panels[0].set_title(f"as measured{_unit(row.unit)}", loc="left", pad=4, color=INK)

@@ -85,7 +85,7 @@ def _summary(found: Document) -> Table:
         ("Requirement", "Asked", "Mean", "Drives from, to", "Bound for the lot", "Drives"),
         "tnnnnn",
         tuple(rows),
-        "",
+        "Requirements over all drives.",
         "lot-summary",
     )
 
@@ -168,6 +168,7 @@ def _tolerance(found: Document) -> Iterator[Part]:
         ))  # fmt: skip
     yield Table(
         ("Requirement", "Drives", "sd", "k", "Normal bound", "Normal? p", "Distribution-free"), "tnnnnnt", tuple(rows),
+        "Tolerance bounds. "
         "k: one-sided factor from the noncentral t (ISO 16269-6). Normal? Shapiro and Wilk; below 0.05 the normal bound is "
         "not to be relied on.",
         "tolerance",
@@ -233,6 +234,7 @@ def _stripe(found: Document) -> Iterator[Part]:
     yield Table(
         ("Requirement", "Worst drive", "Its mean", "Behind the mean", "Outlier p", "Next one p", "sd between", "sd within", "Differ p"),
         "ttnnnnnnn", tuple(rows),
+        "The worst drive in each requirement. "
         "Outlier: Grubbs' one-sided test against the spread between drives. Next one: against the scatter of repetitions. sd: random "
         "effects by analysis of variance, between drives and within a drive; Differ: F test of no difference between drives. "
         "\u2013: no repetitions.",
@@ -297,12 +299,15 @@ def _drives(found: Document) -> Iterator[Part]:
         ))  # fmt: skip
     yield Table(
         ("Serial", "Firmware", "Outcome", f"Mean of {found['judged'] or 'values'}", "Values", "Runs"), "tttnnn", tuple(rows),
-        "Not tested: in no run of its own that counts; what an array measured is no drive's own.", "drives", frozenset(marked),
+        "Drives of the lot. "
+        "Not tested: in no run of its own that counts; what an array measured is no drive's own.", "lot-drives", frozenset(marked),
     )  # fmt: skip
     left_out = [run for run in found["runs"] if not run["counts"]]
     if left_out:
         rows = [(run["run_id"], run["outcome"], run["reason"]) for run in left_out]
-        yield Table(("Run that does not count", "Outcome", "Reason"), "ttt", tuple(rows), "", "left-out")
+        yield Table(
+            ("Run that does not count", "Outcome", "Reason"), "ttt", tuple(rows), "Runs that do not count.", "left-out"
+        )
 
 
 def _method(found: Document, command: str) -> Iterator[Part]:
