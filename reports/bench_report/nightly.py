@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bench_model.baseline import REGRESSED
 from bench_model.errors import ProfileError
 from bench_model.yaml_source import check_document
 
@@ -53,7 +54,7 @@ def paper_of(night: dict[str, Any]) -> Paper:
     """The page of one night, from the content of its nightly.json."""
     like = SHOWN.get(night["outcome"], night["outcome"])
     worst = [
-        f"{_who(run)}: {run['worst']}. {run['reason']}"
+        f"{_who(run)}: {run['worst']}. {_why(run)}"
         for run in night["runs"]
         if run["worst"] not in ("PASS", "rehearsal")
     ]
@@ -91,10 +92,16 @@ def _who(run: dict[str, Any]) -> str:
     )
 
 
+def _why(run: dict[str, Any]) -> str:
+    worse = [one["id"] for one in run["comparisons"] if one["result"] == REGRESSED]
+    told = f"{', '.join(worse)} became worse than in {run['baseline']}." if worse else ""
+    return " ".join(part for part in (run["reason"], told) if part)
+
+
 def _runs(night: dict[str, Any]) -> Table:
     rows = tuple(
         (_who(run), f"{GLYPHS[SHOWN.get(run['worst'], run['worst'])]} {run['worst']}", run["run_id"] or "no bundle",
-         duration(run["seconds"]), run["reason"] or NONE)
+         duration(run["seconds"]), _why(run) or NONE)
         for run in night["runs"]
     )  # fmt: skip
     bad = frozenset(n for n, run in enumerate(night["runs"]) if run["worst"] not in ("PASS", "rehearsal"))
@@ -116,7 +123,7 @@ def _compared(run: dict[str, Any]) -> Table:
         )
         for one in run["comparisons"]
     )
-    worse = frozenset(n for n, one in enumerate(run["comparisons"]) if one["result"] == "regressed")
+    worse = frozenset(n for n, one in enumerate(run["comparisons"]) if one["result"] == REGRESSED)
     heads = ("Requirement", "Result", "Baseline", "This run", "95 % interval of the difference", "How")
     caption = f"{_who(run)} against {run['baseline']}, in the requirements' units; set apart: became worse."
     return Table(heads, "ttnnnt", rows, caption, f"compared-{run['run_id']}", worse)

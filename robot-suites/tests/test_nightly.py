@@ -23,11 +23,11 @@ from bench_model.nightly_outcome import INTERRUPTED, Job
 from bench_model.yaml_source import check_document
 from rig import nightly_run
 from rig.baselines import Baselines, prune
-from rig.bundle import Bundle
 from rig.lock import exclusive
 from rig.nightly import Nightly
 from rig.nightly_plan import DEFAULT, Plan, load_plan
 from rig.nightly_run import Where, run_job
+from rig.sealing import seal_evidence
 from rig.settings import Layout
 
 INVENTORY = Layout().inventory / "lab.yml"
@@ -36,7 +36,7 @@ DOCS = Layout().repository / "docs" / "nightly"
 
 def sealed(runs: Path, plan: NightPlan) -> Path:
     bundle = write_night(runs, plan)
-    Bundle.open(bundle).seal()
+    seal_evidence(bundle)
     return bundle
 
 
