@@ -76,7 +76,9 @@ def workers_figure(
         axes.set_xlabel("workers", color=INK)
         axes.set_ylabel(axis)
         legend_above(axes, columns=2)
-        best = max((point for _, points in series for point in points), key=lambda one: one.value)
+        fastest, best = max(
+            ((label, point) for label, points in series for point in points), key=lambda one: one[1].value
+        )
         alt = f"{title}: {len(series)} series, highest {significant(best.value / MB, 3)} MB/s with {best.workers} workers."
         svg = to_svg(figure, name, alt)
     beyond = (
@@ -84,7 +86,11 @@ def workers_figure(
         if hidden
         else ""
     )
-    return Figure(name, title, caption + beyond, alt, svg)
+    see = (
+        f"The highest median is {significant(best.value / MB, 3)} MB/s with {best.workers} worker{'s' if best.workers != 1 else ''} "
+        f"({fastest})."
+    )
+    return Figure(name, title, caption + beyond, alt, svg, see)
 
 
 def farm_figure(name: str, title: str, rounds: Sequence[tuple[int, float, float]], caption: str) -> Figure:
@@ -103,7 +109,10 @@ def farm_figure(name: str, title: str, rounds: Sequence[tuple[int, float, float]
         axes.grid(False, axis="x")
         legend_above(axes, columns=2)
         alt = f"{title}: {len(rounds)} rounds."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        shares = sorted(together / alone for _, alone, together in rounds)
+        ends = [significant(share, 3) for share in dict.fromkeys((shares[0], shares[-1]))]
+        see = f"Together the nodes reach {' to '.join(ends)} of the sum of what each does alone."
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)
 
 
 def mass_figure(
@@ -131,4 +140,6 @@ def mass_figure(
         axes.set_ylabel(f"pairs in {significant(edges[1] - edges[0], 2, trim=True)} GeV")
         legend_above(axes, columns=2)
         alt = f"{title}: {significant(sum(counts), 4, trim=True)} pairs in {len(counts)} bins."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        peak = max(range(len(counts)), key=lambda place: counts[place])
+        see = f"The fullest bin is the one at {significant(centres[peak], 3)} GeV."
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)

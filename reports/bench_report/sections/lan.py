@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from ..dataset import Bundle
 from ..fields import Node
-from ..figures.lan import (
-    bandwidth_figure,
-    building_figure,
-    crowd_label,
-    gbit,
-    latency_figure,
-    settings_figure,
-    share_text,
-    size_text,
-)
+from ..figures.lan_nodes import building_figure, crowd_label, settings_figure
+from ..figures.lan_sizes import bandwidth_figure, latency_figure
+from ..figures.lan_words import gbit, share_text, size_text
 from ..tables import Table
 from ..units import NONE, count, latency, significant
 from .section import Lacking, Part, Section

@@ -1,0 +1,176 @@
+"""The LAN against message size: bandwidth, latency, CPU use and memory bandwidth.
+
+What the presentation states in words is drawn as references; the points of its figures are not stated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+
+from ..fields import Node
+from ..units import THIN, duration, significant
+from .canvas import SERIES, Figure, label_panel, legend_above, sheet, to_svg
+from .lan_words import (
+    GBIT,
+    Value,
+    counted,
+    gbit,
+    levels,
+    masked_text,
+    references,
+    series_of,
+    size_text,
+    sizes_of,
+    source_text,
+    where_text,
+)
+from .sizes import size_axis
+
+PANEL_MM, SMALL_MM = 66.0, 44.0
+
+
+def _draw(
+    axes: Axes, points: Sequence[Node], value: Value, factor: float, spread: tuple[Value, Value] | None = None
+) -> float:
+    """Every series, gaps where a point does not count; returns the highest value."""
+    top = 0.0
+    for (label, own), (colour, dashes, marker) in zip(series_of(points).items(), SERIES * 2, strict=False):
+        x = [one.at("message_bytes").as_integer() for one in own]
+        values = [value(one) if one.at("admissible").as_flag() else None for one in own]
+        heights = [math.nan if one is None else one / factor for one in values]
+        if all(math.isnan(one) for one in heights):
+            continue
+        axes.plot(x, heights, color=colour, linestyle=dashes, marker=marker, label=label, zorder=3)
+        top = max([top, *(one for one in heights if not math.isnan(one))])
+        for at, point, height in zip(x, own, heights, strict=True):
+            ends = [one(point) for one in spread] if spread and not math.isnan(height) else []
+            if len(ends) == 2 and ends[0] is not None and ends[1] is not None:
+                low, high = ends[0] / factor, ends[1] / factor
+                whisker = ((max(0.0, height - low),), (max(0.0, high - height),))
+                axes.errorbar(
+                    at,
+                    height,
+                    yerr=whisker,
+                    fmt="none",
+                    ecolor=colour,
+                    elinewidth=0.7,
+                    capsize=2,
+                    capthick=0.7,
+                    zorder=2,
+                )
+    return top
+
+
+def _flow_end(key: str) -> Value:
+    def read(point: Node) -> float | None:
+        flows = point.list("flows")
+        return flows[0].number(key) if len(flows) == 1 and not point.at("bidirectional").as_flag() else None
+
+    return read
+
+
+def bandwidth_figure(found: Node, analysis: Node) -> Figure | None:
+    """Goodput, CPU use and, where it was collected, memory bandwidth against message size."""
+    points = list(analysis.list("bandwidth"))
+    if not counted(points):
+        return None
+    name, title = "lan-bandwidth", "Network and memory bandwidth and CPU use against message size"
+    memory = any(one.number("memory_bytes_per_s") is not None for one in points)
+    rows = 3 if memory else 2
+    with sheet(PANEL_MM + (rows - 1) * SMALL_MM, rows=rows, ratios=(1.5,) + (1.0,) * (rows - 1)) as (figure, panels):
+        top = _draw(
+            panels[0], points, _total, GBIT,
+            (_flow_end("least_bytes_per_s"), _flow_end("most_bytes_per_s")),
+        )  # fmt: skip
+        stated = [
+            ("OFED", "ofed_bytes_per_s"),
+            ("both directions", "bidirectional_bytes_per_s"),
+            ("needed", "needed_bytes_per_s"),
+        ]
+        beyond = levels(panels[0], references(analysis, found, stated), top)
+        panels[0].set_ylabel("goodput (Gbit/s)")
+        label_panel(panels[0], "network")
+        legend_above(panels[0], columns=3)
+        _draw(panels[1], points, _cpu("mean"), 0.01)
+        panels[1].set_ylim(0, 100)
+        panels[1].set_ylabel("CPU use (%)")
+        label_panel(panels[1], "all CPUs of the candidate")
+        if memory:
+            _draw(panels[2], points, lambda one: one.number("memory_bytes_per_s"), 1e9)
+            panels[2].set_ylim(bottom=0)
+            panels[2].set_ylabel("GB/s")
+            label_panel(panels[2], "memory")
+        size_axis(panels[-1], sizes_of(points), "message size")
+        alt = f"{title}: {len(counted(points))} points, highest {significant(top, 3)} Gbit/s."
+        svg = to_svg(figure, name, alt)
+    caption = (
+        f"Mean over {duration(found.at('seconds_per_size').as_number())} of one transfer at each size (n = 1), whiskers: its least and "
+        f"most interval; "
+        " CPU use over exactly the measured stretch. Both directions: their sum. 1 Gbit/s = 10\u2079 bit/s of payload."
+        + ("" if memory else " Memory bandwidth: not measured here (reason below).")
+        + where_text(found) + beyond + masked_text(points) + source_text(analysis)
+    )  # fmt: skip
+    see = f"The highest goodput is {_extreme(points, _total, max, gbit)}."
+    return Figure(name, title, caption, alt, svg, see)
+
+
+def _total(point: Node) -> float | None:
+    return point.number("total_bytes_per_s")
+
+
+def _extreme(
+    points: Sequence[Node], value: Value, pick: Callable[..., tuple[float, Node]], text: Callable[[float], str]
+) -> str:
+    """The highest or lowest of those that count, with where it was seen."""
+    known = [(one, point) for point in counted(points) if (one := value(point)) is not None]
+    best, where = pick(known, key=lambda one: one[0])
+    return f"{text(best)} ({where.at('operation').as_text()}, messages of {size_text(where)})"
+
+
+def _cpu(key: str) -> Value:
+    def read(point: Node) -> float | None:
+        cpu = point.find("cpu")
+        return None if cpu is None else cpu.number(key)
+
+    return read
+
+
+def latency_figure(found: Node, analysis: Node) -> Figure | None:
+    """Median (the mean where the tool knows no more) with the 99th percentile, and CPU use, against message size."""
+    points = list(analysis.list("latency"))
+    if not counted(points):
+        return None
+    name, title = "lan-latency", "Latency and CPU use against message size"
+
+    def read(*keys: str) -> Value:
+        def one(point: Node) -> float | None:
+            latency = point.find("latency_us")
+            values = [] if latency is None else [latency.number(key) for key in keys]
+            return next((value for value in values if value is not None), None)
+
+        return one
+
+    with sheet(PANEL_MM + SMALL_MM, rows=2, ratios=(1.5, 1.0)) as (figure, panels):
+        top = _draw(panels[0], points, read("p50", "mean"), 1.0, (read("p50", "mean"), read("p99", "p50", "mean")))
+        panels[0].set_ylim(bottom=0)
+        panels[0].set_ylabel("latency (\u00b5s)")
+        legend_above(panels[0], columns=3)
+        label_panel(panels[0], "one message at a time")
+        _draw(panels[1], points, _cpu("mean"), 0.01)
+        panels[1].set_ylim(0, 100)
+        panels[1].set_ylabel("CPU use (%)")
+        label_panel(panels[1], "all CPUs of the candidate")
+        size_axis(panels[-1], sizes_of(points), "message size")
+        alt = f"{title}: {len(counted(points))} points, highest median {significant(top, 3)} us."
+        svg = to_svg(figure, name, alt)
+    numbers = sorted(one.integer("n") or 0 for one in counted(points))
+    caption = (
+        "netprobe: half of a round trip; ib_read_lat: a whole read. Median, whisker up to the 99th percentile; with -D perftest tells the "
+        f"mean alone. {duration(found.at('seconds_per_size').as_number())} at each size, n = {numbers[0]} to {numbers[-1]} messages. The "
+        f"source "
+        "states no latency." + where_text(found) + masked_text(points)
+    )
+    lowest = _extreme(points, read("p50", "mean"), min, lambda us: f"{significant(us, 3)}{THIN}\u00b5s")
+    return Figure(name, title, caption, alt, svg, f"The lowest is {lowest}.")
