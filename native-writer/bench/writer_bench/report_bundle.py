@@ -21,6 +21,8 @@ PERIOD_NS = 10**8  # ten samples a second, the agent's fastest
 DRIVES = ("nvme0n1", "nvme1n1")
 CORES = 4
 REQUIREMENT = "dune-snb"
+CANDIDATE = "synthetic"
+INLET_EVERY = 100  # ticks between two readings of the BMC
 TAGS = "host=synthetic,run=20260131T120000Z-synthetic-report"
 
 
@@ -80,7 +82,26 @@ def _tick(at: int, tick: int, shares: list[float], rates: list[float]) -> list[s
     ]
     lines.append(f"memory,{TAGS} total_bytes=25276502016i,available_bytes={24_000_000_000 - tick}i {at}\n")
     lines.append(f"interrupts,core=total,device={DRIVES[0]},{TAGS} count={tick}i {at}\n")
+    if tick % INLET_EVERY == 0:
+        lines.append(f"ipmi_sensor,entity=55.1,sensor=Inlet,{TAGS} temperature_degc={20 + tick % 7 / 10} {at}\n")
     return lines
+
+
+def make_another_night(root: Path, number: int) -> None:
+    """Makes the bundle one of a history: `number` days later, with values as if they had been measured. The seal is broken."""
+    run, verdict = (json.loads((root / name).read_text(encoding="utf-8")) for name in ("run.json", "verdict.json"))
+    for key in ("started_utc", "finished_utc"):
+        run[key] = (datetime.fromisoformat(run[key]) + timedelta(days=number)).isoformat()
+    run["run_id"] = f"{datetime.fromisoformat(run['started_utc']):%Y%m%dT%H%M%SZ}-{CANDIDATE}-report"
+    verdict |= {"run_id": run["run_id"], "outcome": "PASS"}
+    for entry in verdict["requirements"]:
+        middle = entry["scaled_bound"] * (1 + number % 3 / 100)
+        entry |= {
+            "measured": middle, "confidence_interval": [0.99 * middle, 1.01 * middle], "n": 10, "decision": "met", "outcome": "PASS",
+        }  # fmt: skip
+    for name, document in (("run.json", run), ("verdict.json", verdict)):
+        (root / name).unlink()  # a hard link that other bundles share
+        (root / name).write_text(to_json(document), encoding="utf-8")
 
 
 def _utc(seconds: float) -> str:
@@ -100,7 +121,7 @@ def _run(length_s: float) -> dict[str, Any]:
     return {
         "schema_version": 1, "run_id": "20260131T120000Z-synthetic-report", "state": "finished", "state_reason": None,
         "started_utc": _utc(0), "finished_utc": _utc(length_s), "request": {"inventory": None},
-        "candidate": {"name": "synthetic", "description": "made for measuring reports", "cpus": CORES, "transient_buffer_bytes": 4e9},
+        "candidate": {"name": CANDIDATE, "description": "made for measuring reports", "cpus": CORES, "transient_buffer_bytes": 4e9},
         "target": {"name": "", "kind": "scratch-file", "path": "none", "filesystem": "none", "device": drives[0], "drives": drives},
         "scenario": {"id": "synthetic", "title": "Synthetic", "file": "none.yml", "scale": 1.0, "seed": 7, "repetitions": 1,
                      "parameters": {"workloads": {}}},

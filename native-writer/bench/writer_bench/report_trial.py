@@ -1,17 +1,18 @@
 """`python -m writer_bench.report_trial WHAT BUNDLE...`: does what a reader of bundles does; says how long and in how much memory.
 
-A process of its own for each trial, so that its peak memory is its own. Of helper processes the largest counts once for each of them."""
+A process of its own for each trial, so that its peak memory is its own; that of its largest helper is added."""
 
 from __future__ import annotations
 
 import json
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench_report.summary import WORKERS, load_summaries
+from writer_bench import report_bundle
 
 KIB = 1024
 
@@ -31,8 +32,11 @@ def columns(roots: Sequence[Path]) -> int:
     return len(to_bytes(read_columns(spool, DRAWN), {"sha256": digest_of(spool), "bytes": spool.stat().st_size}))
 
 
-def summaries(roots: Sequence[Path]) -> int:
-    return sum(one.points for one in load_summaries(roots))
+def trend(roots: Sequence[Path]) -> int:
+    from bench_report.trend import render
+
+    with tempfile.TemporaryDirectory() as folder:
+        return len(render(roots, report_bundle.CANDIDATE, None, Path(folder)))
 
 
 def judge(roots: Sequence[Path]) -> int:
@@ -51,7 +55,7 @@ def check(roots: Sequence[Path]) -> int:
 
 
 TRIALS: dict[str, Callable[[Sequence[Path]], int]] = {
-    one.__name__: one for one in (report, columns, summaries, judge, check)
+    one.__name__: one for one in (report, columns, trend, judge, check)
 }
 
 
@@ -62,7 +66,7 @@ def main(words: Sequence[str]) -> None:
     own, helpers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({
         "seconds": seconds, "made": made, "cpu_s": time.process_time() - cpu + helpers.ru_utime + helpers.ru_stime,
-        "max_rss_bytes": KIB * (own.ru_maxrss + WORKERS * helpers.ru_maxrss),
+        "max_rss_bytes": KIB * (own.ru_maxrss + helpers.ru_maxrss),
     }))  # fmt: skip
 
 

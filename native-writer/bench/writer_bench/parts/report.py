@@ -24,8 +24,8 @@ from writer_bench.tools import FRESH_PEAK, Tools
 
 SIZES, QUICK_SIZES = (10**5, 10**6, 10**7), (10**4, 10**5)
 RUNS = 10
-REPORT, FROM_SPOOL, COLUMNS, JUDGE, CHECK, SUMMARIES = (
-    "report", "report without column file", "making the column file", "judge", "check-bundle", "ten runs",
+REPORT, FROM_SPOOL, COLUMNS, JUDGE, CHECK, TREND = (
+    "report", "report without column file", "making the column file", "judge", "check-bundle", "trend of ten runs",
 )  # fmt: skip
 TRIAL = {
     REPORT: "report",
@@ -33,9 +33,9 @@ TRIAL = {
     COLUMNS: "columns",
     JUDGE: "judge",
     CHECK: "check",
-    SUMMARIES: "summaries",
+    TREND: "trend",
 }
-SECONDS_PER_POINT = {REPORT: 1e-6, FROM_SPOOL: 4e-6, COLUMNS: 4e-6, JUDGE: 1e-7, CHECK: 6e-5, SUMMARIES: 5e-6}
+SECONDS_PER_POINT = {REPORT: 1e-6, FROM_SPOOL: 4e-6, COLUMNS: 4e-6, JUDGE: 1e-7, CHECK: 6e-5, TREND: 1e-5}
 START_S, MOST_S = 12.0, 3600.0
 SMOKE_S_MAX, TEN_S_MAX, TEN_BYTES_MAX = 10.0, 60.0, 2 * GIB
 EXPONENT_MAX = 1.1  # of the cost in the points; 1 is linear
@@ -50,7 +50,7 @@ def sizes(settings: Settings) -> tuple[int, ...]:
 
 def measured(tools: Tools, what: str, points: int) -> Sample:
     roots = [folder_of(tools, points, what != FROM_SPOOL)]
-    if what == SUMMARIES:
+    if what == TREND:
         roots = [tools.scratch / f"ten-{points}-{number}" for number in range(RUNS)]
     argv = (sys.executable, "-m", "writer_bench.report_trial", TRIAL[what], *map(str, roots))
     done = tools.shell.run([*FRESH_PEAK, *argv], MOST_S).check(what)
@@ -65,7 +65,7 @@ def folder_of(tools: Tools, points: int, columns: bool) -> Path:
 
 @contextmanager
 def bundles(settings: Settings, tools: Tools) -> Iterator[list[str]]:
-    """The bundles of every size; of the largest ten, which share their files by hard links."""
+    """The bundles of every size; of the largest ten, which share their telemetry by hard links."""
     made: list[Path] = []
     try:
         for points in dict.fromkeys((SMOKE_POINTS, *sizes(settings))):
@@ -77,7 +77,8 @@ def bundles(settings: Settings, tools: Tools) -> Iterator[list[str]]:
         for number in range(RUNS):
             made.append(tools.scratch / f"ten-{sizes(settings)[-1]}-{number}")
             linked(folder_of(tools, sizes(settings)[-1], True), made[-1])
-        yield ["the ten runs are one by hard links: its files are read from memory where it has room for them"]
+            report_bundle.make_another_night(made[-1], number)
+        yield ["the ten runs share one spool by hard links: it is read from memory where it has room for it"]
     finally:
         for folder in made:
             shutil.rmtree(folder, ignore_errors=True)
@@ -91,7 +92,7 @@ def points(settings: Settings, tools: Tools) -> list[Point]:
     found = []
     every = dict.fromkeys((SMOKE_POINTS, *sizes(settings)))
     for size in every:
-        names = [REPORT, FROM_SPOOL, COLUMNS, JUDGE] + ([SUMMARIES, CHECK] if size == sizes(settings)[-1] else [])
+        names = [REPORT, FROM_SPOOL, COLUMNS, JUDGE] + ([TREND, CHECK] if size == sizes(settings)[-1] else [])
         contenders = [
             Contender(
                 name,
@@ -110,7 +111,7 @@ def conditions(settings: Settings) -> dict[str, Any]:
     return {
         "bundle": "synthetic: line protocol as the agent writes it, half of it of measurements that reports draw",
         "seconds": "wall time within one process for each trial, imports included",
-        "memory": "peak of the process, and twice that of its larger helper",
+        "memory": "peak of the process, pages of mapped files among it, and that of its largest helper",
         CHECK: "both seals, every derived document, the verdict, the columns, and all reports rendered again; once",
     }
 
@@ -135,14 +136,14 @@ def judge(measured_points: Documents) -> list[Criterion]:
         next((point for point in measured_points if point["key"]["points"] == wanted), None)
         for wanted in (SMOKE_POINTS, max((point["key"]["points"] for point in measured_points), default=0))
     )
-    ten = {f"{RUNS} runs": value(largest, SUMMARIES, "seconds") if largest else None}
-    memory = {f"{RUNS} runs": value(largest, SUMMARIES, "max_rss_bytes") if largest else None}
+    ten = {f"{RUNS} runs": value(largest, TREND, "seconds") if largest else None}
+    memory = {f"{RUNS} runs": value(largest, TREND, "max_rss_bytes") if largest else None}
     smoke = {"smoke run": value(smallest, REPORT, "seconds") if smallest else None}
     return [
         each("report.smoke", "seconds for the report of a smoke run", smoke, SMOKE_S_MAX, at_most),
         each(
             "report.ten",
-            f"seconds to read {RUNS} runs of the largest size for a report on all",
+            f"seconds for the trend report of {RUNS} runs of the largest size",
             ten,
             TEN_S_MAX,
             at_most,
@@ -179,8 +180,8 @@ PART = Part(
         column("column file, s", COLUMNS, "seconds", 1, 2),
         column("judge, s", JUDGE, "seconds", 1, 2),
         column("check-bundle, s", CHECK, "seconds", 1, 0),
-        column("ten runs, s", SUMMARIES, "seconds", 1, 1),
-        column("MiB ", SUMMARIES, "max_rss_bytes", 2**20, 0),
+        column("trend of ten runs, s", TREND, "seconds", 1, 1),
+        column("MiB ", TREND, "max_rss_bytes", 2**20, 0),
     ],
     limit=lambda point: "one CPU (two where a spool is read in blocks)",
     hold=bundles,
