@@ -28,6 +28,7 @@ NO_EVIDENCE = frozenset(
     {"telemetry/verdict-delivered", "telemetry/account-after-replay.json"}
     | {f"{spool}/{name}" for spool in SPOOLS for name in DELIVERY}
 )
+BULK = ("telemetry/", "results/raw/")
 DIGEST_CHARACTERS = 64
 ESCAPED = re.compile(r"\\(.)")
 SIGNATURE_MAGIC = b"SSHSIG"
@@ -103,6 +104,18 @@ def read_manifest(file: Path) -> dict[str, str]:
     if not text.endswith("\n"):
         raise BenchError(f"{file} is empty or cut short. The bundle is damaged")
     return found
+
+
+def altered_documents(bundle: Path) -> list[str]:
+    """Files that reports on several runs rest on, and that are missing or differ from the manifest; none of a bundle that was not sealed.
+
+    The spools and the tools' raw output, which may have gigabytes, are left to `make check-bundle`. Raises BenchError for a damaged
+    manifest."""
+    if not (bundle / MANIFEST).is_file():
+        return []
+    listed = read_manifest(bundle / MANIFEST)
+    names = (name for name in listed if name not in REPORTS and not name.startswith(BULK))
+    return [name for name in names if not (bundle / name).is_file() or digest_of(bundle / name) != listed[name]]
 
 
 def digest_of(file: Path) -> str:

@@ -17,9 +17,9 @@ from bench_model.published import FOLDER, PublishedDevice, load_published
 from bench_model.telemetry_files import SPOOLS, SUMMARY_FILE
 
 from . import telemetry
-from .dataset import Accounting, Bundle, Run, Verdict
+from .dataset import Accounting, Bundle, Run
 from .errors import BundleError
-from .fields import Node, read_document
+from .fields import Node, parse_document, read_document, read_text
 from .load_results import block_scan_of, repetitions_of
 from .load_run import read_events, run_of, settings_of, verdict_of
 from .load_smart import smart_of
@@ -43,30 +43,26 @@ WORKLOAD_FILES = frozenset({"results/block_scan.json", "results/snb_record.json"
 Made = TypeVar("Made")
 
 
-def run_in(root: Path) -> Run:
-    """The bundle's run.json."""
+def run_document(root: Path, called: str = "run.json") -> Node:
+    """The bundle's run.json, `called` so in errors. Raises BundleError where there is none."""
     if not root.is_dir():
         raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
-    document = _document(root, "run.json")
-    if document is None:
+    text = read_text(root, "run.json")
+    if text is None:
         raise BundleError(
             f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
         )
-    return run_of(document)
-
-
-def verdict_in(root: Path) -> Verdict | None:
-    return _made(root, "verdict.json", verdict_of)
+    return versioned(parse_document(text, called), called)
 
 
 def load(root: Path) -> Bundle:
-    run = run_in(root)
+    run = run_of(run_document(root))
     workload = telemetry.workload_points(root)
     events = read_events(root, EVENTS_FILE)
     return Bundle(
         run=run,
-        verdict=verdict_in(root),
-        results=results_in(root),
+        verdict=_made(root, "verdict.json", verdict_of),
+        results=_results(root),
         published=_published(root),
         block_scan=_made(root, "results/block_scan.json", block_scan_of),
         repetitions=_made(root, "results/snb_record.json", repetitions_of) or (),
@@ -101,8 +97,7 @@ def _expected(run: Run) -> dict[str, str]:
     return {**own, **others}
 
 
-def results_in(root: Path) -> dict[str, Node]:
-    """The bundle's results/<name>.json by name."""
+def _results(root: Path) -> dict[str, Node]:
     names = sorted(path.name for path in (root / "results").glob("*.json"))
     found = ((Path(name).stem, _document(root, f"results/{name}")) for name in names)
     return {name: node for name, node in found if node is not None}
@@ -119,10 +114,14 @@ def _published(root: Path) -> dict[str, PublishedDevice]:
 def _document(root: Path, name: str) -> Node | None:
     """The document, its schema version checked where it states one."""
     node = read_document(root, name)
-    if node is not None:
-        version = node.integer("schema_version")
-        if version not in (None, SCHEMA_VERSION):
-            raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
+    return None if node is None else versioned(node, name)
+
+
+def versioned(node: Node, name: str) -> Node:
+    """The document itself. Raises BundleError for one of another schema version than this reader knows."""
+    version = node.integer("schema_version")
+    if version not in (None, SCHEMA_VERSION):
+        raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
     return node
 
 

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 
 from bench_model.decision import decide, estimate, measure
 from bench_model.profiles import Requirement, ResultMetric
+from bench_model.provenance import MANIFEST, is_evidence, manifest_of, survey
 
 START = datetime(2026, 5, 1, 2, 0, 0, tzinfo=UTC)
 RATE, TAIL, LOST, HEAT = "TND-01", "TND-02", "TND-03", "TND-04"
@@ -116,8 +117,13 @@ def make_run(folder: Path, run: Run) -> Path:
         for one in drives]})  # fmt: skip
     write(root, "verdict.json", verdict(run, document))
     telemetry(root, run, drives, began)
-    (root / "MANIFEST.sha256").write_text(f"{run_id}\n", encoding="utf-8")
+    seal(root)
     return root
+
+
+def seal(root: Path) -> None:
+    """As a run seals its bundle."""
+    (root / MANIFEST).write_bytes(manifest_of(root, [name for name in survey(root).files if is_evidence(name)]))
 
 
 def write(root: Path, name: str, document: object) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from nights_factory import NightPlan, changed, season, write_night
 from pypdf import PdfReader
+from tender_factory import seal
 
 from bench_model.baseline import REGRESSED, Comparison
 from bench_model.night import read_night
@@ -50,6 +51,19 @@ def test_it_says_what_changed_and_that_coinciding_is_not_causing(written: Path) 
     assert "R-02 drifts towards its bound" in said
     assert "is of candidate" in said
     assert "torn is damaged" in said
+
+
+def test_a_run_that_was_altered_is_left_out_and_named(tmp_path: Path) -> None:
+    nights = [write_night(tmp_path / "runs", NightPlan(number)) for number in (1, 2, 3)]
+    for night in nights:
+        seal(night)
+    verdict = nights[1] / "verdict.json"
+    verdict.write_text(verdict.read_text("utf-8").replace("PASS", "FAIL", 1), encoding="utf-8")
+    trend.render([tmp_path / "runs"], "server-a", None, tmp_path / "out")
+    found = json.loads((tmp_path / "out" / "trend.json").read_text("utf-8"))
+    assert [run["run_id"] for run in found["runs"]] == [nights[0].name, nights[2].name]
+    assert found["left_out"] == [{"name": nights[1].name, "reason": "was altered since it was sealed (verdict.json)"}]
+    assert re.search(r"evidence of 2 runs [0-9a-f]{64}", (tmp_path / "out" / "trend.html").read_text("utf-8"))
 
 
 def test_the_numbers_drawn_are_those_of_the_bundles(written: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench_model.column_file import write_columns
+from bench_model.provenance import MANIFEST
 from rig.bundle import to_json
 from rig.judging import judge_bundle
 from rig.sealing import seal_evidence
@@ -88,7 +89,8 @@ def _tick(at: int, tick: int, shares: list[float], rates: list[float]) -> list[s
 
 
 def make_another_night(root: Path, number: int) -> None:
-    """Makes the bundle one of a history: `number` days later, with values as if they had been measured. The seal is broken."""
+    """Makes the bundle one of a history: `number` days later, with values as if they had been measured; it is sealed no more."""
+    (root / MANIFEST).unlink()
     run, verdict = (json.loads((root / name).read_text(encoding="utf-8")) for name in ("run.json", "verdict.json"))
     for key in ("started_utc", "finished_utc"):
         run[key] = (datetime.fromisoformat(run[key]) + timedelta(days=number)).isoformat()

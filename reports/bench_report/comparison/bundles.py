@@ -5,7 +5,6 @@ seconds. What is missing is None or empty; what is there and broken is a BundleE
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,11 +23,13 @@ from bench_model.profiles import (
     load_metrics,
     load_requirements,
 )
+from bench_model.provenance import MANIFEST, altered_documents, digest_of
 from bench_model.published import FOLDER, PublishedDevice, load_published
 
 from ..dataset import Judged, Run, Verdict
 from ..errors import BundleError
 from ..fields import Node, parse_document, read_document, read_text
+from ..load import run_document, versioned
 from ..load_run import run_of, verdict_of
 
 NO_VERDICT = "NO VERDICT"
@@ -126,23 +127,23 @@ class Source:
 
 
 def read_source(root: Path) -> Source:
-    """Raises BundleError for a folder that is no run bundle, or a damaged one."""
-    if not root.is_dir():
-        raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
-    text = read_text(root, "run.json")
-    if text is None:
+    """Raises BundleError for a folder that is no run bundle, a damaged one, or one that was altered since it was sealed."""
+    document = run_document(root, f"{root}/run.json")
+    verdict, name = read_text(root, "verdict.json"), f"{root}/verdict.json"
+    manifest = root / MANIFEST
+    judged = None if verdict is None else verdict_of(versioned(parse_document(verdict, name), name))
+    if altered := altered_documents(root):
         raise BundleError(
-            f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
+            f"{root}/{altered[0]}",
+            "was altered since the run was sealed",
+            f"See make check-bundle RUN={root}, and leave the run out",
         )
-    document = parse_document(text, f"{root}/run.json")
-    verdict = read_text(root, "verdict.json")
-    manifest = root / "MANIFEST.sha256"
     return Source(
         root=root,
         document=document,
         run=run_of(document),
-        verdict=None if verdict is None else verdict_of(parse_document(verdict, f"{root}/verdict.json")),
-        manifest_sha256=hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None,
+        verdict=judged,
+        manifest_sha256=digest_of(manifest) if manifest.is_file() else None,
     )
 
 
