@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,7 @@ def document_data(
             name: plain(getattr(document, name))
             for name in ("kind", "title", "subject", "keywords", "running_left", "running_right", "seal", "finished")
         },
-        "front": plain(front),
+        "front": plain(front, laid.numbers.plain),
         "front_tables": [_part(one, laid.numbers) for one in laid.front],
         "sections": [
             {
@@ -60,7 +60,7 @@ def _part(placed: Placed, numbers: Numbers) -> dict[str, Any]:
             "alt": part.alt, "traces": [_trace(trace) for trace in part.data],
         }  # fmt: skip
     else:
-        stated = plain(part)
+        stated = plain(part, numbers.plain)
     return {"kind": placed.kind, "label": placed.label, "content": stated}
 
 
@@ -78,24 +78,24 @@ def _finite(values: Sequence[float]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values]
 
 
-def plain(value: Any) -> Any:
-    """The value in JSON's types. Raises TypeError for what has no such form."""
+def plain(value: Any, words: Callable[[str], str] = str) -> Any:
+    """The value in JSON's types, each text as `words` gives it. Raises TypeError for what has no such form."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
     if isinstance(value, str):
-        return str.__str__(value)
+        return words(str.__str__(value))
     if isinstance(value, datetime):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+        return {one.name: plain(getattr(value, one.name), words) for one in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(one, words) for key, one in value.items()}
     if isinstance(value, Set):
-        return sorted((plain(one) for one in value), key=str)
+        return sorted((plain(one, words) for one in value), key=str)
     if isinstance(value, Iterable):
-        return [plain(one) for one in value]
+        return [plain(one, words) for one in value]
     raise TypeError(f"{type(value).__name__} cannot stand in a report's data")
 
 

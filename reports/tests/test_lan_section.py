@@ -12,6 +12,7 @@ from test_streams_section import figure, table, texts
 from bench_model.lan import document
 from bench_model.telemetry_tracks import Tracks
 from bench_report.load import load
+from bench_report.marks import Numbers
 from bench_report.render import to_html
 from bench_report.sections.lan import section
 from bench_report.sections.section import Lacking, Section
@@ -109,7 +110,9 @@ def test_a_masked_point_is_named_with_its_reason_and_not_drawn(bundle_with: Make
     run.raw["lan-bandwidth-4096-node0-node1.txt"] = "{"
     of = made(root, run)
     one = figure(of, "lan-bandwidth")
-    assert "Not drawn, since the point does not count (reasons in the table): bandwidth-4096" in one.caption
+    assert "Not drawn, since the point does not count (reasons in the table): bandwidth-4096" in Numbers().plain(
+        one.caption
+    )
     assert one.svg.count("<use ") < before
     assert table(of, "lan-bandwidth-table").marked == frozenset({0})
     assert "no whole JSON" in table(of, "lan-bandwidth-table").rows[0][-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..marks import see_section
 from ..sections.section import Lacking, Part
 from ..tables import Table
 from ..units import MINUS, NONE, THIN, count, percent, quantity, significant
@@ -62,7 +63,7 @@ def summary_notes(found: Document) -> tuple[str, ...]:
     speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
     said = [
         "Place: a range where contenders cannot be told apart. Score: of the one ahead, by the weights; "
-        "\u2013: no score, or no such figure (section 5 says why)."
+        f"\u2013: no score, or no such figure ({see_section('cost')} says why)."
     ]
     if speed:
         said.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..marks import see_section
 from ..paper import Badge
 from ..units import THIN, percent, quantity, significant
 
@@ -208,4 +209,4 @@ def _conditions(found: Document) -> Iterator[str]:
     between = [one["what"] for one in found["conditions"] if one["between"]]
     if between:
         shown = ", ".join(between[:4]) + (f" and {len(between) - 4} more" if len(between) > 4 else "")
-        yield f"The contenders were not measured under the same conditions: {shown} (section 7)."
+        yield f"The contenders were not measured under the same conditions: {shown} ({see_section('conditions')})."

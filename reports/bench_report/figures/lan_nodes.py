@@ -49,7 +49,7 @@ def building_figure(found: Node, analysis: Node) -> Figure | None:
         f"{duration(found.at('seconds_per_size').as_number())} each (n = 1)."
         + where_text(found)
         + beyond
-        + masked_text(points)
+        + masked_text(points, "lan-crowds")
         + source_text(analysis)
     )
     taken = [(value.as_number(), node, one) for one in drawn for node, value in one.at("into").entries()]

@@ -108,9 +108,9 @@ def bandwidth_figure(found: Node, analysis: Node) -> Figure | None:
     caption = (
         f"Mean over {duration(found.at('seconds_per_size').as_number())} of one transfer at each size (n = 1), whiskers: its least and "
         f"most interval; "
-        " CPU use over exactly the measured stretch. Both directions: their sum. 1 Gbit/s = 10\u2079 bit/s of payload."
+        "CPU use over exactly the measured stretch. Both directions: their sum. 1 Gbit/s = 10\u2079 bit/s of payload."
         + ("" if memory else " Memory bandwidth: not measured here (reason below).")
-        + where_text(found) + beyond + masked_text(points) + source_text(analysis)
+        + where_text(found) + beyond + masked_text(points, "lan-bandwidth-table") + source_text(analysis)
     )  # fmt: skip
     see = f"The highest goodput is {_extreme(points, _total, max, gbit)}."
     return Figure(name, title, caption, alt, svg, see)
@@ -170,7 +170,7 @@ def latency_figure(found: Node, analysis: Node) -> Figure | None:
         "netprobe: half of a round trip; ib_read_lat: a whole read. Median, whisker up to the 99th percentile; with -D perftest tells the "
         f"mean alone. {duration(found.at('seconds_per_size').as_number())} at each size, n = {numbers[0]} to {numbers[-1]} messages. The "
         f"source "
-        "states no latency." + where_text(found) + masked_text(points)
+        "states no latency." + where_text(found) + masked_text(points, "lan-latency-table")
     )
     lowest = _extreme(points, read("p50", "mean"), min, lambda us: f"{significant(us, 3)}{THIN}\u00b5s")
     return Figure(name, title, caption, alt, svg, f"The lowest is {lowest}.")

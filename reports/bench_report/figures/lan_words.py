@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 
 from ..fields import Node
+from ..marks import see_table
 from ..units import THIN, binary_size, percent, significant
 from .canvas import GREY
 from .references import COLOUR, DASHES
@@ -68,9 +69,12 @@ def levels(axes: Axes, wanted: Sequence[tuple[str, float, bool]], top: float) ->
     return f" Beyond the axis: {'; '.join(hidden)}." if hidden else ""
 
 
-def masked_text(points: Sequence[Node]) -> str:
+def masked_text(points: Sequence[Node], table: str) -> str:
+    """Points that are not drawn; `table` has their reasons."""
     bad = [one.at("id").as_text() for one in points if not one.at("admissible").as_flag()]
-    return f" Not drawn, since the point does not count (reasons in the table): {', '.join(bad)}." if bad else ""
+    return (
+        f" Not drawn, since the point does not count (reasons in {see_table(table)}): {', '.join(bad)}." if bad else ""
+    )
 
 
 def source_text(analysis: Node) -> str:

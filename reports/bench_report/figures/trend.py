@@ -13,6 +13,7 @@ from bench_model.night_steps import Step
 from bench_model.run_history import History
 from bench_model.trend import DAY_S, Track
 
+from ..marks import see_table
 from ..units import BARE_UNITS, SPELLED
 from .canvas import BLUE, GREY, INK, ORANGE, VERMILLION, Figure, legend_above, sheet, to_svg
 
@@ -154,7 +155,7 @@ def _caption(track: Track, shown: dict[int, str]) -> str:
         said.append("Too few runs for steps.")
     if shown:
         said.append(
-            "Dotted lines with letters: something about the machine changed between two runs (table of changes)."
+            f"Dotted lines with letters: something about the machine changed between two runs ({see_table('changes')})."
         )
     side = SIDES[track.row.comparison]
     said.append(f"The requirement is missed {side} the dashed line.")
