@@ -31,10 +31,12 @@ class Filled:
 
 
 def filled(table: Table) -> tuple[tuple[Filled, ...], ...]:
+    if not table.rows:
+        return ()
     columns = [
         _column(list(column), kind) for column, kind in zip(zip(*table.rows, strict=True), table.kinds, strict=True)
     ]
-    return tuple(zip(*columns, strict=True)) if columns else ()
+    return tuple(zip(*columns, strict=True))
 
 
 def _column(texts: list[str], kind: str) -> list[Filled]:

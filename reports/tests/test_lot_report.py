@@ -162,6 +162,12 @@ def test_what_makes_no_lot_is_refused(runs_of: Roots, asked: dict[str, Any], mes
         found_in(roots, **asked)
 
 
+def test_a_lot_of_which_nothing_counts_is_set_all_the_same(runs_of: Roots, tmp_path: Path) -> None:
+    roots = runs_of(*(of_drive(number, 10.0, outcome="INADMISSIBLE") for number in (1, 2)))
+    assert main(["lot", *map(str, roots), "-o", str(tmp_path / "out")]) == 0
+    assert "NONE TESTED" in (tmp_path / "out" / "lot.html").read_text(encoding="utf-8")
+
+
 def test_sixty_four_drives_are_set_and_checked(
     runs_of: Roots, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -317,5 +317,5 @@ def _method(found: Document, command: str) -> Iterator[Part]:
         "groups of two drives or more that explains most of the variance, against 4000 seeded simulations of one normal lot, said below "
         "p = 0.01; whether a reported difference goes with them: Fisher's exact test. Sources and checks: docs/lot.md."
     )
-    yield made_of([("", run) for run in found["runs"]])
+    yield made_of([(str(number), run) for number, run in enumerate(found["runs"], 1)])
     yield "To make it again from the same bundles: " + command + "."
