@@ -103,10 +103,12 @@ golden: python ## renew the stored report that reports/tests compares with; look
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
 compare: python ## compare candidates or the configurations of one run: RUNS="runs/a runs/b" (PRICES=, WEIGHTS=; OUT=build/comparison; CHECK=comparison.json)
+	$(if $(RUNS),,$(error which runs? Name them: make compare RUNS="runs/a runs/b"))
 	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report compare $(RUNS) $(if $(PRICES),--prices '$(PRICES)') $(if $(WEIGHTS),--weights '$(WEIGHTS)') \
 	    $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/comparison)')
 
 lot: python ## what drives of one model say about their lot: RUNS="runs/a runs/b" (LOT=drives in it, STRIPE=, MODEL=, JUDGED=requirement; OUT=build/lot; CHECK=lot.json)
+	$(if $(RUNS),,$(error which runs? Name them: make lot RUNS="runs/a runs/b"))
 	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report lot $(RUNS) $(if $(LOT),--lot-size '$(LOT)') $(if $(STRIPE),--stripe '$(STRIPE)') \
 	    $(if $(MODEL),--model '$(MODEL)') $(if $(JUDGED),--requirement '$(JUDGED)') $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/lot)')
 
