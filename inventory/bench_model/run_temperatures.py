@@ -5,7 +5,6 @@ The inlet is a covariate proper. A drive's temperature also follows from what th
 from __future__ import annotations
 
 import json
-import mmap
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ START = b"\nipmi_sensor,"
 INLET_NAMES = ("inlet", "ambient")
 INLET_ENTITIES = ("55.", "64.")  # IPMI 2.0, table 43-13: air inlet (37h, and 40h as older firmware has it)
 FIELD = "temperature_degc"
+BLOCK_BYTES = 1 << 24
 
 
 def temperatures_of(bundle: Path) -> dict[str, float]:
@@ -33,22 +33,23 @@ def temperatures_of(bundle: Path) -> dict[str, float]:
 
 
 def _inlet(spool: Path) -> Iterator[float]:
-    """Looks for the BMC's lines alone: a spool may hold ten million others."""
-    if spool.stat().st_size == 0:
-        return
-    with spool.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        at = data.find(START)
-        while at >= 0:
-            end = data.find(b"\n", at + 1)
-            if end < 0:  # a last line without its newline is still being written
-                return
-            line = data[at + 1 : end].decode("utf-8", "replace")
-            if FIELD in line:
-                point = parse_line(line)
-                named = any(name in point.tags.get("sensor", "").lower() for name in INLET_NAMES)
-                if named or point.tags.get("entity", "").startswith(INLET_ENTITIES):
-                    yield float(point.fields[FIELD])
-            at = data.find(START, end)
+    """Looks for the BMC's lines alone, block by block: a spool may hold ten million others."""
+    rest = b"\n"
+    with spool.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            data = rest + block
+            last = data.rfind(b"\n")  # what follows has its end in the next block, or is still being written
+            at = data.find(START, 0, last)
+            while at >= 0:
+                end = data.find(b"\n", at + 1)
+                line = data[at + 1 : end].decode("utf-8", "replace")
+                if FIELD in line:
+                    point = parse_line(line)
+                    named = any(name in point.tags.get("sensor", "").lower() for name in INLET_NAMES)
+                    if named or point.tags.get("entity", "").startswith(INLET_ENTITIES):
+                        yield float(point.fields[FIELD])
+                at = data.find(START, end, last)
+            rest = data[last:]
 
 
 def _drive(file: Path) -> float | None:
