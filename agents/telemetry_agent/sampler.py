@@ -66,6 +66,12 @@ class Sampler:
             self._last_deadline_s = deadline_s
             self._pending = not self.unsupported
 
+    def miss(self) -> None:
+        """Its turn in the tick does not come any more."""
+        with self._lock:
+            self._expected += self._pending
+            self._pending = False
+
     def pass_deadlines(self, count: int, last_deadline_s: float) -> None:
         """Deadlines that went by during the last tick."""
         with self._lock:

@@ -94,6 +94,53 @@ def test_a_hanging_collector_is_left_behind_and_counted() -> None:
     assert summary["fast"]["missed_samples"] <= 1
 
 
+def test_a_hanging_fast_collector_gives_the_others_a_thread_of_their_own_and_may_come_back() -> None:
+    """Within two looks of the status collector; every deadline of all of them stays accounted for."""
+    gate, points, named = threading.Event(), list[Point](), list[str]()
+    hangs_at, count = 3, 0
+
+    def stuck() -> None:
+        nonlocal count
+        count += 1
+        if count == hangs_at:
+            gate.wait(30)
+
+    before, hanging, after, prompt = (
+        Fake("before", 0.05),
+        Fake("hanging", 0.05, stuck),
+        Fake("after", 0.05),
+        Fake("turn", 0.2),
+    )
+    for fast in (before, hanging, after):
+        fast.pace = "fast"  # type: ignore[attr-defined]
+    prompt.pace = "prompt"  # type: ignore[attr-defined]
+    scheduler = Scheduler(points.extend, hangs=named.append)
+    for collector in (before, hanging, after, prompt):
+        scheduler.add(collector)
+    scheduler.add_status(AgentStatus(0.1, scheduler.snapshot))
+
+    def collected(name: str) -> int:
+        return int({entry["name"]: entry for entry in scheduler.summary()}[name]["collected_samples"])
+
+    started_s = time.monotonic()
+    scheduler.start()
+    wait_for(lambda: min(collected(name) for name in ("before", "after", "turn")) >= 60, "the others go on", 30)
+    assert named == ["hanging"]
+    assert collected("hanging") < hangs_at
+    gate.set()
+    wait_for(lambda: collected("hanging") >= hangs_at + 5, "it comes back")
+    assert scheduler.stop(5.0) == []
+    elapsed_s = time.monotonic() - started_s
+    for entry in scheduler.summary():
+        own = [point for point in points if ("name", entry["name"]) in point.tags]
+        assert entry["name"] not in ("before", "after", "hanging", "turn") or len(own) == entry["collected_samples"]
+        assert entry["expected_samples"] == entry["collected_samples"] + entry["missed_samples"]
+        # Deadline 0, one each period, and the last sample of all.
+        assert abs(entry["expected_samples"] - (elapsed_s / entry["period_s"] + 2)) <= 2, entry
+    others = {entry["name"]: entry for entry in scheduler.summary()}
+    assert max(others[name]["longest_gap_s"] for name in ("before", "after")) < 5 < others["hanging"]["missed_samples"]
+
+
 def test_a_failing_collector_keeps_its_reason_and_does_not_disturb_others() -> None:
     """Failed samples are missed samples."""
 
