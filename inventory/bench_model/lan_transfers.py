@@ -19,8 +19,9 @@ def transfer(one: Document, raw: Raw, tracks: Tracks, need: float) -> Document:
     """The transfer's own words with what its tools measured."""
     keys = ("id", "kind", "topology", "operation", "bidirectional", "message_bytes", "nodes", "trial")
     cpu = cpu_of(one["window"])
+    peers = {node: found for node, window in one.get("peers", {}).items() if (found := cpu_of(window)) is not None}
     base = {
-        **{key: one[key] for key in keys}, "cpu": cpu, "memory_bytes_per_s": memory_of(one["window"], tracks),
+        **{key: one[key] for key in keys}, "cpu": cpu, "cpu_of_peers": peers, "memory_bytes_per_s": memory_of(one["window"], tracks),
         "queue_drops": drops_of(one["window"]), "starved": False,
     }  # fmt: skip
     measured, reason = [], None
@@ -37,10 +38,11 @@ def transfer(one: Document, raw: Raw, tracks: Tracks, need: float) -> Document:
     if reason is None and not measured:
         reason = "nothing was measured"
     rate = base.get("port_bytes_per_s")
-    if reason is None and rate is not None and rate < need and cpu and cpu["busiest"] >= STARVED:
+    where, busiest = _busiest(cpu, peers)
+    if reason is None and rate is not None and rate < need and busiest >= STARVED:
         base["starved"] = True
         reason = (
-            f"the load had no CPU left ({100 * cpu['busiest']:.0f} % of the busiest one), so that {rate / GBIT:.3g} Gbit/s say "
+            f"the load had no CPU left ({100 * busiest:.0f} % of the busiest one{where}), so that {rate / GBIT:.3g} Gbit/s say "
             "nothing about the port"
         )
     return {
@@ -49,6 +51,12 @@ def transfer(one: Document, raw: Raw, tracks: Tracks, need: float) -> Document:
         "admissible": reason is None,
         "reason": reason,
     }
+
+
+def _busiest(cpu: Document | None, peers: dict[str, Document]) -> tuple[str, float]:
+    """Of all hosts: a receiver without a CPU left says as little about the port as a sender."""
+    known = [(f" of {node}", one["busiest"]) for node, one in peers.items()]
+    return max([("", cpu["busiest"] if cpu else 0.0), *known], key=lambda pair: pair[1])
 
 
 def _first_words(flow: Document, raw: Raw) -> str:
@@ -113,7 +121,7 @@ def _of_netprobe(said: Document, message_bytes: int) -> Document:
 
 def _summed(one: Document, measured: Sequence[Document]) -> Document:
     """What the transfer is as a whole. `port_bytes_per_s`: into the fullest port, of what is held against the need."""
-    kind, window = one["kind"], one["window"]
+    kind = one["kind"]
     if not measured:
         return {}
     if one["operation"] in (*perftest.LATENCY_TOOLS, "netprobe latency"):
@@ -131,7 +139,7 @@ def _summed(one: Document, measured: Sequence[Document]) -> Document:
         result["reverse_bytes_per_s"] = reverse
         result["total_bytes_per_s"] = rates[0] + (reverse or 0.0)
         result["port_bytes_per_s"] = rates[0]
-        result["counted_bytes_per_s"] = port_rate(window, measured[0]["to"], "rx_bytes")
+        result["counted_bytes_per_s"] = _counted(one, measured[0]["to"])
         return result
     into: dict[str, float] = {}
     for flow in measured:
@@ -142,6 +150,19 @@ def _summed(one: Document, measured: Sequence[Document]) -> Document:
     shares = [flow["sent_again_share"] for flow in measured if flow.get("sent_again_share") is not None]
     result["sent_again_share"] = fmean(shares) if shares else None
     return result
+
+
+def _counted(one: Document, node: str) -> float | None:
+    """What the receiving port counted: of perftest the RDMA device, where it counts, since its traffic passes the interface by."""
+    counters = ["rx_bytes"]
+    if one["operation"] in perftest.BANDWIDTH_TOOLS:
+        counters.insert(0, "rdma_rx_bytes")
+    rates = [
+        port_rate(window, node, counter)
+        for counter in counters
+        for window in (one["window"], *one.get("peers", {}).values())
+    ]
+    return next((rate for rate in rates if rate is not None), None)
 
 
 def jain(rates: Sequence[float]) -> float | None:

@@ -61,10 +61,11 @@ def _sum_of(tracks: Tracks, name: str, begin: float, end: float) -> float | None
 
 
 def port_rate(window: Document | None, node: str, counter: str) -> float | None:
-    """Growth per second of a port's counter over the window; headers count, since it is the port's own."""
-    if window is None or node not in window["begin"]["ports"]:
+    """Growth per second of a port's counter over the window; headers count, since it is the port's own. None: it has no such counter."""
+    ports = [window[end]["ports"].get(node, {}) for end in ("begin", "end")] if window else []
+    if window is None or any(counter not in port for port in ports):
         return None
-    first, last = (window[end]["ports"][node][counter] for end in ("begin", "end"))
+    first, last = (port[counter] for port in ports)
     seconds = window["end"]["utc_s"] - window["begin"]["utc_s"]
     return float((last - first) / seconds) if seconds > 0 else None
 

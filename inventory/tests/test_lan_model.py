@@ -17,6 +17,8 @@ from bench_model.line_protocol import Point
 from bench_model.telemetry_tracks import Tracks, from_points
 from bench_model.yaml_source import check_document
 
+RECORDED = Path(__file__).parent / "recorded"
+
 
 def analysed(made: Made, tracks: Tracks | None = None) -> dict[str, object]:
     return lan.document(made.document, made.raw.__getitem__, tracks or Tracks())
@@ -187,3 +189,41 @@ def test_nothing_is_invented_for_what_the_source_does_not_state() -> None:
 def test_without_memory_bandwidth_the_notes_say_so() -> None:
     notes = analysed(whole())["notes"]
     assert isinstance(notes, list) and "Memory bandwidth was not measured" in notes[0]
+
+
+def between_hosts(tool: str, text: str, busy_there: int = 50, **counted: int) -> dict[str, object]:
+    """One transfer from the candidate to a peer; `counted`: counters of the peer's port at the end of a second."""
+    made = Made("hosts")
+    at_peer = window(busy_there, 0)
+    for side in ("begin", "end"):
+        grown = {name: value if side == "end" else 0 for name, value in counted.items()}
+        at_peer[side]["ports"] = {"node1": {**at_peer[side]["ports"]["node1"], **grown}}
+    own = window()
+    for side in ("begin", "end"):
+        own[side]["ports"] = {"node0": own[side]["ports"]["node0"]}
+    made.add("one", "bandwidth", tool, 65536, [("node0", "node1", text)], window=own, peers={"node1": at_peer})
+    check_document(made.document, "lan", "lan.json")
+    (found,) = analysed(made)["bandwidth"]  # type: ignore[misc]
+    return found  # type: ignore[no-any-return]
+
+
+def test_a_receiver_without_a_cpu_left_masks_the_point_as_a_sender_does() -> None:
+    """Hosts have CPUs of their own; 0.5 of 0.64 Gbit/s is too little, and it is not the port that is to blame."""
+    found = between_hosts("iperf3", iperf(0.5), busy_there=97)
+    assert found["starved"] and not found["failed"]
+    assert "97 % of the busiest one of node1" in str(found["reason"])
+    assert found["cpu_of_peers"]["node1"]["mean"] == pytest.approx(0.485)  # type: ignore[index]
+    assert not between_hosts("iperf3", iperf(0.5), busy_there=60)["starved"]
+
+
+def test_the_receiving_hosts_own_port_is_counted() -> None:
+    assert between_hosts("iperf3", iperf(0.9), rx_bytes=123_456)["counted_bytes_per_s"] == pytest.approx(123_456)
+
+
+def test_rdma_is_counted_by_its_device_and_soft_roce_by_its_interface() -> None:
+    text = (RECORDED / "ib_write_bw.txt").read_text(encoding="utf-8")
+    card = between_hosts("ib_write_bw", text, rx_bytes=7, rdma_rx_bytes=10**9)
+    assert card["counted_bytes_per_s"] == pytest.approx(1e9)
+    assert between_hosts("ib_write_bw", text, rx_bytes=10**9)["counted_bytes_per_s"] == pytest.approx(1e9)
+    over_tcp = between_hosts("iperf3", iperf(0.9), rx_bytes=10**9, rdma_rx_bytes=7)
+    assert over_tcp["counted_bytes_per_s"] == pytest.approx(1e9)

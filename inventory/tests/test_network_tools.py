@@ -65,12 +65,20 @@ def test_what_iperf3_did_not_finish_or_could_not_have_measured_is_refused(output
 
 
 def test_perftests_bandwidth_is_in_bytes_per_second() -> None:
+    """0.20 Gb/sec and 0.000382 million messages per second: the second has the more digits. Of 64 B it prints six of both."""
     found = perftest.parse_bandwidth(text("ib_write_bw.txt"), 65536)
-    assert found == perftest.Bandwidth(65536, 6_103_515, 80 * 1.25e8)
+    assert (found.messages, found.bytes_per_s) == (768, pytest.approx(382 * 65536))
+    small = perftest.parse_bandwidth(text("ib_write_bw_small.txt"), 64)
+    assert (small.messages, small.bytes_per_s) == (26900, pytest.approx(13435 * 64))
+
+
+def test_of_a_fast_card_the_bandwidth_has_the_more_digits() -> None:
+    fast = GOOD.replace(ROW, " 8388608    71525              0.00               96.00              0.001431")
+    assert perftest.parse_bandwidth(fast, 8 << 20).bytes_per_s == pytest.approx(96 * 1.25e8)
 
 
 def test_with_a_duration_perftest_knows_the_mean_alone_and_with_iterations_the_percentiles() -> None:
-    assert perftest.parse_latency(text("ib_read_lat.txt"), 64) == perftest.Latency(64, 17_391_304, 2.3)
+    assert perftest.parse_latency(text("ib_read_lat.txt"), 64) == perftest.Latency(64, 16_893, 118.53)
     rule = "-" * 87
     full = (
         f"{rule}\n #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]"
@@ -94,11 +102,12 @@ ROW = next(line for line in GOOD.splitlines() if line.startswith(" 65536"))
         (GOOD.replace(ROW + "\n", ""), "0 rows"),
         (GOOD.replace(ROW, ROW + "\n" + ROW), "2 rows"),
         (GOOD.replace("Gb/sec", "MB/sec"), "Gb/sec was asked for"),
-        (GOOD.replace("80.00", "nan"), "does not fit"),
-        (GOOD.replace("80.00", "-80.00"), "does not fit"),
-        (GOOD.replace("80.00", "80.0O"), "something else than numbers"),
-        (GOOD.replace("0.152588", ""), "does not fit its 5 columns"),
-        (GOOD.replace("80.00", "0.00"), "moved nothing"),
+        (GOOD.replace("0.20", "nan"), "does not fit"),
+        (GOOD.replace("0.20", "-0.20"), "does not fit"),
+        (GOOD.replace("0.20", "0.2O"), "something else than numbers"),
+        (GOOD.replace("0.000382", ""), "does not fit its 5 columns"),
+        (GOOD.replace("0.20", "0.00").replace("0.000382", "0.000000"), "moved nothing"),
+        (GOOD.replace("0.20", "0.30"), "0.30 Gb/sec and 0.000382 Mpps of 65536 B do not agree"),
         (GOOD.replace("65536  ", "32768  "), "messages of 32768 B; 65536 B were asked for"),
         (
             "Couldn't connect to 10.0.0.2:18515\nUnable to open file descriptor for socket connection",

@@ -19,7 +19,7 @@ from bench_model.errors import BenchError
 from bench_model.provenance import REPORTS
 from rig import nightly_cli
 from rig.bundle import Bundle, to_json
-from rig.candidate_session import CandidateSession
+from rig.candidate_session import CandidateSession, connected
 from rig.checking import check_bundle
 from rig.connection import connection_of
 from rig.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_earlier, replay_run
@@ -273,6 +273,9 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
     directory = target_directory(layout, candidate)
     if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
         require_target_directory(directory)
+    elif command == "provision" and candidate.target.kind == "scratch-file" and not pretend:
+        with connected(profiles.inventory_file, candidate.name, layout) as there:
+            there.call("scratch", "folder", directory)
     facts.mkdir(parents=True, exist_ok=True)
     with exclusive(candidate.name, f"make {command} in {layout.repository}"):
         file = "tuning-verified.json" if command == "verify" else "tuning.json"

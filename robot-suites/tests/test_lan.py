@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from bench_model.profiles import Candidate, Scenario, load_candidate, load_scena
 from bench_model.telemetry_tracks import Tracks
 from bench_model.yaml_source import check_document
 from rig.host import Survey
+from rig.influx_server import free_port
 from rig.machine import ON_CANDIDATE, LocalMachine
+from rig.on_candidate import network_nodes, network_port
 from rig.settings import Layout
 from rig.workloads import lan, lan_plans
 from rig.workloads.lan_site import LanSite
@@ -366,3 +369,80 @@ def test_rdma_that_is_asked_for_and_not_there_is_an_error_with_the_remedy(
         lan.Campaign(
             replace(found, emulated={**EMULATED, "nodes": 2}), scenario(engine="rdma"), "switch", lambda *_: None
         )
+
+
+def card(at: Path, device: str, interface: str, **counters: int) -> None:
+    """What the kernel shows of an RDMA device: addresses (the first has none), and counters where it counts."""
+    port = at / device / "ports" / "1"
+    (port / "gid_attrs" / "ndevs").mkdir(parents=True)
+    (port / "gid_attrs" / "ndevs" / "0").symlink_to(at / "unreadable")
+    (port / "gid_attrs" / "ndevs" / "1").write_text(f"{interface}\n", encoding="ascii")
+    (port / "counters").mkdir()
+    for name, value in counters.items():
+        (port / "counters" / name).write_text(f"{value}\n", encoding="ascii")
+
+
+def test_rdma_devices_are_found_by_their_addresses_and_their_counters_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bond's, a VLAN's and a soft RoCE device hang at no PCI function of the interface."""
+    card(tmp_path, "mlx5_bond_0", "bond0", port_rcv_data=250, port_xmit_data=1000)
+    card(tmp_path, "rxe0", "eth1")
+    for module in (network_port, network_nodes):
+        monkeypatch.setattr(module, "INFINIBAND", tmp_path)
+    assert [network_port.rdma_devices(name) for name in ("bond0", "eth1", "eth0")] == [["mlx5_bond_0"], ["rxe0"], []]
+    host = network_nodes.Host({"node": "node0", "interface": "bond0", "addresses": {}})
+    assert host.rdma() == {}
+    host.counters = network_nodes.rdma_counters("bond0")
+    assert host.rdma() == {"rdma_rx_bytes": 1000, "rdma_tx_bytes": 4000}  # in words of 4 octets
+    host.counters = network_nodes.rdma_counters("eth1")
+    assert host.rdma() == {}  # soft RoCE counts nothing
+    assert network_nodes.rdma_counters("eth0") is None
+
+
+def hosts(address: str = "127.0.0.1") -> list[network_nodes.Host]:
+    addresses = {"node0": address, "node1": "127.0.0.2", "node2": "127.0.0.3"}
+    return [network_nodes.Host({"node": name, "interface": "lo", "addresses": addresses}) for name in addresses]
+
+
+def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_nodes, "MEETING_PORT", free_port(18700))
+    begun: list[float] = []
+
+    def one(host: network_nodes.Host, late_s: float) -> None:
+        time.sleep(late_s)
+        host.meet()
+        begun.append(time.monotonic())
+
+    since = time.monotonic()
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(one, host, late_s) for host, late_s in zip(hosts(), (0.2, 0.0, 0.6), strict=True)]:
+            done.result(timeout=20)
+    assert min(begun) - since >= 0.6
+    assert max(begun) - min(begun) < 0.5  # a busy machine's; over a cable it is its delay
+
+
+def test_hosts_that_do_not_meet_say_who_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_nodes, "MEETING_PORT", free_port(18700))
+    monkeypatch.setattr(network_nodes, "MEETING_S_MAX", 0.3)
+    first, second, _ = hosts()
+    with pytest.raises(network_nodes.NodesError, match=r"did not meet: node1, node2 was not ready within 0\.3 s"):
+        first.meet()
+    with pytest.raises(network_nodes.NodesError, match=r"node0 \(127\.0\.0\.1, TCP port .* cannot be reached"):
+        second.meet()
+    with pytest.raises(network_nodes.NodesError, match=r"Correct network\.address in the inventory"):
+        hosts("192.0.2.1")[0].meet()  # RFC 5737: nobody's
+
+
+def test_a_server_counts_as_ready_when_it_listens() -> None:
+    code = "import socket, sys; sys.stdin.readline(); s = socket.create_server(('127.0.0.1', 0)); sys.stdin.readline()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert network_nodes.listens(server.pid) is False
+        server.stdin.write("\n")
+        server.stdin.flush()
+        deadline = time.monotonic() + 20
+        while not network_nodes.listens(server.pid):
+            assert time.monotonic() < deadline
+        server.kill()
+    assert network_nodes.listens(server.pid) is False

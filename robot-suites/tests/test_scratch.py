@@ -31,3 +31,12 @@ def test_what_a_killed_run_left_is_removed_and_look_alikes_stay(tmp_path: Path) 
     assert [name for name, _ in scratch.remove_stale(tmp_path)] == ["daq-bench-killed"]
     assert [path.name for path in tmp_path.iterdir()] == ["daq-bench-photos"]
     assert scratch.remove_stale(tmp_path / "absent") == []
+
+
+def test_the_folder_of_a_peer_is_made_once_and_what_cannot_be_made_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "scratch"
+    for _ in range(2):
+        assert scratch.main(["folder", str(folder)]) == {"result": str(folder)}
+    (tmp_path / "file").touch()
+    said = scratch.main(["folder", str(tmp_path / "file" / "scratch")])["error"]
+    assert "Correct target.directory in the inventory" in said

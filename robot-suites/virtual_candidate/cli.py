@@ -53,6 +53,11 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument(
         "--drives-directory", type=Path, metavar="DIRECTORY", help="for the drives' contents, such as /dev/shm"
     )
+    up.add_argument(
+        "--wired-to",
+        metavar="NAME",
+        help="give it a second interface, eth1, with a cable to that of the candidate NAME",
+    )
 
 
 def _add_hazards(hazard: argparse.ArgumentParser) -> None:
@@ -107,6 +112,7 @@ def _up(args: argparse.Namespace) -> int:
         memory_mib=_at_least(args.memory, 1024, "--memory"),
         drive_bytes=_at_least(_size(args.drive_size, "--drive-size"), 10**8, "--drive-size"),
         drives_directory=args.drives_directory.resolve() if args.drives_directory else None,
+        wired_to=_other(args.wired_to, args.name) if args.wired_to else None,
     )
     started = VirtualCandidate(wanted).up(_say)
     ports = wanted.ports
@@ -171,9 +177,15 @@ def _known(args: argparse.Namespace) -> Instance:
     return instance.load(wanted.directory) or wanted
 
 
-def _name(name: str) -> str:
+def _name(name: str, option: str = "--name") -> str:
     if not name.replace("-", "").isalnum() or name in ("cache", "ssh", "tls"):
-        raise BenchError(f"--name {name!r}: use letters, digits and hyphens; cache, ssh and tls are taken")
+        raise BenchError(f"{option} {name!r}: use letters, digits and hyphens; cache, ssh and tls are taken")
+    return name
+
+
+def _other(name: str, own: str) -> str:
+    if _name(name, "--wired-to") == own:
+        raise BenchError(f"--wired-to {name}: that is its own name. Give the name of another virtual candidate")
     return name
 
 

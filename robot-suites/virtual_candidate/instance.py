@@ -36,6 +36,7 @@ class Instance:
     memory_mib: int = 2048
     drive_bytes: int = 2 * 10**9
     drives_directory: Path | None = None  # default: in the state directory; a folder on tmpfs makes the drives faster
+    wired_to: str | None = None  # another candidate below `base`: a cable between their second interfaces, eth1
     image: Path | None = None  # folder of the guest's image; known when it is built
 
     @property

@@ -4,6 +4,7 @@ The chain of a drive: file <- raw <- [blkdebug, which fails writes] <- throttle 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -30,6 +31,7 @@ KERNEL_ARGUMENTS = "console=ttyS0 quiet root=/dev/vda mitigations=off random.tru
 # Unix sockets, below the state directory, which is QEMU's working directory: a whole path may be longer than 107 bytes.
 CONTROL_SOCKET = "control.qmp"
 EVENTS_SOCKET = "events.qmp"
+WIRE_SOCKET = "wire"
 
 Json = dict[str, Any]
 
@@ -58,6 +60,7 @@ def command(
         *_keys(instance),
         *_root_drive(overlay),
         *_network(instance),
+        *_wire(instance),
         *("-device", "virtio-rng-pci,bus=pcie.0"),
         *_bmc(instance, qemu_version),
         *_drives(instance, faults),
@@ -109,6 +112,19 @@ def _network(instance: Instance) -> list[str]:
     return [
         *("-netdev", f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{instance.ports.ssh}-:22"),
         *("-device", "virtio-net-pci,bus=pcie.0,netdev=net0,romfile="),
+    ]
+
+
+def _wire(instance: Instance) -> list[str]:
+    """eth1, one end of a cable. A packet is a datagram: either end may be off, or come back, and what is sent to nobody is lost."""
+    if instance.wired_to is None:
+        return []
+    ends = f"local.type=unix,local.path={WIRE_SOCKET},remote.type=unix,remote.path=../{instance.wired_to}/{WIRE_SOCKET}"
+    own = hashlib.sha256(instance.name.encode()).hexdigest()
+    address = ":".join(["52", "54", "00", own[0:2], own[2:4], own[4:6]])  # two machines must not have the same
+    return [
+        *("-netdev", f"dgram,id=net1,{ends}"),
+        *("-device", f"virtio-net-pci,bus=pcie.0,netdev=net1,mac={address},romfile="),
     ]
 
 

@@ -64,12 +64,16 @@ def wait_for_fans(bmc: Bmc, wanted: list[int]) -> None:
 
 
 @contextmanager
-def running_candidate(drive_bytes: int, suffix: str = "") -> Iterator[VirtualCandidate]:
-    """A virtual candidate of this test process that is up; at the end it is taken down, and nothing of it may be left."""
+def running_candidate(drive_bytes: int, suffix: str = "", wired_to: str | None = None) -> Iterator[VirtualCandidate]:
+    """A virtual candidate of this test process that is up; at the end it is taken down, and nothing of it may be left.
+
+    `wired_to`: the suffix of another one of this process."""
     clear_left_overs()
     ssh, redfish, system = free_ports(3)
     ports = Ports(ssh, free_ports(1, socket.SOCK_DGRAM)[0], redfish, system)
-    candidate = VirtualCandidate(Instance(name=f"{PREFIX}{os.getpid()}{suffix}", ports=ports, drive_bytes=drive_bytes))
+    own = f"{PREFIX}{os.getpid()}"
+    other = own + wired_to if wired_to is not None else None
+    candidate = VirtualCandidate(Instance(name=own + suffix, ports=ports, drive_bytes=drive_bytes, wired_to=other))
     candidate.up()
     try:
         yield candidate

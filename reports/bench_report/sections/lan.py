@@ -110,8 +110,11 @@ def _odd(points: list[Node]) -> frozenset[int]:
 
 
 def _cpu(one: Node, key: str) -> str:
-    cpu = one.find("cpu")
-    return NONE if cpu is None else share_text(cpu.number(key))
+    """Of the candidate, and of its peer behind a stroke; of many peers, the most."""
+    cpu, peers = one.find("cpu"), one.find("cpu_of_peers")
+    own = NONE if cpu is None else share_text(cpu.number(key))
+    others = [found for _, peer in peers.entries() if (found := peer.number(key)) is not None] if peers else []
+    return f"{own} / {share_text(max(others))}" if others else own
 
 
 def _rate(value: float | None) -> str:
@@ -147,7 +150,8 @@ def _bandwidth_table(analysis: Node) -> Table:
     caption = (
         "Bandwidth by message size, then the repetitions at the largest. Into the port: the receiving port's own counter, headers "
         "included. CPU: "
-        "of all CPUs over exactly the measured stretch; the busiest with what the hypervisor took."
+        "of all CPUs over exactly the measured stretch, of the candidate / of its peer (of several: the most); the busiest with what the "
+        "hypervisor took."
     )
     return Table(heads, "ttnnnnnnnnt", tuple(rows), caption, "lan-bandwidth-table", _odd(points))
 

@@ -6,9 +6,10 @@ namespace with the port eth0, two of them wired together or all behind a bridge 
 interface, addresses: {node: address}}: this machine's own port.
 settings: {id, value} of every port, or {id, files: {path: value}}; in force for this one transfer and put back however it ends, a kill
 included: what was there before is in `journal` first, and the next start puts it back.
-processes: {name, at, argv, role: server | client}; {nodeN} in argv is that node's address, {port} its interface. Clients start
-`ready_s` after the servers.
-The result has every setting's read-back, each process' end and output, CPU ticks and port counters at both ends of the window."""
+processes: {name, at, argv, role: server | client}; {nodeN} in argv is that node's address, {port} its interface. Clients start when
+all servers listen: with `meet` those of all hosts, which then begin at the same moment (a TCP connection each to node0 says so).
+The result has every setting's read-back, each process' end and output, CPU ticks and port counters at both ends of the window. RDMA traffic
+passes a real card's interface by: its device's own counters stand beside the interface's."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,14 +33,24 @@ SUBNET = "198.18.1"  # RFC 2544: benchmarks between hosts
 OURS = re.compile(r"ln(\d+)(b|n\d+|p\d+)")
 BURST_S = 0.001  # of a shaper: so much may leave at once
 BURST_MIN_BYTES = 256 << 10  # one segment of the largest size that a kernel without real hardware passes on
-READY_S = 0.3
+MEETING_PORT = 5300
+MEETING_S_MAX = 45.0  # a port whose rings or MTU were changed may take seconds to come up again
+LISTENING_S_MAX = 15.0
+UNSEEN_S = 2.5  # for RDMA listeners where iproute2's `rdma` cannot show them
+LISTEN = "0A"  # state in /proc/net/tcp
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 COUNTERS = ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped", "rx_errors", "tx_errors")
+INFINIBAND = Path("/sys/class/infiniband")
+RDMA_COUNTERS = {"rdma_rx_bytes": "port_rcv_data", "rdma_tx_bytes": "port_xmit_data"}
+RDMA_WORD_BYTES = 4  # these two count octets divided by 4 (Linux, Documentation/ABI/stable/sysfs-class-infiniband)
 FEATURES = {"tso": "tcp-segmentation-offload", "gso": "generic-segmentation-offload", "gro": "generic-receive-offload"}
 RINGS = {"rx-ring": ("rx", "RX"), "tx-ring": ("tx", "TX")}
 SYSFS = {"mtu": "mtu", "txqueuelen": "tx_queue_len"}
 COALESCING = {"rx-usecs": "rx-usecs", "adaptive-rx": "adaptive-rx"}
 PAUSES = {"rx-pause": ("rx", "RX"), "tx-pause": ("tx", "TX")}
+
+
+NOT_MET = "the nodes did not meet:"  # another node's own error says more
 
 
 class NodesError(Exception):
@@ -60,6 +72,7 @@ class Host:
     def __init__(self, plan: dict[str, Any]) -> None:
         self.node, self.interface, self.addresses = plan["node"], plan["interface"], plan["addresses"]
         self.ports = [(self.node, self.interface)]
+        self.counters: Path | None = None
 
     def make(self) -> None:
         folder = Path("/sys/class/net") / self.interface
@@ -73,6 +86,7 @@ class Host:
             raise NodesError(
                 f"{self.interface} is not up (operstate {state}): connect it and give it an address, or correct network.interface"
             )
+        self.counters = rdma_counters(self.interface)
 
     def inside(self, node: str) -> list[str]:
         return []
@@ -82,6 +96,60 @@ class Host:
 
     def queue_drops(self) -> int | None:
         return None
+
+    def meet(self) -> None:
+        """Returns at the same moment on all hosts: each tells node0 that it is ready, and is told when all are."""
+        deadline = time.monotonic() + MEETING_S_MAX
+        others = sorted(set(self.addresses) - {"node0"})
+        where = (self.addresses["node0"], MEETING_PORT)
+        if self.node != "node0":
+            with self._reach(where, deadline) as link:
+                link.sendall(f"{self.node}\n".encode())
+                link.settimeout(max(0.1, deadline - time.monotonic()))
+                if link.recv(16) != b"go\n":
+                    raise NodesError(f"{NOT_MET} node0 ended before the transfer")
+            return
+        family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
+        with contextlib.ExitStack() as stack:
+            try:
+                server = stack.enter_context(socket.create_server(where, family=family))
+            except OSError as error:
+                raise NodesError(
+                    f"{where[0]}, TCP port {where[1]}: {error.strerror}. Correct network.address in the inventory, or free the port"
+                ) from None
+            links: dict[str, socket.socket] = {}
+            while set(links) != set(others):
+                server.settimeout(max(0.1, deadline - time.monotonic()))
+                try:
+                    link = stack.enter_context(server.accept()[0])
+                    link.settimeout(2.0)
+                    links[link.recv(64).decode("ascii", "replace").strip()] = link
+                except (TimeoutError, socket.timeout):
+                    late = ", ".join(sorted(set(others) - set(links)))
+                    raise NodesError(f"{NOT_MET} {late} was not ready within {MEETING_S_MAX:g} s") from None
+            for name in others:
+                links[name].sendall(b"go\n")
+
+    def _reach(self, where: tuple[str, int], deadline: float) -> socket.socket:
+        while True:
+            try:
+                return socket.create_connection(where, timeout=2.0)
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise NodesError(
+                        f"{NOT_MET} node0 ({where[0]}, TCP port {where[1]}) cannot be reached over the data network: {error}. Open the port"
+                    ) from None
+                time.sleep(0.05)
+
+    def rdma(self) -> dict[str, int]:
+        """Bytes so far through the port's RDMA device; empty without one, and for one that does not count (soft RoCE)."""
+        with contextlib.suppress(OSError, ValueError):
+            if self.counters is not None:
+                return {
+                    name: RDMA_WORD_BYTES * int((self.counters / file).read_text(encoding="ascii"))
+                    for name, file in RDMA_COUNTERS.items()
+                }
+        return {}
 
 
 class Namespaces:
@@ -155,6 +223,9 @@ class Namespaces:
         said = [json.loads(tool("tc", "-s", "-j", "qdisc", "show", "dev", self._port(node))) for node in self.nodes]
         return sum(int(one["drops"]) for queues in said for one in queues if one.get("root"))
 
+    def rdma(self) -> dict[str, int]:
+        return {}
+
     def remove(self) -> None:
         for node in self.nodes:
             tool("ip", "netns", "del", self._name(node), check=False)
@@ -162,6 +233,15 @@ class Namespaces:
                 tool("ip", "link", "del", self._port(node), check=False)
         if not self.direct:
             tool("ip", "link", "del", f"{self.prefix}b", check=False)
+
+
+def rdma_counters(interface: str) -> Path | None:
+    """The folder of counters of the first device port that has an address (GID) of this interface. There are up to 1024 entries to read."""
+    for entry in INFINIBAND.glob("*/ports/*/gid_attrs/ndevs/*"):
+        with contextlib.suppress(OSError):  # an entry without an address cannot be read
+            if entry.read_text(encoding="ascii").strip() == interface:
+                return entry.parents[2] / "counters"
+    return None
 
 
 def field(text: str, name: str, section: str = "") -> str | None:
@@ -296,6 +376,27 @@ class Settings:
             self.journal.unlink(missing_ok=True)
 
 
+def listens(pid: int) -> bool | None:
+    """Whether the process has a TCP socket that listens, or an RDMA connection identifier that does; None: RDMA's cannot be seen."""
+    try:
+        own = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+    except OSError:  # it is on its way into its namespace, or has ended
+        return False
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii").splitlines()[1:]:
+                words = line.split()
+                if words[3] == LISTEN and f"socket:[{words[9]}]" in own:
+                    return True
+    if not any(path.startswith("/dev/infiniband/") for path in own):
+        return False
+    try:
+        shown = json.loads(tool("rdma", "-j", "resource", "show", "cm_id") or "[]")
+    except (NodesError, ValueError):
+        return None
+    return any(one.get("pid") == pid and one.get("state") == "LISTEN" for one in shown)
+
+
 def cpu_ticks() -> dict[str, list[int]]:
     """user, nice, system, idle, iowait, irq, softirq, steal of all CPUs together (`cpu`) and of each."""
     lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
@@ -329,11 +430,10 @@ class Transfer:
         servers = [spec for spec in self.plan["processes"] if spec["role"] == "server"]
         for spec in servers:
             self.start(spec)
-        if servers:
-            time.sleep(self.plan.get("ready_s", READY_S))
-            for spec, process, _, err in self.running:
-                if process.poll() is not None:
-                    raise NodesError(f"{spec['name']} ended at once: {text_of(err)[-300:] or 'it said nothing'}")
+        for spec, process, _, err in self.running:
+            self._await(spec, process, err)
+        if self.plan.get("meet") and isinstance(self.network, Host):
+            self.network.meet()
         begin = time.monotonic()
         for spec in self.plan["processes"]:
             if spec["role"] == "client":
@@ -353,6 +453,19 @@ class Transfer:
         ]  # fmt: skip
         return {"processes": said, "window": window}
 
+    def _await(self, spec: dict[str, Any], process: subprocess.Popen[bytes], err: Any) -> None:
+        """Returns when the server listens. Raises NodesError."""
+        since = time.monotonic()
+        while True:
+            if process.poll() is not None:
+                raise NodesError(f"{spec['name']} ended at once: {text_of(err)[-300:] or 'it said nothing'}")
+            found, waited_s = listens(process.pid), time.monotonic() - since
+            if found or (found is None and waited_s > UNSEEN_S):
+                return
+            if waited_s > LISTENING_S_MAX:
+                raise NodesError(f"{spec['name']} ({spec['argv'][0]}) does not listen after {LISTENING_S_MAX:g} s")
+            time.sleep(0.02)
+
     def _window(self, begin: float) -> dict[str, Any]:
         asked = self.plan["window"]
         time.sleep(max(0.0, begin + asked["after_s"] - time.monotonic()))
@@ -365,7 +478,7 @@ class Transfer:
         for node, port in self.network.ports:
             files = [f"/sys/class/net/{port}/statistics/{name}" for name in COUNTERS]
             values = tool(*self.network.inside(node), "cat", *files).split()
-            ports[node] = dict(zip(COUNTERS, map(int, values)))
+            ports[node] = {**dict(zip(COUNTERS, map(int, values))), **self.network.rdma()}
         return {"utc_s": time.time(), "cpu": cpu_ticks(), "ports": ports, "queue_drops": self.network.queue_drops()}
 
     def end(self) -> None:

@@ -1,6 +1,7 @@
 """The run's own folder on the target. Only files that the bench itself names are ever removed from it.
 
-`create DIRECTORY RUN`, `remove FOLDER`, `remove-stale DIRECTORY`; prints {result} or {error}."""
+`folder DIRECTORY` (makes sure that it is there), `create DIRECTORY RUN`, `remove FOLDER`, `remove-stale DIRECTORY`; prints {result} or
+{error}."""
 
 from __future__ import annotations
 
@@ -80,8 +81,11 @@ def main(arguments: list[str]) -> dict[str, Any]:
     """Runs one command; what the user can mend comes back as {error}."""
     command, path = arguments[0], Path(arguments[1])
     try:
-        if command == "create":
+        if command in ("folder", "create"):
             path.mkdir(parents=True, exist_ok=True)
+        if command == "folder":
+            return {"result": str(path)}
+        if command == "create":
             return {"result": str(create(path, arguments[2]))}
         return {"result": remove(path) if command == "remove" else remove_stale(path)}
     except ForeignFilesError as error:

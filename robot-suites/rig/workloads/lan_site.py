@@ -16,7 +16,7 @@ from rig.workloads.lan_plans import Settings, Transfer
 PROVISIONED = "tuning-before.json"  # what provisioning found before it tuned (ansible/module_utils/bench_state.py)
 OF_ROLES = ("cpu-", "nic-irq-affinity")
 GRACE_S = 20.0
-HOSTS_READY_S = 2.5  # clients start so long after the servers, since hosts are reached one after the other
+NOT_MET = "the nodes did not meet"  # what is the matter, another one says
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class LanSite:
                 ]
             )
             said = json.loads(port["processes"][0]["stdout"])["result"]
+            said["rdma_devices"] = []  # of the host's ports, should one be called eth0 as well: namespaces have none
             return [{"node": f"node{number}", "host": "this machine", **said} for number in range(self.count)]
         self.try_settings([])
         return [
@@ -105,6 +106,7 @@ class LanSite:
             "id": transfer.id, "kind": transfer.kind, "topology": transfer.topology, "operation": transfer.operation,
             "bidirectional": transfer.bidirectional, "message_bytes": transfer.message_bytes, "nodes": transfer.nodes,
             "trial": transfer.trial, "flows": flows, "window": said[0]["window"],
+            "peers": {node.name: part["window"] for node, part in zip(self.nodes[1:], said[1:], strict=False)},
             "settings": [record for part in said for record in part["settings"]],
         }  # fmt: skip
 
@@ -126,7 +128,7 @@ class LanSite:
                 **plan,
                 "processes": [one for one in plan["processes"] if one["at"] == node.name],
                 "settings": [one for one in plan["settings"] if "files" not in one or node is used[0]],
-                "ready_s": HOSTS_READY_S,
+                "meet": bool(plan["processes"]),
                 "journal": node.journal,
                 "network": {"kind": "host", "node": node.name, "interface": node.interface, "addresses": addresses},
             }
@@ -134,7 +136,14 @@ class LanSite:
             return found
 
         with ThreadPoolExecutor(len(used)) as pool:
-            return list(pool.map(of, used))
+            asked = [(node, pool.submit(of, node)) for node in used]
+        failed = [(node, error) for node, one in asked if (error := one.exception()) is not None]
+        if failed:
+            node, error = min(failed, key=lambda pair: NOT_MET in str(pair[1]))
+            if not isinstance(error, BenchError):
+                raise error
+            raise BenchError(f"{node.host}: {error}") from None
+        return [one.result() for _, one in asked]
 
     def provisioned(self) -> dict[str, dict[str, str]]:
         """{setting: {file: value before}} of what the roles applied to the candidate and that bears on a transfer; empty for nothing."""
