@@ -204,5 +204,10 @@ def _notes(found: Document, made: Sequence[Document], settings: Sequence[Documen
         notes.append(
             "All nodes share this machine's CPUs: CPU use is that of senders, receivers and the emulated switch together."
         )
+    again = [one["id"] for one in found["transfers"] if one.get("attempts", 1) > 1]
+    if again:
+        notes.append(
+            f"Tools that did not come to a connection were started again for {len(again)} transfers: {', '.join(again[:5])}."
+        )
     notes += [f"Setting {one['id']}: {one['reason']}." for one in found["left_out"]]
     return notes

@@ -446,3 +446,24 @@ def test_a_server_counts_as_ready_when_it_listens() -> None:
             assert time.monotonic() < deadline
         server.kill()
     assert network_nodes.listens(server.pid) is False
+
+
+def test_tools_that_do_not_connect_are_started_again_and_those_that_fail_otherwise_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = LanSite(LocalMachine(), (), Path("p"), tmp_path, tmp_path, EMULATED)
+    transfer = lan_plans.Tools(Path("p"), 1, 1, {"node0": "mlx5_0", "node1": "mlx5_0"}).latency("direct", 64, 1)
+    rejected, broken = "Event: RDMA_CM_EVENT_REJECTED; error: 8.", "Failed to modify QP to RTR"
+
+    def attempts_of(*said: str) -> int:
+        left_over = list(said)
+
+        def run(*_: Any) -> list[dict[str, Any]]:
+            text = left_over.pop(0) if left_over else ""
+            one = {"name": "transfer", "returncode": 1 if text else 0, "stdout": "", "stderr": text}
+            return [{"processes": [one], "window": None, "settings": []}]
+
+        monkeypatch.setattr(LanSite, "_run", run)
+        return int(found.carry_out(transfer, 1)["attempts"])
+
+    assert [attempts_of(), attempts_of(rejected), attempts_of(*[rejected] * 9), attempts_of(broken)] == [1, 2, 3, 1]
