@@ -28,7 +28,9 @@ constexpr const char* kPresence = "presence";
 constexpr std::uint64_t kLeastCapacity = 1 << 20;
 // Room that LMDB's own pages may still need beyond what it was told to map.
 constexpr std::uint64_t kMargin = 1 << 20;
-constexpr int kSpins = 2000;  // some 50 to 100 us
+constexpr int kSpins = 2000;       // some 50 to 100 us
+constexpr int kGatherSpins = 400;  // some 10 to 20 us: an operation and its preparation, and a disturbance
+constexpr unsigned kCredit = 64, kProbe = 64;
 
 void cpu_relax() {
 #if defined(__x86_64__)
@@ -205,8 +207,28 @@ bool LmdbEnv::commit_soon(const Pending& pending) {
   return false;
 }
 
+// Under the gate. Two threads whose operations come in turn would pay for a
+// commit each, or share one, by chance, and keep to either for seconds: the one
+// that comes first waits a moment for the other's. Where that has not paid, only
+// now and then.
+void LmdbEnv::gather() {
+  Pending* const own = waiting_.load(std::memory_order_relaxed);
+  const bool company = last_shared_ || last_committer_ != std::this_thread::get_id();
+  if (own->next != nullptr || !company) return;
+  if (credit_ == 0 && ++passed_ % kProbe != 0) return;
+  for (int spin = 0; spin < kGatherSpins; ++spin) {
+    if (waiting_.load(std::memory_order_relaxed) != own) {
+      credit_ = kCredit;
+      return;
+    }
+    cpu_relax();
+  }
+  if (credit_ > 0) --credit_;
+}
+
 // Under the gate. In the order in which they came.
 void LmdbEnv::commit_waiting() {
+  gather();
   Pending* first = nullptr;
   for (Pending* each = waiting_.exchange(nullptr, std::memory_order_acquire); each;) {
     Pending* const next = each->next;
@@ -214,6 +236,8 @@ void LmdbEnv::commit_waiting() {
     first = each;
     each = next;
   }
+  last_committer_ = std::this_thread::get_id();
+  last_shared_ = first->next != nullptr;
   if (first->next == nullptr) {
     commit_alone(*first);
   } else {

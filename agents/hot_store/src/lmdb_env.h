@@ -15,6 +15,7 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -123,6 +124,7 @@ class LmdbEnv {
   void populate() const;
   void submit(Pending& pending);
   bool commit_soon(const Pending& pending);
+  void gather();
   void commit_waiting();
   void commit_alone(Pending& pending);
   MDB_txn* take_reader();
@@ -137,6 +139,11 @@ class LmdbEnv {
   bool alone_ = false;
   AdaptiveMutex gate_;
   std::atomic<Pending*> waiting_{nullptr};
+  // Under gate_: who committed last, whether for others too, and how well waiting
+  // for others has paid of late.
+  std::thread::id last_committer_;
+  bool last_shared_ = false;
+  unsigned credit_ = 0, passed_ = 0;
   std::atomic<std::uint64_t> commits_{0};
   AdaptiveMutex readers_gate_;
   std::vector<MDB_txn*> readers_;
