@@ -208,8 +208,8 @@ bool LmdbEnv::commit_soon(const Pending& pending) {
 }
 
 // Under the gate. Two threads whose operations come in turn would pay for a
-// commit each, or share one, by chance, and keep to either for seconds: the one
-// that comes first waits a moment for the other's. Where that has not paid, only
+// commit each, or share one, by chance: the one that comes first waits a moment
+// for the other's. Where that has not paid, only
 // now and then.
 void LmdbEnv::gather() {
   Pending* const own = waiting_.load(std::memory_order_relaxed);

@@ -106,7 +106,11 @@ class Host:
             with self._reach(where, deadline) as link:
                 link.sendall(f"{self.node}\n".encode())
                 link.settimeout(max(0.1, deadline - time.monotonic()))
-                if link.recv(16) != b"go\n":
+                try:
+                    said = link.recv(16)
+                except OSError as error:
+                    raise NodesError(f"{NOT_MET} node0 did not say when to begin: {error}") from None
+                if said != b"go\n":
                     raise NodesError(f"{NOT_MET} node0 ended before the transfer")
             return
         family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
@@ -119,11 +123,14 @@ class Host:
                 ) from None
             links: dict[str, socket.socket] = {}
             while set(links) != set(others):
-                server.settimeout(max(0.1, deadline - time.monotonic()))
                 try:
+                    server.settimeout(max(0.1, deadline - time.monotonic()))
                     link = stack.enter_context(server.accept()[0])
                     link.settimeout(2.0)
-                    links[link.recv(64).decode("ascii", "replace").strip()] = link
+                    with contextlib.suppress(OSError):  # a stranger who says nothing, or hangs up
+                        name = link.recv(64).decode("ascii", "replace").strip()
+                        if name in others:
+                            links[name] = link
                 except (TimeoutError, socket.timeout):
                     late = ", ".join(sorted(set(others) - set(links)))
                     raise NodesError(f"{NOT_MET} {late} was not ready within {MEETING_S_MAX:g} s") from None
