@@ -18,8 +18,8 @@ from rig.connection import LOCAL, Connection
 from rig.settings import Layout
 from rig.shell import Completed, LocalShell
 from rig.ssh import SshLink
+from rig.travelling import source_of
 
-ON_CANDIDATE = Path(__file__).parent / "on_candidate"
 PROGRAMS = Path("/opt/daq-storage-bench")
 STATE = Path("/var/lib/daq-storage-bench")
 CALL_S_MAX = 120.0
@@ -102,8 +102,7 @@ class Machine(ABC):
 
     def program(self, name: str, *arguments: str | Path) -> list[str]:
         """The command line of a program of `on_candidate`."""
-        source = (ON_CANDIDATE / f"{name}.py").read_text(encoding="utf-8")
-        return [*self._python(), "-c", source, *map(str, arguments)]
+        return [*self._python(), "-c", source_of(name), *map(str, arguments)]
 
     def call(self, program: str, *arguments: str | Path, timeout_s: float = CALL_S_MAX) -> Any:
         """The `result` (or the whole document) of a program of `on_candidate`. Raises BenchError with its `error`."""

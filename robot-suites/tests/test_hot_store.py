@@ -20,13 +20,12 @@ from bench_model.errors import BenchError, RefusedError
 from bench_model.hot_store_runs import loss_of, raw_of, scale_point_of
 from bench_model.profiles import Scenario, load_candidate, load_scenario
 from rig.host import Survey
-from rig.machine import ON_CANDIDATE, LocalMachine
+from rig.machine import LocalMachine
 from rig.settings import Layout
 from rig.workloads import hot_store
 from rig.workloads import hot_store_plans as plans
 
 LAYOUT = Layout()
-PROGRAM = ON_CANDIDATE / "hot_store_nodes.py"
 needs_hotstore = pytest.mark.skipif(not LAYOUT.hotstore.exists(), reason="hotstore is not built")
 
 
@@ -131,7 +130,7 @@ def test_however_the_program_ends_its_servers_end_and_the_next_one_cleans_up(
     sleeping = {"name": "sleep", "argv": ["sleep", "600"], "at": "client0"}
     step = {"do": "run", "processes": [sleeping], "timeout_s": 600}
     plan = {"folder": str(folder), "network": "namespaces", "masters": 1, "clients": 1, "steps": [step]}
-    program = subprocess.Popen([sys.executable, PROGRAM, json.dumps(plan)], stdout=subprocess.PIPE)
+    program = subprocess.Popen(LocalMachine().program("hot_store_nodes", json.dumps(plan)), stdout=subprocess.PIPE)
     prefix = f"hs{program.pid}"
     try:
         for _ in range(200):
@@ -150,7 +149,7 @@ def test_however_the_program_ends_its_servers_end_and_the_next_one_cleans_up(
     assert not any(Path(f"/proc/{pid}").exists() for pid in servers)
     if number == signal.SIGKILL:
         after = {**plan, "folder": str(tmp_path / "next"), "masters": 0, "clients": 0, "steps": []}
-        subprocess.run([sys.executable, PROGRAM, json.dumps(after)], check=True, capture_output=True)
+        subprocess.run(LocalMachine().program("hot_store_nodes", json.dumps(after)), check=True, capture_output=True)
         subprocess.run(["rm", "-r", folder], check=True)  # memory of a program that was killed outright
     assert prefix not in subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     assert prefix not in subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout

@@ -26,8 +26,10 @@ from bench_model.telemetry_tracks import Tracks
 from bench_model.yaml_source import check_document
 from rig.host import Survey
 from rig.influx_server import free_port
-from rig.machine import ON_CANDIDATE, LocalMachine
-from rig.on_candidate import network_nodes, network_port
+from rig.machine import LocalMachine
+from rig.on_candidate import network_meeting, network_nodes, network_rdma
+from rig.on_candidate.namespaces import NodesError
+from rig.on_candidate.network_places import Host
 from rig.settings import Layout
 from rig.workloads import lan, lan_plans
 from rig.workloads.lan_site import LanSite
@@ -77,7 +79,7 @@ def site(tmp_path: Path) -> Iterator[LanSite]:
 
 
 def nodes(plan: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, str(ON_CANDIDATE / "network_nodes.py"), json.dumps(plan)]
+    argv = LocalMachine().program("network_nodes", json.dumps(plan))
     return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -230,7 +232,7 @@ def test_a_real_ports_setting_is_put_back_also_when_a_client_hangs(port: str, tm
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_setting_outlives_no_signal(port: str, tmp_path: Path, number: int) -> None:
     journal = tmp_path / "journal"
-    argv = [sys.executable, str(ON_CANDIDATE / "network_nodes.py"), json.dumps(host_plan(port, journal, [SLEEP]))]
+    argv = LocalMachine().program("network_nodes", json.dumps(host_plan(port, journal, [SLEEP])))
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
         deadline = time.monotonic() + 20
         while mtu_of(port) != "1400" and time.monotonic() < deadline:
@@ -247,7 +249,7 @@ def test_a_setting_outlives_no_signal(port: str, tmp_path: Path, number: int) ->
 @needs_network
 def test_namespaces_that_a_killed_run_left_are_removed_by_the_next() -> None:
     plan = {"network": namespaces(), "processes": [{**SLEEP}], "timeout_s": 30}
-    argv = [sys.executable, str(ON_CANDIDATE / "network_nodes.py"), json.dumps(plan)]
+    argv = LocalMachine().program("network_nodes", json.dumps(plan))
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
         time.sleep(3)
         running.kill()
@@ -388,28 +390,27 @@ def test_rdma_devices_are_found_by_their_addresses_and_their_counters_read(
     """A bond's, a VLAN's and a soft RoCE device hang at no PCI function of the interface."""
     card(tmp_path, "mlx5_bond_0", "bond0", port_rcv_data=250, port_xmit_data=1000)
     card(tmp_path, "rxe0", "eth1")
-    for module in (network_port, network_nodes):
-        monkeypatch.setattr(module, "INFINIBAND", tmp_path)
-    assert [network_port.rdma_devices(name) for name in ("bond0", "eth1", "eth0")] == [["mlx5_bond_0"], ["rxe0"], []]
-    host = network_nodes.Host({"node": "node0", "interface": "bond0", "addresses": {}})
+    monkeypatch.setattr(network_rdma, "INFINIBAND", tmp_path)
+    assert [network_rdma.devices_of(name) for name in ("bond0", "eth1", "eth0")] == [["mlx5_bond_0"], ["rxe0"], []]
+    host = Host({"node": "node0", "interface": "bond0", "addresses": {}})
     assert host.rdma() == {}
-    host.counters = network_nodes.rdma_counters("bond0")
+    (host.device,) = network_rdma.ports_of("bond0")
     assert host.rdma() == {"rdma_rx_bytes": 1000, "rdma_tx_bytes": 4000}  # in words of 4 octets
-    host.counters = network_nodes.rdma_counters("eth1")
+    (host.device,) = network_rdma.ports_of("eth1")
     assert host.rdma() == {}  # soft RoCE counts nothing
-    assert network_nodes.rdma_counters("eth0") is None
+    assert network_rdma.ports_of("eth0") == []
 
 
-def hosts(address: str = "127.0.0.1") -> list[network_nodes.Host]:
+def hosts(address: str = "127.0.0.1") -> list[Host]:
     addresses = {"node0": address, "node1": "127.0.0.2", "node2": "127.0.0.3"}
-    return [network_nodes.Host({"node": name, "interface": "lo", "addresses": addresses}) for name in addresses]
+    return [Host({"node": name, "interface": "lo", "addresses": addresses}) for name in addresses]
 
 
 def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_nodes, "MEETING_PORT", free_port(18700))
+    monkeypatch.setattr(network_meeting, "PORT", free_port(18700))
     begun: list[float] = []
 
-    def one(host: network_nodes.Host, late_s: float) -> None:
+    def one(host: Host, late_s: float) -> None:
         time.sleep(late_s)
         host.meet()
         begun.append(time.monotonic())
@@ -417,7 +418,7 @@ def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPa
     def stranger() -> None:
         while True:
             try:
-                with socket.create_connection(("127.0.0.1", network_nodes.MEETING_PORT), timeout=5) as link:
+                with socket.create_connection(("127.0.0.1", network_meeting.PORT), timeout=5) as link:
                     link.sendall(b"GET / HTTP/1.0\n")
                 return
             except ConnectionRefusedError:
@@ -433,14 +434,14 @@ def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPa
 
 
 def test_hosts_that_do_not_meet_say_who_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_nodes, "MEETING_PORT", free_port(18700))
-    monkeypatch.setattr(network_nodes, "MEETING_S_MAX", 0.3)
+    monkeypatch.setattr(network_meeting, "PORT", free_port(18700))
+    monkeypatch.setattr(network_meeting, "S_MAX", 0.3)
     first, second, _ = hosts()
-    with pytest.raises(network_nodes.NodesError, match=r"did not meet: node1, node2 was not ready within 0\.3 s"):
+    with pytest.raises(NodesError, match=r"did not meet: node1, node2 was not ready within 0\.3 s"):
         first.meet()
-    with pytest.raises(network_nodes.NodesError, match=r"node0 \(127\.0\.0\.1, TCP port .* cannot be reached"):
+    with pytest.raises(NodesError, match=r"node0 \(127\.0\.0\.1, TCP port .* cannot be reached"):
         second.meet()
-    with pytest.raises(network_nodes.NodesError, match=r"Correct network\.address in the inventory"):
+    with pytest.raises(NodesError, match=r"Correct network\.address in the inventory"):
         hosts("192.0.2.1")[0].meet()  # RFC 5737: nobody's
 
 

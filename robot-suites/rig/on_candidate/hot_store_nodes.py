@@ -26,24 +26,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from rig.on_candidate import namespaces
+from rig.on_candidate.namespaces import NodesError, tool
+
 UNTIL_PARENT_DIES = ["setpriv", "--pdeathsig", "KILL", "--"]
 READY_S = 30.0
 PORT_IN_NAMESPACE = 6379
 BUS_OFFSET = 10000
 SUBNET = "198.18.0"  # RFC 2544: benchmarks between hosts
-OURS = re.compile(r"hs(\d+)(b|n\d+|c\d+)")
+LETTERS = "hs"
 BENCHMARK_KEYS = 10_000  # so that all keys are there after a moment, at any size
-
-
-class NodesError(Exception):
-    """What could not be run, for {error}."""
-
-
-def tool(*argv: str, check: bool = True) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if check and done.returncode != 0:
-        raise NodesError(f"{' '.join(argv)}: {done.stderr.strip() or done.stdout.strip() or 'failed'}")
-    return done.stdout
 
 
 def server_program(folder: Path) -> Path:
@@ -63,19 +55,11 @@ class Network:
 
     def __init__(self, kind: str, members: list[str]) -> None:
         self.kind, self.members = kind, members
-        self.prefix = f"hs{os.getpid()}"
+        self.prefix = f"{LETTERS}{os.getpid()}"
         if kind == "namespaces":
             if os.geteuid() != 0:
                 raise NodesError("network namespaces need root; use network: loopback")
-            self._remove_left_behind()
-
-    def _remove_left_behind(self) -> None:
-        names = re.findall(r"^(\S+)", tool("ip", "netns", "list", check=False), re.MULTILINE)
-        links = re.findall(r"^\d+: ([^:@]+)", tool("ip", "-o", "link"), re.MULTILINE)
-        for name in [*names, *links]:
-            match = OURS.fullmatch(name)
-            if match and not Path(f"/proc/{match[1]}").exists():
-                tool("ip", *(["netns", "del"] if name in names else ["link", "del"]), name, check=False)
+            namespaces.remove_left_behind(LETTERS)
 
     def name(self, member: str) -> str:
         return f"{self.prefix}{member[0]}{member.removeprefix('node').removeprefix('client')}"
@@ -87,24 +71,19 @@ class Network:
         if self.kind != "namespaces":
             return
         bridge = f"{self.prefix}b"
-        tool("ip", "link", "add", bridge, "type", "bridge")
-        tool("ip", "link", "set", bridge, "up")
+        namespaces.add_bridge(bridge)
         for member in self.members:
             name = self.name(member)
             tool("ip", "netns", "add", name)
-            tool("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
-            tool("ip", "link", "set", name, "master", bridge, "up")
-            inside = ["ip", "-n", name]
-            tool(*inside, "address", "add", f"{self.address(member)}/24", "dev", "eth0")
-            tool(*inside, "link", "set", "eth0", "up")
-            tool(*inside, "link", "set", "lo", "up")
+            namespaces.plug(name, name, bridge)
+            namespaces.address(name, self.address(member))
 
     def enter(self, member: str | None) -> list[str]:
         if self.kind != "namespaces" or member is None:
             return []
         if member not in self.members:
             raise NodesError(f"there is no {member} among {', '.join(self.members)}")
-        return ["ip", "netns", "exec", self.name(member)]
+        return namespaces.inside(self.name(member))
 
     def bytes_sent(self) -> int | None:
         """By all members so far: what their ends of the bridge have received."""

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-NET = Path("/sys/class/net")
-INFINIBAND = Path("/sys/class/infiniband")
+from rig.on_candidate.network_rdma import NET, devices_of
+
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 OFFLOADS = (
     "tcp-segmentation-offload",
@@ -65,16 +65,6 @@ def rings(text: str) -> dict[str, Any]:
             "most": {key: value for key, value in pairs(most).items() if key in ("RX", "TX")}}  # fmt: skip
 
 
-def rdma_devices(interface: str) -> list[str]:
-    """Those of the port's own PCI function, and those with an address (GID) of this interface: a bond's, a VLAN's, soft RoCE's."""
-    own = NET / interface / "device" / "infiniband"
-    found = set(os.listdir(own)) if own.is_dir() else set()
-    for file in INFINIBAND.glob("*/ports/*/gid_attrs/ndevs/*"):  # an entry without an address cannot be read
-        if text_of(file) == interface:
-            found.add(file.parents[4].name)
-    return sorted(found)
-
-
 def describe(interface: str) -> dict[str, Any]:
     folder = NET / interface
     driver, link, features = (
@@ -99,7 +89,7 @@ def describe(interface: str) -> dict[str, Any]:
         "rings": rings(ethtool("-g", interface)),
         "coalescing": {key: coalescing[key] for key in ("Adaptive RX", "rx-usecs", "tx-usecs") if key in coalescing},
         "offloads": {key: features[key] for key in OFFLOADS if key in features},
-        "rdma_devices": rdma_devices(interface),
+        "rdma_devices": devices_of(interface),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench_model.errors import BenchError
 from rig.machine import Machine
+from rig.on_candidate.network_meeting import NOT_MET
 from rig.workloads.lan_plans import Settings, Transfer
 
 PROVISIONED = "tuning-before.json"  # what provisioning found before it tuned (ansible/module_utils/bench_state.py)
@@ -23,7 +24,6 @@ ATTEMPTS = 3
 NOT_CONNECTED = re.compile(
     r"RDMA_CM_EVENT_(?:REJECTED|UNREACHABLE)|Unexpected CM event|rdma_client function|Couldn't connect|unable to connect to server"
 )
-NOT_MET = "the nodes did not meet"  # what is the matter, another one says
 
 
 def _did_not_connect(process: dict[str, Any]) -> bool:

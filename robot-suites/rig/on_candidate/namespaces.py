@@ -1,0 +1,63 @@
+"""Network namespaces behind a bridge, of the programs that have several hosts on one machine.
+
+Names begin with two letters and the program's process number: whoever comes later can tell what one that was killed outright has left."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+PACKAGES = {"ip": "iproute2", "tc": "iproute2", "rdma": "iproute2", "redis-cli": "redis-tools"}
+
+
+class NodesError(Exception):
+    """What could not be run, for {error}."""
+
+
+def tool(*argv: str, check: bool = True) -> str:
+    """What a tool prints, in English. Raises NodesError when it is not there, or fails and `check` is set."""
+    if shutil.which(argv[0], path=SEARCH) is None:
+        raise NodesError(f"{argv[0]} is not there: install {PACKAGES.get(argv[0], argv[0])} on this host")
+    environment = {**os.environ, "LC_ALL": "C", "PATH": SEARCH}
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+    if check and done.returncode != 0:
+        raise NodesError(f"{' '.join(argv)}: {done.stderr.strip() or done.stdout.strip() or 'failed'}")
+    return done.stdout
+
+
+def inside(namespace: str) -> list[str]:
+    """The words before a command that is to run there."""
+    return ["ip", "netns", "exec", namespace]
+
+
+def remove_left_behind(letters: str) -> None:
+    """Namespaces and links whose program is gone: `letters`, its process number, one more letter and digits."""
+    ours = re.compile(rf"{letters}(\d+)[a-z]\d*")
+    names = re.findall(r"^(\S+)", tool("ip", "netns", "list", check=False), re.MULTILINE)
+    links = re.findall(r"^\d+: ([^:@]+)", tool("ip", "-o", "link"), re.MULTILINE)
+    for name in [*names, *links]:
+        match = ours.fullmatch(name)
+        if match and not Path(f"/proc/{match[1]}").exists():
+            tool("ip", *(["netns", "del"] if name in names else ["link", "del"]), name, check=False)
+
+
+def add_bridge(name: str) -> None:
+    tool("ip", "link", "add", name, "type", "bridge")
+    tool("ip", "link", "set", name, "up")
+
+
+def plug(namespace: str, port: str, bridge: str) -> None:
+    """Gives a namespace the port eth0, whose other end is `port` of the bridge."""
+    tool("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
+    tool("ip", "link", "set", port, "master", bridge, "up")
+
+
+def address(namespace: str, own: str) -> None:
+    """Brings eth0 up with the address `own`, of a network of 256."""
+    tool("ip", "-n", namespace, "address", "add", f"{own}/24", "dev", "eth0")
+    for link in ("eth0", "lo"):
+        tool("ip", "-n", namespace, "link", "set", link, "up")
