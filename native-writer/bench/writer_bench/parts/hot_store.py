@@ -12,7 +12,7 @@ from typing import Any
 
 from bench_model.errors import BenchError
 from bench_model.hot_store import SAMPLE_S, rate_of
-from rig.machine import ON_CANDIDATE
+from rig.travelling import source_of
 from writer_bench.criteria import Criterion, at_most, each, ratio_of
 from writer_bench.part import Column, Documents, Part, Settings
 from writer_bench.rounds import Comparison, Contender, Point
@@ -38,8 +38,8 @@ def hotstore_of(tools: Tools) -> Path:
 
 
 def carried_out(tools: Tools, plan: dict[str, Any], seconds: float) -> dict[str, Any]:
-    program = ON_CANDIDATE / "hot_store_nodes.py"
-    done = tools.shell.run([sys.executable, program, json.dumps(plan)], START_S + 2 * seconds).check("hot_store_nodes")
+    argv = [sys.executable, "-c", source_of("hot_store_nodes"), json.dumps(plan)]
+    done = tools.shell.run(argv, START_S + 2 * seconds).check("hot_store_nodes")
     said = json.loads(done.stdout)
     if "error" in said:
         raise BenchError(said["error"])
