@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ensurepip
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -168,6 +171,57 @@ def test_an_air_gapped_candidate_gets_what_it_lacks_from_the_control_node(candid
     assert restored.code == 0, restored.output
     assert candidate.host.ssh(f"ls {INSTALL}").stdout == ""
     assert candidate.host.ssh("fio").stdout == "fio-9.9\n"  # packages stay
+
+
+def make_wheel(directory: Path, name: str, version: str = "1.0") -> None:
+    """Build a wheel whose module is empty."""
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{file},,\n" for file in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(directory / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for file, text in files.items():
+            wheel.writestr(file, text)
+
+
+def test_the_analysis_readers_libraries_need_no_pip_on_the_candidate(candidate: Candidate, tmp_path: Path) -> None:
+    """The container has neither pip nor ensurepip. An installation that breaks is made good by the next run; other wheels replace it."""
+    without = "python3 -c 'import pip' || python3 -c 'import ensurepip'"
+    assert candidate.host.ssh(without).returncode != 0
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for name in ("uproot", "awkward", "distributed", "numpy"):
+        make_wheel(wheels, name)
+    asked = {"bench_tools_required": ["python3"], "bench_tools_analysis_wheels": str(wheels)}
+    roles = ("bench_tools",)
+    refused = candidate.run(roles=roles, **asked)
+    assert refused.code != 0
+    assert f"{wheels} has no files pip-*.whl, and one is needed: fetch the wheels with `pip download" in refused.text
+    (pip,) = (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")
+    shutil.copy(pip, wheels)
+    check = candidate.run("--check", roles=roles, **asked)
+    assert check.code == 0, check.output
+    broken = candidate.run(roles=roles, **asked)
+    assert broken.code != 0
+    assert "No matching distribution found for scipy" in broken.text
+
+    make_wheel(wheels, "scipy")
+    first = candidate.run(roles=roles, **asked)
+    assert first.code == 0, first.output
+    python = f"{INSTALL}/analysis/bin/python"
+    assert candidate.host.ssh(f"{python} -c 'import uproot, awkward, distributed, numpy, scipy'").returncode == 0
+    second = candidate.run(roles=roles, **asked)
+    assert (second.code, second.changed) == (0, 0), second.output
+    make_wheel(wheels, "scipy", "1.1")
+    assert candidate.run(roles=roles, **asked).code == 0
+    version = "from importlib.metadata import version; print(version('scipy'))"
+    assert candidate.host.ssh(f'{python} -c "{version}"').stdout == "1.1\n"
+    restored = candidate.run(part="restore", roles=roles)
+    assert restored.code == 0, restored.output
+    assert candidate.host.ssh(f"ls {INSTALL}").stdout == ""
 
 
 def test_the_agents_service_is_installed_runs_and_is_removed(candidate: Candidate) -> None:

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
-NEEDED = ("uproot", "awkward", "distributed", "scipy")
+NEEDED = ("pip", "uproot", "awkward", "distributed", "scipy")
 SMALL = {
     "sparse": {"events": 4000, "files": 4, "event_size": "1000B", "cluster_events": 500},
     "full": {"events": 400, "files": 4, "event_size": "6000B", "cluster_events": 50},
