@@ -22,6 +22,8 @@ SAMPLE_S = 0.5  # thirty seconds are sixty samples: enough for an interval
 SAMPLES_SHARE_MIN = 0.9  # of those that were asked for
 NS_PER_US = 1000.0
 PASSED, FAILED, NOT_APPLICABLE, NOT_RUN = "passed", "failed", "not applicable", "not run"
+# On one placement the time that a cache line takes repeats within some 10 %; from one placement to another it differs several times.
+HANDOVER_CHANGE_MAX = 1.5
 # What the one paper behind this states in words; its figures' points are not stated and so not drawn.
 PUBLISHED = {
     "source": "Cicalese et al., The design of a distributed key-value store for petascale hot storage in data acquisition systems, "
@@ -51,6 +53,14 @@ def rate_of(samples: Sequence[float], latency: Document | None = None, waited_s:
         "waited_s": waited_s,
         "latency_us": {key: latency[key] for key in ("p50", "p99", "p99_9", "max")} if latency else None,
     }
+
+
+def cpus_moved(document: Document) -> bool | None:
+    """Whether the CPUs of a document of `hotstore bench` were farther apart, or nearer, after the load than before; None: one CPU only."""
+    found = document["handover_ns"]
+    if found["before"] is None or found["after"] is None:
+        return None
+    return bool(max(found.values()) > HANDOVER_CHANGE_MAX * min(found.values()))
 
 
 def side_of(document: Document, side: str) -> Document:
@@ -86,7 +96,12 @@ def point(
         reason = f"on the target: {reason}" if reason else None
     return {
         "value_bytes": value_bytes,
-        "embedded": {**sides, "cpu_us_per_operation": embedded["cpu"]["us_per_operation"]},
+        "embedded": {
+            **sides,
+            "cpu_us_per_operation": embedded["cpu"]["us_per_operation"],
+            "handover_ns": embedded["handover_ns"],
+            "cpus_moved": cpus_moved(embedded),
+        },
         "redis": references,
         "drive": {side: side_of(drive, side) for side in SIDES} if drive else None,
         "ratios": {side: ratio_of(sides[side], references[name], seed) for side, name in SIDES.items()},

@@ -28,7 +28,7 @@ def bench(put: list[float], consume: list[float], **changes: Any) -> dict[str, A
 
     document = {
         "status": "complete", "error": None, "corrupt": 0, "put": side(put), "consume": side(consume),
-        "cpu": {"us_per_operation": 6.0},
+        "cpu": {"us_per_operation": 6.0}, "handover_ns": {"before": 40.0, "after": 41.0},
     }  # fmt: skip
     return {**document, **changes}
 
@@ -39,6 +39,14 @@ def test_a_rate_has_mean_least_and_scatter() -> None:
     assert (rate["relative_stdev"], rate["min_over_mean"]) == (0.1, 0.9)
     empty = model.rate_of([])
     assert empty["mean_ops_per_s"] is None and empty["relative_stdev"] is None
+
+
+def test_cpus_that_moved_are_told_from_those_that_stayed() -> None:
+    found = [
+        model.cpus_moved({"handover_ns": {"before": before, "after": after}})
+        for before, after in ((37.0, 38.0), (37.0, 205.0), (205.0, 37.0), (None, 37.0))
+    ]
+    assert found == [False, True, True, None]
 
 
 def test_a_ratio_is_of_means_and_its_interval_covers_both_ends() -> None:

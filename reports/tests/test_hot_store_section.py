@@ -25,10 +25,12 @@ def rate(mean: float, n: int = 6) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def point(value_bytes: int, kops: float, masked: bool = False) -> dict[str, Any]:
+def point(value_bytes: int, kops: float, masked: bool = False, moved: bool = False) -> dict[str, Any]:
     ratio = {"value": 4.0, "interval": [3.8, 4.2]}
     return {
-        "value_bytes": value_bytes, "embedded": {"put": rate(kops * 1e3), "consume": rate(kops * 900), "cpu_us_per_operation": 5.0},
+        "value_bytes": value_bytes, "embedded": {"put": rate(kops * 1e3), "consume": rate(kops * 900), "cpu_us_per_operation": 5.0,
+            "handover_ns": {"before": 40.0, "after": 200.0 if moved else 41.0}, "cpus_moved": moved,
+        },
         "redis": {"set": rate(kops * 250), "get": rate(kops * 240)}, "drive": None, "ratios": {"put": ratio, "consume": ratio},
         "admissible": not masked, "reason": "2 values were not what was put" if masked else None,
     }  # fmt: skip
@@ -123,6 +125,16 @@ def test_masked_points_are_not_drawn_and_their_reason_is_in_the_table(bundle_wit
     assert table.marked == {1} and "2 values were not what was put" in table.rows[1][-1]
     nothing = made(bundle_with, points=[point(1000, 250, masked=True)])
     assert any(isinstance(part, Lacking) for part in nothing.parts)
+
+
+def test_cpus_that_moved_during_a_measurement_are_named(bundle_with: Maker) -> None:
+    def caption(*points: dict[str, Any]) -> str:
+        parts = made(bundle_with, points=list(points)).parts
+        return next(part.caption for part in parts if isinstance(part, Table) and part.name == "hot-store-sizes-table")
+
+    assert "CPUs moved" not in caption(point(1000, 250))
+    words = "measured: 4000 B (a cache line passed in 40 ns before and 200 ns after)."
+    assert words in caption(point(1000, 250), point(4000, 200, moved=True))
 
 
 def test_a_failed_row_is_marked_with_what_it_saw(bundle_with: Maker) -> None:

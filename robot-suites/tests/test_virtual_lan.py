@@ -182,4 +182,5 @@ def test_over_tcp_the_same_hosts_use_iperf3_and_netprobe(over_tcp: Path) -> None
 def test_the_hosts_are_as_they_were(over_rdma: Path, over_tcp: Path, pair: Pair) -> None:
     for one in pair:
         assert one.run("cat /sys/class/net/eth1/mtu").strip() == "1500"
-        assert one.run("pgrep -c 'ib_|iperf3|netprobe' || test $? = 1").strip() == "0"
+        # Whole names: soft RoCE's kernel threads begin with ib_ too.
+        assert one.run("pgrep -cx 'ib_(write|send|read)_(bw|lat)|iperf3|netprobe' || test $? = 1").strip() == "0"

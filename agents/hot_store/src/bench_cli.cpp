@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "commands.h"
+#include "handover.h"
 #include "load.h"
 #include "report_json.h"
 #include "store_options.h"
@@ -17,6 +19,8 @@ namespace {
 
 using daqwriter::ExitCode;
 using Json = nlohmann::ordered_json;
+
+constexpr double kHandoverSeconds = 0.1;
 
 struct BenchOptions {
   StoreOptions store;
@@ -71,6 +75,17 @@ Json side_json(const SideResult& side, double seconds, const char* definition) {
           {"latency_us", daqwriter::latency_json(side.latency_ns, definition)}};
 }
 
+// Of the CPUs that share the store, in hand-overs of a cache line: a hypervisor
+// or a scheduler may move them, and the rate with them.
+struct Distance {
+  std::optional<double> before_ns;
+  std::optional<double> after_ns;
+};
+
+Json optional_json(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 Json parameters_json(const BenchOptions& o) {
   return {{"engine", o.store.engine},
           {"durability", o.store.engine == "lmdb" ? Json(o.store.durability) : Json(nullptr)},
@@ -92,7 +107,8 @@ Json parameters_json(const BenchOptions& o) {
           {"level", o.load.level}};
 }
 
-Json bench_json(const BenchOptions& options, const std::string& promise, const LoadResult& result) {
+Json bench_json(const BenchOptions& options, const std::string& promise, const LoadResult& result,
+                const Distance& distance) {
   const bool failed = !result.error.empty() || result.corrupt > 0;
   std::string error = result.error;
   if (error.empty() && result.corrupt > 0)
@@ -118,6 +134,10 @@ Json bench_json(const BenchOptions& options, const std::string& promise, const L
                                     ? "from the call of Get to the acknowledgement of Remove"
                                     : "from the call of GetAny to the acknowledgement of the "
                                       "event's removal")},
+          {"handover_ns",
+           {{"before", optional_json(distance.before_ns)}, {"after", optional_json(distance.after_ns)}}},
+          {"samples_backlog_bytes", result.backlog_bytes},
+          {"samples_commits_per_s", result.commits_per_s},
           {"answers", answers},
           {"returned_events", result.returned_events},
           {"corrupt", result.corrupt},
@@ -140,8 +160,11 @@ ExitCode run_bench(const BenchOptions& options, const std::atomic<int>& stop_sig
   daqwriter::require_writable_output("--json", options.json_path);
   check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
   HotStore store = open_store(options.store);
+  Distance distance;
+  distance.before_ns = handover_ns(kHandoverSeconds);
   const LoadResult result = run_load(store, options.load, stop_signal);
-  const Json document = bench_json(options, store.engine().promise(), result);
+  distance.after_ns = handover_ns(kHandoverSeconds);
+  const Json document = bench_json(options, store.engine().promise(), result, distance);
   print_side("put", result.put, result.seconds);
   print_side("get and remove", result.consume, result.seconds);
   daqwriter::write_json(options.json_path, document);

@@ -70,6 +70,9 @@ class Engine {
   // kept now.
   virtual Bytes remember(const std::string& name, const Bytes& value) = 0;
 
+  // Transactions that this process has committed so far, where the engine counts them: threads may share one.
+  virtual std::optional<std::uint64_t> commits() const { return std::nullopt; }
+
   virtual std::string description() const = 0;
   virtual std::string promise() const = 0;  // what survives what, in one sentence
 };

@@ -36,6 +36,7 @@ class LmdbEngine : public Engine {
   Answer complete(View primary, Token token, Records& before) override;
   Records range(const KeySchema& schema, const Box& box) override;
   Bytes remember(const std::string& name, const Bytes& value) override;
+  std::optional<std::uint64_t> commits() const override { return env_->commits(); }
   std::string description() const override;
   std::string promise() const override;
 

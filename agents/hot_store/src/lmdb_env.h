@@ -137,8 +137,11 @@ class LmdbEnv {
   MDB_dbi table_ = 0;
   int presence_ = -1;  // a lock that every process holds which has the store open
   bool alone_ = false;
-  AdaptiveMutex gate_;
-  std::atomic<Pending*> waiting_{nullptr};
+  // Cache lines of their own: what those that wait read, what those that come
+  // write, and what the holder of the gate works with.
+  alignas(64) std::atomic<bool> committing_{false};
+  alignas(64) std::atomic<Pending*> waiting_{nullptr};
+  alignas(64) AdaptiveMutex gate_;
   // Under gate_: who committed last, whether for others too, and how well waiting
   // for others has paid of late.
   std::thread::id last_committer_;

@@ -265,16 +265,21 @@ void Load::sample(LoadResult& result, const std::atomic<int>& stop_signal) {
   const std::int64_t started = monotonic_ns();
   std::int64_t last = started;
   std::uint64_t put = total(producers_), consumed = total(consumers_);
+  std::optional<std::uint64_t> commits = store_.engine().commits();
   for (int tick = 1;
        !ended() && daqwriter::seconds(last - started) < options_.seconds - options_.interval_s / 2; ++tick) {
     sleep_until(started + daqwriter::to_ns(tick * options_.interval_s));
     const std::int64_t now = monotonic_ns();
     const double length_s = daqwriter::seconds(now - last);
     const std::uint64_t put_now = total(producers_), consumed_now = total(consumers_);
+    const std::optional<std::uint64_t> commits_now = store_.engine().commits();
     if (length_s >= options_.interval_s / 2) {
       result.put.per_s.push_back(static_cast<double>(put_now - put) / length_s);
       result.consume.per_s.push_back(static_cast<double>(consumed_now - consumed) / length_s);
+      result.backlog_bytes.push_back(backlog());
+      if (commits) result.commits_per_s.push_back(static_cast<double>(*commits_now - *commits) / length_s);
     }
+    commits = commits_now;
     put = put_now;
     consumed = consumed_now;
     last = now;

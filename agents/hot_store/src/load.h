@@ -62,6 +62,8 @@ struct SideResult {
 struct LoadResult {
   SideResult put;
   SideResult consume;
+  std::vector<std::uint64_t> backlog_bytes;  // at the end of each interval: put, and not yet removed
+  std::vector<double> commits_per_s;         // of each interval, where the engine counts them
   double seconds = 0;
   std::int64_t started_utc_ns = 0;
   std::map<std::string, std::uint64_t> answers;  // other than ok

@@ -101,6 +101,20 @@ def _latency(rate: Node) -> str:
     )
 
 
+def _moved(points: list[Node]) -> str:
+    """Where a hypervisor or a scheduler moved the CPUs, the rate changes with their distance: whoever sees the scatter must know."""
+    found = []
+    for point in points:
+        own = point.at("embedded")
+        if own.flag("cpus_moved"):
+            before, after = (own.at("handover_ns").number(name) or 0.0 for name in ("before", "after"))
+            value = count(point.at("value_bytes").as_integer())
+            found.append(
+                f"{value} B (a cache line passed in {significant(before, 2)} ns before and {significant(after, 2)} ns after)"
+            )
+    return f" The CPUs moved apart or together while these values were measured: {'; '.join(found)}." if found else ""
+
+
 def _size_table(document: Node) -> Table:
     points, rows = list(document.list("points")), []
     for point in points:
@@ -119,7 +133,7 @@ def _size_table(document: Node) -> Table:
         ),
         kinds="nnnnnnnnnt", rows=tuple(rows), name="hot-store-sizes-table",
         caption="Mean (least sample; standard deviation of the samples). Ratio: of the means, with its 95 % interval where the series "
-        "are long enough.",
+        f"are long enough.{_moved(points)}",
         marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
     )  # fmt: skip
 

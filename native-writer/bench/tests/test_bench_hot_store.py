@@ -1,0 +1,39 @@
+"""The hot store's part: both contenders for real, and what counts for the scatter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rig.shell import LocalShell
+from writer_bench.parts import hot_store
+from writer_bench.sample import Sample
+from writer_bench.tools import Tools
+
+
+def test_both_sides_are_measured_for_real(daqwriter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot_store, "WARM_UP_S", 0.2)
+    tools = Tools(LocalShell(), daqwriter, tmp_path)
+    own, redis = hot_store.embedded(tools, 1000, 1.5), hot_store.redis(tools, 1000, 1.5)
+    for sample in (own, redis):
+        assert sample.more["put_ops_per_s"] > 0 and sample.more["consume_ops_per_s"] > 0
+    assert own.more["handover_before_ns"] > 0 and own.more["cpus_moved"] in (0.0, 1.0)
+    assert list(tmp_path.iterdir()) == []
+    assert list(hot_store.MEMORY.glob("bench-hot-store-*")) == []
+
+
+def test_a_run_in_which_the_cpus_moved_does_not_count_for_the_scatter() -> None:
+    sample = Sample(1.0, more={"put_ops_per_s": 5.0, "put_relative_stdev": 0.3, "consume_relative_stdev": 0.2})
+    stayed = hot_store.with_distance(sample, {"handover_ns": {"before": 37.0, "after": 38.0}}).more
+    assert (stayed["put_relative_stdev"], stayed["consume_relative_stdev"], stayed["cpus_moved"]) == (0.3, 0.2, 0.0)
+    moved = hot_store.with_distance(sample, {"handover_ns": {"before": 37.0, "after": 205.0}}).more
+    assert "put_relative_stdev" not in moved and "consume_relative_stdev" not in moved
+    assert (moved["put_relative_stdev_while_cpus_moved"], moved["cpus_moved"], moved["put_ops_per_s"]) == (
+        0.3,
+        1.0,
+        5.0,
+    )
+    assert (moved["handover_before_ns"], moved["handover_after_ns"]) == (37.0, 205.0)
+    one_cpu = hot_store.with_distance(sample, {"handover_ns": {"before": None, "after": None}}).more
+    assert one_cpu["cpus_moved"] == 0.0 and "handover_before_ns" not in one_cpu
