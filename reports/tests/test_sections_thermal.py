@@ -83,6 +83,14 @@ def test_a_throttled_soak_is_told_with_its_cause_and_its_loss(bundle_with: Maker
         assert words in text, words
 
 
+def test_the_drives_temperature_is_drawn_below_the_rate(bundle_with: Maker) -> None:
+    found = documents(throttled())
+    found["results/throttling.json"]["drives"] = ["nvme0n1"]  # whose temperature the bundle's telemetry has
+    text = html(bundle_with(temperature=True, extra=found))
+    assert "temperature of the drives" in text and "The drives report no temperature" not in text
+    assert "The drives report no temperature" in html(bundle_with(extra=found))
+
+
 def test_a_dip_without_a_cause_says_unknown_and_what_was_not_looked_at(bundle_with: Maker) -> None:
     scenery = tracks_factory.scenery(with_dip(white(np.random.default_rng(1), COUNT), 50, 40, 0.5))
     scenery.tracks.found = {key: one for key, one in scenery.tracks.found.items() if key[0] != "pcie_link"}

@@ -24,7 +24,7 @@ def dip_figure(bundle: Bundle, window: Node, name: str) -> Figure | None:
     rate = _rate(bundle, window, origin, length)
     if rate is None:
         return None
-    heat = {key: track for key, whole in _drives_heat(bundle).items() if (track := _cut(whole, origin, length))[0]}
+    heat = {key: track for key, whole in _drives_heat(bundle).items() if len((track := _cut(whole, origin, length))[0])}
     dips = window.list("dips")
     causes = sorted({dip.at("cause").as_text() for dip in dips})
     heights = [RATE_MM, *([HEAT_MM] if heat else []), *([CAUSE_TOP_MM + CAUSE_MM * len(causes)] if causes else [])]
