@@ -168,9 +168,8 @@ def test_a_run_without_a_hazard_raises_no_alarm(quiet: Path) -> None:
     assert soak["headroom_degC"] == pytest.approx(20, abs=1)
     verdict = document(quiet, "verdict.json")
     assert verdict["outcome"] == "INADMISSIBLE"  # emulated: never a PASS
-    # TH-06 asks that every dip has a cause. A dip that the emulation's busy host makes is real, nothing in the guest shows why,
-    # and the bench says so: that is no false alarm.
-    assert {one["id"] for one in verdict["requirements"] if one["outcome"] == "FAIL"} <= {"TH-06"}
+    # Needs a host that is not overloaded: a dip that another load on it makes is real, and nothing in the guest would show why (TH-06).
+    assert {one["id"] for one in verdict["requirements"] if one["outcome"] == "FAIL"} == set()
 
 
 def test_each_commanded_fan_duty_is_measured_and_the_fans_are_given_back(
