@@ -186,9 +186,8 @@ void LmdbEnv::submit(Pending& pending) {
 }
 
 // Whoever commits is done within microseconds, waking a sleeper costs several
-// times that, more where the CPU has halted meanwhile: so wait awake first. It
-// waits by reading: a locked instruction in every turn takes half of its speed
-// from the one that commits (docs/hot-store.md).
+// times that, more where the CPU has halted meanwhile: so wait awake first, and
+// by reading, which leaves the lock's cache line where it is.
 bool LmdbEnv::commit_soon(const Pending& pending) {
   for (int spin = 0; spin < kSpins; ++spin) {
     if (pending.done.load(std::memory_order_acquire)) return true;
