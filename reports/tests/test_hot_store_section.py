@@ -132,7 +132,7 @@ def test_cpus_that_moved_during_a_measurement_are_named(bundle_with: Maker) -> N
         parts = made(bundle_with, points=list(points)).parts
         return next(part.caption for part in parts if isinstance(part, Table) and part.name == "hot-store-sizes-table")
 
-    assert "CPUs moved" not in caption(point(1000, 250))
+    assert "distance of the CPUs" not in caption(point(1000, 250))
     words = "measured: 4000 B (a cache line passed in 40 ns before and 200 ns after)."
     assert words in caption(point(1000, 250), point(4000, 200, moved=True))
 

@@ -102,7 +102,7 @@ def _latency(rate: Node) -> str:
 
 
 def _moved(points: list[Node]) -> str:
-    """Where a hypervisor or a scheduler moved the CPUs, the rate changes with their distance: whoever sees the scatter must know."""
+    """Where a hypervisor or a scheduler moves the CPUs the rate may change with their distance: whoever sees the scatter must know."""
     found = []
     for point in points:
         own = point.at("embedded")
@@ -112,7 +112,7 @@ def _moved(points: list[Node]) -> str:
             found.append(
                 f"{value} B (a cache line passed in {significant(before, 2)} ns before and {significant(after, 2)} ns after)"
             )
-    return f" The CPUs moved apart or together while these values were measured: {'; '.join(found)}." if found else ""
+    return f" The distance of the CPUs changed while these values were measured: {'; '.join(found)}." if found else ""
 
 
 def _size_table(document: Node) -> Table:

@@ -31,7 +31,7 @@ WARM_UP_S = 4.0  # until the first pages are used again, which is slower than fr
 MEMORY = Path("/dev/shm")
 REDIS_CLIENTS = 50  # redis-benchmark's own default; it favours Redis over the one connection of one thread
 RATIO_MIN, STDEV_MAX = 3.0, 0.05
-SCATTER, WHILE_MOVED = "_relative_stdev", "_while_cpus_moved"
+SCATTER, WHILE_STAYED = "_relative_stdev", "_while_cpus_stayed"
 
 
 def hotstore_of(tools: Tools) -> Path:
@@ -85,11 +85,11 @@ def embedded(tools: Tools, value_bytes: int, seconds: float) -> Sample:
 
 
 def with_distance(sample: Sample, document: dict[str, Any]) -> Sample:
-    """With how far apart the CPUs were before and after. The rate depends on it, so that the scatter of a run in which they moved is the
-    machine's: it stays in the sample under another name, and the criterion is about the others."""
+    """With how far apart the CPUs were before and after. The scatter of a run in which that did not change stands beside that of all runs,
+    which is what the criterion is about: nothing is left out of it."""
     more, moved = dict(sample.more), cpus_moved(document)
-    for name in [name for name in more if name.endswith(SCATTER)] if moved else []:
-        more[f"{name}{WHILE_MOVED}"] = more.pop(name)
+    if not moved:
+        more |= {f"{name}{WHILE_STAYED}": value for name, value in sample.more.items() if name.endswith(SCATTER)}
     more |= {f"handover_{when}_ns": value for when, value in document["handover_ns"].items() if value is not None}
     return replace(sample, more={**more, "cpus_moved": float(bool(moved))})
 
@@ -135,8 +135,8 @@ def conditions(settings: Settings) -> dict[str, Any]:
         "redis": "redis-server on loopback, volatile: no snapshot, no append-only file",
         "redis clients": f"redis-benchmark -t set beside redis-benchmark -t get, {REDIS_CLIENTS} connections each, no pipelining",
         "sample_s": SAMPLE_S,
-        "CPUs": "a run in which the time for handing over a cache line changed by more than half between its begin and its end does not "
-        "count for the scatter: the machine was not the same; it counts for rates and ratios",
+        "CPUs": "the time for handing over a cache line is measured before and after each run; the scatter of the runs in which it changed "
+        "by less than half stands beside that of all runs, which is judged",
     }
 
 
@@ -151,7 +151,7 @@ def judge(measured: Documents) -> list[Criterion]:
         each("hot-store.get", "get and remove against redis-benchmark's GET", ratio_of(measured, CONSUME), RATIO_MIN),
         each(
             "hot-store.stdev",
-            "standard deviation over mean of hotstore's samples while the CPUs stayed",
+            "standard deviation over mean of hotstore's samples",
             scatter,
             STDEV_MAX,
             at_most,
@@ -178,12 +178,13 @@ def ratio(header: str, name: str) -> Column:
 def scatter_column(side: str) -> Column:
     def cell(point: dict[str, Any]) -> str:
         own = point["contenders"].get(EMBEDDED, {})
-        found = own.get(f"{side}{SCATTER}", {})
-        return (
-            "-" if not found.get("n") else f"{100 * found['median']:.1f} % n={found['n']} of {own['cpus_moved']['n']}"
-        )
+        found, stayed = own.get(f"{side}{SCATTER}", {}), own.get(f"{side}{SCATTER}{WHILE_STAYED}", {})
+        if not found.get("n"):
+            return "-"
+        beside = f"; {100 * stayed['median']:.1f} % n={stayed['n']}" if stayed.get("n") else ""
+        return f"{100 * found['median']:.1f} % n={found['n']}{beside}"
 
-    return f"{side}, stdev/mean while the CPUs stayed", cell
+    return f"{side}, stdev/mean: all runs; those whose hand-over stayed", cell
 
 
 def handover_cell(point: dict[str, Any]) -> str:
