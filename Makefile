@@ -21,11 +21,13 @@ AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
 READER := build/analysis_reader.pyz
 READER_SOURCES := $(shell find agents/analysis_reader -name '*.py')
 PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
+# What a checker trusts and judges by is its own, never the bundle's.
+OWN := $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup golden apt apt-test python influxd influxd2 test-influx2 soak build native native-portable agent qualify resume bench bench-table test study lint lint-python lint-types lint-imports \
+.PHONY: help setup golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table test study audit lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -80,9 +82,9 @@ $(READER): $(READER_SOURCES)
 	@mkdir -p build
 	@$(PYTHON) agents/build_pyz.py --package analysis_reader --output $(READER)
 
-qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (SIGN_KEY=FILE signs the run)
+qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (SIGN_KEY=FILE signs the run, CHALLENGE=NONCE is sealed with it)
 	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
-	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning)
+	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning) $(if $(CHALLENGE),--challenge='$(CHALLENGE)')
 
 resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
 	@$(RIG) resume $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
@@ -96,8 +98,8 @@ bench-table: python ## write what `make bench PARTS=agent,ingest` measured last 
 validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)
 
-report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE signs)
-	@$(RIG) report $(RUN)
+report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE signs them where the evidence verified; SCENARIO= REQUIREMENT= INVENTORY=: yours)
+	@$(RIG) report $(RUN) $(OWN)
 
 golden: python ## renew the stored report that reports/tests compares with; look at the difference before you commit it
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
@@ -115,8 +117,8 @@ lot: python ## what drives of one model say about their lot: RUNS="runs/a runs/b
 judge: python ## recompute the verdict of RUN from its bundle and print it
 	@$(RIG) judge $(RUN)
 
-check-bundle: python ## check RUN's seals and signatures (ALLOWED_SIGNERS=FILE: only trusted ones count); recompute its verdict and every number of its reports
-	@$(RIG) check-bundle $(RUN)
+check-bundle: python ## check RUN's seals and signatures (ALLOWED_SIGNERS=FILE: only trusted ones count), its profiles against yours (SCENARIO= REQUIREMENT=), its CHALLENGE=; recompute its verdict and every number of its reports
+	@$(RIG) check-bundle $(RUN) $(OWN) $(if $(CHALLENGE),--challenge='$(CHALLENGE)')
 
 trend: python ## render the trend of CANDIDATE over its runs: trend-<candidate>/ (RUNS=runs SCENARIO= OUTPUT=)
 	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report trend $(or $(RUNS),runs) --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(OUTPUT),--output '$(OUTPUT)')
@@ -130,7 +132,7 @@ baseline: python ## make RUN what later nights are compared with
 
 replay: setup ## deliver the telemetry of RUN that InfluxDB has not got (ALL=1: all of it, because InfluxDB lost some)
 	@$(RIG) influx start
-	@$(RIG) replay $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(ALL),--all)
+	@$(RIG) replay $(RUN) $(if $(INVENTORY),--inventory '$(INVENTORY)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(ALL),--all)
 
 provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to build/facts); CHECK=1 only tells what it would do
 	@$(RIG) provision $(PROFILES) $(if $(CHECK),--check)
@@ -169,9 +171,17 @@ test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, 
 soak: setup ## telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10; as root also a full disk)
 	@SOAK_MINUTES=$(or $(MINUTES),10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py
 
+fuzz: apt-test ## look for inputs that break the readers of daqwriter's and hotstore's files, with clang's libFuzzer (MINUTES=6 of all together, SECONDS= each)
+	@native-writer/tests/fuzz/run.sh $(if $(SECONDS),$(SECONDS),--share $(or $(MINUTES),6))
+
 study: python ## measure how often the verdict errs, by simulation, and the comparison, and write it into docs/ (RUNS=500; minutes)
 	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
 	@$(PYTHON) inventory/studies/comparison_errors.py $(if $(RUNS),--runs $(RUNS)) --write docs/comparison.md
+	@$(PYTHON) inventory/studies/scan_lengths.py --runs $(or $(RUNS),2000) --write docs/scenarios-scans.md
+
+audit: python ## the project's own adversary: wrong evidence of every scenario, and every noise process, against the functions that judge; renews docs/statistics.md (MOST=mutants of a class and scenario, RUNS=runs of a process, SCENARIOS=a,b: these alone)
+	@$(PYTHON) -m audit $(if $(MOST),--most $(MOST)) $(if $(SCENARIOS),--scenarios '$(SCENARIOS)',--write docs/statistics.md)
+	$(if $(SCENARIOS),,@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md)
 
 lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
 
@@ -180,7 +190,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/trend_rates.py robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
@@ -194,11 +204,11 @@ lint-ansible:
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --strict -q
 
 lint-shell:
-	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh .ci/run robot-suites/virtual_candidate/guest/configure.sh
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh native-writer/tests/fuzz/run.sh .ci/run robot-suites/virtual_candidate/guest/configure.sh
 	@shellcheck --shell=sh robot-suites/virtual_candidate/guest/init
 
 lint-native:
-	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp
+	@clang-format --dry-run -Werror native-writer/src/*.h native-writer/src/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp
 
 lock: ## renew requirements.txt from pyproject.toml
 	@rm -rf build/lock && python3 -m venv build/lock

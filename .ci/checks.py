@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +27,7 @@ PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "na
 
 
 WORKERS = 2  # the virtual candidate and what runs beside it need 3 GiB each
+FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "5"  # of each fuzzer, when SANITIZERS asks and the variable does not
 SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE, INFLUX2_VARIABLE = "SANITIZERS", "CAMPAIGNS", "INFLUX2"
 CAMPAIGNS_HERE = "here"  # of CAMPAIGNS: those on this machine alone
 INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
@@ -59,14 +62,22 @@ def stages() -> list[list[Step]]:
     if asked_influx2 == INFLUX2_ONLY:
         return [[influx2]]
     native, build = RESULTS / "native.xml", str(ROOT / "build" / "native-writer")
-    made: list[list[Step]] = [
+    builds, tests = (
         [Step("native-writer: build", ["cmake", "--build", build])],
         [Step("native-writer: ctest", ctest(build, native), native)],
-    ]
+    )
     # Built and run once more each, they take as long as all the rest: CI asks for them.
-    if os.environ.get(SANITIZERS_VARIABLE):
+    sanitizers = os.environ.get(SANITIZERS_VARIABLE)
+    if sanitizers:
         # Not the hot store's with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
-        made += [[step] for step in sanitized("asan", "address", "hotstore_tests") + sanitized("tsan", "thread")]
+        for made_and_run in (sanitized("asan", "address", "hotstore_tests"), sanitized("tsan", "thread")):
+            builds.append(made_and_run[0])
+            tests.append(made_and_run[1])
+    if fuzz_s := os.environ.get(FUZZ_VARIABLE) or (FUZZ_SECONDS if sanitizers else ""):
+        builds.append(Step("native-writer: fuzz", [str(ROOT / "native-writer" / "tests" / "fuzz" / "run.sh"), fuzz_s]))
+    # The tests wait most of their time, for signals and for silence: the next build uses the CPUs beside them.
+    pairs = zip_longest(builds, [None, *tests])
+    made: list[list[Step]] = [[step for step in pair if step] for pair in pairs]
     unit, roles, short = "robot-suites", "ansible", f"not campaign and {NOT_INFLUX2}"
     beside = [
         # The longest first. Both spend much of their time waiting: for an emulated CPU, and for SSH.
@@ -94,18 +105,18 @@ def ctest(build: str, junit: Path) -> list[str]:
     return ["ctest", "--test-dir", build, "--output-on-failure", "--output-junit", str(junit), "-j2"]
 
 
-def sanitized(name: str, sanitizer: str, *more: str) -> list[Step]:
-    """The native tests once more, with a sanitizer: `address` (and undefined behaviour) or `thread`; `more`: further targets."""
+def sanitized(name: str, sanitizer: str, *more: str) -> tuple[Step, Step]:
+    """The native tests built and run once more, with a sanitizer: `address` (and undefined behaviour) or `thread`; `more`: targets."""
     name = f"native-writer-{name}"
     build, junit = str(ROOT / "build" / name), RESULTS / f"{name}.xml"
-    # Optimised a little only: that builds in half the time and keeps the reports readable.
-    chosen = [f"-DDAQWRITER_SANITIZE={sanitizer}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1"]
+    # Optimised for debugging only: that builds in half the time and keeps the reports readable.
+    chosen = [f"-DDAQWRITER_SANITIZE={sanitizer}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-Og -g1"]
     configure = ["cmake", "-S", str(ROOT / "native-writer"), "-B", build, "-G", "Ninja", "--log-level=WARNING", *chosen]
-    return [
-        Step(f"{name}: configure", configure),
-        Step(f"{name}: build", ["cmake", "--build", build, "--target", "daqwriter", "daqwriter_tests", *more]),
+    compile_ = ["cmake", "--build", build, "--target", "daqwriter", "daqwriter_tests", *more]
+    return (
+        Step(f"{name}: build", ["sh", "-c", f"{shlex.join(configure)} && {shlex.join(compile_)}"]),
         Step(f"{name}: ctest", ctest(build, junit), junit),
-    ]
+    )
 
 
 def plain(name: str) -> str:

@@ -70,7 +70,7 @@ def main() -> None:
         argument_spec={"devices": {"type": "list", "elements": "str", "required": True}},
         supports_check_mode=True,
     )
-    smartctl = module.get_bin_path("smartctl", opt_dirs=["/usr/sbin", "/usr/local/sbin"])
+    smartctl = module.get_bin_path("smartctl")
     devices = []
     for device in module.params["devices"]:
         if smartctl is None:

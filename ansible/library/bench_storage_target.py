@@ -265,7 +265,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    lsblk = module.get_bin_path("lsblk", required=True, opt_dirs=["/usr/bin", "/bin"])
+    lsblk = module.get_bin_path("lsblk", required=True)
     command = [lsblk, "--json", "--bytes", "--output", LSBLK_COLUMNS]
     _rc, output, _error = module.run_command(command, check_rc=True)
     rows = flatten(json.loads(output)["blockdevices"])

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rig.bundle import to_json
+from rig.provision import unsafe
+
 ANSIBLE = Path(__file__).resolve().parents[1]
 TUNING = {
     "cpu_governor": "performance",
@@ -49,7 +52,7 @@ def run_playbook(
 ) -> PlaybookRun:
     """Run one playbook over an inventory; an extra variable given as None is left out."""
     extra = inventory.with_name("extra-vars.json")
-    extra.write_text(json.dumps({name: value for name, value in variables.items() if value is not None}))
+    extra.write_text(to_json(unsafe({name: value for name, value in variables.items() if value is not None})))
     command = [sys.executable, "-m", "ansible", "playbook", "--inventory", str(inventory)]
     command += ["--extra-vars", f"@{extra}", str(ANSIBLE / "playbooks" / playbook), *arguments]
     merged = {**os.environ, "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
@@ -140,7 +143,7 @@ class Bench:
 
     def run(self, playbook: str, *arguments: str, **variables: Any) -> PlaybookRun:
         """Run one playbook; an extra variable given as None is left out."""
-        merged = {**self.variables, **variables}
+        merged = {"bench_candidate": self.candidate(), **self.variables, **variables}
         return run_playbook(playbook, self.inventory(), merged, *arguments, environment=self.environment)
 
     def document(self, name: str) -> Any:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from bench_model.bundle_files import plain_file, read_json
 from bench_model.evidence import Document
 from bench_model.telemetry_files import OWN, POINTS_FILE, SPOOLS, SUMMARY_FILE
 
@@ -15,15 +15,14 @@ FINISHED = "finished"
 
 def accounted_spools(bundle: Path) -> list[Path]:
     """The spools of `bundle`, relative to it, whose agent left an account."""
-    return [spool for spool in SPOOLS if all((bundle / spool / name).exists() for name in (POINTS_FILE, SUMMARY_FILE))]
+    return [
+        spool for spool in SPOOLS if all(plain_file(bundle, f"{spool}/{name}") for name in (POINTS_FILE, SUMMARY_FILE))
+    ]
 
 
 def combined_account(bundle: Path) -> Document:
     """One account of all the agents that left one: counts added, collectors and outages side by side. At least one must be there."""
-    accounts = {
-        spool: json.loads((bundle / spool / SUMMARY_FILE).read_text(encoding="utf-8"))
-        for spool in accounted_spools(bundle)
-    }
+    accounts = {spool: read_json(bundle, f"{spool}/{SUMMARY_FILE}") for spool in accounted_spools(bundle)}
     return combined(accounts)
 
 

@@ -5,7 +5,6 @@ the history keeps (measurement `aligned`)."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bench_model import load_windows
+from bench_model.bundle_files import find_document
 from bench_model.dip_documents import read_events
 from bench_model.telemetry_files import points_of_bundle
 from bench_model.telemetry_tracks import Track, Tracks, of_bundle
@@ -189,11 +189,11 @@ def _power(bundle: Path) -> Track | None:
 
 def busy_spans(bundle: Path) -> list[tuple[float, float, str]]:
     """(begin, end, what) of every time that a record's dataflow was BUSY, s since 1970 UTC on the candidate's clock."""
-    file = bundle / "results" / "snb_record.json"
-    if not file.exists():
+    record = find_document(bundle, "results/snb_record.json")
+    if record is None:
         return []
     found = []
-    for number, repetition in enumerate(json.loads(file.read_text(encoding="utf-8"))["repetitions"], start=1):
+    for number, repetition in enumerate(record["repetitions"], start=1):
         said = repetition["minidaq"]
         for episode in said.get("busy", {}).get("episodes", []):
             # daqwriter says when it started; the record begins once its target and its buffers are prepared.

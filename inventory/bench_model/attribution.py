@@ -5,6 +5,7 @@ since a cause that nobody could see is not excluded."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +129,7 @@ def _log(scene: Scene) -> Iterator[Evidence]:
         bits = 0
         if warning is not None:
             for value in warning.between(scene.start_s - AROUND_S, scene.end_s + LOG_PERIOD_S):
-                bits |= int(value)
+                bits |= int(value) if math.isfinite(value) else 0
         if bits & ~0x02:  # the temperature's bit is evidence of another cause
             yield Evidence("drive_log", f"{drive} has critical warning {bits:#04x} set")
 

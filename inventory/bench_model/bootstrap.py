@@ -30,7 +30,10 @@ EFFECTIVE_MIN = 15.0  # independent samples that would give a mean of the same v
 FLAT_SPECTRUM = 2 * math.pi  # the lowest n (1 - r) / 2 pi frequencies of a series with lag-1 correlation r look alike
 SKEWNESS_MAX = 0.35  # |skewness| / sqrt(n): the leading term of the t interval's error
 SAMPLES_MAX = 4096  # longer series are averaged in groups first: their mean stays, the time spent does not grow
-RESAMPLES = 4000
+RESAMPLES = (
+    1000  # leave 4 % of uncertainty on the percentiles' distance; the cosine t beside them is the wider one mostly
+)
+CORRELATED = "are too few for their autocorrelation"
 DIGITS = 9  # significant digits of an interval's half-widths
 
 
@@ -43,6 +46,7 @@ class SeriesInterval:
     block: float
     reason: str = ""
     samples_needed: int | None = None  # where the series is too short, about how many would do
+    correlated: bool = False  # too short for its autocorrelation, whose estimate scatters, and for nothing else
 
 
 def mean_interval(series: Sequence[float], confidence: float, seed: int) -> SeriesInterval:
@@ -62,7 +66,8 @@ def mean_interval(series: Sequence[float], confidence: float, seed: int) -> Seri
     block = block_length(values)
     reason, factor = _too_short(deviations, block)
     if reason:
-        return SeriesInterval(None, given, block * group, f"{given} samples {reason}", math.ceil(given * factor))
+        needed, correlated = math.ceil(given * factor), reason.startswith(CORRELATED)
+        return SeriesInterval(None, given, block * group, f"{given} samples {reason}", needed, correlated)
     low, high = _percentiles(deviations, math.ceil(block), confidence, seed)
     half = cosine_half_width(deviations, confidence)
     below, above = (rounded(max(one, half)) for one in (-low, high))
@@ -80,7 +85,7 @@ def _too_short(deviations: Array, block: float) -> tuple[str, float]:
     inflation = sum(_cosine_powers(deviations, least)) / least / variance  # of the mean's variance, by autocorrelation
     shortage = max(BLOCKS_MIN * block / count, least / usable, EFFECTIVE_MIN * inflation / count)
     if shortage > 1:
-        return f"are too few for their autocorrelation (neighbours correlate by {correlation:.2f})", shortage
+        return f"{CORRELATED} (neighbours correlate by {correlation:.2f})", shortage
     skewness = float((deviations**3).mean()) / variance**1.5
     if abs(skewness) > SKEWNESS_MAX * math.sqrt(count):
         return "are too few for rare large deviations among them", (skewness / SKEWNESS_MAX) ** 2 / count

@@ -4,12 +4,12 @@ Drives are named by their serials: a kernel's name may pass to another drive at 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_model.bundle_files import find_document
 from bench_model.telemetry_files import SPOOLS, SUMMARY_FILE
 
 FIRMWARE, DRIVES, KERNEL, BIOS = "drive firmware", "drive", "kernel", "BIOS"
@@ -57,11 +57,11 @@ def facts_of(bundle: Path, run: Mapping[str, Any]) -> Facts:
     found: Facts = dict(_machine(run))
     found.update(_drives(run.get("target") or {}))
     found.update(_software(run))
-    found.update(_bios(_document(bundle / "facts" / "host.json")))
-    tuning = _document(bundle / "facts" / "tuning-verified.json") or _document(bundle / "facts" / "tuning.json")
+    found.update(_bios(find_document(bundle, "facts/host.json") or {}))
+    tuning = find_document(bundle, "facts/tuning-verified.json") or find_document(bundle, "facts/tuning.json") or {}
     found.update(_tuning(tuning))
     for spool in SPOOLS:
-        found.update(_sensors(_document(bundle / spool / SUMMARY_FILE)))
+        found.update(_sensors(find_document(bundle, f"{spool}/{SUMMARY_FILE}") or {}))
     return found
 
 
@@ -70,15 +70,6 @@ def differences(before: Facts, after: Facts) -> list[Change]:
     keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     keys.sort(key=lambda key: (GROUPS.index(key[0]), key[1]))
     return [Change(*key, before.get(key), after.get(key)) for key in keys]
-
-
-def _document(file: Path) -> Mapping[str, Any]:
-    if not file.is_file():
-        return {}
-    document = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(document, dict):
-        raise ValueError(f"{file.name} holds no JSON object")
-    return document
 
 
 def _machine(run: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:

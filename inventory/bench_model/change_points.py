@@ -22,6 +22,8 @@ NORMAL_MAD = 0.6745  # a normal distribution's median absolute deviation over it
 # Differences are taken over at most a twentieth of the series, so that the two changes of one dip touch a tenth of them.
 SHARE_OF_LENGTH = 20
 LAG_MAX = 30  # samples
+TWO_LEVELS_APART = 6.0  # [P] spreads within two levels by which they differ, where there are two
+TWO_LEVELS_SHARE = 0.05  # [P] of the samples on the rarer one: less hardly touches the differences
 MOST_SAMPLES = 7200  # the search takes time with their square: a longer series is averaged down to this many
 
 
@@ -55,7 +57,7 @@ def noise_of(series: ArrayLike, floor: float) -> Noise:
     """The noise from the differences of samples at several distances, which a few changes of level or a drift hardly touch.
 
     `floor`: the least standard deviation that is believed; a perfectly even series still has the resolution of its counters."""
-    values = np.asarray(series, dtype=float)
+    values = _without_two_levels(np.asarray(series, dtype=float))
     near = _spread(values, 1)
     furthest = int(np.clip(len(values) // SHARE_OF_LENGTH, 2, LAG_MAX))
     memory = float(
@@ -63,6 +65,28 @@ def noise_of(series: ArrayLike, floor: float) -> Noise:
     )
     sigma = near / np.sqrt(2 * (1 - memory))
     return Noise(float(sigma), memory) if sigma > floor else Noise(floor, 0.0)
+
+
+def _without_two_levels(values: Values) -> Values:
+    """The series with its two levels taken out, where it plainly has two: a load that is slow every other moment has no quiet distance
+    at which its noise could be seen, and its own changes would pass for memory.
+
+    The split is the one that leaves the least squares. Noise alone, with memory or without, leaves levels less than three of the
+    spreads within them apart."""
+    order = np.sort(values)
+    count = len(order)
+    if count < 2:
+        return values
+    sums, number = np.cumsum(order)[:-1], np.arange(1, count)
+    between = (sums - order.sum() * number / count) ** 2 / (number * (count - number))
+    bar = order[int(np.argmax(between))]
+    high = values > bar
+    if min(high.sum(), (~high).sum()) < TWO_LEVELS_SHARE * count:
+        return values
+    residuals = values - np.where(high, np.median(values[high]), np.median(values[~high]))
+    apart = float(np.median(values[high]) - np.median(values[~high]))
+    spread = float(np.median(np.abs(residuals))) / NORMAL_MAD
+    return residuals if apart >= TWO_LEVELS_APART * spread else values
 
 
 def _memory(far: float, near: float, lag: int) -> float:

@@ -13,13 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from bench_model.bundle_files import open_file, parse_json, plain_file
 from bench_model.columns import Column, Columns, Fields, Name, Times, read_columns
 from bench_model.errors import BenchError
 from bench_model.provenance import MANIFEST, digest_of, read_manifest
 
 SPOOL, FILE = "telemetry/points.lp", "telemetry/columns.npz"
 LEAST_BYTES = 16 << 20  # of a spool: a smaller one is read in a second
+FILE_BYTES_MAX = 4 << 30  # the file of ten million points has 0.14 GB
 INDEX = "index"
+FAULTS = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    AttributeError,
+    MemoryError,
+    RecursionError,
+    zipfile.BadZipFile,
+)
 DRAWN: Fields = {
     "block_device": ("written_bytes_per_s", "read_bytes_per_s"),
     "cpu": (
@@ -65,8 +78,8 @@ def to_bytes(found: Columns, source: dict[str, Any]) -> bytes:
 
 def load_columns(bundle: Path) -> Columns | None:
     """The columns of a bundle: from the file where it belongs to this spool, else from the spool. None where there is no spool."""
-    spool = bundle / SPOOL
-    if not spool.is_file():
+    spool = plain_file(bundle, SPOOL)
+    if spool is None:
         return None
     stored = _stored(bundle)
     return stored if stored is not None else read_columns(spool, DRAWN)
@@ -85,21 +98,29 @@ def _stored(bundle: Path) -> Columns | None:
 def read_file(file: Path) -> tuple[dict[str, Any], Columns]:
     """The source that the file names, and its columns. Raises BenchError for a file that is none."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            index = json.loads(arrays[INDEX].tobytes())
+        with open_file(file.parent, file.name, FILE_BYTES_MAX) as stream, np.load(_stored_only(stream)) as arrays:
+            index = parse_json(arrays[INDEX].tobytes(), str(file))
             times: dict[str, Times] = {name: arrays[name] for *_, name, _, _ in index["columns"]}
             found: dict[Name, Column] = {}
             for measurement, tags, field, time, value, flag in index["columns"]:
                 key = (measurement, tuple((tag, text) for tag, text in tags), field)
                 found[key] = Column(times[time], arrays[value], flag)
             return index["source"], Columns(found, index["lines"], index["torn"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except FAULTS as error:
         raise BenchError(f"{file} is no file of columns ({error}). Remove it: {SPOOL} holds everything in it") from None
+
+
+def _stored_only(stream: io.BufferedReader) -> io.BufferedReader:
+    """The stream itself. Raises ValueError for a file that says to unpack to more than it has."""
+    if any(one.compress_type != zipfile.ZIP_STORED for one in zipfile.ZipFile(stream).infolist()):
+        raise ValueError("its parts are compressed, which the bench never does")
+    stream.seek(0)
+    return stream
 
 
 def difference(bundle: Path) -> str | None:
     """Why the file does not follow from the spool; None where it does, or is not there."""
-    if not (bundle / FILE).exists():
+    if plain_file(bundle, FILE) is None:
         return None
     source, stored = read_file(bundle / FILE)
     spool = bundle / SPOOL

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_model.bundle_files import LINE_MAX, REMEDY, SPOOL_BYTES_MAX, open_file, text_lines
+from bench_model.errors import BenchError
 from bench_model.line_protocol import Point, parse_line, points_of
 
 Times = NDArray[np.int64]
@@ -82,10 +84,12 @@ def read_columns(path: Path, wanted: Fields, workers: int | None = None) -> Colu
 
 def _spans(path: Path, size: int) -> Iterator[tuple[int, int]]:
     """Byte ranges of whole lines, each of about a block."""
-    with path.open("rb") as stream:
+    with open_file(path.parent, path.name, SPOOL_BYTES_MAX) as stream:
         start = 0
         while start < size:
             end = _line_end(stream, min(start + BLOCK_BYTES, size), start)
+            if end - start > BLOCK_BYTES + LINE_MAX or (end == start and size - start > LINE_MAX):
+                raise BenchError(f"{path}: has a line of more than {LINE_MAX} characters. {REMEDY}")
             if end == start:
                 return
             yield start, end
@@ -112,7 +116,7 @@ def _line_end(stream: object, at: int, start: int) -> int:
 
 
 def _read_span(path: Path, wanted: Fields, span: tuple[int, int]) -> _Block:
-    with path.open("rb") as stream:
+    with open_file(path.parent, path.name, SPOOL_BYTES_MAX) as stream:
         stream.seek(span[0])
         text = stream.read(span[1] - span[0])
     if b"\r" in text or not _is_utf8(text):
@@ -201,7 +205,7 @@ def _at_once(form: _Form, records: list[bytes]) -> tuple[Times, Values] | None:
         plain = plain.replace(key, b" ")
     width = len(form.other_keys) + 2
     numbers = np.fromstring(plain.replace(b"i ", b" "), dtype=np.float64, sep=" ")
-    if numbers.size != width * len(records):
+    if numbers.size != width * len(records) or not np.isfinite(numbers).all():
         return None
     return digits @ POWERS, numbers.reshape(-1, width)[:, :-1]
 
@@ -242,8 +246,7 @@ def _read_carefully(path: Path, wanted: Fields) -> Columns:
     block = _Block()
     _add_points(block, points_of(path, wanted.keys()), wanted)
     lines, torn = 0, False
-    with path.open(encoding="utf-8") as stream:
-        for line in stream:
-            torn = not line.endswith("\n")
-            lines += not torn
+    for line in text_lines(path):
+        torn = not line.endswith("\n")
+        lines += not torn
     return Columns(_joined([block]), lines, torn)

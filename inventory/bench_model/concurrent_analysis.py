@@ -5,13 +5,13 @@ alternating order (bench_model.paired), so that a drift of the machine is in nei
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench_model.analysis_points import coldness, pulls, rates, wrong
+from bench_model.bundle_files import find_document
 from bench_model.evidence import Document
 from bench_model.paired import CONFIDENCE, Pair, compare
 from bench_model.statistics import median_interval
@@ -27,8 +27,8 @@ SERIES_KEY = ("storage", "analysis", "layout")
 
 def of_bundle(bundle: Path, run: Document) -> Document | None:
     """None for a run without such a measurement."""
-    file = bundle / "results" / RESULTS
-    return document(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+    found = find_document(bundle, f"results/{RESULTS}")
+    return document(found) if found is not None else None
 
 
 def document(found: Document) -> Document:

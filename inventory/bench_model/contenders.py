@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 
 from scipy.stats import t
 
-from bench_model.contrasts import DIFFERENCE, NONE, RATIO, Contrast, Sample, contrast, paired_contrast, scale_of
+from bench_model.contrasts import DIFFERENCE, MOVER, NONE, RATIO, Contrast, Sample, contrast, paired_contrast, scale_of
 from bench_model.paired import Pair
 
 RUNS, REPETITIONS, ROUNDS = "runs", "repetitions", "rounds"
 COST, POWER, DENSITY, ENDURANCE, SPEED = "cost", "power_per_rate", "density", "endurance", "speed"
+WITH, WITHOUT = "with an interval", "without one"
+COUNT_FACTOR = 2  # by which numbers of values may differ: beyond, Welch's t errs too often (docs/comparison.md)
 
 
 @dataclass(frozen=True)
@@ -28,26 +30,62 @@ class Question:
     unit: str
     severity: str
     margin: float
+    statistic: str = "median"
 
     @property
     def larger_is_better(self) -> bool:
-        """Where a value is asked for exactly, its distance is compared, and less is better."""
         return self.comparison == "at_least"
+
+    @property
+    def may_be_scored(self) -> bool:
+        return self.comparison != "equal"
+
+
+@dataclass(frozen=True)
+class Backing:
+    """What one run's value rests on: over how many repetitions the statistic was taken, over how many samples (None: the run
+    states none), and whether the value has an interval. All three decide what a value may be held against."""
+
+    repetitions: int
+    samples: int | None
+    interval: bool
 
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one quantity, one per unit of observation; None where a unit has none. `interval`: of a single run's value, at 95 %."""
+    """Values of one quantity, one per unit of observation; None where a unit has none. `interval`: of a single run's value, at 95 %.
+    `backing`: of each run's value; empty where the quantity is no requirement."""
 
     values: tuple[float | None, ...]
     interval: tuple[float, float] | None = None
+    backing: tuple[Backing, ...] = ()
 
     @property
     def known(self) -> tuple[float, ...]:
-        return tuple(value for value in self.values if value is not None)
+        """A number that is not finite is a missing one."""
+        return tuple(value for value in self.values if value is not None and math.isfinite(value))
+
+    @property
+    def has_holes(self) -> bool:
+        return bool(self.known) and len(self.known) < len(self.values)
 
     def sample(self) -> Sample:
         return Sample(self.known, self.interval)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something in which contenders must be alike and are not: each side's value with those that have it.
+
+    `concerns`: ids of the requirements (or POWER) that it keeps from being compared; empty: all of them."""
+
+    what: str
+    sides: tuple[tuple[str, tuple[str, ...]], ...]
+    concerns: tuple[str, ...] = ()
+    of_definition: bool = True  # of what was asked; else of the evidence that answers it
+
+    def bars(self, key: str) -> bool:
+        return not self.concerns or key in self.concerns
 
 
 @dataclass(frozen=True)
@@ -102,7 +140,44 @@ def measured_contrast(first: Contender, second: Contender, key: str, unit: str) 
         for number, (a, b, second_first) in enumerate(shared, start=1)
         if (mine := one.values[a]) is not None and (its := other.values[b]) is not None
     ]
-    return paired_contrast(pairs) if pairs else contrast(one.sample(), other.sample(), scale)
+    found = paired_contrast(pairs) if pairs else contrast(one.sample(), other.sample(), scale)
+    return replace(found, one_run=REPETITIONS in (first.units, second.units))
+
+
+def unlike_evidence(key: str, statistic: str, contenders: Sequence[Contender]) -> list[Difference]:
+    """In what the evidence of those that have values of a quantity differs by more than may be compared."""
+    shown = {one.name: of for one in contenders if (of := one.series.get(key)) is not None and of.known}
+    kinds = {one.name: {one.units} for one in contenders if one.name in shown}
+    intervals = {name: {WITH if one.interval else WITHOUT for one in of.backing} for name, of in shown.items()}
+    repetitions = {name: {one.repetitions for one in of.backing} for name, of in shown.items()}
+    samples = {name: {one.samples or 0 for one in of.backing} for name, of in shown.items()}
+    counts = {name: {len(of.known)} for name, of in shown.items()}
+    holes = {name: {f"{len(of.known)} of {len(of.values)} have a value"} for name, of in shown.items()}
+    # The extreme of more repetitions is more extreme, so that their number must be the same; a median's may differ, as samples may.
+    factor = 1 if statistic in ("min", "max") else COUNT_FACTOR
+    checks = (
+        ("what a value is counted by", kinds, _mixed(kinds)),
+        ("interval of a run's value", intervals, _mixed(intervals)),
+        ("repetitions in a run", repetitions, _apart(repetitions, factor)),
+        ("samples of a value", samples, _apart(samples, COUNT_FACTOR)),
+        (f"number of values (more than {COUNT_FACTOR} times)", counts, _apart(counts, COUNT_FACTOR)),
+        ("missing values", holes, any(of.has_holes for of in shown.values())),
+    )
+    return [Difference(what, _sides(sides), (key,), of_definition=False) for what, sides, unlike in checks if unlike]
+
+
+def _mixed(sides: Mapping[str, Collection[object]]) -> bool:
+    return len({one for own in sides.values() for one in own}) > 1
+
+
+def _apart(sides: Mapping[str, Collection[int]], factor: int) -> bool:
+    numbers = [one for own in sides.values() for one in own]
+    return bool(numbers) and max(numbers) > factor * min(numbers)
+
+
+def _sides(sides: Mapping[str, Collection[object]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    said = {name: ", ".join(sorted(map(str, own))) for name, own in sides.items()}
+    return tuple((text, tuple(name for name in said if said[name] == text)) for text in dict.fromkeys(said.values()))
 
 
 def estimate(series: Series, unit: str) -> tuple[float, tuple[float, float] | None]:
@@ -176,15 +251,16 @@ def _by_units(
 
 
 def _added_up(first: Contender, second: Contender, measured: Sequence[Weighed], constant: float) -> Contrast:
-    total, below, above, freedom, n = constant, 0.0, 0.0, math.inf, (10**9, 10**9)
+    total, below, above, freedom, n, one_run = constant, 0.0, 0.0, math.inf, (10**9, 10**9), False
     for one in measured:
         part = measured_contrast(first, second, one.key, "")
         assert part is not None  # a criterion that a contender lacks is no criterion
         total += one.share * one.sign * part.estimate
+        one_run = one_run or part.one_run or part.method == MOVER
         if part.below is None or part.above is None:
             return Contrast(DIFFERENCE, NONE, total, None, None, math.inf, part.n)
         sides = (part.below, part.above) if one.sign > 0 else (part.above, part.below)
         below, above = below + one.share * sides[0], above + one.share * sides[1]
         freedom = min(freedom, part.freedom)
         n = (min(n[0], part.n[0]), min(n[1], part.n[1]))
-    return Contrast(DIFFERENCE, "errors of the criteria added up", total, below, above, freedom, n)
+    return Contrast(DIFFERENCE, "errors of the criteria added up", total, below, above, freedom, n, one_run=one_run)

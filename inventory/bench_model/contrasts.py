@@ -8,9 +8,13 @@ same"), others (counts with zeros, degrees Celsius) by their difference. Three s
 - *unpaired*, one run each whose value has an interval of its own: both intervals are combined by MOVER (Zou & Donner,
   Statistics in Medicine 27 (2008) 1693). This knows the scatter within the runs, none between them, and says so.
 
-Families of contrasts are judged by Holm's procedure (Scandinavian J. Statistics 6 (1979) 65): the chance of one or more false
-"better" in a family is at most alpha. Each contrast's interval is given at the level of its own step, so that what the
-interval shows is what was decided."""
+A difference that means nothing to the buyer (the margin) is no difference: "better" needs an interval that lies wholly beyond the
+margin, "equivalent" one that lies wholly within it, and everything else is undecided. One run of each decides nothing, however
+narrow its own interval: how runs scatter is not in it.
+
+Families of contrasts are judged by Holm's procedure (Scandinavian J. Statistics 6 (1979) 65), each hypothesis being "differs by no
+more than its margin": the chance of one or more false "better" in a family is at most alpha. Each contrast's interval is given at
+the level of its own step, so that what the interval shows is what was decided."""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ FIRST, SECOND, EQUIVALENT, UNDECIDED = "first", "second", "equivalent", "undecid
 METHODS = {
     PAIRED: "paired: Student's t on the logarithms of the rounds' ratios, stratified by order",
     WELCH: "unpaired: Welch's t",
-    MOVER: "unpaired, one run each: both runs' own intervals combined (MOVER); scatter between runs is not in it",
+    MOVER: "unpaired, one run each: both runs' own intervals combined (MOVER); scatter between runs is not in it: it decides nothing",
     NONE: "no interval: too few values",
 }
 
@@ -62,15 +66,30 @@ class Contrast:
     effect: float | None = None  # Hedges' g: standardised difference, corrected for few values
     superiority: float | None = None  # chance that a value of the first exceeds one of the second
     rank_p: float | None = None  # exact Mann-Whitney, which assumes no distribution
+    one_run: bool = False  # one of the two has one run only: nothing is known of the scatter between runs
 
     @property
     def p(self) -> float | None:
+        return self.p_beyond(0.0)
+
+    @property
+    def may_decide(self) -> bool:
+        return not self.one_run and self.method not in (MOVER, NONE)
+
+    def p_beyond(self, reach: float) -> float | None:
+        """Two-sided p of a difference that is no larger than `reach`, on the contrast's own scale; 1 where the estimate is not."""
         if self.below is None or self.above is None:
             return None
-        error = self.below if self.estimate > 0 else self.above
-        if error == 0:
-            return 1.0 if self.estimate == 0 else 0.0
-        return float(2 * t.sf(abs(self.estimate) / error, self.freedom))
+        error, beyond = self.below if self.estimate > 0 else self.above, abs(self.estimate) - reach
+        if beyond <= 0:
+            return 1.0
+        return float(2 * t.sf(beyond / error, self.freedom)) if error else self._least_p()
+
+    def _least_p(self) -> float:
+        """Values without any scatter come in steps, and Student's t knows no steps: the least p that an exact test of so many can give."""
+        if self.method == WELCH:
+            return 2 / math.comb(sum(self.n), self.n[0])
+        return 2.0 ** (1 - self.n[0]) if self.method == PAIRED else 0.0
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Two-sided, on the contrast's own scale (logarithm of the ratio, or difference)."""
@@ -153,7 +172,8 @@ def paired_contrast(pairs: Sequence[Pair]) -> Contrast:
 class Judged:
     """A contrast within its family. `level`: of the interval, by Holm's step; `more`: further runs of each that would decide, about.
 
-    `verdict`: first or second (which is the larger), equivalent (the interval lies within the margin), undecided."""
+    `verdict`: first or second (which is larger, by more than the margin), equivalent (the interval lies within the margin), undecided.
+    `p_holm`: of a difference no larger than the margin."""
 
     contrast: Contrast
     p_holm: float | None
@@ -185,17 +205,22 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> tuple[list[float], 
     return adjusted, levels
 
 
-def judge_family(contrasts: Sequence[Contrast], margins: Sequence[float], alpha: float = ALPHA) -> list[Judged]:
-    """Each contrast's verdict. A margin is a share for ratios (0.02: within 2 %), in the quantity's unit for differences."""
-    known = [index for index, one in enumerate(contrasts) if one.p is not None]
-    adjusted, levels = holm([one.p for one in contrasts if one.p is not None], alpha)
+def judge_family(
+    contrasts: Sequence[Contrast], margins: Sequence[float], alpha: float = ALPHA, advise: bool = True
+) -> list[Judged]:
+    """Each contrast's verdict. A margin is a share for ratios (0.02: within 2 %), in the quantity's unit for differences.
+
+    `advise`: with the number of further runs that would decide, which takes most of the time."""
+    tested = [one.p_beyond(_reach(one.scale, margin)) for one, margin in zip(contrasts, margins, strict=True)]
+    known = [index for index, p in enumerate(tested) if p is not None]
+    adjusted, levels = holm([p for p in tested if p is not None], alpha)
     by_index = dict(zip(known, zip(adjusted, levels, strict=True), strict=True))
     judged = []
     for index, (one, margin) in enumerate(zip(contrasts, margins, strict=True)):
         p_holm, step = by_index.get(index, (None, alpha))
         found = Judged(one, p_holm, 1 - step, margin, UNDECIDED)
-        found = replace(found, verdict=_verdict(found))
-        judged.append(replace(found, more=more_runs(found)) if found.verdict == UNDECIDED else found)
+        found = replace(found, verdict=_verdict(found, alpha))
+        judged.append(replace(found, more=more_runs(found)) if advise and found.verdict == UNDECIDED else found)
     return judged
 
 
@@ -204,16 +229,16 @@ def _reach(scale: str, margin: float) -> float:
     return math.log1p(margin) if scale == RATIO else margin
 
 
-def _verdict(found: Judged) -> str:
+def _verdict(found: Judged, alpha: float) -> str:
     interval = found.interval
-    if interval is None:
+    if interval is None or found.p_holm is None or not found.contrast.may_decide:
         return UNDECIDED
     reach = _reach(found.contrast.scale, found.margin)
     if -reach <= interval[0] and interval[1] <= reach:
         return EQUIVALENT
-    if interval[0] > 0:
-        return FIRST
-    return SECOND if interval[1] < 0 else UNDECIDED
+    if found.p_holm > alpha:
+        return UNDECIDED
+    return FIRST if interval[0] > reach else SECOND if interval[1] < -reach else UNDECIDED
 
 
 def more_runs(found: Judged, power: float = POWER) -> int | None:
@@ -221,14 +246,13 @@ def more_runs(found: Judged, power: float = POWER) -> int | None:
 
     The smaller of what it takes to tell the two apart and of what it takes to show them equivalent."""
     one = found.contrast
-    if one.method not in (WELCH, PAIRED) or one.below is None or one.below == 0:
+    if one.method not in (WELCH, PAIRED) or one.one_run or one.below is None or one.below == 0:
         return None
-    now, size = min(one.n), abs(one.estimate)
-    room = _reach(one.scale, found.margin) - size
+    now, beyond = min(one.n), abs(one.estimate) - _reach(one.scale, found.margin)
     numbers = np.arange(now + 1, RUNS_MAX + 1)
     errors, freedoms = one.below * np.sqrt(now / numbers), one.freedom * numbers / now
     limits = t.ppf((1 + found.level) / 2, freedoms)
-    told_apart = size >= (limits + t.ppf(power, freedoms)) * errors
-    shown_alike = room >= (limits + t.ppf((1 + power) / 2, freedoms)) * errors
+    told_apart = beyond >= (limits + t.ppf(power, freedoms)) * errors
+    shown_alike = -beyond >= (limits + t.ppf((1 + power) / 2, freedoms)) * errors
     enough = np.flatnonzero(told_apart | shown_alike)
     return int(numbers[enough[0]]) - now if len(enough) else None

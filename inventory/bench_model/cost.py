@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bench_model.bundle_files import find_document, read_json_lines
 from bench_model.evidence import Document
 from bench_model.line_protocol import Point
 from bench_model.telemetry_files import points_of_bundle
@@ -19,14 +19,14 @@ ENDURANCE = "results/endurance.json"
 
 def of_bundle(bundle: Path, run: Document) -> Document:
     """results/cost.json of a finished run."""
-    events = _events(bundle / "events.jsonl")
+    events = read_json_lines(bundle, "events.jsonl")
     ended = run.get("finished_utc") or (events[-1]["time_utc"] if events else run["started_utc"])
     return ledger(bundle, run, events, _seconds(ended))
 
 
 def so_far(bundle: Path, run: Document, now_s: float) -> Document:
     """The totals of a run that is going on, as they stand at `now_s` (s since 1970 UTC)."""
-    document = ledger(bundle, run, _events(bundle / "events.jsonl"), now_s)
+    document = ledger(bundle, run, read_json_lines(bundle, "events.jsonl"), now_s)
     return {key: document[key] for key in ("hours", "written_bytes", "energy_kwh")}
 
 
@@ -42,7 +42,7 @@ def ledger(bundle: Path, run: Document, events: list[Document], end_s: float) ->
         reasons["cost.written"] = f"no telemetry counts what was written to {which}"
     if energy_j is None:
         reasons["cost.energy"] = "no power meter: the telemetry holds no BMC power readings (DCMI)"
-    nand = _nand_written(bundle / ENDURANCE)
+    nand = _nand_written(find_document(bundle, ENDURANCE))
     if nand is None:
         reasons["cost.nand_written"] = "no drive's own log of NAND writes was read in this run"
     return {
@@ -86,11 +86,10 @@ def _counted(points: Iterable[Point], drives: list[str], end_s: float) -> tuple[
     return written, energy_j, ends[-1] - power[0][0]
 
 
-def _nand_written(file: Path) -> int | None:
+def _nand_written(document: Document | None) -> int | None:
     """Bytes onto the NAND during the endurance workload, by the drives' own logs; None where one of them keeps none."""
-    if not file.exists():
+    if document is None:
         return None
-    document: Document = json.loads(file.read_text(encoding="utf-8"))
     before, after = ({drive["id"]: drive["nand_bytes"] for drive in document[key]} for key in ("at_start", "at_end"))
     if not after or before.keys() != after.keys() or None in (*before.values(), *after.values()):
         return None
@@ -106,13 +105,6 @@ def _phases(events: list[Document], end_s: float) -> list[dict[str, Any]]:
     for (name, at), following in zip(starts, ends, strict=True):
         seconds[name] = seconds.get(name, 0.0) + following - at
     return [{"name": name, "hours": _hours(value)} for name, value in seconds.items()]
-
-
-def _events(file: Path) -> list[Document]:
-    """The bench's events in order. A last line without its newline is still being written."""
-    if not file.exists():
-        return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n")[:-1] if line]
 
 
 def _seconds(utc: str) -> float:

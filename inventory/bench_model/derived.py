@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from bench_model import (
     telemetry_account,
     thermal_soak,
 )
+from bench_model.bundle_files import read_json, require_sound
 from bench_model.evidence import Document
 
 Maker = Callable[[Path, Document], Document | None]  # None: the run has nothing to do with it
@@ -59,7 +59,8 @@ def documents(bundle: Path) -> tuple[dict[str, Document], list[Fault]]:
     """Name and content of each derived document of `bundle`, whose run.json names the target; and those that could not be made.
 
     One that fails takes neither the others nor the verdict away: what it would have shown then counts as not measured."""
-    run: Document = json.loads((bundle / "run.json").read_text(encoding="utf-8"))
+    require_sound(bundle)
+    run: Document = read_json(bundle, "run.json")
     made: dict[str, Document] = {}
     faults: list[Fault] = []
     for name, make in MAKERS.items():

@@ -5,6 +5,7 @@ log does), never numbers of ours. They are about the composite temperature; the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,11 @@ def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
     `headroom_degC` is null, and `reasons` says why, when it cannot be known."""
     stated = [point for point in points if point.tags.get("device") in drives and "temperature_degc" in point.fields]
     of_drives = _best_watched(stated)
-    hottest = max(stated, key=lambda point: float(point.fields["temperature_degc"]), default=None)
-    warning, critical = (_samples(of_drives, limit) for limit in ("warning_degc", "critical_degc"))
+    hottest = max(_finite(stated), key=lambda point: float(point.fields["temperature_degc"]), default=None)
+    unreadable = _unreadable(stated)
+    warning, critical = (
+        [] if unreadable else _samples(of_drives, f"{limit}_degc", drives) for limit in ("warning", "critical")
+    )
     missing = {METRIC: (warning, "warning"), CRITICAL_METRIC: (critical, "critical")}
     return {
         "schema_version": 1,
@@ -48,7 +52,9 @@ def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
         "headroom_degC": min((limit - degrees for degrees, limit in warning), default=None),
         "critical_degC": min((limit for _, limit in critical), default=None),
         "critical_headroom_degC": min((limit - degrees for degrees, limit in critical), default=None),
-        "reasons": {metric: _reason(drives, name) for metric, (samples, name) in missing.items() if not samples},
+        "reasons": {
+            metric: unreadable or _reason(drives, name) for metric, (samples, name) in missing.items() if not samples
+        },
     }
 
 
@@ -58,22 +64,35 @@ def _best_watched(points: list[Point]) -> list[Point]:
     return [point for point in points if (point.measurement == KERNELS) == (point.tags["device"] in limited)]
 
 
+def _finite(points: Iterable[Point]) -> list[Point]:
+    return [point for point in points if math.isfinite(float(point.fields["temperature_degc"]))]
+
+
+def _unreadable(points: Iterable[Point]) -> str:
+    """Which reading is no number: it might be the highest, or the lowest limit. Empty where each is one."""
+    for point in points:
+        for name in ("temperature_degc", "warning_degc", "critical_degc"):
+            if name in point.fields and not math.isfinite(float(point.fields[name])):
+                return f"{point.measurement}: {name} of drive {point.tags['device']} is {point.fields[name]} at {point.time_ns} ns"
+    return ""
+
+
 def _limits(point: Point) -> bool:
     return not {"warning_degc", "critical_degc"}.isdisjoint(point.fields)
 
 
-def _samples(points: Iterable[Point], limit: str) -> list[tuple[float, float]]:
-    """(temperature, the drive's limit at that moment) of each reading that has both."""
-    return [
-        (float(point.fields["temperature_degc"]), float(point.fields[limit]))
-        for point in points
-        if {"temperature_degc", limit} <= point.fields.keys()
-    ]
+def _samples(points: Iterable[Point], limit: str, drives: list[str]) -> list[tuple[float, float]]:
+    """(temperature, the drive's limit at that moment) of each reading that has both; none where a drive of the target has no such
+    reading, since that one might be the warmest."""
+    having = [point for point in points if {"temperature_degc", limit} <= point.fields.keys()]
+    if {point.tags["device"] for point in having} != set(drives):
+        return []
+    return [(float(point.fields["temperature_degc"]), float(point.fields[limit])) for point in having]
 
 
 def _reason(drives: list[str], limit: str) -> str:
     if not drives:
         return f"the target, which no drive carries, reports no temperature together with its {limit} limit"
-    many = len(drives) > 1
-    which = f"drives {', '.join(drives)} report" if many else f"drive {drives[0]} reports"
-    return f"the {which} no temperature together with {'their' if many else 'its'} {limit} limit"
+    if len(drives) > 1:
+        return f"one or more of the drives {', '.join(drives)} report no temperature together with their {limit} limit"
+    return f"the drive {drives[0]} reports no temperature together with its {limit} limit"

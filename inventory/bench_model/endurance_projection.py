@@ -6,11 +6,11 @@ writing would. Without a requirement on a load its lower end is shown."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from bench_model import wear
+from bench_model.bundle_files import find_document, plain_file
 from bench_model.intervals import Interval
 from bench_model.load import Demand
 from bench_model.profiles import load_candidate, plain
@@ -31,13 +31,13 @@ YEARS_METRIC, AMPLIFICATION_METRIC = "endurance.years_{}", "endurance.write_ampl
 
 def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any] | None:
     """None for a run without the workload, or one that ended before its first reading."""
-    file = bundle / "results" / "endurance.json"
-    if not file.exists():
+    endurance = find_document(bundle, "results/endurance.json")
+    if endurance is None:
         return None
     candidate = load_candidate(bundle / "profiles" / "lab.yml", run["candidate"]["name"])
     ratings = {one["serial"]: one for one in candidate.document.get("drive_ratings", [])}
-    endurance = json.loads(file.read_text(encoding="utf-8"))
-    bounds = _asked_years(bundle / "profiles" / "requirements" / f"{run['requirement']['id']}.yml")
+    profile = f"profiles/requirements/{run['requirement']['id']}.yml"
+    bounds = _asked_years(plain_file(bundle, profile) or bundle / profile)
     return document(endurance, ratings, load_published(bundle / "profiles" / FOLDER), bounds)
 
 

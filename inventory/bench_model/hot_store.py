@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from bench_model import hdr
@@ -17,6 +18,14 @@ from bench_model.statistics import CONFIDENCE
 Document = dict[str, Any]
 Interval = tuple[float, float]
 
+ENGINES = ("lmdb", "redis", "redis-cluster")
+# Rows of the matrix: what `hotstore semantics` answers, and what each engine is killed for.
+SEMANTICS = (
+    "put-refuses-existing", "values-unchanged", "update-value", "update-level", "remove", "range", "getany-exclusive", "locked",
+    "lease-returns", "late-fenced", "locked-attribute", "getany-level", "reopening", "schema",
+)  # fmt: skip
+RESTART, CONSUMER, NODE = "restart-after-kill", "consumer-killed", "node-lost"
+KILLS = {"lmdb": (CONSUMER, RESTART), "redis": (CONSUMER, RESTART), "redis-cluster": (CONSUMER, NODE)}
 SIDES = {"put": "set", "consume": "get"}  # of the embedded store, and what of Redis it is held against
 SAMPLE_S = 0.5  # thirty seconds are sixty samples: enough for an interval
 SAMPLES_SHARE_MIN = 0.9  # of those that were asked for
@@ -73,10 +82,16 @@ def ratio_of(above: Document, below: Document, seed: int) -> Document:
     """Of the means of two rates, with its interval where both series are long enough for one."""
     if not above["mean_ops_per_s"] or not below["mean_ops_per_s"]:
         return {"value": None, "interval": None}
-    found = [mean_interval(one["samples_ops_per_s"], CONFIDENCE, seed).interval for one in (above, below)]
+    found = [_interval(tuple(one["samples_ops_per_s"]), seed) for one in (above, below)]
     first, second = found
     interval = [first[0] / second[1], first[1] / second[0]] if first and second and second[0] > 0 else None
     return {"value": above["mean_ops_per_s"] / below["mean_ops_per_s"], "interval": interval}
+
+
+@lru_cache(maxsize=256)
+def _interval(samples: tuple[float, ...], seed: int) -> Interval | None:
+    """Whoever looks at a run's ratios again asks for the same intervals."""
+    return mean_interval(samples, CONFIDENCE, seed).interval
 
 
 def point(
@@ -236,7 +251,7 @@ def network_share(points: Sequence[Document]) -> float | None:
 def summary(
     points: Sequence[Document], matrix_found: Document, losses: Sequence[Document], scale: Sequence[Document]
 ) -> Document:
-    """What the requirements are held against, and why a value is missing."""
+    """What the requirements are held against, and why a value is missing. A point that does not count keeps its place, as a hole."""
     drawn = [one for one in points if one["admissible"]]
     stdevs, minima = (
         [one["embedded"][side][key] for one in drawn for side in SIDES if one["embedded"][side][key] is not None]
@@ -246,13 +261,15 @@ def summary(
     if len(drawn) < len(points):
         masked = next(one for one in points if not one["admissible"])
         for name in ("put_ratio", "consume_ratio", "relative_stdev", "min_over_mean"):
-            reasons[f"hot_store.{name}"] = f"values of {masked['value_bytes']} B: {masked['reason']}"
+            reasons[f"hot_store.{name}"] = (
+                f"values of {masked['value_bytes']} B, repetition {masked['repetition']}: {masked['reason']}"
+            )
     share = network_share(scale)
     if share is None:
         reasons["hot_store.network_share"] = "no number of nodes has both deployments and counted network bytes"
     whole = len(drawn) == len(points)
     return {
-        "ratios": {side: [one["ratios"][side] for one in points] if whole else [] for side in SIDES},
+        "ratios": {side: [_judged(one, side) for one in points] for side in SIDES},
         "relative_stdev": max(stdevs) if stdevs and whole else None,
         "min_over_mean": min(minima) if minima and whole else None,
         "semantics_failed": matrix_found["failed"] if matrix_found["rows"] else None,
@@ -260,3 +277,8 @@ def summary(
         "network_share": share,
         "reasons": reasons,
     }
+
+
+def _judged(point: Document, side: str) -> Document:
+    found: Document = point["ratios"][side] if point["admissible"] else {"value": None, "interval": None}
+    return found

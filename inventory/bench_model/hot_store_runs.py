@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench_model import hot_store as model
+from bench_model.bundle_files import find_document, read_json
 from bench_model.evidence import Document
 
 RUNS = "results/hot_store_runs.json"
@@ -18,14 +18,12 @@ Raw = Callable[[str], Any]  # the content of results/raw/<name>.json
 
 def of_bundle(bundle: Path, run: Document) -> Document | None:
     """None for a run without the hot store. Raises OSError and ValueError where a raw document is gone or damaged."""
-    file = bundle / RUNS
-    if not file.exists():
-        return None
-    return document(json.loads(file.read_text(encoding="utf-8")), raw_of(bundle / "results" / "raw"))
+    found = find_document(bundle, RUNS)
+    return document(found, raw_of(bundle / "results" / "raw")) if found is not None else None
 
 
 def raw_of(folder: Path) -> Raw:
-    return lambda name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return lambda name: read_json(folder, f"{name}.json")
 
 
 def document(runs: Document, raw: Raw) -> Document:
@@ -55,7 +53,8 @@ def document(runs: Document, raw: Raw) -> Document:
 def point_of(one: Document, raw: Raw, seconds: float, seed: int) -> Document:
     drive = raw(one["drive"]) if one["drive"] else None
     redis = raw(one["redis"])["samples_ops_per_s"]
-    return model.point(one["value_bytes"], raw(one["embedded"]), redis, drive, seconds, seed)
+    made = model.point(one["value_bytes"], raw(one["embedded"]), redis, drive, seconds, seed)
+    return {"repetition": one["repetition"], **made}
 
 
 def loss_of(one: Document, raw: Raw) -> Document:

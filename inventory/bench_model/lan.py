@@ -7,11 +7,11 @@ alternating order (bench_model.paired)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench_model import telemetry_tracks
+from bench_model.bundle_files import find_document, read_text
 from bench_model.evidence import Document
 from bench_model.lan_transfers import GBIT, Raw, transfer
 from bench_model.paired import ABOVE, CONFIDENCE, Comparison, Pair, compare
@@ -22,6 +22,8 @@ METRICS = "lan"
 ALL = "all together"
 UNTUNED, TUNED = "untuned", "tuned"
 HELD = ("applied", "unchanged")
+JUDGED_KINDS = ("confirmation", "crowd", "build")
+KINDS = ("bandwidth", "latency", *JUDGED_KINDS)  # of transfers; the settings' trials are compared in pairs
 # What the presentation states in words; the points of its figures are not stated and so not drawn.
 PUBLISHED: Document = {
     "source": "Campora Perez, Neufeld, Otto, Pisani, Schwemmer, A first look at 100 Gbps LAN technologies (CHEP 2015)",
@@ -35,13 +37,12 @@ PUBLISHED: Document = {
 
 def of_bundle(bundle: Path, run: Document) -> Document | None:
     """None for a run without such a measurement."""
-    file = bundle / "results" / RESULTS
-    if not file.exists():
+    found = find_document(bundle, f"results/{RESULTS}")
+    if found is None:
         return None
-    found = json.loads(file.read_text(encoding="utf-8"))
 
     def raw(name: str) -> str:
-        return (bundle / "results" / "raw" / name).read_text(encoding="utf-8", errors="replace")
+        return read_text(bundle, f"results/raw/{name}", errors="replace")
 
     return document(found, raw, telemetry_tracks.of_bundle(bundle))
 
@@ -50,13 +51,10 @@ def document(found: Document, raw: Raw, tracks: Tracks) -> Document:
     """The analysis of results/lan.json; `raw` gives a tool's output by its file's name."""
     need = found["need_bytes_per_s"]
     made = [transfer(one, raw, tracks, need) for one in found["transfers"]]
-    of_kind = {
-        kind: [one for one in made if one["kind"] == kind]
-        for kind in ("bandwidth", "latency", "confirmation", "crowd", "build")
-    }
+    of_kind = {kind: [one for one in made if one["kind"] == kind] for kind in KINDS}
     settings = _experiments([one for one in made if one["kind"] == "setting"])
     records = [record for one in found["transfers"] for record in one["settings"]]
-    judged, reasons = _judged(need, of_kind, settings, records, made)
+    judged, reasons = judged_of(need, of_kind, settings, records, sum(one["failed"] for one in made))
     return {
         "schema_version": 1,
         "confidence": CONFIDENCE,
@@ -140,14 +138,14 @@ def _not_as_asked(record: Document) -> bool:
     return record["status"] not in HELD or record["held"] is False or record["restored"] is False
 
 
-def _judged(
+def judged_of(
     need: float,
     of_kind: dict[str, list[Document]],
     settings: Sequence[Document],
     records: Sequence[Document],
-    made: Sequence[Document],
+    failed: int,
 ) -> tuple[Document, Document]:
-    """What requirements bound, and the reason for each metric that has no value."""
+    """What requirements bound, and the reason for each metric that has no value. `failed`: transfers of all kinds."""
     reasons: Document = {}
 
     def shares(name: str, points: Sequence[Document]) -> list[float]:
@@ -179,8 +177,8 @@ def _judged(
         "latency_worse": int(latency["decision"] == ABOVE) if latency else None,
         "settings_not_held": sum(_not_as_asked(one) for one in records) if records else None,
         "settings_tried": len([one for one in settings if one["id"] != ALL]),
-        "failed_transfers": sum(one["failed"] for one in made),
-        "starved_transfers": sum(one["starved"] for one in made if one["kind"] in ("confirmation", "crowd", "build")),
+        "failed_transfers": failed,
+        "starved_transfers": sum(one["starved"] for kind in JUDGED_KINDS for one in of_kind[kind]),
     }
     for name in ("incast_fairness", "incast_sent_again"):
         if not judged[name]:

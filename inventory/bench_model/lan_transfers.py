@@ -34,7 +34,7 @@ def transfer(one: Document, raw: Raw, tracks: Tracks, need: float) -> Document:
             )
         except (ValueError, KeyError, TypeError, OSError) as error:
             reason = reason or f"{flow['name']}: {error}"
-    base |= _summed(one, measured)
+    base |= summed(one, measured)
     if reason is None and not measured:
         reason = "nothing was measured"
     rate = base.get("port_bytes_per_s")
@@ -119,7 +119,7 @@ def _of_netprobe(said: Document, message_bytes: int) -> Document:
     }
 
 
-def _summed(one: Document, measured: Sequence[Document]) -> Document:
+def summed(one: Document, measured: Sequence[Document]) -> Document:
     """What the transfer is as a whole. `port_bytes_per_s`: into the fullest port, of what is held against the need."""
     kind = one["kind"]
     if not measured:

@@ -5,16 +5,21 @@ since a spool can hold a million lines of which a reader wants a few."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from bench_model.bundle_files import DIGITS_MAX, text_lines
 
 # A separator counts only when it is not escaped, and among the fields outside of quotes. In names and tags a quote is a
 # character like another: a BMC may call a drive bay `5" Bay`.
 SPLITTERS = {mark: re.compile(rf'((?:[^{mark}"\\]|\\.|"(?:[^"\\]|\\.)*")+)') for mark in ", ="}
 TAG_SPLITTERS = {mark: re.compile(rf"((?:[^{mark}\\]|\\.|\\$)+)") for mark in ", ="}
 ESCAPED = re.compile(r"\\([,= \\])")
+
+INT64, UINT64 = range(-(1 << 63), 1 << 63), range(1 << 64)
 
 FieldValue = float | int | bool | str
 
@@ -36,7 +41,7 @@ def parse_line(line: str) -> Point:
     fields = dict(_field(text) for text in _pieces(body, ","))
     if not fields:
         raise ValueError("no field")
-    return Point(_plain(name), dict(_tag(text) for text in tag_texts), fields, int(stamp))
+    return Point(_plain(name), dict(_tag(text) for text in tag_texts), fields, _integer(stamp, INT64))
 
 
 def _pieces(text: str, mark: str, splitters: Mapping[str, re.Pattern[str]] = SPLITTERS) -> list[str]:
@@ -83,22 +88,29 @@ def _value(text: str) -> FieldValue:
             raise ValueError(f"text {text} is not closed")
         return re.sub(r'\\(["\\])', r"\1", text[1:-1])
     if text[-1:] in "iu" and text[:-1]:
-        return int(text[:-1])
+        return _integer(text[:-1], INT64 if text[-1] == "i" else UINT64)
     if text in ("t", "T", "true", "True", "TRUE"):
         return True
     if text in ("f", "F", "false", "False", "FALSE"):
         return False
-    return float(text)
+    if "_" in text or not text.isascii() or not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number of InfluxDB's")
+    return number
+
+
+def _integer(text: str, known: range) -> int:
+    if len(text) > DIGITS_MAX or "_" in text or not text.isascii() or (number := int(text)) not in known:
+        raise ValueError(f"{text[:DIGITS_MAX]} is no integer of 64 bits")
+    return number
 
 
 def points_of(path: Path, measurements: Collection[str]) -> Iterator[Point]:
     """The points of the wanted measurements in the order of the file. A last line without its newline is still being
     written and is left out. Raises ValueError that names file and line."""
     wanted = tuple(measurement + mark for measurement in measurements for mark in ", ")
-    with path.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.endswith("\n") and line.startswith(wanted):
-                try:
-                    yield parse_line(line.rstrip("\r\n"))
-                except ValueError as error:
-                    raise ValueError(f"{path}:{number}: not line protocol: {error}") from error
+    for number, line in enumerate(text_lines(path), start=1):
+        if line.endswith("\n") and line.startswith(wanted):
+            try:
+                yield parse_line(line.rstrip("\r\n"))
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: not line protocol: {error}") from error

@@ -6,7 +6,6 @@ load says itself of what it wrote may stand in `own`, [[utc_s, B/s], ...]: the d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_model.bundle_files import read_json
 from bench_model.telemetry_tracks import Track, Tracks, rates, spacing_s
 
 STEP_S = 1.0
@@ -64,7 +64,7 @@ def _sustained(bundle: Path, run: dict[str, Any], tracks: Tracks) -> Iterator[Wi
         return
     step = max(STEP_S, spacing_s(counter))
     for file in sorted((bundle / "results").glob("*.json")):
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = read_json(bundle, f"results/{file.name}")
         for one in document.get("sustained", []) if isinstance(document, dict) else []:
             start, end = float(one["start_utc_s"]), float(one["end_utc_s"])
             series = tuple(rates(counter, start, end, step))

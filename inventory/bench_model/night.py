@@ -1,8 +1,8 @@
-"""One finished run, as far as nights are compared by it. Only run.json, verdict.json, facts and the BMC's temperatures are read."""
+"""One finished run, as far as nights are compared by it: run.json, facts, the BMC's temperatures, and its verdict, judged again."""
 
 from __future__ import annotations
 
-import json
+import errno
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.bundle_facts import Facts, facts_of
+from bench_model.bundle_files import find_document
+from bench_model.errors import BenchError
+from bench_model.judging import VERDICT, standing_of
 from bench_model.run_temperatures import temperatures_of
 
 FINISHED = "finished"
@@ -42,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Night:
-    """One run. `power_on_h`: of the drives by serial, a clock that nobody sets."""
+    """One run. `power_on_h`: of the drives by serial, a clock that nobody sets. `verdict`: as this bench computed it."""
 
     path: Path
     id: str
@@ -58,6 +61,7 @@ class Night:
     outcome: str
     rehearsal: bool
     rows: tuple[Row, ...]
+    verdict: dict[str, Any] = field(repr=False)
     facts: Facts = field(repr=False)
     temperatures: dict[str, float] = field(repr=False)
     power_on_h: dict[str, float] = field(repr=False)
@@ -77,9 +81,10 @@ class Night:
 
 
 def read_night(bundle: Path, warm: bool = True) -> Night:
-    """One bundle. Raises OSError, ValueError, KeyError or TypeError where it is not as the bench writes it."""
-    run = _object(bundle / "run.json")
-    verdict = _object(bundle / "verdict.json")
+    """One bundle. Raises OSError, ValueError, KeyError or TypeError where it is not as the bench writes it, and BenchError where others
+    may not rest on it (see judging.standing_of)."""
+    run = _object(bundle, "run.json")
+    verdict = _verdict(bundle)
     scenario = run["scenario"]
     finished = run.get("finished_utc")
     return Night(
@@ -97,19 +102,30 @@ def read_night(bundle: Path, warm: bool = True) -> Night:
         outcome=str(verdict["outcome"]),
         rehearsal=bool(verdict["declared_rehearsal"]),
         rows=tuple(_row(entry) for entry in verdict["requirements"]),
+        verdict=verdict,
         facts=facts_of(bundle, run),
         temperatures=temperatures_of(bundle) if warm else {},
-        power_on_h=dict(_power_on(bundle / "facts" / "smart-before.json")),
+        power_on_h=dict(_power_on(find_document(bundle, "facts/smart-before.json") or {})),
     )
 
 
-def _object(file: Path) -> dict[str, Any]:
+def _verdict(bundle: Path) -> dict[str, Any]:
+    """As this bench judges the run now, which is what it stored."""
+    (bundle / VERDICT).stat()
+    standing = standing_of(bundle)
+    if standing.reason or standing.verdict is None:
+        raise BenchError(standing.reason)
+    return standing.verdict
+
+
+def _object(bundle: Path, name: str) -> dict[str, Any]:
+    """Raises FileNotFoundError for what the run did not get to write, ValueError for what is damaged."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{file.name}: {error}") from None
-    if not isinstance(document, dict):
-        raise ValueError(f"{file.name} holds no JSON object")
+        document = find_document(bundle, name)
+    except BenchError as error:
+        raise ValueError(str(error).removeprefix(f"{bundle}/")) from None  # documents on runs name no machine's path
+    if document is None:
+        raise FileNotFoundError(errno.ENOENT, "the bundle has no such file", str(bundle / name))
     return document
 
 
@@ -142,10 +158,8 @@ def _row(entry: dict[str, Any]) -> Row:
     )
 
 
-def _power_on(file: Path) -> Iterator[tuple[str, float]]:
-    if not file.is_file():
-        return
-    for device in _object(file).get("devices") or []:
+def _power_on(document: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    for device in document.get("devices") or []:
         data = device.get("data") or {}
         hours = (data.get("power_on_time") or {}).get("hours")
         if hours is not None and data.get("serial_number"):

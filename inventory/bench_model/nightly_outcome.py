@@ -72,6 +72,11 @@ def outcome_of(night: Night) -> str:
     return REHEARSAL if night.rehearsal else night.outcome
 
 
+def worse(one: str, other: str) -> str:
+    """That of two words of a night which weighs more."""
+    return min(one, other, key=WORST_FIRST.index)
+
+
 def worst_of(entries: Sequence[Entry]) -> str:
     """Of a night; one that ran nothing is `skipped`."""
     return min((entry.worst for entry in entries), key=WORST_FIRST.index, default=SKIPPED)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.bundle_facts import BIOS, FIRMWARE, KERNEL, SOFTWARE
+from bench_model.bundle_files import read_json, read_json_lines
 from bench_model.night import Night, Row
 
 Body = dict[str, Any]
@@ -34,10 +35,9 @@ class Span:
 
 def lines(bundle: Path, night: Night) -> list[str]:
     """The file's lines. Raises OSError, ValueError or KeyError for a bundle that is not as the bench writes it."""
-    run = json.loads((bundle / "run.json").read_text(encoding="utf-8"))
-    verdict = json.loads((bundle / "verdict.json").read_text(encoding="utf-8"))
-    events = _events(bundle / "events.jsonl")
-    stamped = sorted(_artifacts(run, verdict, events, night), key=lambda one: one[0])
+    run = read_json(bundle, "run.json")
+    events = read_json_lines(bundle, "events.jsonl")
+    stamped = sorted(_artifacts(run, events, night), key=lambda one: one[0])
     first = min(night.started, stamped[0][0])
     return [
         json.dumps({**body, "sequenceNumber": number, "timestamp": _stamp(moment)}, ensure_ascii=False)
@@ -45,7 +45,7 @@ def lines(bundle: Path, night: Night) -> list[str]:
     ]
 
 
-def _artifacts(run: Body, verdict: Body, events: Sequence[Body], night: Night) -> Iterator[tuple[datetime, Body]]:
+def _artifacts(run: Body, events: Sequence[Body], night: Night) -> Iterator[tuple[datetime, Body]]:
     end = max(night.finished or night.started, night.started)
     yield night.started, _of_run({"testRunStart": _run_start(run, night)})
     spans = _spans(events, night.started, end)
@@ -58,7 +58,7 @@ def _artifacts(run: Body, verdict: Body, events: Sequence[Body], night: Night) -
                 _within(event, night.started, end),
                 _of_run({"error": {"symptom": "bench-error", "message": text, "softwareInfoIds": []}}),
             )
-    for finding in verdict.get("findings") or []:
+    for finding in night.verdict["findings"]:
         severity = "ERROR" if finding["invalidates"] else "WARNING"
         yield end, _of_run({"log": {"severity": severity, "message": finding["text"]}})
     ended = "ERROR" if night.state != "finished" or night.outcome == "ERROR" else "COMPLETE"
@@ -151,12 +151,6 @@ def _measurement(row: Row) -> Body:
         details["interval95"] = list(row.interval)
     validator = {"name": row.id, "type": VALIDATORS[row.comparison], "value": row.bound}
     return {"name": row.metric, "value": row.measured, "unit": row.unit, "validators": [validator], "metadata": details}
-
-
-def _events(file: Path) -> list[Body]:
-    if not file.is_file():
-        return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 
 def _spans(events: Sequence[Body], start: datetime, end: datetime) -> dict[str, Span]:

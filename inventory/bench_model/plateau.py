@@ -5,6 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+Document = dict[str, Any]
 
 PLATEAU_SHARE = 0.95
 LARGE_BLOCK_BYTES = 8 * 2**20  # from here on the DUNE paper's drive is level (section 4, figure 1)
@@ -27,14 +30,18 @@ class Plateau:
         return self.from_block_bytes
 
 
-def lowest_of_large_blocks(points: Sequence[tuple[int, float | None]]) -> float | None:
-    """Least throughput in B/s of the points of at least 8 MiB: what a writer with large blocks can rely on.
+def is_large(block_bytes: int) -> bool:
+    """Whether a block is as large as those of a writer that fills its drive."""
+    return block_bytes >= LARGE_BLOCK_BYTES
 
-    Unlike the plateau it exists for a drive whose throughput wavers, and it errs on the careful side: None as soon as one of
-    these points does not count (its rate is None), since that one might have been the lowest."""
-    large = [rate for size, rate in points if size >= LARGE_BLOCK_BYTES]
-    known = [rate for rate in large if rate is not None]
-    return min(known) if known and len(known) == len(large) else None
+
+def deciding_point(points: Sequence[Document]) -> Document | None:
+    """The lowest of the scan's points of at least 8 MiB: the throughput that a writer with large blocks can rely on. None without any.
+
+    Unlike the plateau it exists for a drive whose throughput wavers, and it errs on the careful side: a point that does not count comes
+    before all that do, since it might have been the lowest."""
+    large = [point for point in points if is_large(point["block_bytes"])]
+    return min(large, key=lambda point: (point["admissible"], point["throughput_bytes_per_s"]), default=None)
 
 
 def find_plateau(points: Sequence[tuple[int, float]]) -> Plateau | None:

@@ -4,6 +4,8 @@ Every loader raises ProfileError (file, line, field, remedy) for anything that a
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,14 +15,23 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from bench_model.errors import BenchError, ProfileError
 from bench_model.load import Demand
-from bench_model.units import convert, parse_size
-from bench_model.yaml_source import YamlSource, check, read_yaml
+from bench_model.units import convert, never_negative, parse_size
+from bench_model.yaml_source import Key, YamlSource, check, load_schema, read_yaml
 
 Comparison = Literal["at_least", "at_most", "equal"]
 Nature = Literal["observed", "estimated"]
 Severity = Literal["mandatory", "advisory"]
 RAW_DEVICE = "raw-device"
 CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B")}
+
+
+TEMPLATE_MARKS = ("{{", "{%", "{#")  # Jinja's
+# What may stand in a path, a host pattern of Ansible or a command line and is then a name and nothing else.
+PLAIN = {
+    "name": re.compile(r"\w[\w.-]{0,252}"),  # letters of any script
+    "ansible_host": re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_%-]{0,252}"),
+    "ansible_user": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$-]{0,252}"),
+}
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,11 @@ class Scenario:
         return {metric for workload in self.workloads.values() for metric in workload["yields"]}
 
     def altered(self, scale: float | None, duration_s: float | None) -> Scenario:
-        """This scenario with the command line's SCALE= and DURATION= in force, also in its document."""
+        """This scenario with the command line's SCALE= and DURATION= in force, also in its document. Raises BenchError."""
+        for key, value in (("scale", scale), ("duration_s", duration_s)):
+            most = load_schema("scenario")["properties"][key]["maximum"]
+            if value is not None and not 0 < value <= most:  # neither is not-a-number
+                raise BenchError(f"{key} = {value} was asked for; it must be above 0 and at most {most}")
         asked = {"scale": scale or self.scale, "duration_s": duration_s or self.duration_s}
         changed = {key: value for key, value in asked.items() if value is not None}
         return replace(self, **changed, document={**self.document, **changed})  # type: ignore[arg-type]
@@ -135,11 +150,16 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a run must have been to count as evidence at full scale."""
+    """What a run must have been to count as evidence at full scale.
+
+    `load`: what is demanded, in absolute terms, by workload and parameter (bench_model.demanded_load). None in profiles from before
+    it was stated, of stored bundles; those stated `record_duration_s_min`. `metrics`: what is bounded under these conditions."""
 
     scale_min: float
     record_duration_s_min: float | None
     target_kinds: tuple[str, ...]
+    load: dict[str, Any] | None = None
+    metrics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,7 +179,9 @@ class ResultMetric:
 
     `nature`: an `observed` value is a fact about its repetition (a count, an extreme, what read back); an `estimated` one
     would scatter if it were measured again, and is decided by an interval. `samples`: one time-ordered series per
-    repetition, whose mean is the value. `interval`: [low, high] per repetition at 95 %, where the workload knows it better."""
+    repetition, whose mean is the value. `interval`: [low, high] per repetition at 95 %, where the workload knows it better. `rounds`:
+    how many rounds each value's interval was made of. `strata`: what each value is of; only values of the same are repetitions.
+    `rule`: of a standard, which decides instead of an interval."""
 
     name: str
     description: str
@@ -169,6 +191,9 @@ class ResultMetric:
     nature: Nature
     samples: str | None = None
     interval: str | None = None
+    rounds: str | None = None
+    strata: str | None = None
+    rule: Literal["steady-window"] | None = None
 
 
 def plain(node: Any) -> Any:
@@ -197,9 +222,12 @@ def load_candidate(file: Path, name: str) -> Candidate:
     if name not in node:
         raise source.error(hosts_path, f"has no candidate {name!r}", f"Known here: {', '.join(node)}")
     at = (*hosts_path, name)
+    _check_name(source, at)
     if not isinstance(node[name], dict) or "bench_candidate" not in node[name]:
         raise source.error(at, "has no key 'bench_candidate'", "Add it (docs/own-hardware.md)")
     check(source, "candidate", (*at, "bench_candidate"))
+    _check_data(source, (*at, "bench_candidate"), node[name]["bench_candidate"])
+    _check_connection(source, at, node[name])
     document = plain(node[name]["bench_candidate"])
     targets = _targets(source, at, document)
     return Candidate(
@@ -213,6 +241,43 @@ def load_candidate(file: Path, name: str) -> Candidate:
         transient_buffer_bytes=parse_size(document["transient_buffer"]),
         document=document,
     )
+
+
+def _check_name(source: YamlSource, at: tuple[str, ...]) -> None:
+    """A candidate's name becomes the name of folders, and what Ansible is limited to."""
+    if not PLAIN["name"].fullmatch(at[-1]):
+        raise source.error(
+            at, f"{at[-1]!r} is no plain name", "Use letters, digits and ._- and begin with a letter or digit"
+        )
+    if at[-1] in ("all", "ungrouped", *source.data["all"]["children"]):
+        raise source.error(
+            at, f"{at[-1]!r} is the name of a group, so that it would mean all its hosts", "Choose another"
+        )
+
+
+def _check_data(source: YamlSource, at: tuple[str, ...], entry: Any) -> None:
+    """What describes a candidate is data. Ansible expands any template in it, which runs commands on the control node."""
+    for path, text in _texts(entry, at):
+        if any(mark in text for mark in TEMPLATE_MARKS):
+            raise source.error(path, f"{text!r} holds a template", "Write the value itself: bench_candidate is data")
+
+
+def _texts(node: Any, at: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Every string below the node, keys included, with the field where it stands."""
+    if isinstance(node, str):
+        yield at, node
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from _texts(value, (*at, key))
+        if isinstance(key, str):
+            yield (*at, key), key
+
+
+def _check_connection(source: YamlSource, at: tuple[str, ...], entry: dict[str, Any]) -> None:
+    """Host and user, where they are no templates: those are Ansible's, and checked once it has expanded them."""
+    for key in {"ansible_host", "ansible_user"} & entry.keys():
+        text = str(entry[key])
+        if not any(mark in text for mark in TEMPLATE_MARKS) and not PLAIN[key].fullmatch(text):
+            raise source.error((*at, key), f"{text!r} is no plain host or user", "Give a name or an address alone")
 
 
 def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> tuple[Target, ...]:
@@ -317,6 +382,7 @@ def load_scenario(file: Path) -> Scenario:
 
 SIZE_KEYS = ("_size", "_sizes", "_budget")  # whoever reads a scenario knows by the name that this is an amount of data
 BLOCK_KEYS = ("block_size", "block_sizes")
+LEFT_OUT = "left-out"  # of a demanded load: the scenario does not have the parameter
 
 
 def _sizes_in_bytes(source: YamlSource, at: tuple[str | int, ...], node: Any) -> Any:
@@ -334,6 +400,8 @@ def _sizes_in_bytes(source: YamlSource, at: tuple[str | int, ...], node: Any) ->
 
 
 def _sizes(source: YamlSource, at: tuple[str | int, ...], value: Any) -> Any:
+    if value == LEFT_OUT:
+        return value
     try:
         done = [parse_size(size) for size in value] if isinstance(value, list) else parse_size(value)
     except ValueError as error:
@@ -362,7 +430,7 @@ def load_metrics(file: Path) -> dict[str, ResultMetric]:
     metrics = {}
     for name, entry in plain(source.data["results"]).items():
         try:
-            for key in ("path", "samples", "interval"):
+            for key in ("path", "samples", "interval", "rounds", "strata"):
                 if key in entry:
                     jmespath.compile(entry[key])
             convert(1.0, entry["unit"], entry["unit"])
@@ -394,6 +462,8 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric]) -> Requireme
             float(conditions.get("scale_min", 1)),
             _number(conditions.get("record_duration_s_min")),
             tuple(conditions["target_kinds"]),
+            _sizes_in_bytes(source, ("conditions", "load"), conditions.get("load")),
+            tuple(requirement.metric for requirement in requirements),
         ),
         requirements=tuple(requirements),
     )
@@ -418,6 +488,18 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
             convert(1.0, unit, entry["unit"])
         except ValueError as error:
             raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
+    _check_bound(source, (*at, "bound"), entry)
+
+
+def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
+    """A bound that everything meets, or nothing, is a slip of the pen."""
+    bound, unit = entry["bound"], entry["unit"]
+    if isinstance(bound, str) or not never_negative(unit):
+        return
+    if entry["comparison"] == "at_least" and bound <= 0:
+        raise source.error(at, f"at least {bound} {unit} is met by anything", "Raise it")
+    if bound < 0:
+        raise source.error(at, f"nothing measures {bound} {unit}", "Write it above zero")
 
 
 def _check_unique(source: YamlSource, identifiers: list[str]) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.bundle_files import SPOOL_BYTES_MAX, open_file, plain_file, read_bytes, survey
 from bench_model.errors import BenchError
+from bench_model.telemetry_files import SUMMARY_FILE
 
 NAMESPACE = "daq-storage-bench"  # a signature for anything else, such as a git commit, is none for a bundle
 MANIFEST, REPORTS_MANIFEST = "MANIFEST.sha256", "REPORTS.sha256"
@@ -30,6 +31,7 @@ NO_EVIDENCE = frozenset(
 )
 BULK = ("telemetry/", "results/raw/")
 DIGEST_CHARACTERS = 64
+SIGNATURE_BYTES_MAX = 1 << 16
 ESCAPED = re.compile(r"\\(.)")
 SIGNATURE_MAGIC = b"SSHSIG"
 BEGIN, END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
@@ -47,33 +49,6 @@ class SigningKey:
         return f"{self.kind} {self.fingerprint}"
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What lies in a bundle's folder, as paths relative to it; `odd` is neither a plain file nor a folder."""
-
-    files: tuple[str, ...]
-    odd: tuple[str, ...]
-
-
-def survey(bundle: Path) -> Survey:
-    """Every entry below `bundle`; links are not followed."""
-    files: list[str] = []
-    odd: list[str] = []
-    folders = [""]
-    while folders:
-        at = folders.pop()
-        with os.scandir(bundle / at) as entries:
-            for entry in entries:
-                name = f"{at}/{entry.name}".lstrip("/")
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(name)
-                elif entry.is_file(follow_symlinks=False):
-                    files.append(name)
-                else:
-                    odd.append(name)
-    return Survey(tuple(sorted(files)), tuple(sorted(odd)))
-
-
 def is_evidence(name: str) -> bool:
     return name not in NO_EVIDENCE and name not in REPORTS and name not in SEALS
 
@@ -84,14 +59,14 @@ def manifest_of(bundle: Path, names: list[str]) -> bytes:
     for name in names:
         escaped = name.replace("\\", "\\\\").replace("\n", "\\n")
         mark = "\\" if escaped != name else ""  # as sha256sum marks a name that it had to escape
-        lines.append(f"{mark}{digest_of(bundle / name)}  {escaped}\n")
+        lines.append(f"{mark}{digest_in(bundle, name)}  {escaped}\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def read_manifest(file: Path) -> dict[str, str]:
     """Digest by name. Raises BenchError that names file and line for what is no manifest."""
     found: dict[str, str] = {}
-    text = file.read_bytes().decode("utf-8", "surrogateescape")
+    text = read_bytes(file.parent, file.name).decode("utf-8", "surrogateescape")
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         marked = line.startswith("\\")
         digest, gap, name = line[marked:].partition("  ")
@@ -107,21 +82,36 @@ def read_manifest(file: Path) -> dict[str, str]:
 
 
 def altered_documents(bundle: Path) -> list[str]:
-    """Files that reports on several runs rest on, and that are missing or differ from the manifest; none of a bundle that was not sealed.
+    """Files that reports on several runs rest on, and that are missing, differ from the manifest or are not in it; none of a bundle that
+    was not sealed.
 
     The spools and the tools' raw output, which may have gigabytes, are left to `make check-bundle`. Raises BenchError for a damaged
     manifest."""
-    if not (bundle / MANIFEST).is_file():
+    if plain_file(bundle, MANIFEST) is None:
         return []
-    listed = read_manifest(bundle / MANIFEST)
-    names = (name for name in listed if name not in REPORTS and not name.startswith(BULK))
-    return [name for name in names if not (bundle / name).is_file() or digest_of(bundle / name) != listed[name]]
+    listed, found = read_manifest(bundle / MANIFEST), survey(bundle)
+    plain = set(found.files)
+    altered = [
+        name for name in listed if _is_document(name) and (name not in plain or digest_in(bundle, name) != listed[name])
+    ]
+    added = [name for name in (*found.files, *found.odd) if _is_document(name) and is_evidence(name)]
+    return [*altered, *(name for name in added if name not in listed)]
+
+
+def _is_document(name: str) -> bool:
+    """What is read whole, by the verdict and by reports on several runs."""
+    return name not in REPORTS and (not name.startswith(BULK) or name.endswith(f"/{SUMMARY_FILE}"))
+
+
+def digest_in(bundle: Path, name: str) -> str:
+    """SHA-256 of a file of the bundle, in hexadecimal."""
+    with open_file(bundle, name, SPOOL_BYTES_MAX) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_of(file: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """The same of a file in the bundle's own folder, or of one whose folder was looked at before."""
+    return digest_in(file.parent, file.name)
 
 
 def signing_key(signature: str) -> SigningKey | None:
@@ -155,7 +145,13 @@ def _string(blob: bytes) -> bytes | None:
 
 def key_of(file: Path) -> SigningKey | None:
     """The key that the signature beside `file` names; None without one."""
+    text = signature_of(file)
+    return signing_key(text) if text is not None else None
+
+
+def signature_of(file: Path) -> str | None:
+    """The text of the signature beside `file`; None without one."""
     try:
-        return signing_key(Path(f"{file}{SIGNATURE_SUFFIX}").read_text(encoding="ascii", errors="replace"))
-    except OSError:
+        return read_bytes(file.parent, f"{file.name}{SIGNATURE_SUFFIX}", SIGNATURE_BYTES_MAX).decode("ascii", "replace")
+    except FileNotFoundError:
         return None

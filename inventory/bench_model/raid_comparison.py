@@ -5,7 +5,6 @@ disturbed it if an event of the run tells, and the comparison without the distur
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -13,6 +12,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
+from bench_model.bundle_files import find_document, read_json_lines
 from bench_model.evidence import Document
 from bench_model.paired import CONFIDENCE, Pair, compare
 from bench_model.profiles import Candidate, load_candidate
@@ -35,10 +35,9 @@ QUANTITIES = (
 
 def of_bundle(bundle: Path, run: Document) -> Document | None:
     """None for a run without such a comparison."""
-    file = bundle / "results" / RESULTS
-    if not file.exists():
+    found = find_document(bundle, f"results/{RESULTS}")
+    if found is None:
         return None
-    found: Document = json.loads(file.read_text(encoding="utf-8"))
     candidate = load_candidate(bundle / "profiles" / "lab.yml", run["candidate"]["name"])
     published = load_published(bundle / "profiles" / FOLDER)
     return document(found, candidate, published, power_readings(bundle), hazard_events(bundle))
@@ -52,8 +51,7 @@ def power_readings(bundle: Path) -> list[tuple[float, float]]:
 
 def hazard_events(bundle: Path) -> list[dict[str, Any]]:
     """The run's events of kind `hazard`: {at_s, text}."""
-    file = bundle / "events.jsonl"
-    events = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    events = read_json_lines(bundle, "events.jsonl")
     return [
         {"at_s": datetime.fromisoformat(one["time_utc"]).timestamp(), "text": one["text"]}
         for one in events
@@ -324,25 +322,12 @@ def _judged(
     """The judged set's values, one per round, as requirements bound them; `reasons` for each metric that lacks one."""
     name = found["judged_set"]
     own = visits[name]
-    beside = {(one["group"], one["round"]): one for one in visits[found["reference"]]}
     target = next(one for one in targets if one["name"] == name)
-
-    def ratio(where: tuple[str, str]) -> list[float | None]:
-        pairs = [(_value(one, where), _value(beside[one["group"], one["round"]], where)) for one in own]
-        return [mine / other if mine is not None and other is not None else None for mine, other in pairs]
-
     rates = [_value(one, ("write", "throughput_bytes_per_s")) for one in own]
     powers = [_per(one["added_power"], one) for one in own]
     units = target["rack_units"]["value"]
     judged: Document = {
-        "throughput_bytes_per_s": rates,
-        "throughput_samples": [one["write"]["throughput_bytes_per_s_samples"] for one in own],
-        "throughput_ratio": ratio(("write", "throughput_bytes_per_s")),
-        "latency_us_p99_9": [_value(one, ("paced", "p99_9")) for one in own],
-        "latency_p99_9_ratio": ratio(("paced", "p99_9")),
-        "lost_superchunks": [None if one["paced"]["failed"] else one["paced"]["lost_superchunks"] for one in own],
-        "failed_writes": [one["write"]["failed"] + one["paced"]["failed"] for one in own],
-        "kernel_cpu_s_per_gb": [_value(one, ("write", "kernel_cpu_s_per_gb")) for one in own],
+        **_of_rounds(own, visits[found["reference"]]),
         "added_power_w": [one["added_power"].value for one in own],
         "added_power_w_per_gb_per_s": [one.value for one in powers],
         "added_energy_j_per_tb": [one.value * 1000 if one.value is not None else None for one in powers],
@@ -374,6 +359,32 @@ def _judged(
         if judged[key] is None or (isinstance(judged[key], list) and None in judged[key])
     }
     return judged, {f"{METRICS}.{metric}": whys[metric] for metric in whys if metric in lacking}
+
+
+def judged_of_rounds(found: Document) -> Document:
+    """The judged set's values that follow from the rounds alone (results/raid_vs_3dxp.json), without power, size and wear."""
+    mine, reference = (_visits_of(found, found[key], ()) for key in ("judged_set", "reference"))
+    return _of_rounds(mine, reference)
+
+
+def _of_rounds(own: Sequence[Mapping[str, Any]], reference: Sequence[Mapping[str, Any]]) -> Document:
+    """One value per round, None where it is masked."""
+    beside = {(one["group"], one["round"]): one for one in reference}
+
+    def ratio(where: tuple[str, str]) -> list[float | None]:
+        pairs = [(_value(one, where), _value(beside[one["group"], one["round"]], where)) for one in own]
+        return [mine / other if mine is not None and other is not None else None for mine, other in pairs]
+
+    return {
+        "throughput_bytes_per_s": [_value(one, ("write", "throughput_bytes_per_s")) for one in own],
+        "throughput_samples": [one["write"]["throughput_bytes_per_s_samples"] for one in own],
+        "throughput_ratio": ratio(("write", "throughput_bytes_per_s")),
+        "latency_us_p99_9": [_value(one, ("paced", "p99_9")) for one in own],
+        "latency_p99_9_ratio": ratio(("paced", "p99_9")),
+        "lost_superchunks": [None if one["paced"]["failed"] else one["paced"]["lost_superchunks"] for one in own],
+        "failed_writes": [one["write"]["failed"] + one["paced"]["failed"] for one in own],
+        "kernel_cpu_s_per_gb": [_value(one, ("write", "kernel_cpu_s_per_gb")) for one in own],
+    }
 
 
 def _published(devices: Mapping[str, PublishedDevice]) -> list[Document]:

@@ -5,13 +5,13 @@ which the BMC said nothing has no mean."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from bench_model.bundle_files import find_document
 from bench_model.telemetry_files import points_of_bundle
 
 MEASUREMENT, FIELD = "ipmi_power", "power_w"
@@ -24,10 +24,10 @@ Reading = tuple[float, float]  # (time in s, W)
 
 def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
     """results/record_power.json for the records of the run."""
-    result = bundle / RESULT
     points = points_of_bundle(bundle, {MEASUREMENT})
     readings = sorted((point.time_ns / 1e9, float(point.fields[FIELD])) for point in points if FIELD in point.fields)
-    repetitions = json.loads(result.read_text(encoding="utf-8"))["repetitions"] if result.exists() else []
+    found = find_document(bundle, RESULT)
+    repetitions = found["repetitions"] if found is not None else []
     return document(readings, repetitions)
 
 

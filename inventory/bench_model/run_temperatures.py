@@ -4,11 +4,13 @@ The inlet is a covariate proper. A drive's temperature also follows from what th
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from bench_model.bundle_files import LINE_MAX, REMEDY, SPOOL_BYTES_MAX, find_document, open_file
+from bench_model.errors import BenchError
 from bench_model.line_protocol import parse_line
 from bench_model.telemetry_files import points_files
 
@@ -26,7 +28,7 @@ def temperatures_of(bundle: Path) -> dict[str, float]:
     inlet = [value for file in points_files(bundle) for value in _inlet(file)]
     if inlet:
         found[INLET] = float(statistics.median(inlet))
-    drive = _drive(bundle / "results" / "drive_temperature.json")
+    drive = _drive(find_document(bundle, "results/drive_temperature.json") or {})
     if drive is not None:
         found[DRIVE] = drive
     return found
@@ -35,7 +37,7 @@ def temperatures_of(bundle: Path) -> dict[str, float]:
 def _inlet(spool: Path) -> Iterator[float]:
     """Looks for the BMC's lines alone, block by block: a spool may hold ten million others."""
     rest = b"\n"
-    with spool.open("rb") as file:
+    with open_file(spool.parent, spool.name, SPOOL_BYTES_MAX) as file:
         while block := file.read(BLOCK_BYTES):
             data = rest + block
             last = data.rfind(b"\n")  # what follows has its end in the next block, or is still being written
@@ -50,12 +52,11 @@ def _inlet(spool: Path) -> Iterator[float]:
                         yield float(point.fields[FIELD])
                 at = data.find(START, end, last)
             rest = data[last:]
+            if len(rest) > LINE_MAX:
+                raise BenchError(f"{spool}: has a line of more than {LINE_MAX} characters. {REMEDY}")
 
 
-def _drive(file: Path) -> float | None:
-    if not file.is_file():
-        return None
-    document = json.loads(file.read_text(encoding="utf-8"))
+def _drive(document: Mapping[str, Any]) -> float | None:
     hottest = (document.get("hottest_sensor") or {}).get("degC")
     value = document.get("max_degC") if document.get("max_degC") is not None else hottest
     return None if value is None else float(value)

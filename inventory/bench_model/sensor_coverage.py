@@ -4,11 +4,11 @@ The collector itself may go on with other sensors, so that its own account shows
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
 from bench_model.admissibility import TELEMETRY_GAP_PERIODS_MAX
+from bench_model.bundle_files import find_document
 from bench_model.evidence import Document
 from bench_model.telemetry_files import points_of_bundle
 
@@ -55,8 +55,8 @@ def _longest_silence_s(times: list[float], watched: list[float]) -> float:
 
 
 def _period_s(bundle: Path) -> float:
-    file = bundle / "telemetry" / "summary.json"
-    if not file.exists():
+    summary = find_document(bundle, "telemetry/summary.json")
+    if summary is None:
         return 0.0
-    collectors: list[Document] = json.loads(file.read_text(encoding="utf-8"))["collectors"]
+    collectors: list[Document] = summary["collectors"]
     return max((float(one["period_s"]) for one in collectors if one["name"] == COLLECTOR), default=0.0)

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench_model.decision import MET, MISSED, UNDECIDED, decide, estimate, measure
+from bench_model.decision import MET, MISSED, UNDECIDED, decide, estimate
 from bench_model.evidence import Document
+from bench_model.measured import measure
 from bench_model.profiles import Requirement, RequirementProfile, ResultMetric, Scenario
 from bench_model.statistics import CONFIDENCE
 from bench_model.verdict import bounds

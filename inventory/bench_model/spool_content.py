@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bench_model.bundle_files import byte_lines
+
 # In measurement and tags a separator counts unless a backslash stands before it; quotes mean nothing there.
 HEAD = re.compile(rb"[^ ].*?(?<!\\)(?= )")
 COMMA, EQUALS, ESCAPED = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)="), re.compile(r"\\([,= ])")
@@ -73,22 +75,21 @@ def read_content(path: Path, before_bytes: int = 0, content: Content | None = No
     content = content if content is not None else Content()
     series_of: dict[bytes, Series] = {}
     offset = 0
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                break
-            offset += len(line)
-            if line.startswith(b"#"):
-                continue
-            try:
-                head = _head(line)
-                series = series_of.get(head) or series_of.setdefault(head, _series(head))
-                time_ns = int(line[line.rindex(b" ") + 1 :])
-            except (ValueError, IndexError) as error:
-                raise ValueError(f"{path}:{number}: not line protocol: {error}") from error
+    for number, line in enumerate(byte_lines(path), start=1):
+        if not line.endswith(b"\n"):
+            break
+        offset += len(line)
+        if line.startswith(b"#"):
+            continue
+        try:
+            head = _head(line)
+            series = series_of.get(head) or series_of.setdefault(head, _series(head))
+            time_ns = int(line[line.rindex(b" ") + 1 :])
             content.all.setdefault(series, array("q")).append(time_ns)
-            if offset <= before_bytes:
-                content.before.setdefault(series, array("q")).append(time_ns)
+        except (ValueError, IndexError, OverflowError) as error:
+            raise ValueError(f"{path}:{number}: not line protocol: {error}") from error
+        if offset <= before_bytes:
+            content.before.setdefault(series, array("q")).append(time_ns)
     return content
 
 

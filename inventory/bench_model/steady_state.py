@@ -10,14 +10,9 @@ value (its load was not what was asked) breaks a window: five rounds around a ho
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import linear_regression, mean, stdev
-
-from scipy.stats import t as student
-
-from bench_model.statistics import CONFIDENCE
+from statistics import linear_regression, mean
 
 WINDOW_ROUNDS = 5
 ROUNDS_MAX = 25
@@ -69,13 +64,12 @@ def window_of(values: Sequence[float], first_round: int) -> Window:
     )
 
 
-def mean_interval_of_rounds(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Student's interval of the mean over a window's rounds, each of which is a measurement of its own.
+def range_of_rounds(values: Sequence[float]) -> tuple[float, float]:
+    """The least and the largest of a window's rounds.
 
-    Five rounds cannot show how far they depend on each other; that they may drift by 10 % in a steady window is in their scatter."""
-    average = mean(values)
-    half = float(student.ppf((1 + confidence) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
-    return average - half, average + half
+    An interval of their mean would claim too much: the window was chosen for being steady, and five rounds cannot show how far they
+    depend on each other (Student's covered 52 to 90 %)."""
+    return min(values), max(values)
 
 
 def windows(values: Sequence[float | None]) -> list[Window]:

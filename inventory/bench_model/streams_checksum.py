@@ -5,11 +5,11 @@ the whole interval lies below 1, at a level that holds for all setups together (
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from bench_model.bundle_files import find_document
 from bench_model.evidence import Document
 from bench_model.paired import BELOW, CONFIDENCE, Comparison, Pair, compare
 from bench_model.statistics import median_interval
@@ -24,8 +24,8 @@ US_PER_NS = 1e-3
 
 def of_bundle(bundle: Path, run: Document) -> Document | None:
     """None for a run without such a measurement."""
-    file = bundle / "results" / RESULTS
-    return document(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+    found = find_document(bundle, f"results/{RESULTS}")
+    return document(found) if found is not None else None
 
 
 def document(found: Document) -> Document:
@@ -178,6 +178,7 @@ def _judged(
         "ceiling": _figure([one for one in comparisons if one["kind"] == "ceiling"]),
         "overhead_us": handing_out[0]["median_us"] if handing_out and handing_out[0]["admissible"] else None,
         "overhead_interval_us": handing_out[0]["interval_us"] if handing_out else None,
+        "overhead_n": handing_out[0]["n"] if handing_out else None,
         "demand": [{"name": one["name"], "kept": one["kept"]} for one in found["demand"]],
         "abandoned_events": sum(one["abandoned_events"] for one in found["demand"]) if found["demand"] else None,
     }

@@ -8,7 +8,6 @@ wrote at the run's end what it counted in InfluxDB, and how far delivery had com
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -19,6 +18,7 @@ from ruamel.yaml import YAML
 
 from bench_model.admissibility import CLOCK_DIFFERENCE_S_MAX
 from bench_model.agent_accounts import accounted_spools, combined_account
+from bench_model.bundle_files import find_document, open_file, plain_file, read_text
 from bench_model.evidence import Document
 from bench_model.spool_content import Content, read_content
 from bench_model.telemetry_differences import (
@@ -42,10 +42,8 @@ COLLECTOR_SOURCE = "agents/telemetry_agent/collectors/"
 
 def of_bundle(bundle: Path, run: Document) -> Document | None:
     """results/telemetry_account.json; None for a run whose InfluxDB was never counted (it ended early, or is older than the account)."""
-    counts = bundle / COUNTS
-    if not counts.exists():
-        return None
-    return of_counts(bundle, json.loads(counts.read_text(encoding="utf-8")))
+    counts = find_document(bundle, COUNTS)
+    return of_counts(bundle, counts) if counts is not None else None
 
 
 def of_counts(bundle: Path, counts: Document) -> Document | None:
@@ -64,7 +62,7 @@ def collectors_of(metrics: Path) -> dict[str, str]:
     """Which collector makes a measurement, by its `source` in metrics.yml."""
     if not metrics.exists():
         return {}
-    declared = YAML(typ="safe").load(metrics.read_text(encoding="utf-8"))["measurements"]
+    declared = YAML(typ="safe").load(read_text(metrics.parent, metrics.name))["measurements"]
     found = {}
     for name, entry in declared.items():
         _, mark, file = str(entry["source"]).partition(COLLECTOR_SOURCE)
@@ -77,12 +75,12 @@ def workload_lines(bundle: Path, counts: Document) -> tuple[Counter[str], int]:
     """Records in workload.lp when the agent had ended, by measurement, and how many of them were written while it was ending."""
     found: Counter[str] = Counter()
     late = 0
-    path, until = bundle / WORKLOAD, counts["workload_bytes"]
+    path, until = plain_file(bundle, WORKLOAD), int(counts["workload_bytes"])
     stopped_ns = int(datetime.fromisoformat(counts["stopped_utc"]).timestamp() * 1e9)
-    if not path.exists():
+    if path is None:
         return found, late
-    with path.open("rb") as stream:
-        for line in stream.read(until).split(b"\n")[:-1]:
+    with open_file(bundle, WORKLOAD) as stream:
+        for line in stream.read(max(until, 0)).split(b"\n")[:-1]:
             if not line.strip() or line.startswith(b"#"):
                 continue
             found[line.replace(b" ", b",").partition(b",")[0].decode("utf-8", "replace")] += 1

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
 
+from bench_model.bundle_files import plain_file
 from bench_model.line_protocol import Point, points_of
 
 OWN, BMC = Path("telemetry"), Path("telemetry/bmc")
@@ -16,7 +17,7 @@ POINTS_FILE, SUMMARY_FILE, CURSOR_FILE = "points.lp", "summary.json", "cursor.js
 
 def spool_folders(bundle: Path) -> list[Path]:
     """The folders of `bundle` that hold a spool."""
-    return [bundle / spool for spool in SPOOLS if (bundle / spool / POINTS_FILE).exists()]
+    return [bundle / spool for spool in SPOOLS if plain_file(bundle, f"{spool}/{POINTS_FILE}")]
 
 
 def points_files(bundle: Path) -> tuple[Path, ...]:

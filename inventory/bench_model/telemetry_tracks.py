@@ -30,8 +30,11 @@ SUBJECTS = {
     "pcie_link": "device",
     "pressure": "resource",
     "smart": "device",
+    "smart_ocp": "device",
+    "smart_temperature": "device",
     "temperature": "device",
 }
+WHOLE_DRIVE = ("composite", "drive")  # sensors of smart_temperature that limits are about
 COMPOSITE = "Composite"  # NVMe's name for the temperature that WCTEMP and CCTEMP are about
 
 
@@ -138,6 +141,8 @@ def from_points(points: Iterable[Point]) -> Tracks:
 def _subject(point: Point) -> str | None:
     if point.measurement == "temperature" and point.tags.get("label", COMPOSITE) != COMPOSITE:
         return None  # a drive's inner sensors have no limits of their own
+    if point.measurement == "smart_temperature" and point.tags.get("sensor") not in WHOLE_DRIVE:
+        return None
     if point.measurement == "pressure" and point.tags.get("kind") != "some":
         return None
     if "member" in point.tags or (point.measurement == "interrupts" and point.tags.get("core") != "total"):

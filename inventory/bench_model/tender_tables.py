@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
-from bench_model.contenders import COST, POWER, Contender, Question, Series, estimate, measured_contrast
+from bench_model.contenders import (
+    COST,
+    POWER,
+    REPETITIONS,
+    Contender,
+    Difference,
+    Question,
+    Series,
+    estimate,
+    measured_contrast,
+)
 from bench_model.contrasts import FIRST, METHODS, RATIO, SECOND, Contrast, Judged, judge_family
 from bench_model.pareto import Range, dominance
 from bench_model.ranking import places, unbeaten
 
 Document = dict[str, Any]
 TEMPERATURE_MARGIN_K = 1.0  # [P] what drives' sensors resolve
+BARRED = "barred"
 
 
-def compared_series(question: Question, one: Contender) -> Series | None:
-    """What is compared: the values, or their distance to what was asked for exactly."""
-    series = one.series.get(question.id)
-    if series is None or question.comparison != "equal" or isinstance(question.bound, str):
-        return series
-    bound = question.bound
-    return Series(tuple(None if value is None else abs(value - bound) for value in series.values))
+def ranking(question: Question, contenders: Sequence[Contender], unlike: Sequence[Difference]) -> Document:
+    """One requirement: every contender's value and place, and every pair; of values that are not alike, the values only.
 
-
-def ranking(question: Question, contenders: Sequence[Contender]) -> Document:
-    """One requirement: every contender's value and place, and every pair."""
+    What is asked for exactly is met or missed: nothing is nearer to it, and no place is given."""
     shown = {one.name: one.series.get(question.id) for one in contenders}
-    present = [
-        Contender(**{**vars(one), "series": {question.id: series}})
-        for one in contenders
-        if (series := compared_series(question, one)) is not None and series.known
-    ]
+    present = [one for one in contenders if (series := one.series.get(question.id)) is not None and series.known]
+    if unlike or not question.may_be_scored:
+        present = []
     pairs = list(combinations(present, 2))
     contrasts = [measured_contrast(a, b, question.id, question.unit) for a, b in pairs]
     found = [one for one in contrasts if one is not None]
@@ -57,6 +61,7 @@ def ranking(question: Question, contenders: Sequence[Contender]) -> Document:
             }
             for one in contenders
         ],
+        "not_compared": [asdict(one) for one in unlike],
         "unbeaten": unbeaten(names, beats),
         "contrasts": [
             contrast_document(a.name, b.name, one, question.larger_is_better)
@@ -71,7 +76,7 @@ def _margin(question: Question, found: Contrast) -> float:
         return TEMPERATURE_MARGIN_K
     if found.scale == RATIO or isinstance(question.bound, str):
         return question.margin if found.scale == RATIO else 0.0
-    return question.margin * abs(question.bound) if question.comparison != "equal" else 0.0
+    return question.margin * abs(question.bound)
 
 
 def _estimated(series: Series | None, unit: str) -> Document:
@@ -125,38 +130,65 @@ def contrast_document(first: str, second: str, judged: Judged, larger_is_better:
     }
 
 
-def pareto(contenders: Sequence[Contender], questions: Sequence[Question], speed: str | None) -> Document | None:
-    """Price (or, without prices, W per GB/s) against throughput, with who is dominated. None where fewer than two have both."""
+def pareto(
+    contenders: Sequence[Contender], questions: Sequence[Question], speed: str | None, unlike: Sequence[Difference]
+) -> Document | None:
+    """Price (or, without prices, W per GB/s) against throughput, with who is dominated by whom among those that may be chosen.
+
+    None where fewer than two have both, where none of them may be chosen, or where the throughput cannot be compared."""
     question = next((one for one in questions if one.id == speed), None)
-    if question is None:
+    if question is None or any(one.bars(question.id) for one in unlike):
         return None
     for key in (COST, POWER):
-        points: list[Document] = []
-        for one in contenders:
-            series, across = one.series.get(question.id), _range(one, key)
-            if across is not None and series is not None and series.known:
-                value, interval = estimate(series, question.unit)
-                low, high = interval or (value, value)
-                points.append(
-                    {"name": one.name, "x": list(across), "y": [value, low, high], "barred": bool(one.barred)}
-                )
-        if len(points) > 1:
-            kinds = dominance({
-                p["name"]: (Range(*p["y"]), Range(-p["x"][0], -p["x"][2], -p["x"][1])) for p in points  # less is better
-            })  # fmt: skip
-            for point in points:
-                point["kind"], point["by"] = kinds[point["name"]]
-            return {"x": key, "y": question.id, "unit": question.unit, "points": points}
+        shown = [one for one in contenders if _has_both(one, question.id, key)]
+        if len(shown) < 2 or all(one.barred for one in shown) or not _comparable(shown, key, unlike):
+            continue
+        if any(not one.barred for one in contenders if one not in shown):
+            continue  # a front without one that may be chosen is no front
+        kinds = dominance({one.name: _ranges(one, question.id, key) for one in shown if not one.barred})
+        points = [_drawn(one, question.id, key, kinds.get(one.name, (BARRED, []))) for one in shown]
+        return {"x": key, "y": question.id, "unit": question.unit, "points": points}
     return None
 
 
-def _range(one: Contender, key: str) -> tuple[float, float, float] | None:
+def _has_both(one: Contender, speed: str, key: str) -> bool:
+    return None not in (_ends(one, speed), _ends(one, key))
+
+
+def _comparable(shown: Sequence[Contender], key: str, unlike: Sequence[Difference]) -> bool:
+    if key == COST:
+        return len({one.currency for one in shown}) == 1
+    return not any(one.bars(key) for one in unlike)
+
+
+def _drawn(one: Contender, speed: str, key: str, kind: tuple[str, list[str]]) -> Document:
+    """Who may not be chosen is in nobody's way: neither on the front nor in front of anybody."""
+    return {
+        "name": one.name, "x": _ends(one, key), "y": _ends(one, speed), "barred": bool(one.barred), "kind": kind[0], "by": kind[1],
+    }  # fmt: skip
+
+
+def _ranges(one: Contender, speed: str, key: str) -> tuple[Range, Range]:
+    """Throughput and what it costs, larger being better in both."""
+    up, across = _range(one, speed), _range(one, key)
+    return up, Range(-across.value, -across.high, -across.low)
+
+
+def _range(one: Contender, key: str) -> Range:
+    """A declared figure is exact. One run's value may lie anywhere as far as anybody knows: it dominates nothing for certain."""
+    ends = _ends(one, key)
+    assert ends is not None
+    sure = key in one.figures or (len(one.series[key].known) > 1 and one.units != REPETITIONS)
+    return Range(*ends) if sure else Range(ends[0], -math.inf, math.inf)
+
+
+def _ends(one: Contender, key: str) -> tuple[float, float, float] | None:
+    """Value, low, high; None where one is missing."""
     figure = one.figures.get(key)
     if figure is not None:
         return None if figure.value is None else (figure.value, figure.value, figure.value)
     series = one.series.get(key)
-    if series is None or not series.known:
+    if series is None or not series.known or series.has_holes:
         return None
     value, interval = estimate(series, "")
-    low, high = interval or (value, value)
-    return value, low, high
+    return value, *(interval or (value, value))

@@ -5,13 +5,13 @@ the target was seen to take; and, for each commanded fan speed, where temperatur
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench_model import dips, equilibrium, throttling
+from bench_model import equilibrium, throttling
+from bench_model.bundle_files import find_document
 from bench_model.dip_documents import Scenery
 from bench_model.load_windows import Window
 from bench_model.service_curve import Loss, constant_rate_loss, worst_record
@@ -31,10 +31,8 @@ METRICS = (
 
 def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any] | None:
     """None for a run without a thermal soak."""
-    file = bundle / FILE
-    if not file.exists():
-        return None
-    return document(json.loads(file.read_text(encoding="utf-8")), Scenery.of_bundle(bundle, run))
+    found = find_document(bundle, FILE)
+    return document(found, Scenery.of_bundle(bundle, run)) if found is not None else None
 
 
 def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
@@ -52,6 +50,7 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
     values = {
         "onsets_in_record": _onsets_in_record(thermal, scenery, soak, onset),
         "equilibrium_degC": _worst(heat, "equilibrium_degC", max),
+        "equilibrium_interval_degC": _warmest(heat),
         "headroom_degC": _worst(heat, "headroom_degC", min),
     }
     document = {
@@ -63,8 +62,9 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
             "throughput_bytes_per_s_samples": list(soak.rates),
             "step_s": soak.step_s,
         },
-        "throttled": onset is not None if throttling.watched(scenery.tracks, scenery.drives) else None,
+        "throttled": _throttled(scenery, soak),
         "onset": onset,
+        "drives_word": [vars(signal) for signal in scenery.signals(soak)],
         "drives": heat,
         "recovery": _recovery(thermal, scenery, windows, onset),
         "record": record,
@@ -73,16 +73,15 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
         **values,
         "reasons": {},
     }  # fmt: skip
-    document["equilibrium_degC_samples"] = _warmest(scenery, heat, soak, rule)
-    document["reasons"] = _reasons(thermal, document)
+    document["reasons"] = _reasons(thermal, scenery, soak, document)
     return document
 
 
 def _without(thermal: dict[str, Any], reason: str) -> dict[str, Any]:
     return {
         "schema_version": 1, "stopped_by": thermal["soak"]["stopped_by"], "soak": None, "throttled": None, "onset": None,
-        "drives": {}, "recovery": None, "record": None, "fan_sweep": [], "equilibrium_degC_samples": [],
-        "onsets_in_record": None, "equilibrium_degC": None,
+        "drives": {}, "recovery": None, "record": None, "fan_sweep": [], "drives_word": [],
+        "onsets_in_record": None, "equilibrium_degC": None, "equilibrium_interval_degC": None,
         "headroom_degC": None, "reasons": dict.fromkeys(METRICS, reason),
     }  # fmt: skip
 
@@ -93,29 +92,31 @@ def _worst(heat: dict[str, Any], key: str, choose: Any) -> float | None:
     return float(choose(values)) if values and None not in values else None
 
 
-def _warmest(scenery: Scenery, heat: dict[str, Any], soak: Window, rule: dict[str, Any]) -> list[float]:
-    """The samples whose mean is the warmest drive's temperature at equilibrium; none where not every drive had settled."""
-    if not heat or any(one["equilibrium_degC"] is None for one in heat.values()):
-        return []
-    drive = max(heat, key=lambda name: float(heat[name]["equilibrium_degC"]))
-    track = scenery.tracks.get("temperature", drive, "temperature_degc")
-    return [float(value) for value in track.between(soak.end_s - rule["window_s"], soak.end_s)] if track else []
+def _warmest(heat: dict[str, Any]) -> list[float] | None:
+    """The interval of the warmest drive's asymptote: each end is the highest of the drives' ends, since all of them hold together."""
+    known = [one["equilibrium_interval_degC"] for one in heat.values()]
+    return [max(ends) for ends in zip(*known, strict=True)] if known and None not in known else None
 
 
 def _onset(scenery: Scenery, soak: Window) -> dict[str, Any] | None:
     """The first dip that is throttling."""
-    for dip in dips.analyse(soak.rates, soak.step_s).dips:
-        verdict = throttling.judge_dip(scenery.tracks, scenery.drives, dip, soak.start_s)
-        if verdict.throttling:
-            return {
-                "at_s": dip.start_s,
-                "throttled_bytes_per_s": dip.level_bytes_per_s,
-                "reference_bytes_per_s": dip.reference_bytes_per_s,
-                "depth_fraction": dip.depth_fraction,
-                "ended_in_soak": dip.ended,
-                "confidence": verdict.confidence,
-            }
+    for dip, verdict in scenery.throttled_dips(soak, scenery.analysis(soak)):
+        return {
+            "at_s": dip.start_s,
+            "throttled_bytes_per_s": dip.level_bytes_per_s,
+            "reference_bytes_per_s": dip.reference_bytes_per_s,
+            "depth_fraction": dip.depth_fraction,
+            "ended_in_soak": dip.ended,
+            "confidence": verdict.confidence,
+        }
     return None
+
+
+def _throttled(scenery: Scenery, window: Window) -> bool | None:
+    """By the rate with a drive's word, or by its word alone; None where there is neither and not every drive answers."""
+    if _onset(scenery, window) is not None or scenery.signals(window):
+        return True
+    return None if not scenery.drives or scenery.unanswered(window.start_s, window.end_s) else False
 
 
 def _heat(scenery: Scenery, drive: str, window: Window, rule: dict[str, Any]) -> dict[str, Any]:
@@ -125,28 +126,57 @@ def _heat(scenery: Scenery, drive: str, window: Window, rule: dict[str, Any]) ->
     )
     end = window.end_s
     level = equilibrium.level_at(track, end, rule["window_s"], window.start_s) if track else None
-    hottest = track.max(window.start_s, end) if track else None
-    limit = float(np.min(warning.values)) if warning else None
-    is_settled = equilibrium.settled(level, rule["slope_max_k_per_min"])
+    confidence = 1 - (1 - equilibrium.CONFIDENCE) / len(scenery.drives)  # all drives' intervals hold together
+    heading = equilibrium.asymptote(track, window.start_s, end, confidence) if track else None
+    hottest = _hottest(track, window) if track else None
+    limit = _least(warning)
     return {
         "max_degC": hottest,
         "warning_degC": limit,
-        "critical_degC": float(np.min(critical.values)) if critical else None,
+        "critical_degC": _least(critical),
         "headroom_degC": limit - hottest if limit is not None and hottest is not None else None,
         "slope_k_per_min": level.slope_k_per_min if level else None,
-        "equilibrium_degC": level.mean_degc if level and is_settled else None,
+        "equilibrium_degC": heading.degc if heading else None,
+        "equilibrium_interval_degC": list(heading.interval) if heading and heading.interval else None,
+        "equilibrium_more_s": heading.more_s if heading else None,
+        "equilibrium_reason": (heading.reason or None) if heading else f"no temperature of {drive}",
     }
+
+
+def _hottest(track: Track, window: Window) -> float | None:
+    """None, too, where a reading is no number: that one might be the highest."""
+    values = track.between(window.start_s, window.end_s)
+    return float(values.max()) if len(values) and np.isfinite(values).all() else None
+
+
+def _least(limit: Track | None) -> float | None:
+    return float(limit.values.min()) if limit and np.isfinite(limit.values).all() else None
 
 
 def _onsets_in_record(
     thermal: dict[str, Any], scenery: Scenery, soak: Window, onset: dict[str, Any] | None
 ) -> int | None:
-    """1 where throttling began within the record's length; 0 where the drives were watched for that long and it did not."""
+    """1 where throttling began within the record's length; 0 where every drive answers for that time, and it did not."""
     record_s = thermal["record"]["duration_s"]
-    if onset is not None:
-        return int(onset["at_s"] < record_s)
-    watched = throttling.watched(scenery.tracks, scenery.drives)
-    return 0 if watched and soak.length_s >= record_s else None
+    onsets = [signal.since_utc_s - soak.start_s for signal in scenery.signals(soak) if signal.since_utc_s is not None]
+    onsets += [onset["at_s"]] if onset else []
+    if any(at < record_s for at in onsets):
+        return 1
+    return None if _no_word_on_record(thermal, scenery, soak) else 0
+
+
+def _no_word_on_record(thermal: dict[str, Any], scenery: Scenery, soak: Window) -> str:
+    """Why nobody knows whether a drive throttled within the record's length; empty where each says that it did not."""
+    record_s = thermal["record"]["duration_s"]
+    if not scenery.drives:
+        return "the run names no drive beneath the target"
+    silent = scenery.unanswered(soak.start_s, soak.start_s + min(record_s, soak.length_s))
+    if silent:
+        return f"whether a drive throttled cannot be told: {'; '.join(silent)}"
+    if soak.length_s < record_s:
+        return f"the soak lasted {soak.length_s:.0f} s, which says nothing of a record of {record_s:g} s"
+    late = throttling.unlocated(scenery.tracks, scenery.drives, scenery.facts)
+    return f"at a time that nobody knows a drive counted {'; '.join(late)}" if late else ""
 
 
 def _record(thermal: dict[str, Any], scenery: Scenery, soak: Window, onset: dict[str, Any] | None) -> dict[str, Any]:
@@ -217,23 +247,16 @@ def _fan_point(scenery: Scenery, window: Window, point: dict[str, Any], rule: di
         "stopped_by": point["stopped_by"],
         "duration_s": window.length_s,
         "throughput_bytes_per_s": float(np.mean(settled_rates)),
-        "throttled": _onset(scenery, window) is not None,
+        "throttled": _onset(scenery, window) is not None or bool(scenery.signals(window)),
         "fan_speeds_rpm": {sensor: speed for sensor, speed in sorted(speeds.items()) if speed is not None},
         "drives": {drive: _heat(scenery, drive, window, rule) for drive in scenery.drives},
     }
 
 
-def _reasons(thermal: dict[str, Any], made: dict[str, Any]) -> dict[str, str]:
+def _reasons(thermal: dict[str, Any], scenery: Scenery, soak: Window, made: dict[str, Any]) -> dict[str, str]:
     reasons = {}
-    if made["throttled"] is None:
-        reasons["thermal.onsets_in_record"] = (
-            "no drive of the target tells of its heat, so that throttling could not be seen"
-        )
-    elif made["onsets_in_record"] is None:
-        reasons["thermal.onsets_in_record"] = (
-            f"the soak lasted {made['soak']['duration_s']:.0f} s without throttling, which says nothing of a record of "
-            f"{thermal['record']['duration_s']:g} s"
-        )
+    if made["onsets_in_record"] is None:
+        reasons["thermal.onsets_in_record"] = _no_word_on_record(thermal, scenery, soak)
     blind = [drive for drive, one in made["drives"].items() if one["max_degC"] is None]
     if made["headroom_degC"] is None:
         reasons["thermal.temperature_headroom"] = (
@@ -243,7 +266,13 @@ def _reasons(thermal: dict[str, Any], made: dict[str, Any]) -> dict[str, str]:
         )
     if made["equilibrium_degC"] is None:
         reasons["thermal.equilibrium_temperature"] = (
-            f"no temperature of {', '.join(blind)}" if blind else "the temperature had not settled when the soak ended"
+            f"no temperature of {', '.join(blind)}"
+            if blind
+            else "; ".join(
+                f"{name}: {one['equilibrium_reason']}"
+                for name, one in made["drives"].items()
+                if one["equilibrium_reason"]
+            )
         )
     if not made["drives"]:
         for metric in ("thermal.temperature_headroom", "thermal.equilibrium_temperature"):

@@ -66,9 +66,11 @@ def free_rank(n: int, coverage: float = COVERAGE, confidence: float = CONFIDENCE
 
 
 def bounds(values: Sequence[float], lower: bool, coverage: float = COVERAGE, confidence: float = CONFIDENCE) -> Bounds:
-    """Lower (`lower`) or upper bounds of the population that the values were drawn from. Raises ValueError for none."""
+    """Lower (`lower`) or upper bounds of the population that the values were drawn from. Raises ValueError for none or no numbers."""
     if not values:
         raise ValueError("no values")
+    if not all(map(math.isfinite, values)):
+        raise ValueError("a value is no finite number")
     n, mean = len(values), fmean(values)
     ordered = sorted(values, reverse=not lower)
     sd = stdev(values) if n > 1 else None

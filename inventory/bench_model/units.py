@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 MB, GB, TB = 10**6, 10**9, 10**12
 
 _SIZE_UNITS = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB, "MB": MB, "GB": GB, "TB": TB}
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
+_SIZE = re.compile(r"^\s*(\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-z]*)\s*$", re.ASCII)
+SIZE_MAX = 2**63  # B: what a file's offset may be
 
 YEAR_S = 365.25 * 86400
 
@@ -49,10 +51,17 @@ def parse_size(text: str | int) -> int:
         unit = "B"
     if unit not in _SIZE_UNITS:
         raise ValueError(f"{text!r} has unit {unit!r}; use one of {', '.join(_SIZE_UNITS)}")
-    value = float(number) * _SIZE_UNITS[unit]
-    if value != int(value):
+    value = Fraction(number) * _SIZE_UNITS[unit]  # exact: a float is not, beyond 2^53 B
+    if value.denominator != 1:
         raise ValueError(f"{text!r} is not a whole number of bytes")
+    if value >= SIZE_MAX:
+        raise ValueError(f"{text!r} is more than any file can have")
     return int(value)
+
+
+def never_negative(unit: str) -> bool:
+    """Whether a quantity in `unit` is at least zero whatever is measured: a difference of temperatures, shares or powers is not."""
+    return _UNITS[unit][0] not in ("temperature", "ratio", "power")
 
 
 def known_units() -> list[str]:

@@ -8,17 +8,20 @@ PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench_model.admissibility import IDENTITY, Finding, findings, scaled_down
+from bench_model.admissibility import FINISHED, IDENTITY, Finding, findings, scaled_down
 from bench_model.conditions import with_condition
-from bench_model.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate, measure
+from bench_model.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
+from bench_model.documents import faults
 from bench_model.evidence import Document, Evidence
+from bench_model.measured import Measured, measure
 from bench_model.profiles import CANDIDATE_BOUNDS, Requirement, RequirementProfile, ResultMetric
 from bench_model.units import convert
 
+RUN = "run.json"
 PASS, FAIL, ERROR, INADMISSIBLE = "PASS", "FAIL", "ERROR", "INADMISSIBLE"
 
 
@@ -55,10 +58,14 @@ class Judgement:
 
 
 def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> Document:
-    """The content of verdict.json. Raises nothing for missing evidence: that is an outcome."""
-    found = findings(evidence, asdict(profile.conditions))
+    """The content of verdict.json. Raises nothing for missing or malformed evidence: that is an outcome."""
+    malformed = faults(evidence)
+    if RUN in malformed:
+        return _unreadable(malformed[RUN])
+    found = findings(evidence, asdict(profile.conditions), malformed)
     judgements = [
-        _judge_one(requirement, metrics[requirement.metric], evidence, found) for requirement in profile.requirements
+        _judge_one(requirement, metrics[requirement.metric], evidence, found, malformed)
+        for requirement in profile.requirements
     ]
     outcome, reasons = _overall(evidence, judgements, found)
     return {
@@ -72,6 +79,19 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
     }
 
 
+def _unreadable(fault: str) -> Document:
+    """Of a run whose run.json is not what the bench writes: nothing else can be held against it."""
+    return {
+        "schema_version": 1,
+        "outcome": INADMISSIBLE,
+        "reasons": [fault],
+        "scale": None,
+        "declared_rehearsal": False,
+        "findings": [asdict(Finding(fault, True, (RUN,)))],
+        "requirements": [],
+    }
+
+
 def is_rehearsal(
     evidence: Evidence, profile: RequirementProfile, judgements: Sequence[Judgement], found: Sequence[Finding]
 ) -> bool:
@@ -80,16 +100,23 @@ def is_rehearsal(
     A run at full scale is never one: a sensor or a tuning that it lacks is news to whoever started it."""
     return (
         bool(scaled_down(evidence.run, asdict(profile.conditions)))
-        and not any(finding.invalidates for finding in found)
+        and not any(finding.invalidates or finding.fails for finding in found)
         and not any(judgement.outcome in (FAIL, ERROR) for judgement in judgements if judgement.severity == "mandatory")
     )
 
 
 def _judge_one(
-    requirement: Requirement, metric: ResultMetric, evidence: Evidence, found: Sequence[Finding]
+    requirement: Requirement,
+    metric: ResultMetric,
+    evidence: Evidence,
+    found: Sequence[Finding],
+    malformed: Mapping[str, str],
 ) -> Judgement:
     bound, scaled = bounds(requirement, evidence.run)
-    measured = measure(requirement, metric, evidence.results)
+    if metric.file in malformed:
+        measured = Measured((), problem=f"Not measured: {malformed[metric.file]}")
+    else:
+        measured = measure(requirement, metric, evidence.results)
     seed = evidence.run["scenario"].get("seed", 0)
     known = estimate(requirement, metric, measured, seed) if measured.values else None
     decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
@@ -107,7 +134,7 @@ def _judge_one(
         measured=known.value if known else None,
         n=len(measured.values),
         spread=known.spread if known else None,
-        confidence=measured.confidence if known and known.interval else None,
+        confidence=known.confidence if known else None,
         confidence_interval=known.interval if known else None,
         interval_method=known.method if known else None,
         decision=decided.decision if decided else None,
@@ -118,7 +145,7 @@ def _judge_one(
         severity=requirement.severity,
         statistic=requirement.statistic,
         outcome=outcome,
-        reason=with_condition(reason, metric, requirement.statistic, evidence.results),
+        reason=with_condition(reason, metric, requirement.statistic, evidence.results) if measured.values else reason,
         evidence=[metric.file],
         source=requirement.source,
     )
@@ -159,7 +186,7 @@ def _outcome(
 
 def undecided_because(requirement: Requirement, known: Estimate, decided: Decision) -> str:
     """Why the numbers do not decide, and what would."""
-    if known.interval:
+    if known.interval and not known.this_run_only:
         low, high = (_quantity(end, requirement.unit) for end in known.interval)
         band = _quantity(requirement.guard_band, requirement.unit)
         guard = f" or its guard band of {band}" if requirement.guard_band else ""
@@ -175,13 +202,19 @@ def _overall(evidence: Evidence, judgements: Sequence[Judgement], found: Sequenc
     state = evidence.run["state"]
     if state in ("interrupted", "error"):
         return ERROR, [evidence.run.get("state_reason") or f"The run ended in state {state!r}"]
+    if state != FINISHED:
+        return INADMISSIBLE, [f"The run is in state {state!r}: it did not end, and nothing of it is judged"]
     mandatory = [judgement for judgement in judgements if judgement.severity == "mandatory"]
+    invalid = any(finding.invalidates for finding in found)
+    broken = [finding.text for finding in found if finding.fails and not invalid]
     for outcome in (ERROR, FAIL):
         hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
-        if hits:
-            return outcome, hits + [finding.text for finding in found]
+        if hits or (outcome == FAIL and broken):
+            return outcome, list(dict.fromkeys([*hits, *(finding.text for finding in found)]))
     # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
     open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
+    if not mandatory:
+        open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
     if found or open_:
         return INADMISSIBLE, [*(finding.text for finding in found), *open_]
     return PASS, ["Every mandatory requirement is met by evidence at full scale"]

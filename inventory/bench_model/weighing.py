@@ -38,16 +38,16 @@ class Criterion:
 def normalised(criteria: Sequence[Criterion]) -> list[float]:
     """The weights as shares of 1. Raises ValueError where none is above zero or one is below."""
     weights = [one.weight for one in criteria]
-    if not weights or min(weights) < 0 or sum(weights) <= 0:
-        raise ValueError("the weights must be zero or more, and one of them above zero")
+    if not weights or not all(weight >= 0 for weight in weights) or not 0 < sum(weights) < math.inf:
+        raise ValueError("the weights must be numbers of zero or more, and one of them above zero")
     return [weight / sum(weights) for weight in weights]
 
 
 def utilities(criteria: Sequence[Criterion], values: Mapping[str, float]) -> list[float]:
     """Logarithm of each criterion's value, turned so that more is better. Raises ValueError for a value that is not above zero."""
     for one in criteria:
-        if not values[one.key] > 0:
-            raise ValueError(f"{one.key} is {values[one.key]:g}: a weighted product needs values above zero")
+        if not 0 < values[one.key] < math.inf:
+            raise ValueError(f"{one.key} is {values[one.key]:g}: a weighted product needs numbers above zero")
     return [math.log(values[one.key]) * (1 if one.larger_is_better else -1) for one in criteria]
 
 

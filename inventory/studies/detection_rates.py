@@ -1,6 +1,6 @@
-"""How often the detection of dips and of throttling is wrong, on seeded series whose truth is known.
+"""How often the detection of dips, of throttling and of equilibrium is wrong, on seeded series whose truth is known.
 
-    python inventory/studies/detection_rates.py [--hours 40] [--trials 40]     writes the tables of docs/detection.md
+    python inventory/studies/detection_rates.py [--hours 40] [--trials 40]     writes the tables of docs/detection.md and docs/thermal.md
 
 Each figure follows from the seeds 0, 1, 2, ...: the same command gives the same tables."""
 
@@ -16,13 +16,15 @@ import numpy as np
 from scipy.stats import chi2
 
 sys.path.insert(0, str(Path(__file__).parent))
-from series_factory import BACKGROUNDS, white, with_dip
+from series_factory import BACKGROUNDS, LEVEL, LOSSES, approach, white, with_dip
 from tracks_factory import LOG_PERIOD_S, drive, scenery, track
 
 from bench_model.dip_documents import throttling_document
 from bench_model.dips import analyse
+from bench_model.equilibrium import Asymptote, asymptote
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "detection.md"
+SOAK_PAGE = PAGE.with_name("thermal.md")
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 DEPTHS = (0.10, 0.15, 0.20, 0.30, 0.50, 1.00)
 LENGTHS = (1, 3, 10, 30, 100)
@@ -30,6 +32,11 @@ TIMED = ("white noise, 5 %", "AR(1), 0.8, 5 %")
 AT_S, LOAD_S = 450, 900
 EARLY_OR_LATE_S = 3
 THROTTLED = (5, 10, 30, 100)
+CONSTANTS_MIN, SOAKS_MIN = (15, 30, 60), (60, 90, 120, 180, 240)
+APPROACHES = tuple(
+    (noise, fast) for noise in (0.0, 0.3) for fast in (0.0, 0.4)
+)  # K of noise, share that rises within minutes
+LOOK_MIN = 10  # between two looks at a soak that goes on
 SIGNALS: dict[str, dict[str, bool]] = {
     "temperature over its limit": {"temperature": True},
     "critical warning": {"warning": True},
@@ -90,6 +97,51 @@ def throttling_alarms(hours: int) -> tuple[int, int]:
     return alarms, dips
 
 
+def losses_found(name: str, trials: int) -> tuple[float, float]:
+    """(share of loads in which the loss is found, mean share of the bytes not written that is put down to it)."""
+    hits, shares = 0, []
+    for seed in range(trials):
+        series = LOSSES[name](np.random.default_rng(seed))
+        found = analyse(series.tolist(), 1.0).dips
+        hits += bool(found)
+        shares.append(sum(dip.lost_bytes for dip in found) / float((LEVEL - series).sum()))
+    return hits / trials, float(np.mean(shares))
+
+
+def asymptotes(minutes: int, trials: int) -> Iterator[tuple[float, list[Asymptote], Asymptote | None]]:
+    """(truth, what each length of a soak states, what the first look states that states something) of seeded soaks."""
+    for noise, fast in APPROACHES:
+        for seed in range(trials):
+            truth, track = approach(np.random.default_rng(seed), 60 * minutes, 60 * SOAKS_MIN[-1], noise, fast)
+            looks = (asymptote(track, 0.0, 60 * at) for at in range(30, SOAKS_MIN[-1] + 1, LOOK_MIN))
+            first = next((one for one in looks if one.interval is not None), None)
+            yield truth, [asymptote(track, 0.0, 60 * length) for length in SOAKS_MIN], first
+
+
+def covered(cases: list[tuple[float, Asymptote | None]]) -> str:
+    """`given, of these right, mean width` of stated intervals."""
+    stated = [(truth, one.interval) for truth, one in cases if one is not None and one.interval is not None]
+    if not stated:
+        return "0 %"
+    right = sum(low <= truth <= high for truth, (low, high) in stated)
+    width = np.mean([high - low for _, (low, high) in stated])
+    return f"{len(stated) / len(cases):.0%}, {right / len(stated):.1%}, {width:.1f} K"
+
+
+def soak_tables(trials: int) -> Iterator[str]:
+    yield f"**Equilibrium: how often stated, how often the interval holds the truth, its mean width** ({trials} soaks each of four kinds:"
+    yield "without noise and with 0.3 K; a rise of 40 K with one time constant, and with 40 % of it in minutes; readings of 1 K)"
+    yield ""
+    heads = [f"soak of {length} min" for length in SOAKS_MIN]
+    yield f"| time constant | {' | '.join(heads)} | ended by the first statement, looked for every {LOOK_MIN} min |"
+    yield "|---|" + "---|" * (len(SOAKS_MIN) + 1)
+    for minutes in CONSTANTS_MIN:
+        cases = list(asymptotes(minutes, trials))
+        cells = [covered([(truth, found[at]) for truth, found, _ in cases]) for at in range(len(SOAKS_MIN))]
+        cells.append(covered([(truth, first) for truth, _, first in cases]))
+        yield f"| {minutes} min | {' | '.join(cells)} |"
+
+
 def tables(hours: int, trials: int) -> Iterator[str]:
     yield f"**False alarms per hour of a load without a dip** ({hours} seeded hours each, one sample per second)"
     yield ""
@@ -99,6 +151,14 @@ def tables(hours: int, trials: int) -> Iterator[str]:
         alarms, short = false_alarms(name, hours), false_alarms(name, hours, 100)
         limit = upper_limit_per_hour(alarms, hours)
         yield f"| {name} | {alarms} | {alarms / hours:.3f} | {limit:.3f} | {short / hours:.3f} |"
+    yield ""
+    yield f"**Losses that no single change of level shows** ({trials} loads each, noise of 5 %)"
+    yield ""
+    yield "| loss | found | of the bytes not written |"
+    yield "|---|---|---|"
+    for name in LOSSES:
+        found, share = losses_found(name, trials)
+        yield f"| {name} | {found:.0%} | {share:.0%} |"
     for name in TIMED:
         yield ""
         yield (
@@ -135,10 +195,11 @@ def write(page: Path, lines: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write the tables of docs/detection.md.")
+    parser = argparse.ArgumentParser(description="Write the tables of docs/detection.md and docs/thermal.md.")
     parser.add_argument("--hours", type=int, default=40, help="seeded hours per background")
     parser.add_argument("--trials", type=int, default=40, help="trials per cell of the other tables")
     arguments = parser.parse_args()
+    write(SOAK_PAGE, list(soak_tables(arguments.trials // 2)))
     write(PAGE, list(tables(arguments.hours, arguments.trials)))
 
 

@@ -1,22 +1,24 @@
-"""Evidence of an imaginary run at full scale in which everything is right; tests spoil one thing at a time."""
+"""Evidence of an imaginary run at full scale in which everything is right; tests spoil one thing at a time. And a bundle's end."""
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from bench_model.evidence import Evidence
+from audit.good import results_of
+from audit.good.case import COLLECTORS, account, case_of, evidence_of, telemetry
 
-MINIDAQ: dict[str, Any] = {
-    "status": "complete",
-    "superchunks": {"intended": 1000, "offered": 1000, "stored": 1000, "lost": 0},
-    "busy": {"count": 0},
-    "source": {"achieved_fraction": 1.0},
-    "transient_buffer": {"needed_bytes": 200_000_000},
-    "latency_us": {"p99_9": 20_000.0},
-    "write_latency_us": {"p99_9": 5_000.0},
-}
+from bench_model.bundle_files import survey
+from bench_model.coverage import COVERAGE
+from bench_model.evidence import Evidence
+from bench_model.judging import VERDICT, judge_bundle
+from bench_model.provenance import MANIFEST, is_evidence, manifest_of
 
 
 def setting(status: str, **changes: str) -> dict[str, Any]:
@@ -25,39 +27,143 @@ def setting(status: str, **changes: str) -> dict[str, Any]:
     return {**asked, "applied": "performance", "read_back": "performance", "status": status, "detail": "", **changes}
 
 
-def scan_point(rate: float, seconds: float = 20.0) -> dict[str, Any]:
-    """A point of 8 MiB with its samples of 250 ms: `rate`, scattered by 1 %."""
-    generator = random.Random(7)
-    samples = [rate * generator.gauss(1, 0.01) for _ in range(int(seconds * 4))]
-    rate = sum(samples) / len(samples)
-    return {"block_bytes": 2**23, "throughput_bytes_per_s": rate, "throughput_bytes_per_s_samples": samples}
+def large_blocks(
+    run: Evidence, rate: float, seconds: float = 90.0, scatter: float = 0.001, repetitions: int = 6
+) -> None:
+    """The scan's repetitions of large blocks lie evenly from `scatter` below `rate` to as much above; samples of 250 ms scatter by 1 %."""
+    found, most = run.results["results/block_scan.json"]["large_blocks"], repetitions
+    found["repetitions"] = [one for one in found["repetitions"] if one["repetition"] <= most]
+    confirm = run.run["scenario"]["parameters"]["workloads"]["block_scan"]["confirm"]
+    assert run.scenario is not None
+    copy = run.scenario["workloads"]["block_scan"]["confirm"]
+    confirm["repetitions"] = copy["repetitions"] = most
+    for one in found["repetitions"]:
+        end = 2 * (one["repetition"] - 1) / max(most - 1, 1) - 1
+        one.update(_measured(rate * (1 + scatter * end), seconds, one["repetition"]))
+    found["seconds_per_repetition"] = seconds
+    confirm["seconds_per_repetition"] = copy["seconds_per_repetition"] = seconds
 
 
-def evidence(repetitions: int = 1) -> Evidence:
+def _measured(rate: float, seconds: float, seed: int) -> dict[str, Any]:
+    generator = random.Random(seed)
+    shares = [generator.gauss(1, 0.01) for _ in range(int(seconds * 4))]
+    samples = [rate * share * len(shares) / sum(shares) for share in shares]
+    written = int(rate * seconds)
+    return {
+        "throughput_bytes_per_s": rate,
+        "throughput_bytes_per_s_samples": samples,
+        "runtime_s": seconds,
+        "bytes_written": written,
+        "device_bytes_written": written,
+    }
+
+
+def evidence(repetitions: int | None = None) -> Evidence:
     """A whole unit's load for 100 s on the candidate's own file system."""
-    repetition = {"minidaq": MINIDAQ, "verify": {}, "damaged_superchunks": 0, "verified_fraction": 1.0}
-    return Evidence(
-        run={
-            "state": "finished",
-            "state_reason": None,
-            "candidate": {"transient_buffer_bytes": 10**9},
-            "target": {"kind": "filesystem", "filesystem": "xfs"},
-            "scenario": {"scale": 1.0, "seed": 20211},
-            "demand": {"offered_bytes_per_s": 9.24288e9, "real_bytes_per_s": 9.24288e9, "duration_s": 100.0},
+    return deepcopy(_evidence(repetitions))
+
+
+@cache
+def _evidence(repetitions: int | None) -> Evidence:
+    case = case_of("snb-100s")
+    if repetitions is not None:
+        document = {**case.scenario.document, "repetitions": repetitions}
+        case.scenario = replace(case.scenario, repetitions=repetitions, repetitions_max=repetitions, document=document)
+    return evidence_of(case, results_of(case))
+
+
+def asked_otherwise(workload: str, **changes: Any) -> Evidence:
+    """A good run of the same scenario with other parameters of one workload, which its documents agree on throughout."""
+    case = case_of("snb-100s")
+    document = deepcopy(case.scenario.document)
+    document["workloads"][workload] |= changes
+    workloads = {**case.scenario.workloads, workload: {**case.scenario.workloads[workload], **changes}}
+    case.scenario = replace(case.scenario, document=document, workloads=workloads)
+    return evidence_of(case, results_of(case))
+
+
+def record(run: Evidence, repetition: int = 0) -> dict[str, Any]:
+    """One repetition of results/snb_record.json."""
+    found: dict[str, Any] = run.results["results/snb_record.json"]["repetitions"][repetition]
+    return found
+
+
+def lose(run: Evidence, count: int, repetition: int = 0) -> None:
+    """The record loses `count` superchunks, and every place of its documents says so."""
+    one = record(run, repetition)
+    minidaq, verify = one["minidaq"], one["verify"]
+    superchunks, size = minidaq["superchunks"], minidaq["parameters"]["superchunk_bytes"]
+    superchunks.update(lost=count, stored=superchunks["offered"] - count)
+    superchunks["lost_per_link"][0] = count
+    minidaq["applications"][0].update(lost=count, stored=superchunks["stored"])
+    minidaq["bytes"]["payload"] = superchunks["stored"] * size
+    minidaq["series"]["stored_bytes"][-1] -= count * size
+    verify["lost_at_source"] = count
+    verify["superchunks"].update(expected=superchunks["stored"], present=superchunks["stored"])
+    one["verified_fraction"] = superchunks["stored"] / superchunks["offered"]
+
+
+def scaled(run: Evidence, scale: float = 1.0, duration_s: float = 100.0) -> None:
+    """The same run, asked for with SCALE= and DURATION=: everything that says so agrees. Call it before a loss is planted."""
+    case = case_of("snb-100s")
+    case.scenario = case.scenario.altered(scale, duration_s)
+    scenario = run.run["scenario"]
+    scenario["scale"] = scenario["parameters"]["scale"] = scale
+    scenario["parameters"]["duration_s"] = duration_s
+    run.run["demand"] = case.scenario.demand.as_document()
+    run.results["results/snb_record.json"] = results_of(case)["results/snb_record.json"]
+
+
+def conclude(bundle: Path) -> Path:
+    """Judges the bundle and seals it, as a run does at its end."""
+    text = json.dumps(judge_bundle(bundle), ensure_ascii=False, indent=1)
+    (bundle / VERDICT).write_text(text, encoding="utf-8")
+    return seal(bundle)
+
+
+def seal(bundle: Path) -> Path:
+    """As a run seals its bundle, and as anybody can who has no key."""
+    (bundle / MANIFEST).write_bytes(manifest_of(bundle, [name for name in survey(bundle).files if is_evidence(name)]))
+    return bundle
+
+
+def surroundings(bundle: Path, run: dict[str, Any], collectors: Sequence[str] = COLLECTORS) -> None:
+    """What stands in a good run's bundle besides its workloads' results, for the drives that `run` names and `collectors` at work."""
+    right = evidence()
+    drives = [drive["name"] for drive in run["target"]["drives"]]
+    for name, document in {
+        "results/identity.json": right.identity,
+        "results/sensor_coverage.json": {
+            **right.results["results/sensor_coverage.json"],
+            "longest_silence_s": dict.fromkeys(drives, 1.0),
         },
-        identity={"checks": [{"subject": "CPUs", "declared": "at least 2", "found": "2", "ok": True}]},
-        tuning={"settings": [setting("applied")]},
-        tuning_verified={"settings": [setting("unchanged")]},
-        tuning_after={"settings": [setting("unchanged")]},
-        telemetry={"collectors": [{"name": "cpu", "status": "ok", "period_s": 1.0, "longest_gap_s": 1.1}]},
-        results={
-            "results/block_scan.json": {
-                "points": [scan_point(9.9e9)],
-                "large_blocks": {"throughput_bytes_per_s": 9.9e9},
-                "reasons": {},
-            },
-            "results/snb_record.json": {"repetitions": [deepcopy(repetition) for _ in range(repetitions)]},
-            "results/drive_temperature.json": {"headroom_degC": 12.0, "critical_headroom_degC": 22.0, "reasons": {}},
-            "results/record_power.json": {"records": [{"mean_w": 450.0, "w_per_gb_per_s": 48.7}], "reasons": {}},
-        },
-    )
+        "results/telemetry_account.json": account(collectors),
+        "facts/tuning.json": right.tuning,
+        "facts/tuning-verified.json": right.tuning_verified,
+        "facts/tuning-after.json": right.tuning_after,
+        "facts/clock.json": right.clock,
+        "telemetry/summary.json": telemetry(collectors),
+        f"profiles/scenarios/{run['scenario']['id']}.yml": run["scenario"]["parameters"],  # JSON is YAML too
+    }.items():
+        file = bundle / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(document, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def made_up(name: str, **run: Any) -> dict[str, Any]:
+    """run.json's `scenario` with one made-up workload, whose plan counts as covered (`covers_anything`)."""
+    covers_anything(name)
+    told = {"id": name, "scale": 1.0, "seed": 1, "repetitions": 1, "repetitions_max": 1, **run}
+    parameters = {key: told[key] for key in ("id", "scale", "seed", "repetitions", "repetitions_max")}
+    return {
+        **told,
+        "parameters": {**parameters, "duration_s": 100.0, "workloads": {name: {}}, **told.get("parameters", {})},
+    }
+
+
+LOAD_OF_MADE_UP = {"repetitions": 1, "telemetry_period_s": 1}  # what a profile states of a workload that has no schema
+
+
+def covers_anything(name: str) -> None:
+    """Tests of reports make up a workload of their own: whatever is in its result, its plan is covered."""
+    COVERAGE.setdefault(name, lambda plan, document: ())

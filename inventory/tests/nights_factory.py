@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from evidence_factory import LOAD_OF_MADE_UP, conclude, made_up, surroundings
 
 SUSTAIN = "The drives sustain the demand"
 FIRST = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
@@ -17,7 +18,9 @@ FIRST = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class NightPlan:
-    """One night. `rate` in GB/s with `half` the width of half its interval; `late` the 99.9th percentile in ms."""
+    """One night. `rate` in GB/s with `half` the width of half its interval; `late` the 99.9th percentile in ms.
+
+    `outcome`: INADMISSIBLE for a declared rehearsal; else the values decide."""
 
     number: int
     rate: float = 10.0
@@ -38,6 +41,9 @@ class NightPlan:
     governor: str = "performance"
     sensors: tuple[str, ...] = ("block_device", "smart", "ipmi_sensor")
     started: datetime | None = None
+    first: str = "R-01"  # the requirement of the rate: its name, its metric, and its unit
+    metric: str = "night.rate"
+    unit: str = "GB/s"
 
     @property
     def start(self) -> datetime:
@@ -49,17 +55,21 @@ class NightPlan:
 
 
 def write_night(runs: Path, plan: NightPlan, folder: str | None = None) -> Path:
-    """The bundle's path."""
+    """The path of a bundle that was judged and sealed."""
     bundle = runs / (folder or plan.run_id)
-    for name in ("facts", "telemetry", "results"):
+    for name in ("facts", "telemetry", "results", "profiles/requirements"):
         (bundle / name).mkdir(parents=True)
-    _write(bundle / "run.json", _run(plan))
-    _write(bundle / "verdict.json", _verdict(plan))
-    _write(bundle / "facts" / "tuning.json", {"settings": [_setting("cpu-governor", plan.governor)]})
+    run = _run(plan)
+    _write(bundle / "run.json", run)
+    surroundings(bundle, run, plan.sensors)
+    _write(bundle / "profiles" / "metrics.yml", _metrics(plan))  # JSON is YAML too
+    _write(bundle / "profiles" / "requirements" / "nights.yml", _profile(plan))
+    _write(bundle / "results" / "night.json", _results(plan))
+    for name in ("tuning", "tuning-verified", "tuning-after"):
+        _write(bundle / "facts" / f"{name}.json", {"settings": [_setting("cpu-governor", plan.governor)]})
     _write(bundle / "facts" / "host.json", {"dmi": {"bios_version": "2.1", "sys_vendor": "Maker"}})
     smart = {"serial_number": "S1", "power_on_time": {"hours": plan.hours}} if plan.hours is not None else None
     _write(bundle / "facts" / "smart-before.json", {"devices": [{"device": "/dev/nvme0n1", "data": smart}]})
-    _write(bundle / "telemetry" / "summary.json", {"collectors": [{"name": n, "status": "ok"} for n in plan.sensors]})
     if plan.inlet is not None:
         (bundle / "telemetry" / "points.lp").write_text(_points(plan), encoding="utf-8")
     events = [
@@ -68,7 +78,7 @@ def write_night(runs: Path, plan: NightPlan, folder: str | None = None) -> Path:
         _event(plan, 170, "phase", "verify"),
     ]
     (bundle / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events), encoding="utf-8")
-    return bundle
+    return conclude(bundle)
 
 
 def _event(plan: NightPlan, after_s: float, kind: str, source: str) -> dict[str, Any]:
@@ -94,7 +104,10 @@ def _write(file: Path, document: object) -> None:
 
 
 def _setting(name: str, value: str) -> dict[str, str]:
-    return {"id": name, "subject": "", "read_back": value, "applied": value, "status": "applied"}
+    return {
+        "id": name, "role": "cpu", "subject": "", "asked": value, "before": "", "read_back": value, "applied": value,
+        "status": "applied", "detail": "",
+    }  # fmt: skip
 
 
 def _run(plan: NightPlan) -> dict[str, Any]:
@@ -103,54 +116,72 @@ def _run(plan: NightPlan) -> dict[str, Any]:
         "schema_version": 1,
         "run_id": plan.run_id,
         "state": plan.state,
+        "state_reason": None,
         "started_utc": plan.start.isoformat(),
         "finished_utc": (plan.start + timedelta(minutes=4)).isoformat(),
         "candidate": {
             "name": plan.candidate,
+            "description": "simulated",
+            "transient_buffer_bytes": 10**9,
+            "virtual": False,
+            "connection": "local",
             "hostname": "host-a",
             "kernel": plan.kernel,
             "cpu_model": "CPU",
             "cpus": 64,
         },
         "target": {"name": "nand", "kind": "filesystem", "filesystem": "xfs", "device": drive, "drives": [drive]},
-        "scenario": {"id": plan.scenario, "scale": plan.scale, "seed": 1, "parameters": {"duration_s": 100.0}},
-        "requirement": {"id": "dune-snb"},
+        "scenario": made_up("night", id=plan.scenario, scale=plan.scale),
+        "requirement": {"id": "nights"},
+        "demand": None,
+        "declared_limits": ["why"] if plan.outcome == "INADMISSIBLE" else [],
         "versions": plan.versions,
         "git": {"commit": "4f0c2d1e9ab34c55d0e1f2a3b4c5d6e7f8091a2b", "dirty": False},
     }
 
 
-def _verdict(plan: NightPlan) -> dict[str, Any]:
-    rate_met, late_met, lost_met = plan.rate >= plan.bound, plan.late <= 10, plan.lost == 0
+def _metrics(plan: NightPlan) -> dict[str, Any]:
+    def metric(unit: str, path: str, **more: str) -> dict[str, str]:
+        return {"description": path, "unit": unit, "file": "results/night.json", "path": path, **more}
+
+    known = {"interval": "rate_interval", "rounds": "rate_rounds"} if plan.half else {"nature": "observed"}
+    results = {
+        plan.metric: metric("GB/s", "rate", **known),
+        "record.late": metric("ms", "late", nature="observed"),
+        "record.lost": metric("count", "lost"),
+    }
+    return {"version": 1, "measurements": {}, "results": results}
+
+
+def _results(plan: NightPlan) -> dict[str, Any]:
     interval = [plan.rate - plan.half, plan.rate + plan.half] if plan.half else None
-    rows = [
-        _row("R-01", SUSTAIN, "block_scan.large_block_throughput", "at_least", (plan.bound, "GB/s"), plan.rate, interval, rate_met),
-        _row("R-02", "Writes are on time", "snb_record.write_latency_p99_9", "at_most", (10.0, "ms"), plan.late, None, late_met),
-        _row("R-03", "Nothing is lost", "snb_record.lost_superchunks", "equal", (0.0, "count"), plan.lost, None, lost_met),
-    ]  # fmt: skip
-    missed = not (rate_met and late_met and lost_met)
-    outcome = "FAIL" if missed and plan.outcome == "PASS" else plan.outcome
+    rounds = [6]  # as many as an interval needs to decide
     return {
-        "schema_version": 1, "outcome": outcome, "reasons": ["why"], "scale": plan.scale,
-        "declared_rehearsal": outcome == "INADMISSIBLE", "findings": [], "requirements": rows,
+        "rate": [plan.rate],
+        "rate_interval": [interval],
+        "rate_rounds": rounds,
+        "late": [plan.late],
+        "lost": [plan.lost],
+    }
+
+
+def _profile(plan: NightPlan) -> dict[str, Any]:
+    bound = plan.bound * {"GB/s": 1, "MB/s": 1000}[plan.unit]
+    return {
+        "id": "nights", "title": "What a night asks for", "source": "tests",
+        "conditions": {"target_kinds": ["filesystem"], "scale_min": 0.1, "load": LOAD_OF_MADE_UP},
+        "requirements": [
+            _requirement(plan.first, SUSTAIN, plan.metric, "at_least", bound, plan.unit),
+            _requirement("R-02", "Writes are on time", "record.late", "at_most", 10.0, "ms"),
+            _requirement("R-03", "Nothing is lost", "record.lost", "equal", 0.0, "count"),
+        ],
     }  # fmt: skip
 
 
-def _row(
-    name: str,
-    text: str,
-    metric: str,
-    comparison: str,
-    limit: tuple[float, str],
-    value: float,
-    interval: Sequence[float] | None,
-    met: bool,
-) -> dict[str, Any]:
-    bound, unit = limit
+def _requirement(name: str, text: str, metric: str, comparison: str, bound: float, unit: str) -> dict[str, Any]:
     return {
-        "id": name, "text": text, "metric": metric, "comparison": comparison, "bound": bound, "scaled_bound": bound, "unit": unit,
-        "statistic": "min", "measured": value, "n": 1, "confidence_interval": interval, "decision": "met" if met else "missed",
-        "severity": "mandatory", "outcome": "PASS" if met else "FAIL", "reason": "Met" if met else "Missed",
+        "id": name, "text": text, "metric": metric, "comparison": comparison, "bound": bound, "unit": unit, "statistic": "min",
+        "severity": "mandatory", "source": "tests",
     }  # fmt: skip
 
 

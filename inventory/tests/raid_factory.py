@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 START_S = 1_800_000_000.0
-ROUND_S, VISIT_S = 60.0, 20.0
+IDLE_S, VISIT_S, PACED_S = 10.0, 60.0, 30.0
+ROUND_S = IDLE_S + 2 * VISIT_S
 Rate = Callable[[int, str], float]  # (round, target) -> B/s
 SERIALS = {"reference": ["XP1"], "nand-raid0": ["NA1", "NA2", "NA3"], "nand-raid5": ["NA1", "NA2", "NA3"]}
 AMPLIFICATION = {"reference": 1.0, "nand-raid0": 1.0, "nand-raid5": 1.5}
 BYTES = 64 * 10**9
+PACE = (
+    10 * (5568 * 166_000.0) * 0.13
+)  # B/s: links, superchunks, and the share of a readout unit that the scenario asks for
 
 
 def target(name: str) -> dict[str, Any]:
@@ -36,12 +40,13 @@ def target(name: str) -> dict[str, Any]:
 
 def visit(name: str, position: int, begin_s: float, rate: float, p99_9_us: float) -> dict[str, Any]:
     drives = [drive["name"] for drive in target(name)["drives"]]
+    written_s = begin_s + BYTES / rate
     return {
         "target": name,
         "position": position,
         "write": {
             "begin_s": begin_s,
-            "end_s": begin_s + 10,
+            "end_s": written_s,
             "bytes_written": BYTES,
             "throughput_bytes_per_s": rate,
             "throughput_bytes_per_s_samples": [rate, rate],
@@ -57,11 +62,11 @@ def visit(name: str, position: int, begin_s: float, rate: float, p99_9_us: float
             "reason": None,
         },
         "paced": {
-            "begin_s": begin_s + 10,
-            "end_s": begin_s + VISIT_S,
-            "offered_bytes_per_s": 1.2e9,
+            "begin_s": written_s,
+            "end_s": written_s + PACED_S,
+            "offered_bytes_per_s": PACE,
             "achieved_fraction": 1.0,
-            "offered_superchunks": 10**6,
+            "offered_superchunks": int(PACE * PACED_S / 5568),
             "lost_superchunks": 0,
             "busy_episodes": 0,
             "latency_us": {
@@ -88,10 +93,10 @@ def found(
         for turn in range(1, rounds + 1):
             names = ["reference", name] if turn % 2 else [name, "reference"]
             visits = [
-                visit(one, place, at_s + 10 + place * VISIT_S, rate(turn, one), tail(turn, one) if tail else 1e5)
+                visit(one, place, at_s + IDLE_S + place * VISIT_S, rate(turn, one), tail(turn, one) if tail else 1e5)
                 for place, one in enumerate(names)
             ]
-            idle = {"begin_s": at_s, "end_s": at_s + 10}
+            idle = {"begin_s": at_s, "end_s": at_s + IDLE_S}
             measured.append(
                 {"group": group, "round": turn, "reference_first": turn % 2 == 1, "idle": idle, "visits": visits}
             )
@@ -102,7 +107,7 @@ def found(
         "sets": list(sets),
         "judged_set": sets[0],
         "write": {"write_size": BYTES, "block_size": 8 * 2**20, "threads": 1, "io_depth": 4},
-        "paced": {"offered_bytes_per_s": 1.2e9, "seconds": 30},
+        "paced": {"offered_bytes_per_s": PACE, "seconds": PACED_S},
         "targets": {name: target(name) for name in ("reference", *sets)},
         "rounds": measured,
         "limits": [],

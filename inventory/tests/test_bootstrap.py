@@ -87,6 +87,15 @@ def test_a_series_that_is_too_short_gets_no_interval_and_is_told_why(series: lis
     assert found.samples_needed is not None and found.samples_needed > len(series)
 
 
+@pytest.mark.parametrize(
+    ("series", "correlated"),
+    [([1.0, 2.0] * 24, False), (list(reference_series(0.9, 100)), True), ([1.0 + 0.01 * (n % 7) for n in range(59)] + [-20.0], False)],
+    ids=["short", "autocorrelated", "one stall"],
+)  # fmt: skip
+def test_only_a_refusal_for_autocorrelation_says_so(series: list[float], correlated: bool) -> None:
+    assert mean_interval(series, 0.95, 1).correlated is correlated
+
+
 def test_a_long_series_is_averaged_in_groups_first() -> None:
     series = 10 + reference_series(0.5, 20_000)
     found = mean_interval(series.tolist(), 0.95, 1)

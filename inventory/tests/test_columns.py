@@ -33,12 +33,15 @@ def lines(number: int, seed: int = 1) -> list[str]:
         if index % 7 == 0:
             found += [
                 f'smart,device=a text="x y",healthy=true,temperature_degc=4{index % 10}i {at}',
-                f"smart,device=a\\ b wear=-1i,nan=nan {at}",
+                f"smart,device=a\\ b wear=-1i,half=+.5e0 {at}",
                 f"cpu,core=0,host=h system_fraction=0.5,user_fraction=0.25 {at}",  # the other way round
                 f"cpu,core=1,host=h user_fraction=1.5e+3 {at % 10**12}",
                 "# thinned",
             ]
     return found
+
+
+NO_NUMBERS = ("nan", "-inf", "Infinity", "1e400", "1_0", "\u0661", "9223372036854775808i", f"{'9' * 5000}i")
 
 
 def write(folder: Path, text: str) -> Path:
@@ -89,6 +92,8 @@ def test_blocks_and_processes_change_nothing(tmp_path: Path, monkeypatch: pytest
         f"cpu,core=0,host=h user_fraction=1e,system_fraction=0.5 {T}",
         f"cpu,core user_fraction=0.1,system_fraction=0.5 {T}",
         f'cpu,core=0,host=h user_fraction="open {T}',
+        *(f"cpu,core=0,host=h user_fraction=0.1,system_fraction={bad} {T}" for bad in NO_NUMBERS),
+        "cpu,core=0,host=h user_fraction=0.1,system_fraction=0.5 99999999999999999999",
     ],
 )
 def test_an_unsound_record_is_refused_with_its_line(tmp_path: Path, broken: str) -> None:

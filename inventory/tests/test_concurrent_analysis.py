@@ -15,8 +15,8 @@ from analysis_factory import FIT, TRUTH, farm_round, found, of_set, point, resul
 from bench_model.analysis_points import pulls, rates, why_not_cold, worker_counts, wrong
 from bench_model.comparison import check_compared, compared_names
 from bench_model.concurrent_analysis import document
-from bench_model.decision import measure
 from bench_model.errors import ProfileError
+from bench_model.measured import measure
 from bench_model.profiles import load_candidate, load_metrics, load_requirements, load_scenario
 from bench_model.yaml_source import check_document
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from scipy.stats import ttest_ind
@@ -102,7 +103,15 @@ def known(estimate: float, error: float, freedom: float = 1e6, scale: str = DIFF
 
 @pytest.mark.parametrize(
     ("estimate", "error", "verdict"),
-    [(3.0, 1.0, FIRST), (-3.0, 1.0, SECOND), (1.0, 1.0, UNDECIDED), (0.1, 0.1, EQUIVALENT), (0.4, 0.1, EQUIVALENT)],
+    [
+        (3.0, 1.0, FIRST),
+        (-3.0, 1.0, SECOND),
+        (1.0, 1.0, UNDECIDED),
+        (0.1, 0.1, EQUIVALENT),
+        (0.4, 0.1, EQUIVALENT),
+        (2.5, 1.0, UNDECIDED),
+        (-2.5, 1.0, UNDECIDED),  # certainly not the same, and perhaps no more than what means nothing
+    ],
 )
 def test_a_verdict_is_what_the_interval_shows(estimate: float, error: float, verdict: str) -> None:
     (judged,) = judge_family([known(estimate, error)], [0.75])
@@ -119,10 +128,41 @@ def test_in_a_family_each_interval_shows_what_was_decided() -> None:
         assert high > 0
 
 
-def test_identical_values_are_equivalent_and_constant_ones_differ() -> None:
-    same = contrast(Sample((0.0, 0.0)), Sample((0.0, 0.0, 0.0)), DIFFERENCE)
-    other = contrast(Sample((1.0, 1.0)), Sample((0.0, 0.0)), DIFFERENCE)
-    assert [one.verdict for one in judge_family([same, other], [0.0, 0.0])] == [EQUIVALENT, FIRST]
+def test_what_the_indifference_contains_is_never_decided() -> None:
+    # 1.03 (1.00 to 1.05), p = 0.033, n = 3, indifference 2 %
+    found = Contrast(RATIO, WELCH, math.log(1.03), 0.0086, 0.0086, 3.3, (3, 3))
+    assert found.p is not None and found.p < 0.04
+    (judged,) = judge_family([found], [0.02])
+    assert judged.verdict == UNDECIDED
+    assert judged.p_holm is not None and judged.p_holm > 0.2
+    assert judge_family([replace(found, below=0.001, above=0.001)], [0.02])[0].verdict == FIRST
+
+
+def test_the_family_is_guarded_where_all_differ_by_the_margin_itself() -> None:
+    judged = judge_family([known(2.0, 1.0)] + [known(9.0, 0.1)] * 3, [0.0] * 4)
+    assert [one.level for one in judged] == pytest.approx([0.95, 1 - 0.05 / 4, 1 - 0.05 / 3, 1 - 0.05 / 2])
+    at_margin = judge_family([known(0.75 + 0.21, 0.1)] * 4, [0.75] * 4)
+    assert [one.verdict for one in at_margin] == [UNDECIDED] * 4  # one alone would be enough
+    assert judge_family([known(0.75 + 0.21, 0.1)], [0.75])[0].verdict == FIRST
+
+
+def test_one_run_of_each_decides_nothing_however_narrow_its_interval() -> None:
+    single = contrast(Sample((10.0,), (9.99, 10.01)), Sample((8.0,), (7.99, 8.01)), RATIO)
+    repeated = replace(contrast(Sample(A), Sample((1.0, 1.1, 1.2)), RATIO), one_run=True)
+    for one in judge_family([single, repeated], [0.02, 0.02]):
+        assert one.interval is not None
+        assert (one.verdict, one.more) == (UNDECIDED, None)
+    alike = contrast(Sample((10.0,), (9.99, 10.01)), Sample((10.0,), (9.99, 10.01)), RATIO)
+    assert judge_family([alike], [0.02])[0].verdict == UNDECIDED
+
+
+@pytest.mark.parametrize(("values", "verdict"), [(2, UNDECIDED), (3, UNDECIDED), (4, FIRST)])
+def test_values_without_scatter_decide_when_an_exact_test_could(values: int, verdict: str) -> None:
+    """Steps of a counter: 2 against 2 come out apart by chance once in three, 4 against 4 once in 35."""
+    other = contrast(Sample((1.0,) * values), Sample((0.0,) * values), DIFFERENCE)
+    assert judge_family([other], [0.0])[0].verdict == verdict
+    same = contrast(Sample((0.0,) * values), Sample((0.0,) * values), DIFFERENCE)
+    assert judge_family([same], [0.0])[0].verdict == EQUIVALENT
 
 
 def test_more_runs_are_as_many_as_textbooks_ask_for() -> None:

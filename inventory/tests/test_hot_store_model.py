@@ -13,7 +13,12 @@ import pytest
 
 from bench_model import hot_store as model
 from bench_model import hot_store_runs as runs
+from bench_model.decision import decide, estimate
+from bench_model.measured import measure
+from bench_model.profiles import load_metrics, load_requirements
 from bench_model.yaml_source import check_document
+
+INVENTORY = Path(__file__).resolve().parents[1]
 
 # An HdrHistogram in encoding V2: one count in the slot of 1 ns.
 ONE_COUNT = base64.b64encode(
@@ -73,8 +78,12 @@ def test_a_ratio_is_of_means_and_its_interval_covers_both_ends() -> None:
 def test_what_does_not_count_is_masked_with_its_reason(document: dict[str, Any], words: str) -> None:
     made = model.point(1000, document, {"set": [1.0] * 6, "get": [1.0] * 6}, None, 3.0, 1)
     assert made["admissible"] is False and words in made["reason"]
-    summary = model.summary([made], model.matrix({}, []), [], [])
-    assert summary["ratios"] == {"put": [], "consume": []} and summary["relative_stdev"] is None
+    good = model.point(1000, bench([1.0] * 6, [1.0] * 6), {"set": [1.0] * 6, "get": [1.0] * 6}, None, 3.0, 1)
+    points = [{"repetition": number, **one} for number, one in enumerate((good, made, good), start=1)]
+    summary = model.summary(points, model.matrix({}, []), [], [])
+    for side in ("put", "consume"):  # a hole with its place among the others, which do not stand for it
+        assert [one["value"] for one in summary["ratios"][side]] == [1.0, None, 1.0]
+    assert summary["relative_stdev"] is None and "1000 B, repetition 2" in summary["reasons"]["hot_store.put_ratio"]
     assert words in summary["reasons"]["hot_store.put_ratio"]
 
 
@@ -135,7 +144,9 @@ def whole_bench(put: list[float], consume: list[float]) -> dict[str, Any]:
 RUNS: dict[str, Any] = {
     "schema_version": 1, "seed": 1, "seconds_per_point": 3.0, "capacity_bytes": 1 << 28, "redis_clients": 50, "client_value_bytes": 1000,
     "memory_folder": "/dev/shm",
-    "points": [{"value_bytes": 1000, "embedded": "hot-store-1000", "redis": "hot-store-redis-1000", "drive": None}],
+    "points": [
+        {"repetition": 1, "value_bytes": 1000, "embedded": "hot-store-1000", "redis": "hot-store-redis-1000", "drive": None}
+    ],
     "clients": [{"clients": 2, "document": "hot-store-clients-2"}],
     "semantics": {"lmdb": "hot-store-semantics-lmdb"},
     "losses": [{
@@ -189,3 +200,38 @@ def test_the_figures_follow_from_the_raw_documents_of_a_bundle(tmp_path: Path) -
     again = runs.of_bundle(tmp_path, {})
     assert again is not None and again["summary"]["ratios"]["put"][0]["value"] == 2.0
     assert runs.of_bundle(tmp_path / "nothing", {}) is None
+
+
+def decided(above: list[float], sizes: tuple[int, ...] = (1000, 10_000), holes: tuple[int, ...] = ()) -> str:
+    """The decision on KVS-03 with the embedded store at so many times Redis in each repetition."""
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    profile = load_requirements(INVENTORY / "requirements" / "hot-store.yml", metrics)
+    requirement = next(one for one in profile.requirements if one.id == "KVS-03")
+    points = []
+    for number, ratio in enumerate(above, start=1):
+        for size in sizes:
+            load = bench([ratio] * 6, [4.0] * 6, corrupt=int(number in holes and size == sizes[-1]))
+            made = model.point(size, load, {"set": [1.0] * 6, "get": [1.0] * 6}, None, 3.0, 1)
+            points.append({"repetition": number, **made})
+    results = {"results/hot_store.json": {"points": points, "summary": model.summary(points, NO_MATRIX, [], [])}}
+    measured = measure(requirement, metrics[requirement.metric], results)
+    if measured.problem:
+        return measured.problem
+    found = estimate(requirement, metrics[requirement.metric], measured, 1)
+    return decide(requirement.comparison, requirement.bound, requirement.guard_band, found).decision
+
+
+NO_MATRIX: dict[str, Any] = {"rows": [], "failed": 0}
+SIX = [4.0, 4.1, 3.9, 4.05, 3.95, 4.02]
+
+
+def test_six_repetitions_of_each_value_size_decide_and_fewer_do_not() -> None:
+    assert decided(SIX) == "met"
+    assert decided([one / 2 for one in SIX]) == "missed"
+    assert decided([*SIX[:5], 2.9]) == "undecided"  # the worst repetition is below the bound
+    for number in range(1, 6):
+        assert decided(SIX[:number], sizes=(1000, 2000, 4000, 6000, 8000, 10_000)) == "undecided"
+
+
+def test_a_repetition_that_does_not_count_is_no_smaller_number_of_them() -> None:
+    assert "value 6 of 14" in decided([*SIX, 4.0], holes=(3,))

@@ -1,13 +1,18 @@
 """The users' YAML: what ships is right, and what is wrong is named by file, line, field and remedy."""
 
+import os
 import shutil
+import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from bench_model.errors import ProfileError
-from bench_model.profiles import check_yields, load_candidate, load_metrics, load_requirements, load_scenario
+from bench_model.errors import BenchError, ProfileError
+from bench_model.profiles import check_yields, load_candidate, load_metrics, load_requirements, load_scenario, plain
+from bench_model.units import parse_size
+from bench_model.yaml_source import read_yaml
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")
@@ -192,3 +197,151 @@ def test_the_most_repetitions_cannot_be_fewer_than_the_least(edited: Edit) -> No
     file = edited("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 3\nrepetitions_max: 2")
     with pytest.raises(ProfileError, match="is less than repetitions, 3"):
         load_scenario(file)
+
+
+NO_NUMBERS = (".inf", "-.inf", ".nan", ".NaN", "1e400", "-1e999", "1" + "0" * 400, "9" * 5000)
+NUMBERS = [
+    ("requirements/dune-snb.yml", "bound: 9.24288", "bound: "),
+    ("requirements/dune-snb.yml", "bound: 0", "bound: 0\n    guard_band: "),
+    ("requirements/dune-snb.yml", "scale_min: 1", "scale_min: "),
+    ("requirements/dune-snb.yml", "duration_s: 100", "duration_s: "),
+    ("requirements/dune-snb.yml", "superchunk_rate_hz: 166000", "superchunk_rate_hz: "),
+    ("scenarios/dune-snb.yml", "scale: 0.1", "scale: "),
+    ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: "),
+    ("scenarios/dune-snb.yml", "seed: 20211", "seed: "),
+    ("scenarios/dune-snb.yml", "seconds_per_point: 3", "seconds_per_point: "),
+    ("scenarios/dune-snb.yml", "ring_size: 64MiB", "ring_size: "),
+    ("lab.yml", "cpus_min: 2", "cpus_min: "),
+    ("metrics.yml", "unit: count", "unit: "),
+]
+
+
+def load_any(file: Path) -> None:
+    """Whatever of the users' files `file` is a copy of."""
+    if file.name == "lab.yml":
+        load_candidate(file, "this-machine")
+    elif file.name == "metrics.yml":
+        load_metrics(file)
+    elif "requirements:" in file.read_text(encoding="utf-8"):
+        load_requirements(file, METRICS)
+    else:
+        load_scenario(file)
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: value[:6])
+@pytest.mark.parametrize(("name", "old", "new"), NUMBERS, ids=lambda text: text.split("\n")[-1][:30])
+def test_no_number_of_any_document_is_infinite_or_none(edited: Edit, name: str, old: str, new: str, value: str) -> None:
+    file = edited(name, old, new + value)
+    line = line_with(file, (new + value).split("\n")[-1])
+    with pytest.raises(ProfileError, match=rf"^{file}:{line}: "):
+        load_any(file)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "true", "yes", "null", "[1]", "'1'", "&a true"])
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("requirements/dune-snb.yml", "scale_min: 1", "scale_min: "),
+        ("scenarios/dune-snb.yml", "scale: 0.1", "scale: "),
+        ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: "),
+        ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: "),
+        ("scenarios/dune-snb.yml", "links: 10", "links: "),
+        ("scenarios/dune-snb.yml", "superchunk_rate_hz: 166000", "superchunk_rate_hz: "),
+    ],
+)
+def test_a_number_that_means_nothing_is_refused(edited: Edit, name: str, old: str, new: str, value: str) -> None:
+    file = edited(name, old, new + value)
+    with pytest.raises(ProfileError, match=rf"^{file}:{line_with(file, new + value)}: "):
+        load_any(file)
+
+
+@pytest.mark.parametrize("value", ["true", "'9.2'", "[9.2]", "null", "&a true"])
+def test_a_bound_is_a_number_or_the_candidates_own(edited: Edit, value: str) -> None:
+    with pytest.raises(ProfileError, match=r"requirements\[6\]\.bound"):
+        load_requirements(edited("requirements/dune-snb.yml", "bound: 9.24288", f"bound: {value}"), METRICS)
+
+
+@pytest.mark.parametrize("key", ["scale", "duration_s"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1e9])
+def test_the_command_line_cannot_ask_for_no_number_either(key: str, value: float) -> None:
+    scenario = load_scenario(INVENTORY / "scenarios" / "dune-snb.yml")
+    with pytest.raises(BenchError, match=rf"{key} = .* was asked for; it must be above 0"):
+        scenario.altered(**{"scale": None, "duration_s": None, key: value})
+
+
+BOMB = "a: &a [1, 1]\n" + "".join(f"{name}: &{name} [*{of}, *{of}, *{of}]\n" for of, name in pairwise("abcdefghij"))
+HOSTILE = {
+    "no such day": ("seed: 1\nday: 2026-02-30\n", 2, "day is out of range"),
+    "no such month": ("seed: 1\nday: 2026-13-01\n", 2, "month must be in 1..12"),
+    "deep brackets": ("seed: 1\ndeep: " + "[" * 20_000, 2, "nested more than"),
+    "deep braces": ("deep: " + "{a: " * 5000, 1, "nested more than"),
+    "deep lines": ("\n".join(" " * depth + "a:" for depth in range(500)), 40, "nested more than"),
+    "deep dashes": ("- " * 5000, 1, "nested more than"),
+    "alias bomb": (BOMB, 2, "an alias within an anchored part"),
+    "its own part": ("a: &a [*a]", 1, "an alias within an anchored part"),
+    "many aliases": ("a: &a 1\nb: [" + "*a, " * 40 + "]", 2, "more than 32 aliases"),
+    "many entries": ("a: [" + "1, " * 100_000 + "]", 1, "is larger than"),
+    "many lines": ("# nothing\n" * 30_000, 30_001, "is larger than"),
+    "large": ("a: " + "x" * 10**6, 1, "is larger than"),
+    "escape": ('a: "\\e[31m"', 1, "a character that is not shown"),
+    "right to left": ('a: "\\u202exslx"', 1, "a character that is not shown"),
+    "nul": ('a: "\\0"', 1, "a character that is not shown"),
+    "raw nul": ("a: 1\nb: \0", 2, "not allowed"),
+    "a tag that is none": ("a: !!int abc", 1, "invalid literal"),
+    "an infinite key": (".inf: 1", 1, "no finite number"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "problem"), HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_file_is_refused_at_once_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
+    file = tmp_path / "hostile.yml"
+    file.write_text(text, encoding="utf-8")
+    begin = time.process_time()
+    with pytest.raises(ProfileError, match=rf"^{file}(:\d+)?: .*{problem}") as caught:
+        load_scenario(file)
+    assert time.process_time() - begin < 2  # half a second here: of CPU time, since others use the machine too
+    assert caught.value.place.line == line
+
+
+def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
+    fifo = tmp_path / "pipe.yml"
+    os.mkfifo(fifo)
+    for file in (fifo, Path("/dev/zero"), tmp_path):
+        with pytest.raises(ProfileError, match="is not a regular file"):
+            load_scenario(file)
+
+
+def test_an_anchor_or_two_are_nobodys_harm(tmp_path: Path) -> None:
+    file = tmp_path / "lab.yml"
+    file.write_text(
+        "shared: &shared {a: 1, b: &yes true}\none: *shared\ntwo: {<<: *shared, c: *yes}\n", encoding="utf-8"
+    )
+    data = plain(read_yaml(file).data)
+    assert data["two"] == {"c": True, "a": 1, "b": True}
+    assert data["two"]["c"] is True
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("bound: 9.24288", "bound: 0", "at least 0 GB/s is met by anything"),
+        ("bound: 9.24288", "bound: -9.2", "at least -9.2 GB/s is met by anything"),
+        ("bound: 1000", "bound: -1", "nothing measures -1 ms"),
+    ],
+)
+def test_a_bound_that_decides_nothing_is_refused(edited: Edit, old: str, new: str, problem: str) -> None:
+    with pytest.raises(ProfileError, match=rf"\.bound: {problem}"):
+        load_requirements(edited("requirements/dune-snb.yml", old, new), METRICS)
+
+
+@pytest.mark.parametrize(
+    "size", ["9" * 400 + "GB", "9223372036854775808", "1e400", "inf", "nan GB", "-1 GB", "\u0661 GB", "True", "1.5B"]
+)
+def test_a_size_that_no_file_can_have_is_refused(size: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a|is more than|has unit|is not a whole"):
+        parse_size(size)
+
+
+def test_a_size_is_exact_beyond_what_a_float_holds() -> None:
+    assert parse_size("9007199254740993 B") == 2**53 + 1
+    assert parse_size("0.1 GB") == 100_000_000

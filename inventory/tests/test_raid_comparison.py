@@ -135,7 +135,7 @@ def test_a_disturbed_round_is_named_from_its_event_and_not_averaged_away(candida
 def test_a_fault_belongs_to_the_visits_during_which_it_was_in_force() -> None:
     during = visit("nand-raid0", 0, START_S, 1e9, 1.0)
     late, early = (
-        {"at_s": START_S + 30, "text": "drive NA1 is pulled"},
+        {"at_s": START_S + 300, "text": "drive NA1 is pulled"},
         {"at_s": START_S - 9, "text": "inlet at 45 degC"},
     )
     other = {"at_s": START_S + 1, "text": "writes to drive XP1 fail"}

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from bench_model import minidaq_curve, thread_scaling
+from bench_model.coverage import Plan
+from bench_model.coverage.scans import minidaq_scan as coverage_of
+from bench_model.decision import decide, estimate
 from bench_model.hdr import Histogram
 from bench_model.load_latency import Load, find_knee, judged_rate, percentiles, value_of
+from bench_model.measured import measure
 from bench_model.profiles import (
     check_scenario_metrics,
     check_yields,
@@ -80,6 +84,7 @@ def test_what_kept_the_search_from_a_higher_rate(found: dict[str, Any], limit: s
 
 def minidaq_point(size: int, rate: float, synthetic: float = 9.0e9, **more: Any) -> dict[str, Any]:
     made = {
+        "repetition": 1,
         "asked_request_bytes": size,
         "throughput_bytes_per_s": rate,
         "synthetic": {"throughput_bytes_per_s": synthetic},
@@ -87,9 +92,36 @@ def minidaq_point(size: int, rate: float, synthetic: float = 9.0e9, **more: Any)
         "inhibits": 0,
         "copy_share": 0.1,
         "admissible": True,
+        "reason": None,
         **more,
     }
-    return {**made, "ratio_to_synthetic": minidaq_curve.ratio_of(made, 9.24e9)}
+    return {**made, "ratio_to_synthetic": minidaq_curve.ratio_of(made, 9.24e9) if made["admissible"] else None}
+
+
+MASKED = {"admissible": False, "reason": "the source was slow"}
+
+
+def passes(*rates: float, synthetic: float = 9.0e9) -> list[dict[str, Any]]:
+    """Sizes of 4, 16 and 32 MiB, the larger ones at a rate for each repetition."""
+    return [
+        minidaq_point(size, rate if size > 4 * MIB else rate / 2, synthetic, repetition=number)
+        for number, rate in enumerate(rates, start=1)
+        for size in (4 * MIB, 16 * MIB, 32 * MIB)
+    ]
+
+
+def judged_ratio(points: list[dict[str, Any]]) -> Any:
+    """What decides on SCAN-09: the judged values and the decision."""
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    profile = load_requirements(INVENTORY / "requirements" / "minidaq-scan.yml", metrics)
+    requirement = next(one for one in profile.requirements if one.id == "SCAN-09")
+    found, reasons = minidaq_curve.summarize(points)
+    results = {"results/minidaq_scan.json": {**found, "reasons": reasons}}
+    measured = measure(requirement, metrics[requirement.metric], results)
+    if measured.problem:
+        return measured.problem
+    estimated = estimate(requirement, metrics[requirement.metric], measured, 1)
+    return decide(requirement.comparison, requirement.bound, requirement.guard_band, estimated).decision
 
 
 def test_the_minidaqs_plateau_is_held_against_the_synthetic_writes_of_its_rounds() -> None:
@@ -115,6 +147,58 @@ def test_where_a_plateau_begins_is_not_known_behind_a_masked_point() -> None:
     assert list(reasons) == [minidaq_curve.PLATEAU_SIZE]
 
 
+def test_six_passes_decide_on_the_ratio_and_fewer_do_not() -> None:
+    rates = [8.9e9, 8.91e9, 8.92e9, 8.88e9, 8.9e9, 8.93e9]
+    assert judged_ratio(passes(*rates)) == "met"
+    assert judged_ratio(passes(*(rate * 0.9 for rate in rates))) == "missed"
+    for number in range(1, 6):
+        assert judged_ratio(passes(*rates[:number])) == "undecided"
+
+
+def test_each_size_on_the_plateau_is_held_against_the_synthetic_writes_by_itself() -> None:
+    """A size that is short is not made up for by the others, though the median over the plateau is above the bound."""
+    points = passes(*[8.9e9] * 6)
+    for point in points:
+        if point["asked_request_bytes"] == 16 * MIB:
+            point["ratio_to_synthetic"] = 0.93
+    found, _ = minidaq_curve.summarize(points)
+    assert found["plateau"]["ratio_to_synthetic"] == pytest.approx((0.93 + 8.9 / 9) / 2)
+    assert judged_ratio(points) == "missed"
+
+
+@pytest.mark.parametrize("lost", ["masked", "null"])
+def test_a_repetition_that_does_not_count_stays_as_a_hole(lost: str) -> None:
+    points = passes(*[8.9e9] * 7)  # six others would be there
+    hole = next(one for one in points if one["asked_request_bytes"] == 32 * MIB and one["repetition"] == 3)
+    hole["ratio_to_synthetic"] = None
+    found, _ = minidaq_curve.summarize(points)
+    rows = found["plateau"]["ratios"]
+    assert len(rows) == 14
+    assert {"request_bytes": 32 * MIB, "repetition": 3, "value": None} in rows
+    assert "gives no number for value" in judged_ratio(points) and "32 MiB, repetition 3" in judged_ratio(points)
+    if lost == "masked":  # nor do the other repetitions of its size stand for it on the curve
+        hole.update(MASKED)
+        found, reasons = minidaq_curve.summarize(points)
+        assert (found["plateau"]["from_request_bytes"], found["plateau"]["ratios"]) == (None, [])
+        assert minidaq_curve.RATIO in reasons
+
+
+def test_a_sizes_point_is_the_median_of_its_repetitions() -> None:
+    found, _ = minidaq_curve.summarize(passes(8.9e9, 8.9e9, 1e9))
+    assert found["plateau"]["throughput_bytes_per_s"] == 8.9e9
+    inhibited = passes(8.9e9, 8.9e9, 8.9e9)
+    inhibited[4]["inhibits"] = 7
+    assert minidaq_curve.summarize(inhibited)[0]["inhibits"] == 7  # the most of all, whichever repetition it was
+
+
+def test_where_a_plateau_begins_is_not_known_behind_one_masked_repetition() -> None:
+    points = [*passes(8.9e9, 8.9e9), *(minidaq_point(64 * MIB, 8.9e9, repetition=number) for number in (1, 2))]
+    points[0].update(MASKED, ratio_to_synthetic=None)
+    found, reasons = minidaq_curve.summarize(points)
+    assert found["plateau"]["from_request_bytes"] is None
+    assert list(reasons) == [minidaq_curve.PLATEAU_SIZE]
+
+
 def test_what_the_links_do_not_deliver_is_not_held_against_the_minidaq() -> None:
     """A drive faster than the links: synthetic writes at 14 GB/s, while there are only 9.24 GB/s to store."""
     point = minidaq_point(16 * MIB, 9.2e9, synthetic=14e9, limited_by="all asked")
@@ -130,6 +214,7 @@ def test_what_the_links_do_not_deliver_is_not_held_against_the_minidaq() -> None
         ("inhibit", {**CLEAN, "vetoed": 3}, None, "met an inhibit at every rate"),
         ("source", CLEAN, None, "the rate that the source could offer"),
         ("inhibit", CLEAN, "ended by signal", "ended by signal"),
+        ("inhibit", CLEAN, "", "synthetic writes"),
         ("inhibit", CLEAN, None, None),
     ],
 )
@@ -224,6 +309,54 @@ def test_a_lower_bound_below_the_demand_is_not_judged(
 def test_a_percentile_is_found_by_its_name() -> None:
     assert value_of(rung(1, 900), 99.9) == 900
     assert value_of(rung(1, 900), 99.0) is None
+
+
+def scanned(repetitions: int = 2) -> tuple[Plan, dict[str, Any]]:
+    """A plan of two sizes, and a result that covers it; the links deliver 1 GB/s and the drive takes all."""
+    search = {"highest_bytes_per_s": 1e9, "highest_trigger_rate_hz": 200.0, "lowest_refused_bytes_per_s": None}
+    points = []
+    for number in range(1, repetitions + 1):
+        for size in (16 * MIB, 32 * MIB):
+            more = {"limited_by": "all asked", "repetition": number, "search": search}
+            one = minidaq_point(size, 0.999e9, synthetic=2e9, **more)
+            one.update(runs=[{**CLEAN, "stored_bytes_per_s": 0.999e9}], ratio_to_synthetic=0.999)
+            one["synthetic"]["reason"] = None
+            points.append(one)
+    document = {"points": points, "demand_bytes_per_s": 1e9, **minidaq_curve.summarize(points)[0]}
+    own = {"request_sizes": [16 * MIB, 32 * MIB]}
+    return Plan("minidaq_scan", own, repetitions, repetitions, 1.0, None, ()), document
+
+
+def test_a_scan_that_is_as_planned_has_no_gap() -> None:
+    assert list(coverage_of(*scanned())) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda points: points.pop(), "32 MiB, repetition 2 was planned and is missing"),
+        (lambda points: points.append(points[0]), "16 MiB, repetition 1 stands there 2 times"),
+        (lambda points: points[3].update(repetition=1), "32 MiB, repetition 1 stands there 2 times"),
+        (lambda points: points[3].update(repetition=3), "32 MiB, repetition 3 was not planned"),
+        (lambda points: points[3].update(ratio_to_synthetic=1.5), "32 MiB, repetition 2: the ratio does not follow"),
+        (lambda points: points[2].update(admissible=False, ratio_to_synthetic=None), "contradicts itself: admissible"),
+        (lambda points: points[1].update(limited_by="inhibit"), "is not how its search ended"),
+        (lambda points: points[1].update(runs=2 * points[1]["runs"]), "a record without inhibit is not its last"),
+        (lambda points: points[1].update(inhibits=1), "32 MiB, repetition 1: [0] does not follow"),
+    ],
+)
+def test_what_a_scan_lacks_or_contradicts_is_named(spoil: Any, said: str) -> None:
+    plan, document = scanned()
+    spoil(document["points"])
+    found = [one if isinstance(one, str) else one[0] for one in coverage_of(plan, document)]
+    assert any(said in text for text in found), found
+
+
+def test_a_ratio_that_is_altered_where_it_is_judged_does_not_follow() -> None:
+    plan, document = scanned()
+    document["plateau"]["ratios"][2]["value"] = 1.2
+    (found,) = coverage_of(plan, document)
+    assert "the plateau: ratios[2].value does not follow" in found[0]
 
 
 @pytest.mark.parametrize("name", ["block-scan", "thread-scan", "minidaq-scan", "latency-under-load"])

@@ -61,6 +61,7 @@ def test_a_sensor_that_fell_silent_invalidates_the_run(telemetry: Telemetry, sil
     assert document["invalid"] == [f"The temperature of drive nvme1n1 was not read for {seconds} s (limit 10 s)"]
     run = evidence()
     run.results["results/sensor_coverage.json"] = document
+    run.run["target"]["drives"].append({"name": "nvme1n1", "model": "Imaginary 9000", "serial": "IMG2"})
     metrics = load_metrics(INVENTORY / "metrics.yml")
     verdict = judge(run, load_requirements(INVENTORY / "requirements" / "dune-snb.yml", metrics), metrics)
     assert (verdict["outcome"], verdict["reasons"]) == ("INADMISSIBLE", document["invalid"])

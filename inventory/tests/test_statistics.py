@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from bench_model.plateau import find_plateau, lowest_of_large_blocks
-from bench_model.statistics import judged_value, median_interval
+from bench_model.plateau import deciding_point, find_plateau
+from bench_model.statistics import judged_value, median_interval, repetition_interval
 
 
 def test_the_judged_value_is_the_one_that_was_asked_for() -> None:
@@ -35,6 +35,22 @@ def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
     assert hits / 2000 >= 0.94
 
 
+def test_the_interval_of_repetitions_is_as_wide_as_students_and_as_the_order_statistics() -> None:
+    # n = 6: mean 3.5, sd 1.870829, t(0.975, 5) = 2.570582: half 1.963327; the order statistics' 1 to 6 are wider
+    assert repetition_interval([(one, one) for one in range(1, 7)]) == (1, 6)
+    # n = 9: ranks 2 and 8 (96.1 %); mean 14, sd 28.59196, t(0.975, 8) = 2.306004: half 21.97772
+    low, high = repetition_interval([(one, one) for one in (1, 2, 3, 4, 5, 6, 7, 8, 90)])
+    assert (low, high) == (pytest.approx(14 - 21.97772, abs=1e-4), pytest.approx(14 + 21.97772, abs=1e-4))
+    # read as the lower of two values for the low end, and as the higher for the high end
+    assert repetition_interval([(one - 1, one + 2) for one in range(1, 7)]) == (0, 8)
+
+
+@pytest.mark.parametrize(("count", "confidence"), [(0, 0.95), (1, 0.95), (5, 0.95), (7, 0.99)])
+def test_too_few_repetitions_have_no_interval(count: int, confidence: float) -> None:
+    with pytest.raises(ValueError, match="bound nothing"):
+        repetition_interval([(1.0, 1.0)] * count, confidence)
+
+
 def test_the_plateau_starts_where_everything_larger_stays_within_5_percent() -> None:
     plateau = find_plateau([(4, 10.0), (8, 50.0), (16, 96.0), (32, 100.0), (64, 97.0)])
     assert plateau is not None
@@ -46,11 +62,15 @@ def test_a_scan_that_still_rises_has_no_plateau() -> None:
     assert find_plateau([]) is None
 
 
-def test_large_blocks_are_judged_by_their_lowest_point() -> None:
-    points = [(2**20, 1.0), (2**23, 9.0), (2**24, 7.0), (2**25, 8.0)]
-    assert lowest_of_large_blocks(points) == 7.0
-    assert lowest_of_large_blocks(points[:1]) is None
-    assert lowest_of_large_blocks([*points, (2**26, None)]) is None  # the masked one might have been lower
+def test_the_lowest_large_block_stands_for_a_scan_and_one_that_does_not_count_comes_first() -> None:
+    points = [
+        {"block_bytes": size, "throughput_bytes_per_s": rate, "admissible": True}
+        for size, rate in ((2**20, 1.0), (2**23, 9.0), (2**24, 7.0), (2**25, 8.0))
+    ]
+    assert deciding_point(points) == points[2]
+    assert deciding_point(points[:1]) is None
+    masked = {"block_bytes": 2**26, "throughput_bytes_per_s": 99.0, "admissible": False}  # it might have been lower
+    assert deciding_point([*points, masked]) == masked
 
 
 def test_a_dip_after_the_peak_moves_the_plateau_behind_it() -> None:

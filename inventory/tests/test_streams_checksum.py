@@ -13,7 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from streams_factory import found, overhead, verification
 
-from bench_model.decision import MET, MISSED, UNDECIDED, decide, estimate, measure
+from bench_model.decision import MET, MISSED, UNDECIDED, decide, estimate
+from bench_model.measured import measure
 from bench_model.profiles import load_metrics, load_requirements
 from bench_model.stream_runs import paced, unpaced
 from bench_model.streams_checksum import document, of_bundle, parallel_share

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from audit.good.case import case_of
+from evidence_factory import evidence
 
 from bench_model import cost, record_power, telemetry_tracks
 from bench_model.admissibility import findings
-from bench_model.evidence import Evidence
 from bench_model.telemetry_files import points_files, points_of_bundle, spool_folders
 
+SNB = case_of("snb-100s")
 RUN: dict[str, Any] = {
     "started_utc": "1970-01-01T00:00:00+00:00",
     "finished_utc": "1970-01-01T00:01:40+00:00",
@@ -54,25 +56,21 @@ def test_the_bmcs_readings_are_found_wherever_they_were_made(bundle: Path) -> No
     assert record_power.mean_power(readings, 10, 20) == pytest.approx(412.5)
 
 
-def gaps(bundle: Path, **collector: Any) -> list[str]:
+def gaps(**collector: Any) -> list[str]:
     """What a judge says of the telemetry when the BMC's collector left this account."""
     entry = {"name": "ipmi_lan", "status": "ok", "period_s": 5.0, "longest_gap_s": 0.0, **collector}
-    (bundle / "run.json").write_text(json.dumps({**RUN, "scenario": {"scale": 1}, "demand": None}), encoding="utf-8")
-    (bundle / "telemetry" / "summary.json").write_text(json.dumps({"collectors": []}), encoding="utf-8")
-    (bundle / "telemetry" / "bmc" / "summary.json").write_text(json.dumps({"collectors": [entry]}), encoding="utf-8")
-    evidence = Evidence.load(bundle)
-    evidence.run["target"] |= {"kind": "filesystem", "filesystem": "xfs"}
-    evidence.run["candidate"] = {}
-    conditions = {"scale_min": 1.0, "record_duration_s_min": None, "target_kinds": ["filesystem"]}
-    return [one.text for one in findings(evidence, conditions) if one.evidence == ("telemetry/bmc/summary.json",)]
+    summary = {"schema_version": 1, "state": "finished", "collectors": [entry]}
+    run = replace(evidence(), bmc_telemetry=summary)
+    found = findings(run, asdict(SNB.profile.conditions), {})
+    return [one.text for one in found if one.evidence == ("telemetry/bmc/summary.json",)]
 
 
 def test_a_gap_in_the_bmcs_readings_is_a_finding(bundle: Path) -> None:
-    assert gaps(bundle, longest_gap_s=25.0) == []
-    assert gaps(bundle, longest_gap_s=26.0) == ["Telemetry of ipmi_lan has a gap of 26.0 s (limit 25.0 s)"]
-    assert gaps(bundle, longest_gap_s=26.0, status="unsupported") == []
+    assert gaps(longest_gap_s=25.0) == []
+    assert gaps(longest_gap_s=26.0) == ["Telemetry of ipmi_lan has a gap of 26.0 s (limit 25.0 s)"]
+    assert gaps(longest_gap_s=26.0, status="unsupported") == []
 
 
 def test_a_bmc_that_takes_long_for_each_reading_has_that_as_its_pace(bundle: Path) -> None:
-    assert gaps(bundle, longest_gap_s=60.0, duration_s_mean=17.0) == []
-    assert gaps(bundle, longest_gap_s=90.0, duration_s_mean=17.0) != []
+    assert gaps(longest_gap_s=60.0, duration_s_mean=17.0) == []
+    assert gaps(longest_gap_s=90.0, duration_s_mean=17.0) != []

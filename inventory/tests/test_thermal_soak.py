@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
-from series_factory import white, with_dip
+from series_factory import approach, white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, scenery, track
 
-from bench_model import thermal_soak
-from bench_model.equilibrium import level_at, settled
+from bench_model import smart_facts, thermal_soak
+from bench_model.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
+from bench_model.profiles import load_metrics
 from bench_model.service_curve import constant_rate_loss, record_loss, worst_record
 
 COUNT = 600
+INVENTORY = Path(__file__).resolve().parents[1]
 
 
 def thermal(**changes: Any) -> dict[str, Any]:
@@ -66,9 +69,9 @@ def test_a_line_that_is_level_enough_is_equilibrium() -> None:
 def test_a_quiet_soak_has_equilibrium_headroom_and_no_onset() -> None:
     found = thermal_soak.document(thermal(), scenery())
     assert (found["throttled"], found["onsets_in_record"], found["record"]["lost_bytes"]) == (False, 0, 0.0)
-    assert (found["equilibrium_degC"], found["headroom_degC"]) == (55.0, 20.0)
-    assert found["equilibrium_degC_samples"] == [55.0] * 300
-    assert found["reasons"] == {}
+    assert (found["equilibrium_degC"], found["headroom_degC"]) == (None, 20.0)
+    assert found["reasons"].keys() == {"thermal.equilibrium_temperature"}
+    assert "go on for 20 min at least" in found["reasons"]["thermal.equilibrium_temperature"]
 
 
 @pytest.mark.parametrize(("start", "within"), [(50, 1), (300, 0)])
@@ -107,3 +110,88 @@ def test_a_missing_sensor_leaves_its_metrics_without_a_value() -> None:
     assert (found["headroom_degC"], found["equilibrium_degC"], found["throttled"]) == (None, None, None)
     assert found["reasons"]["thermal.temperature_headroom"] == f"no temperature of {DRIVE}"
     assert found["onsets_in_record"] is None
+
+
+@pytest.mark.parametrize("minutes", [15, 30, 60])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_the_asymptote_lies_in_its_interval_or_none_is_given(minutes: int, noise: float) -> None:
+    """Readings of 1 K; five lengths of the load, two seeds each: the full table is in docs/thermal.md."""
+    for seed in range(2):
+        top, whole = approach(np.random.default_rng(seed), 60 * minutes, 14400, noise)
+        for length in (1800, 2700, 5400, 10800, 14400):
+            found = asymptote(whole, 0.0, length)
+            if found.interval is None:
+                assert (found.degc, found.more_s is not None) == (None, True)
+                assert "go on for" in found.reason
+            else:
+                assert found.interval[0] <= top <= found.interval[1]
+                assert found.interval[1] - found.interval[0] <= WIDTH_MAX_K
+        assert found.interval is not None  # four hours are enough for each
+
+
+def test_a_slope_that_is_nearly_level_is_no_equilibrium() -> None:
+    """The old rule: 0.2 K per minute over 300 s, which an approach of an hour meets 10 K below its end."""
+    _, whole = approach(np.random.default_rng(1), 3600, 7200, 0.0)
+    level = level_at(whole, 4800, 300, 0)
+    assert settled(level, 0.2)
+    assert asymptote(whole, 0.0, 4800).interval is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda values: np.where(np.arange(len(values)) == 900, np.nan, values), "no number"),
+        (lambda values: np.where(np.arange(len(values)) == 900, np.inf, values), "no number"),
+        (lambda values: values[:50], "fewer than"),
+        (lambda values: values[:5000], "was not read for"),
+    ],
+)
+def test_readings_that_cannot_be_fitted_give_no_asymptote(change: Any, words: str) -> None:
+    _, whole = approach(np.random.default_rng(1), 900, 7200, 0.3)
+    values = change(whole.values)
+    found = asymptote(replace(whole, times_s=whole.times_s[: len(values)], values=values), 0.0, 7200)
+    assert (found.degc, found.interval) == (None, None)
+    assert words in found.reason
+
+
+def test_a_long_soak_states_its_asymptote_with_the_interval_that_th_05_is_judged_by() -> None:
+    top, whole = approach(np.random.default_rng(1), 900, 7200, 0.3)
+    scene = scenery(
+        white(np.random.default_rng(1), 7200),
+        {("temperature", DRIVE, "temperature_degc"): replace(whole, times_s=whole.times_s + BEGIN_S), **LIMITS},
+    )
+    found = thermal_soak.document(thermal(), scene)
+    low, high = found["equilibrium_interval_degC"]
+    assert low <= found["equilibrium_degC"] <= high
+    assert low <= top <= high
+    metric = load_metrics(INVENTORY / "metrics.yml")["thermal.equilibrium_temperature"]
+    assert (metric.interval, metric.samples) == ("[equilibrium_interval_degC]", None)
+
+
+LIMITS = {("temperature", DRIVE, "warning_degc"): track(lambda _: 80, 7200)}
+TMT1 = ("smart", DRIVE, "thermal_management_1_transitions")
+
+
+@pytest.mark.parametrize(("at_s", "within"), [(50, 1), (95, 1), (300, 0)])
+def test_what_the_drive_counted_under_an_even_rate_is_an_onset(at_s: float, within: int) -> None:
+    found = thermal_soak.document(thermal(), scenery(None, {TMT1: track(lambda time: 7 + (time >= at_s), COUNT, 10.0)}))
+    assert (found["throttled"], found["onset"], found["onsets_in_record"]) == (True, None, within)
+    assert found["drives_word"][0]["kind"] == "counter"
+
+
+def test_what_was_counted_at_an_unknown_time_leaves_the_record_undecided() -> None:
+    scene = replace(
+        scenery(), facts={DRIVE: smart_facts.Health(grown=(("warning_temperature_time_min", 1.0, "1 more minute"),))}
+    )
+    found = thermal_soak.document(thermal(), scene)
+    assert found["onsets_in_record"] is None
+    assert "at a time that nobody knows" in found["reasons"]["thermal.onsets_in_record"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_temperature_that_is_no_number_has_no_headroom(value: float) -> None:
+    hot = {("temperature", DRIVE, "temperature_degc"): track(lambda time: value if time == 300 else 50, COUNT)}
+    found = thermal_soak.document(thermal(), scenery(None, hot))
+    assert (found["headroom_degC"], found["equilibrium_degC"]) == (None, None)
+    limit = {("temperature", DRIVE, "warning_degc"): track(lambda time: value if time == 300 else 75, COUNT)}
+    assert thermal_soak.document(thermal(), scenery(None, limit))["headroom_degC"] is None

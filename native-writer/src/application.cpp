@@ -50,16 +50,42 @@ void Application::open(std::shared_ptr<Target> target, const EngineFactory& make
   const std::array<iovec, 2> memory = {iovec{ring_memory_.data(), ring_memory_.size()},
                                        iovec{block_memory_.data(), block_memory_.size()}};
   engine_->register_memory(memory);
-  encode_record_header(
-      {result_.record_id, options_.seed, started_utc_ns, options_.links, options_.superchunk_bytes,
-       plan_.slots_per_link, plan_.rate_hz, options_.duration_s, options_.checksum, mine_.target.alignment,
-       plan_.intended_superchunks, options_.triggered() ? RecordMode::triggered : RecordMode::continuous},
-      control_block());
-  target_->write_block(control_block().data(), control_block().size(), mine_.base);
-  target_->flush();  // the start of the record is on the medium before its first superchunk
+  RecordHeader header{result_.record_id,
+                      options_.seed,
+                      started_utc_ns,
+                      options_.links,
+                      options_.superchunk_bytes,
+                      plan_.slots_per_link,
+                      plan_.rate_hz,
+                      options_.duration_s,
+                      options_.checksum,
+                      mine_.target.alignment,
+                      plan_.intended_superchunks,
+                      options_.triggered() ? RecordMode::triggered : RecordMode::continuous};
+  try {
+    within("clearing an older record's trailer", [this] { clear_old_trailer(); });
+    encode_record_header(header, control_block());
+    header_crc_ = header.block_crc;
+    within("writing the record's header", [this] {
+      target_->write_block(control_block().data(), control_block().size(), mine_.base);
+      target_->flush();  // the start of the record is on the medium before its first superchunk
+    });
+  } catch (const Unanswered&) {
+    held_ = true;
+    throw;
+  }
 }
 
-void Application::start(const std::function<void()>& done) {
+// An earlier record on this device may have had the same id. Its trailer, wherever it stands, is bound to the
+// header that is overwritten now; where one is looked for first, none is left.
+void Application::clear_old_trailer() {
+  if (mine_.target.kind != TargetKind::raw_device) return;
+  const std::span<std::byte> block = control_block();
+  std::fill(block.begin(), block.end(), std::byte{0});
+  target_->write_block(block.data(), block.size(), mine_.base + plan_.record_bytes - block.size());
+}
+
+void Application::build() {
   const std::uint64_t limit = options_.unpaced ? plan_.intended_superchunks : UINT64_MAX;
   source_ = std::make_unique<ReadoutEmulator>(
       rings_, schedule_,
@@ -73,7 +99,7 @@ void Application::start(const std::function<void()>& done) {
       Arrivals{[this](std::int64_t t) { return due_bytes(t); },
                [this] { return source_->accepted() * options_.superchunk_bytes; }});
   writer_ = std::make_unique<DataWriter>(
-      rings_, *source_, control_.stop_signal,
+      rings_, *source_, control_.stop,
       DataWriter::Config{options_.checksum, options_.zero_copy ? plan_.chunk : 0, plan_.window});
   blocks_ = std::make_unique<BlockWriter>(
       BlockWriter::Config{.fd = target_->fd(),
@@ -82,23 +108,51 @@ void Application::start(const std::function<void()>& done) {
                           .block_bytes = options_.block_bytes,
                           .alignment = mine_.target.alignment,
                           .depth = options_.io_depth,
-                          .released = [this](std::uint64_t lease) { writer_->released(lease); }},
+                          .released = [this](std::uint64_t lease) { writer_->released(lease); },
+                          .stall_ns = to_ns(options_.stall_limit_s),
+                          .stop = &control_.stop},
       *engine_, *ledger_, block_memory_.data());
   writer_->attach(*blocks_, *ledger_);
-  source_thread_ = std::thread([this] {
+}
+
+void Application::start(const std::function<void()>& done) {
+  try {
+    start_source();
+    start_writer(done);
+  } catch (const std::exception& failure) {
+    fail(failure.what());
+    writer_ended(true, done);
+  }
+}
+
+void Application::start_source() {
+  const auto work = [this] {
     pin_this_thread(only(mine_.placement.source_cpu));
     source_->run(control_.start_ns, writer_done_);
+  };
+  source_thread_ = WorkerThread(work, [this](bool failed) {
+    if (!failed) return;
+    control_.abort.store(true, std::memory_order_relaxed);
+    source_->give_up();  // the writer waits for its end
   });
-  writer_thread_ = std::thread([this, done] {
+}
+
+void Application::start_writer(const std::function<void()>& done) {
+  const auto work = [this] {
     pin_this_thread(only(mine_.placement.writer_cpu));
     writer_->run();
     result_.drained_ns = monotonic_ns() - control_.start_ns;
-    // Relaxed: the flag carries no data.
-    if (blocks_->failed()) control_.abort.store(true, std::memory_order_relaxed);
-    // Release: whoever sees it also sees the end state of the ledger and the rings.
-    writer_done_.store(true, std::memory_order_release);
-    done();
-  });
+  };
+  writer_thread_ =
+      WorkerThread(work, [this, done](bool failed) { writer_ended(failed || blocks_->failed(), done); });
+}
+
+void Application::writer_ended(bool failed, const std::function<void()>& done) {
+  // Relaxed: the flag carries no data.
+  if (failed) control_.abort.store(true, std::memory_order_relaxed);
+  // Release: whoever sees it also sees the end state of the ledger and the rings.
+  writer_done_.store(true, std::memory_order_release);
+  done();
 }
 
 // By intended time where there is one; once the source has stopped early, never more than it had to offer.
@@ -110,27 +164,44 @@ std::uint64_t Application::due_bytes(std::int64_t t_ns) const {
 }
 
 void Application::join() {
-  writer_thread_.join();
-  source_thread_.join();
+  for (WorkerThread* thread : {&writer_thread_, &source_thread_}) {
+    try {
+      thread->join();
+    } catch (const std::exception& failure) {
+      fail(std::string("a thread ended: ") + failure.what());
+    }
+  }
 }
 
 void Application::close() {
   const std::uint64_t alignment = mine_.target.alignment;
   result_.written_bytes = alignment + blocks_->completed_bytes();
+  result_.unanswered_bytes = blocks_->in_flight_bytes();
+  const std::string rest = "; the record is incomplete: " + std::to_string(ledger_->superchunks_stored()) +
+                           " superchunks are stored without a gap";
   try {
+    if (blocks_->interrupted()) return give_up(blocks_->error().text + rest);
     if (blocks_->failed()) {
-      fail(blocks_->error().text + "; the record is incomplete: " +
-           std::to_string(ledger_->superchunks_stored()) + " superchunks are stored without a gap");
-      target_->truncate_file(blocks_->completed_end());
-      target_->flush();
+      fail(blocks_->error().text + rest);
+      if (unanswered()) return;  // a target that does not answer would hold us here too
+      within("closing the incomplete record", [this] {
+        target_->truncate_file(blocks_->completed_end());
+        target_->flush();
+      });
       return;
     }
+    if (result_.status == RunStatus::failed) return;
     const bool early = control_.stop_signal.load(std::memory_order_relaxed) != 0 || control_.abort.load();
     if (early) result_.status = RunStatus::interrupted;
-    target_->flush();
-    write_trailer();
-    target_->flush();
+    within("closing the record", [this] {
+      target_->flush();
+      write_trailer();
+      target_->flush();
+    });
     result_.written_bytes += alignment;
+  } catch (const Unanswered& failure) {
+    held_ = true;
+    control_.stop.asked() ? give_up(failure.what() + rest) : fail(failure.what() + rest);
   } catch (const Failure& failure) {
     fail(failure.what());
   }
@@ -138,11 +209,28 @@ void Application::close() {
 
 void Application::cut() {
   try {
-    if (result_.status != RunStatus::failed)
+    if (result_.status == RunStatus::failed || unanswered()) return;
+    within("giving back what was preallocated", [this] {
       target_->truncate_file(blocks_->end_offset() + mine_.target.alignment);
+      target_->flush();
+    });
+    target_->require_in_place();
+  } catch (const Unanswered&) {
+    held_ = true;  // the record is whole all the same
   } catch (const Failure& failure) {
     fail(failure.what());
   }
+}
+
+void Application::within(const char* what, const std::function<void()>& call) {
+  call_within(control_.stop, StopClock::kCloseNs, to_ns(options_.stall_limit_s),
+              mine_.target.path + ": " + what, call);
+}
+
+// Interrupted, and the target did not answer in the time that this leaves.
+void Application::give_up(const std::string& text) {
+  result_.status = RunStatus::interrupted;
+  result_.error += (result_.error.empty() ? "" : "; then ") + text;
 }
 
 void Application::write_trailer() {
@@ -150,9 +238,10 @@ void Application::write_trailer() {
   for (std::size_t link = 0; link < accounts.size(); ++link)
     accounts[link].lost = source_->lost_per_link()[link];
   const bool interrupted = result_.status == RunStatus::interrupted;
-  encode_trailer({result_.record_id, interrupted ? TrailerStatus::interrupted : TrailerStatus::complete,
-                  ledger_->superchunks_stored(), ledger_->durable_bytes(), utc_ns(), std::move(accounts)},
-                 control_block());
+  encode_trailer(
+      {result_.record_id, interrupted ? TrailerStatus::interrupted : TrailerStatus::complete,
+       ledger_->superchunks_stored(), ledger_->durable_bytes(), utc_ns(), std::move(accounts), header_crc_},
+      control_block());
   target_->write_block(control_block().data(), control_block().size(), blocks_->end_offset());
 }
 
@@ -169,6 +258,7 @@ ApplicationResult Application::result() {
   r.due = options_.unpaced
               ? r.emitted
               : std::max(r.emitted, schedule_.due_by(std::min(r.record_ns, schedule_.duration_ns())));
+  r.in_time = r.emitted - source_->too_late();
   r.offered = source_->offered();
   r.stored = ledger_->superchunks_stored();
   r.lost_per_link = source_->lost_per_link();

@@ -3,19 +3,21 @@
 #pragma once
 
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "block_writer.h"
 #include "data_writer.h"
 #include "memory.h"
 #include "minidaq.h"
+#include "stop_clock.h"
+#include "worker_thread.h"
 
 namespace daqwriter {
 
 // What the applications of a run share.
 struct RunControl {
   const std::atomic<int>& stop_signal;
+  StopClock stop{stop_signal};
   std::atomic<bool> abort{false};  // one of them failed
   std::int64_t start_ns = 0;
 };
@@ -29,7 +31,8 @@ class Application {
   void open(std::shared_ptr<Target> target, const EngineFactory& make_engine, std::int64_t started_utc_ns);
   const IoEngine& engine() const { return *engine_; }
 
-  // Starts the two threads; `done` is called by the writer when everything submitted has completed.
+  void build();  // the parts that the threads run
+  // Starts the two threads; `done` is called when the writer has ended, also when it could not be started.
   void start(const std::function<void()>& done);
   void join();
   // Data first, made durable, then the trailer that vouches for it, made durable too.
@@ -38,6 +41,8 @@ class Application {
   // time.
   void cut();
   ApplicationResult result();
+  // The kernel may still use target and memory: neither must be freed.
+  bool unanswered() const { return held_ || (blocks_ && blocks_->in_flight() > 0); }
 
   // Momentary, by any thread.
   const ReadoutEmulator& source() const { return *source_; }
@@ -46,7 +51,13 @@ class Application {
  private:
   std::span<std::byte> control_block();
   std::uint64_t due_bytes(std::int64_t t_ns) const;
+  void start_source();
+  void start_writer(const std::function<void()>& done);
+  void writer_ended(bool failed, const std::function<void()>& done);
+  void clear_old_trailer();
   void write_trailer();
+  void within(const char* what, const std::function<void()>& call);
+  void give_up(const std::string& text);
   void fail(const std::string& text);
 
   const MiniDaqOptions& options_;
@@ -54,6 +65,7 @@ class Application {
   const ApplicationPlan& mine_;
   RunControl& control_;
   ApplicationResult result_;
+  std::uint32_t header_crc_ = 0;  // of the record header; the trailer carries it
   ArrivalSchedule schedule_;
   // Members are destroyed in reverse order: the engine (which waits for the kernel) goes before the memory
   // that the kernel may still be reading.
@@ -67,8 +79,9 @@ class Application {
   std::unique_ptr<DurabilityLedger> ledger_;
   std::unique_ptr<BlockWriter> blocks_;
   std::unique_ptr<DataWriter> writer_;
-  std::thread source_thread_;
-  std::thread writer_thread_;
+  bool held_ = false;  // a call on the target has not returned
+  WorkerThread source_thread_;
+  WorkerThread writer_thread_;
 };
 
 }  // namespace daqwriter

@@ -1,13 +1,40 @@
 #include "block_reader.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 
 #include "clock.h"
-#include "record_format.h"
 #include "status.h"
 
 namespace daqwriter {
+namespace {
+
+void require_file_or_device(bool known, const struct stat& status, const std::string& path) {
+  if (!known)
+    throw Refusal("--target " + path + ": cannot be opened for direct reading: " + errno_text(errno));
+  if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
+    throw Refusal("--target " + path + ": neither a file nor a block device");
+}
+
+}  // namespace
+
+int open_for_direct_reading(const std::string& path) {
+  struct stat status {};
+  require_file_or_device(stat(path.c_str(), &status) == 0, status, path);
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC);
+  require_file_or_device(fd >= 0, status, path);
+  try {
+    require_file_or_device(fstat(fd, &status) == 0 && fcntl(fd, F_SETFL, O_DIRECT) == 0, status, path);
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+  return fd;
+}
 
 BlockReader::BlockReader(const Config& config, IoEngine& engine, std::byte* memory)
     : config_(config),
@@ -43,10 +70,11 @@ void BlockReader::request(std::size_t index) {
 
 void BlockReader::submit(std::size_t index) {
   constexpr int kMostTries = 5000;  // of one millisecond each
-  const Buffer& buffer = buffers_[index];
+  Buffer& buffer = buffers_[index];
+  buffer.asked_from = buffer.have;
   for (int i = 0; i < kMostTries; ++i) {
     // Direct reads have an aligned length; at the end of a file they return what there is.
-    const iovec piece{buffer.data + buffer.have, round_up(buffer.wanted, kBlockAlignment) - buffer.have};
+    const iovec piece{buffer.data + buffer.have, round_up(buffer.wanted, config_.alignment) - buffer.have};
     const IoRequest request{config_.fd, IoDirection::read, {&piece, 1}, buffer.offset + buffer.have, index};
     const int result = engine_.submit({&request, 1});
     if (result == 1) return;
@@ -59,7 +87,6 @@ void BlockReader::submit(std::size_t index) {
 }
 
 void BlockReader::wait_for(const Buffer& wanted) {
-  constexpr std::size_t kAlignment = 512;  // the rest of a short read starts on a sector
   while (wanted.have < wanted.wanted) {
     const int count = engine_.reap(completions_, 1, 10'000'000);
     if (count < 0) throw Failure(config_.target + ": waiting for reads failed: " + errno_text(-count));
@@ -73,7 +100,10 @@ void BlockReader::wait_for(const Buffer& wanted) {
       if (result == 0) throw Failure(place + ": unexpected end of the data");
       if (result > 0) buffer.have += static_cast<std::size_t>(result);
       if (buffer.have >= buffer.wanted) continue;
-      buffer.have -= buffer.have % kAlignment;
+      buffer.have -= buffer.have % config_.alignment;  // the rest of a short read starts on a sector
+      // Less than a sector each time: the same bytes would come for ever.
+      if (result > 0 && buffer.have <= buffer.asked_from)
+        throw Failure(place + ": unexpected end of the data");
       submit(completions_[i].tag);
     }
   }

@@ -9,8 +9,13 @@
 #include <vector>
 
 #include "io_engine.h"
+#include "record_format.h"
 
 namespace daqwriter {
+
+// A file or block device, without waiting for anybody and without waking a device of another kind. Throws
+// Refusal.
+int open_for_direct_reading(const std::string& path);
 
 class BlockReader {
  public:
@@ -21,6 +26,7 @@ class BlockReader {
     std::uint64_t end = 0;    // aligned, or the end of the file
     std::size_t block_bytes = 4u << 20;
     unsigned depth = 4;
+    std::size_t alignment = kBlockAlignment;  // of every read
   };
   // `memory` holds depth * block_bytes, aligned.
   BlockReader(const Config& config, IoEngine& engine, std::byte* memory);
@@ -34,6 +40,7 @@ class BlockReader {
     std::uint64_t offset = 0;
     std::size_t wanted = 0;
     std::size_t have = 0;
+    std::size_t asked_from = 0;  // what it had when it was asked for last
   };
 
   void request(std::size_t index);  // starts a buffer on the next unread range

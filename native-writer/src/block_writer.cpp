@@ -33,6 +33,7 @@ BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedge
       ledger_(ledger),
       buffers_(buffer_count(config.depth)),
       completions_(config.depth),
+      requests_(buffer_count(config.depth)),
       next_offset_(config.start_offset),
       completed_end_(config.start_offset) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -81,7 +82,7 @@ bool BlockWriter::make_room() {
 
 bool BlockWriter::acquire() {
   const std::int64_t since = monotonic_ns();
-  while (free_.empty() && !failed()) reap(1, kWaitNs);
+  while (free_.empty() && !failed()) reap(1, kWaitNs);  // ends: reap() looks at the clock
   io_ns_ += monotonic_ns() - since;
   if (failed()) return false;
   current_ = &buffers_[free_.back()];
@@ -110,10 +111,11 @@ void BlockWriter::submit_current(bool ends_inside, std::uint64_t payload_bytes) 
 // Offers what waits to the engine, in order. All buffers can be full at once: those beyond the depth wait
 // here.
 void BlockWriter::pump() {
-  while (!to_submit_.empty() && in_flight_ < config_.depth && !failed()) {
-    Buffer& buffer = buffers_[to_submit_.front()];
+  while (!to_submit_.empty() && requests_.count() < config_.depth && !failed()) {
+    const std::size_t index = to_submit_.front();
+    Buffer& buffer = buffers_[index];
     const IoRequest request{config_.fd, IoDirection::write, buffer.pieces, buffer.offset + buffer.written,
-                            to_submit_.front()};
+                            requests_.tag(index)};
     const int result = engine_.submit({&request, 1});
     if (result == -EAGAIN || result == -EINTR) {
       const std::int64_t now = monotonic_ns();
@@ -124,17 +126,18 @@ void BlockWriter::pump() {
     }
     refused_since_ns_ = 0;
     if (result < 0) return fail(-result, buffer, "submit");
-    if (buffer.submitted_ns == 0) buffer.submitted_ns = monotonic_ns();
+    const std::int64_t now = monotonic_ns();
+    if (buffer.submitted_ns == 0) buffer.submitted_ns = now;
+    requests_.taken(index, buffer.filled - buffer.written, now);
     to_submit_.pop_front();
-    ++in_flight_;
   }
 }
 
 void BlockWriter::reap(unsigned min_count, std::int64_t timeout_ns) {
-  if (in_flight_ == 0 && !to_submit_.empty()) {
+  if (requests_.count() == 0 && !to_submit_.empty()) {
     // Nothing of ours can complete and make room: somebody else holds it. Wait without spinning.
     sleep_until_monotonic_ns(monotonic_ns() + 1'000'000);
-  } else if (in_flight_ > 0) {
+  } else if (requests_.count() > 0) {
     const int count = engine_.reap(completions_, min_count, timeout_ns);
     if (count < 0) {
       engine_broken_ = true;
@@ -143,14 +146,38 @@ void BlockWriter::reap(unsigned min_count, std::int64_t timeout_ns) {
     for (int i = 0; i < count; ++i) handle(completions_[static_cast<std::size_t>(i)]);
   }
   pump();
+  look_at_the_clock();
+}
+
+// Whatever is still owed after the answers that have just been reaped is given up when its time is over.
+void BlockWriter::look_at_the_clock() {
+  if (requests_.count() == 0 && to_submit_.empty()) return;
+  const bool interrupted = config_.stop && config_.stop->expired(StopClock::kAnswerNs);
+  if (interrupted || requests_.silent_for(config_.stall_ns, monotonic_ns())) give_up(interrupted);
+}
+
+void BlockWriter::give_up(bool interrupted) {
+  engine_broken_ = true;
+  if (failed()) return;
+  std::uint64_t first = next_offset_;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (requests_.holds(i)) first = std::min(first, buffers_[i].offset + buffers_[i].written);
+  }
+  error_ = {interrupted ? ECANCELED : ETIMEDOUT, first,
+            unanswered_text(config_.target, requests_.count(), requests_.bytes(), first, interrupted,
+                            config_.stall_ns)};
 }
 
 void BlockWriter::handle(const IoCompletion& completion) {
-  --in_flight_;
-  Buffer& buffer = buffers_[completion.tag];
+  const std::optional<std::size_t> index = requests_.settle(completion, monotonic_ns());
+  if (!index) {
+    if (!failed()) error_ = {EPROTO, completed_end_, false_answer_text(config_.target, completion)};
+    return;
+  }
+  Buffer& buffer = buffers_[*index];
   if (completion.result == -EAGAIN || completion.result == -EINTR) {
     if (++buffer.stalls > kMaxStalls) return fail(static_cast<int>(-completion.result), buffer, "write");
-    to_submit_.push_front(completion.tag);
+    to_submit_.push_front(*index);
     return;
   }
   if (completion.result < 0) return fail(static_cast<int>(-completion.result), buffer, "write");
@@ -162,19 +189,19 @@ void BlockWriter::handle(const IoCompletion& completion) {
   buffer.written = progress;
   if (buffer.written < buffer.filled) {
     if (buffer.stalls > kMaxStalls) return fail(EIO, buffer, "write makes no progress");
-    to_submit_.push_front(completion.tag);
+    to_submit_.push_front(*index);
     return;
   }
   completed_end_ = std::max(completed_end_, buffer.offset + buffer.filled);
   completed_bytes_ += buffer.filled;
   ledger_.complete_block(buffer.block, monotonic_ns(), buffer.submitted_ns);
   for (const std::uint64_t lease : buffer.leases) config_.released(lease);
-  free_.push_back(completion.tag);
+  free_.push_back(*index);
 }
 
 bool BlockWriter::poll(std::int64_t timeout_ns) {
   const std::int64_t since = monotonic_ns();
-  if (in_flight_ > 0 || !to_submit_.empty()) reap(timeout_ns > 0 ? 1 : 0, timeout_ns);
+  if (requests_.count() > 0 || !to_submit_.empty()) reap(timeout_ns > 0 ? 1 : 0, timeout_ns);
   io_ns_ += monotonic_ns() - since;
   return !failed();
 }
@@ -193,11 +220,7 @@ bool BlockWriter::finish() {
 }
 
 void BlockWriter::wait_for_all() {
-  while (in_flight_ > 0 || (!to_submit_.empty() && !failed())) {
-    // A broken engine cannot be waited for; its destructor blocks until the kernel has let go of the buffers.
-    if (engine_broken_) return;
-    reap(1, kWaitNs);
-  }
+  while (!engine_broken_ && (requests_.count() > 0 || (!to_submit_.empty() && !failed()))) reap(1, kWaitNs);
 }
 
 void BlockWriter::fail(int error_number, const Buffer& buffer, const std::string& what) {

@@ -1,10 +1,12 @@
 // Promise: a gapless byte stream becomes aligned blocks on the target. Bytes are copied into rotating
 // buffers, or written from where they lie (aligned pieces). A buffer is either being filled (ours) or in
 // flight (the kernel's, until its completion is reaped); it is never both. A short write is continued, EAGAIN
-// is retried for a bounded time, any other error ends the stream with its offset and errno; what did become
-// durable stays accounted for in the ledger.
+// is retried for a bounded time, any other error ends the stream with its offset and errno, and so do an
+// engine that stays silent and an answer to a request that nobody made; what did become durable stays
+// accounted for in the ledger.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -13,8 +15,11 @@
 #include <vector>
 
 #include "checksum.h"
+#include "clock.h"
 #include "durability.h"
+#include "in_flight.h"
 #include "io_engine.h"
+#include "stop_clock.h"
 
 namespace daqwriter {
 
@@ -39,6 +44,8 @@ class BlockWriter {
         stream_copy;
     // Told the lease of every piece appended in place once its block is on the target.
     std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
+    std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
+    const StopClock* stop = nullptr;                     // null: nobody interrupts
   };
 
   // `memory` holds buffer_count(depth) * block_bytes, aligned, and outlives the writer and the engine's
@@ -59,12 +66,16 @@ class BlockWriter {
   void submit_in_place();
   // Reaps what has completed; with a timeout, waits for one completion if any is in flight.
   bool poll(std::int64_t timeout_ns = 0);
-  // Pads the last block to the alignment, submits it and waits for everything.
+  // Pads the last block to the alignment, submits it and waits for everything, but not for ever: see
+  // in_flight().
   bool finish();
 
   bool failed() const { return error_.error_number != 0; }
   const WriteError& error() const { return error_; }
-  unsigned in_flight() const { return in_flight_; }
+  // After finish(): requests that were given up. The kernel may still use their buffers.
+  unsigned in_flight() const { return requests_.count(); }
+  std::uint64_t in_flight_bytes() const { return requests_.bytes(); }
+  bool interrupted() const { return error_.error_number == ECANCELED; }  // it ended because of that
   std::uint64_t padding_bytes() const { return padding_bytes_; }
   std::uint64_t end_offset() const { return next_offset_; }           // of what was submitted
   std::uint64_t completed_end() const { return completed_end_; }      // highest end of a completed block
@@ -91,6 +102,8 @@ class BlockWriter {
   void reap(unsigned min_count, std::int64_t timeout_ns);
   void handle(const IoCompletion& completion);
   void wait_for_all();
+  void look_at_the_clock();
+  void give_up(bool interrupted);
   void fail(int error_number, const Buffer& buffer, const std::string& what);
 
   Config config_;
@@ -102,8 +115,8 @@ class BlockWriter {
   std::vector<IoCompletion> completions_;
   Buffer* current_ = nullptr;
   std::size_t unnoted_ = 0;  // bytes appended since the last noted superchunk
-  unsigned in_flight_ = 0;
-  bool engine_broken_ = false;
+  InFlight requests_;
+  bool engine_broken_ = false;  // what is in flight cannot be waited for
   std::int64_t refused_since_ns_ = 0;
   std::uint64_t next_offset_;
   std::uint64_t padding_bytes_ = 0;

@@ -7,6 +7,7 @@
 
 #include "memory.h"
 #include "memory_bench.h"
+#include "option_bounds.h"
 #include "payload.h"
 #include "placement.h"
 #include "report_json.h"
@@ -153,19 +154,13 @@ Spread spread_of(std::vector<double> values) {
 }
 
 void check_checksum_options(const ChecksumOptions& options) {
-  constexpr std::uint64_t kLeastWorkingSet = 1 << 20;
   for (const std::uint64_t size : options.sizes) {
-    if (size == 0) throw Refusal("--sizes 0: there is nothing to measure, give at least 1 B");
+    require_within(bounds::kSizes, size);
   }
-  if (options.repetitions == 0) throw Refusal("--repetitions 0: give at least 1");
-  constexpr double kMostTime_s = 10;  // a signal is looked for between two measurements
-  if (!(options.time_s > 0 && options.time_s <= kMostTime_s))
-    throw Refusal("--time " + format_number(options.time_s) + ": give more than 0 and up to 10 seconds");
-  if (options.working_set_bytes < kLeastWorkingSet)
-    throw Refusal("--working-set " + format_size(options.working_set_bytes) + ": give at least 1MiB");
-  constexpr std::uint64_t kMostSplits = 1 << 20;  // each place is two calls
-  if (options.splits_bytes > kMostSplits)
-    throw Refusal("--splits " + format_size(options.splits_bytes) + ": give up to 1MiB");
+  require_within(bounds::kRepetitions, options.repetitions);
+  require_within(bounds::kMeasurement, options.time_s);  // a signal is looked for between two measurements
+  if (options.memory) require_within(bounds::kWorkingSet, options.working_set_bytes);
+  require_within(bounds::kSplits, options.splits_bytes);  // each place is two calls
   const std::uint64_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
   const std::uint64_t working_set = options.memory ? memory_bench_bytes(options) : 0;
   require_memory(std::max(largest, working_set), "--sizes and --working-set");

@@ -48,7 +48,8 @@ void add_list(CLI::App& app, const std::string& name, std::vector<Value>& values
     try {
       for (const std::string& text : texts) values.push_back(parse(text));
     } catch (const Refusal& refusal) {
-      throw Refusal(name + ": " + refusal.what());
+      throw Refusal(std::string(refusal.what()).starts_with(name) ? refusal.what()
+                                                                  : name + ": " + refusal.what());
     }
   };
   std::vector<std::string> shown;
@@ -66,11 +67,7 @@ AdlerVariant parse_measured_variant(const std::string& name) {
 }
 
 unsigned parse_threads(const std::string& text) {
-  constexpr std::uint64_t kMostThreads = 1024;
-  const std::uint64_t threads = parse_size(text);
-  if (threads == 0 || threads > kMostThreads)
-    throw Refusal("'" + text + "': give 1 to 1024, the calling thread included");
-  return static_cast<unsigned>(threads);
+  return parse_within(bounds::kBenchThreads, text);
 }
 
 // In the order of the command line: the calling thread's, then the others'. The measurement keeps them the
@@ -89,19 +86,20 @@ void add_cpus(CLI::App& app, ChecksumOptions& o) {
 }
 
 void add_options(CLI::App& app, ChecksumOptions& o) {
-  add_list(app, "--sizes", o.sizes, parse_size, format_size, "Bytes per call, comma-separated");
+  const auto parse_bytes = [](const std::string& text) { return parse_within(bounds::kSizes, text); };
+  add_list(app, "--sizes", o.sizes, parse_bytes, format_size, "Bytes per call, comma-separated");
   add_list(
       app, "--threads", o.threads, parse_threads, [](unsigned threads) { return std::to_string(threads); },
       "Threads of the variants that use them, the calling one included");
   add_list(app, "--variants", o.variants, parse_measured_variant, adler_variant_name,
            "Ways of computing adler32");
-  app.add_option("--repetitions", o.repetitions, "Measurements of each combination")->capture_default_str();
-  app.add_option("--time", o.time_s, "Length of each measurement, seconds")->capture_default_str();
-  add_size(app, "--smallest-parallel", o.smallest_parallel_bytes,
+  add_number(app, bounds::kRepetitions, o.repetitions, "Measurements of each combination");
+  add_number(app, bounds::kMeasurement, o.time_s, "Length of each measurement, seconds");
+  add_size(app, bounds::kSmallestParallel, o.smallest_parallel_bytes,
            "Smaller events are left to the calling thread; default: none are, to show the crossover");
-  add_size(app, "--working-set", o.working_set_bytes, "Memory read, and written, from DRAM by one core");
+  add_size(app, bounds::kWorkingSet, o.working_set_bytes, "Memory read, and written, from DRAM by one core");
   app.add_flag("!--no-memory", o.memory, "Leave out the checksums and copies from DRAM");
-  add_size(app, "--splits", o.splits_bytes,
+  add_size(app, bounds::kSplits, o.splits_bytes,
            "First cut an event of so many bytes at every place and compare each variant with zlib; default: "
            "do not");
   add_cpus(app, o);

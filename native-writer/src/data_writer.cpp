@@ -6,11 +6,11 @@
 namespace daqwriter {
 
 DataWriter::DataWriter(std::vector<std::unique_ptr<LinkRing>>& rings, ReadoutEmulator& source,
-                       const std::atomic<int>& stop_signal, const Config& config)
+                       const StopClock& stop, const Config& config)
     : rings_(rings),
       source_(source),
       requests_(source.requests()),
-      stop_signal_(stop_signal),
+      stop_(stop),
       config_(config),
       next_ordinal_(rings.size(), 0) {}
 
@@ -27,7 +27,7 @@ void DataWriter::run() {
     std::uint64_t stored = requests_ ? serve() : gather();
     if (stored == 0 && source_finished) stored = requests_ ? 0 : gather_rest();
     if (stored == 0 && source_finished) break;
-    if (source_finished && drain_expired()) break;
+    if (source_finished && stop_.expired(StopClock::kDrainNs)) break;
     if (stored > 0) continue;
     if (blocks_->in_flight() > 0) {
       blocks_->poll(kIdleNs);
@@ -158,14 +158,6 @@ void DataWriter::released(std::uint64_t lease) {
       requests_->finish();
     }
   }
-}
-
-// An interrupted record is drained, but not for ever: a drive that hangs must not hold the operator.
-bool DataWriter::drain_expired() {
-  // Relaxed: the flag carries no data.
-  if (stop_signal_.load(std::memory_order_relaxed) == 0) return false;
-  if (drain_until_ns_ == 0) drain_until_ns_ = monotonic_ns() + kInterruptedDrainNs;
-  return monotonic_ns() >= drain_until_ns_;
 }
 
 }  // namespace daqwriter

@@ -5,7 +5,6 @@
 // itself; only what is left at the end of a continuous record, less than a chunk of each link, is copied).
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -21,7 +20,6 @@ class DataWriter {
  public:
   static constexpr std::uint64_t kFragmentSuperchunks = 64;  // most that one link contributes per turn
   static constexpr std::int64_t kIdleNs = 200'000;
-  static constexpr std::int64_t kInterruptedDrainNs = 5'000'000'000;
 
   struct Config {
     ChecksumKind checksum = ChecksumKind::off;
@@ -29,15 +27,15 @@ class DataWriter {
     std::uint64_t window = 0;  // superchunks that a request takes from each link
   };
 
-  DataWriter(std::vector<std::unique_ptr<LinkRing>>& rings, ReadoutEmulator& source,
-             const std::atomic<int>& stop_signal, const Config& config);
+  DataWriter(std::vector<std::unique_ptr<LinkRing>>& rings, ReadoutEmulator& source, const StopClock& stop,
+             const Config& config);
   // `blocks` must tell released() of the leases that it gives back.
   void attach(BlockWriter& blocks, DurabilityLedger& ledger);
   void released(std::uint64_t lease);
 
   // Until the source has finished and all that it has for us is written, the stream has failed, or an
-  // interrupted record has been drained for kInterruptedDrainNs. Everything submitted has completed on
-  // return.
+  // interrupted record has been drained for long enough. On return everything submitted has completed or was
+  // given up (BlockWriter::in_flight()).
   void run();
 
   // To be read after the thread has been joined.
@@ -60,19 +58,17 @@ class DataWriter {
   bool store_chunk(std::uint32_t link, std::uint64_t first, const DataRequest* request, bool ends_request);
   bool copy_superchunk(LinkRing& ring, std::uint64_t position, const DataRequest* request);
   void seal(SuperchunkHeader& header, const std::byte* payload, const DataRequest* request);
-  bool drain_expired();
 
   std::vector<std::unique_ptr<LinkRing>>& rings_;
   ReadoutEmulator& source_;
   RequestQueue* requests_;
-  const std::atomic<int>& stop_signal_;
+  const StopClock& stop_;
   Config config_;
   BlockWriter* blocks_ = nullptr;
   DurabilityLedger* ledger_ = nullptr;
   std::vector<std::uint64_t> next_ordinal_;  // of each link
   std::deque<Lease> leases_;                 // in the order in which they were given
   std::uint64_t first_lease_ = 0;
-  std::int64_t drain_until_ns_ = 0;
   std::int64_t copy_ns_ = 0;
   std::uint64_t copied_bytes_ = 0;
   CpuUse cpu_;

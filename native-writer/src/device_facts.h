@@ -1,6 +1,8 @@
-// Promise: what the kernel says about a block device, read-only, from file trees that a test can replace.
+// Promise: what the kernel says about a block device and about who uses it, read-only, from file trees that a
+// test can replace.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@ struct SystemPaths {
   std::string sys = "/sys";
   std::string proc = "/proc";
   std::string udev = "/run/udev/data";
+  std::string dev = "/dev";
 };
 
 struct DeviceNumber {
@@ -19,17 +22,31 @@ struct DeviceNumber {
   std::string text() const { return std::to_string(major) + ":" + std::to_string(minor); }
 };
 
+DeviceNumber number_of(dev_t device);
+
+// As the kernel knows it, whatever stands on the drive.
+struct Partition {
+  std::string name;
+  std::uint64_t start_bytes = 0;
+  std::uint64_t bytes = 0;
+};
+
+// What is said of its use holds for its partitions and its twins too.
 struct DeviceFacts {
   std::string name;  // "nvme0n1"
   bool partition = false;
   bool read_only = false;
-  bool shared_serial = false;  // one of several NVMe namespaces: only its WWN tells it from the others
-  bool system_drive = false;   // holds /, /boot, /usr or /var, directly or below RAID, LVM, encryption
+  bool shared_serial = false;      // one of several NVMe namespaces: only its WWN tells it from the others
+  bool system_drive = false;       // holds /, /boot, /usr or /var, directly or below RAID, LVM, encryption
+  std::vector<std::string> twins;  // nodes of other devices with the same data: a second path, a second loop
   std::optional<std::string> serial;
   std::optional<std::string> wwn;
-  std::vector<std::string> mounts;       // "/dev/nvme0n1p1 on /data", its partitions included
-  std::vector<std::string> swaps;        // its partitions included
-  std::vector<std::string> holders;      // "md0" or "loop3", its partitions' holders included
+  std::vector<std::string> mounts;  // "/dev/nvme0n1p1 on /data"
+  std::vector<std::string> swaps;
+  std::vector<std::string> holders;  // "md0" or "loop3"
+  std::vector<std::string> writers;  // "qemu (PID 4711)": other processes that have it open for writing
+  std::string unseen_writers;        // why there may be others; empty if there are none
+  std::vector<Partition> partitions;
   std::optional<std::string> signature;  // what libblkid finds on it; not read by read_device_facts
 };
 
@@ -41,7 +58,9 @@ std::optional<int> device_numa_node(DeviceNumber device, const SystemPaths& path
 std::optional<unsigned> device_logical_block_bytes(DeviceNumber device, const SystemPaths& paths);
 
 // "ext4 filesystem", "linux_raid_member raid", "gpt partition table"; nothing when the device carries none.
-// `fd` is open for buffered reading; `name` is for messages. Throws Refusal when it cannot be examined.
-std::optional<std::string> probe_signature(int fd, const std::string& name);
+// What is left of a damaged partition table counts, and so do partitions that only the kernel knows. `fd` is
+// open for buffered reading; `name` is for messages. Throws Refusal when it cannot be examined.
+std::optional<std::string> probe_signature(int fd, const std::string& name,
+                                           const std::vector<Partition>& partitions = {});
 
 }  // namespace daqwriter

@@ -28,6 +28,7 @@ static_assert(sizeof(EventHeader) == 64);
 constexpr std::uint32_t kEventMagic = 0x56455144;  // "DQEV"
 constexpr std::uint32_t kMinEventBytes = sizeof(EventHeader) + 1;
 constexpr std::uint32_t kMaxEventBytes = 256u << 20;  // mean; the largest is less than twice that
+constexpr std::size_t kMostStreams = 64;
 
 std::uint32_t header_crc(const EventHeader& header);
 bool valid_header(const EventHeader& header);  // magic and its own checksum

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pacing.h"
+
 namespace daqwriter {
 namespace {
 
@@ -61,9 +63,15 @@ bool EventSource::emit(std::uint64_t event) {
   return true;
 }
 
+// The source sleeps most of its time: a thread that is kept from running shows here.
+void EventSource::sleep_until(std::int64_t t_ns) {
+  sleep_until_monotonic_ns(start_ns_ + t_ns);
+  overslept_ns_ += std::max<std::int64_t>(0, now_ns() - t_ns - kInTimeNs);
+}
+
 bool EventSource::wait_until_due(std::int64_t due_ns) {
   for (std::int64_t now = now_ns(); now < due_ns && !stopped(); now = now_ns())
-    sleep_until_monotonic_ns(start_ns_ + std::min(due_ns, now + kNapNs));
+    sleep_until(std::min(due_ns, now + kNapNs));
   return !stopped();
 }
 
@@ -73,7 +81,7 @@ bool EventSource::wait_for_room(std::uint32_t stream, std::uint64_t serial) {
   std::int64_t now = since;
   bool room = false;
   while (!room && !stopped() && now < limits_.duration_ns) {
-    sleep_until_monotonic_ns(start_ns_ + now + kHeldNs);
+    sleep_until(now + kHeldNs);
     now = now_ns();
     room = queues_[stream]->has_room(serial);
   }
@@ -93,6 +101,11 @@ std::uint64_t EventSource::offered_bytes() const {
   std::uint64_t sum = 0;
   for (std::uint32_t stream = 0; stream < offered_bytes_.size(); ++stream) sum += offered_bytes(stream);
   return sum;
+}
+
+std::uint64_t EventSource::too_late_bytes() const {
+  const double bytes = static_cast<double>(limits_.rate_bytes_per_s) * seconds(overslept_ns_);
+  return static_cast<std::uint64_t>(std::min(bytes, static_cast<double>(total_bytes_)));
 }
 
 std::uint64_t EventSource::due_bytes() const {

@@ -34,6 +34,8 @@ class EventSource {
   // Until a limit is reached, or somebody stops it.
   void run(std::int64_t start_ns);
 
+  // Its thread has ended before run() could.
+  void give_up() { finished_.store(true, std::memory_order_release); }
   // By any thread. Acquire: whoever sees it also sees the last event in its queue.
   bool finished() const { return finished_.load(std::memory_order_acquire); }
   // Relaxed: a statistic for reporter and ledger.
@@ -45,6 +47,8 @@ class EventSource {
   // To be read after the thread has been joined.
   const std::vector<Account>& accounts() const { return accounts_; }
   std::int64_t emission_ns() const { return emission_ns_; }  // start to the end of the last event's emission
+  // Of what was offered: what could not be offered within kInTimeNs because this thread did not run.
+  std::uint64_t too_late_bytes() const;
   std::uint64_t due_bytes() const;  // by then, by the pace; what was offered if there is none
   const std::string& ended_by() const {
     return ended_by_;
@@ -57,6 +61,7 @@ class EventSource {
   };
 
   bool emit(std::uint64_t event);
+  void sleep_until(std::int64_t t_ns);
   bool wait_until_due(std::int64_t due_ns);
   bool wait_for_room(std::uint32_t stream, std::uint64_t serial);
   bool stopped() const;
@@ -73,6 +78,7 @@ class EventSource {
   std::vector<Counter> offered_bytes_;
   std::string ended_by_;
   std::int64_t emission_ns_ = 0;
+  std::int64_t overslept_ns_ = 0;  // beyond kInTimeNs each
   CpuUse cpu_;
   std::atomic<bool> finished_{false};
 };

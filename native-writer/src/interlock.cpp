@@ -41,6 +41,7 @@ std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Con
   if (!facts.holders.empty())
     return "in use by " + joined(facts.holders) +
            " (RAID, LVM, encryption or a loop device); stop that first";
+  if (!facts.writers.empty()) return "open for writing by " + joined(facts.writers) + "; end that first";
   if (facts.signature && !names_it(consent.destroy_serial)) {
     return "carries a signature (" + *facts.signature +
            ") and so perhaps somebody's data; --destroy with the same serial " + "allows its destruction";

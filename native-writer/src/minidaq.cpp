@@ -5,6 +5,7 @@
 
 #include "application.h"
 #include "ticker.h"
+#include "worker_thread.h"
 
 namespace daqwriter {
 namespace {
@@ -39,6 +40,11 @@ class Run {
     return std::move(result_);
   }
 
+  bool unanswered() const {
+    return std::any_of(applications_.begin(), applications_.end(),
+                       [](const auto& application) { return application->unanswered(); });
+  }
+
  private:
   // Applications that share a device share its one exclusive claim.
   void open_targets(const MiniDaqPlan& plan) {
@@ -55,6 +61,7 @@ class Run {
     control_.start_ns = monotonic_ns() + 1'000'000;  // the threads are up before the first superchunk is due
     std::atomic<std::size_t> running{applications_.size()};
     Ticker ticker;
+    for (const auto& application : applications_) application->build();
     for (const auto& application : applications_) {
       application->start([&] {
         if (running.fetch_sub(1) == 1) ticker.finish();
@@ -125,6 +132,7 @@ void ApplicationResult::add(const ApplicationResult& one) {
   if (error.empty()) error = one.error;
   record_id = one.record_id;
   emitted += one.emitted;
+  in_time += one.in_time;
   due += one.due;
   offered += one.offered;
   stored += one.stored;
@@ -135,6 +143,7 @@ void ApplicationResult::add(const ApplicationResult& one) {
   payload_bytes += one.payload_bytes;
   written_bytes += one.written_bytes;
   padding_bytes += one.padding_bytes;
+  unanswered_bytes += one.unanswered_bytes;
   copied_bytes += one.copied_bytes;
   record_ns = std::max(record_ns, one.record_ns);
   drained_ns = std::max(drained_ns, one.drained_ns);
@@ -151,10 +160,38 @@ void ApplicationResult::add(const ApplicationResult& one) {
   memory_locked = one.memory_locked;
 }
 
+double ApplicationResult::achieved_fraction() const {
+  return due > 0 ? static_cast<double>(in_time) / static_cast<double>(due) : 0;
+}
+
+MiniDaqResult failed_minidaq(const MiniDaqOptions& options, const std::string& error) {
+  MiniDaqResult result;
+  result.engine = options.null_sink ? "null" : options.engine;
+  result.applications.resize(options.applications);
+  for (ApplicationResult& one : result.applications) {
+    one.status = RunStatus::failed;
+    one.error = error;
+    result.add(one);
+  }
+  result.started_utc_ns = utc_ns();
+  return result;
+}
+
 MiniDaqResult run_minidaq(const MiniDaqOptions& options, const MiniDaqPlan& plan,
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
-  return Run(options, plan, stop_signal).run(make_engine, since);
+  const auto run = std::make_shared<Run>(options, plan, stop_signal);
+  try {
+    MiniDaqResult result = run->run(make_engine, since);
+    if (run->unanswered()) keep_until_exit(run);
+    return result;
+  } catch (const Unanswered& failure) {
+    keep_until_exit(run);
+    if (stop_signal.load(std::memory_order_relaxed) == 0) throw;
+    MiniDaqResult result = failed_minidaq(options, failure.what());
+    result.status = result.applications.front().status = RunStatus::interrupted;
+    return result;
+  }
 }
 
 }  // namespace daqwriter

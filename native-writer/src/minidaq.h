@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "durability.h"
 #include "engines.h"
+#include "in_flight.h"
 #include "placement.h"
 #include "readout_emulator.h"
 #include "record_format.h"
@@ -41,6 +42,7 @@ struct MiniDaqOptions : Reporting {
   std::uint64_t block_bytes = 8ull << 20;
   unsigned io_depth = 4;
   std::string engine = "libaio";
+  double stall_limit_s = kDefaultStallLimitS;
   ChecksumKind checksum = ChecksumKind::crc32;
   bool preallocate = true;
   bool keep = true;  // false: a file is removed at the end
@@ -86,7 +88,8 @@ struct ApplicationResult {
   std::string error;
   RecordId record_id{};
   std::uint64_t emitted = 0;
-  std::uint64_t due = 0;  // intended by the moment at which the source stopped
+  std::uint64_t in_time = 0;  // emitted not later than kInTimeNs after the intended arrival
+  std::uint64_t due = 0;      // intended by the moment at which the source stopped
   std::uint64_t offered = 0;
   std::uint64_t stored = 0;
   std::vector<std::uint64_t> lost_per_link;
@@ -96,6 +99,7 @@ struct ApplicationResult {
   std::uint64_t payload_bytes = 0;
   std::uint64_t written_bytes = 0;
   std::uint64_t padding_bytes = 0;
+  std::uint64_t unanswered_bytes = 0;  // given to the target, which may have stored them or not
   std::uint64_t copied_bytes = 0;
   std::int64_t record_ns = 0;
   std::int64_t drained_ns = 0;  // last completion, after the start
@@ -113,6 +117,8 @@ struct ApplicationResult {
   bool memory_locked = false;
 
   void add(const ApplicationResult& one);
+  // What was offered in time of what was due. Below 1 the source failed, whatever the drive did.
+  double achieved_fraction() const;
 };
 
 // The sum over all applications, and each of them.
@@ -128,6 +134,8 @@ struct MiniDaqResult : ApplicationResult {
   Series series;
 };
 
+// `error` ended it before anything was recorded.
+MiniDaqResult failed_minidaq(const MiniDaqOptions& options, const std::string& error);
 MiniDaqPlan plan_minidaq(const MiniDaqOptions& options);
 // `stop_signal`: non-zero asks for an orderly end.
 MiniDaqResult run_minidaq(const MiniDaqOptions& options, const MiniDaqPlan& plan,

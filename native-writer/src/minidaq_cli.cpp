@@ -6,6 +6,7 @@
 #include "minidaq.h"
 #include "minidaq_search.h"
 #include "report_json.h"
+#include "worker_thread.h"
 
 namespace daqwriter {
 namespace {
@@ -31,53 +32,48 @@ void add_options(CLI::App& app, Asked& t) {
   app.add_option("--target", o.target, "New file or block device to record on");
   add_choice(app, "--sink", t.sink, {"target", "null"},
              "target, or null: no I/O, to calibrate the program itself");
-  app.add_option("--duration", o.duration_s, "Length of the record, seconds")->required();
+  add_number(app, bounds::kRecordDuration, o.duration_s, "Length of the record, seconds")->required();
   add_choice(app, "--mode", t.mode, {"continuous", "triggered"},
              "continuous: all that the links emit; triggered: what trigger decisions ask for");
-  add_size(app, "--request-size", t.request_size,
+  add_size(app, bounds::kRequestSize, t.request_size,
            "Triggered: wanted of all links of an application per decision; rounded up to whole superchunks");
-  app.add_option("--trigger-rate", o.trigger_rate_hz,
-                 "Triggered: decisions per second of each application, Hz");
+  add_number(app, bounds::kTriggerRate, o.trigger_rate_hz,
+             "Triggered: decisions per second of each application, Hz");
   app.add_flag("--unpaced", o.unpaced, "As fast as the writer takes it, instead of at the links' rate");
   add_size(
-      app, "--bytes", o.most_bytes,
+      app, bounds::kBytes, o.most_bytes,
       "Unpaced: end after this much, all applications; a file ends at half of the free space without it");
   add_choice(app, "--data-path", t.data_path, {"copy", "zero-copy"},
              "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings");
-  app.add_option("--applications", o.applications,
-                 "MiniDAQ applications at once, each with its links, buffers, writer and record")
-      ->capture_default_str();
-  app.add_option("--links", o.links, "Number of links of each application")->capture_default_str();
-  app.add_option("--superchunk-bytes", o.superchunk_bytes,
-                 "Size of a superchunk, 64 B header included, bytes")
-      ->capture_default_str();
-  app.add_option("--superchunk-rate", o.superchunk_rate_hz, "Superchunks per second and link, Hz")
-      ->capture_default_str();
-  app.add_option("--scale", o.scale, "Factor on the rate")->capture_default_str();
-  add_size(app, "--ring-size", o.ring_bytes, "Transient buffer of each link");
-  add_size(app, "--block-size", o.block_bytes, "Bytes per write; a multiple of 4KiB");
-  app.add_option("--io-depth", o.io_depth, "Most writes in flight")->capture_default_str();
+  add_number(app, bounds::kApplications, o.applications,
+             "MiniDAQ applications at once, each with its links, buffers, writer and record");
+  add_number(app, bounds::kLinks, o.links, "Number of links of each application");
+  add_number(app, bounds::kSuperchunkBytes, o.superchunk_bytes,
+             "Size of a superchunk, 64 B header included, bytes");
+  add_number(app, bounds::kSuperchunkRate, o.superchunk_rate_hz, "Superchunks per second and link, Hz");
+  add_number(app, bounds::kScale, o.scale, "Factor on the rate");
+  add_size(app, bounds::kRingSize, o.ring_bytes, "Transient buffer of each link");
+  add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
+  add_number(app, bounds::kStreamDepth, o.io_depth, "Most writes in flight");
   add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
   add_choice(app, "--checksum", t.checksum, {"crc32", "adler32", "off"}, "Per superchunk");
   add_choice(app, "--preallocate", t.preallocate, {"full", "none"},
              "full: fallocate the file before the record; none: let it grow");
-  add_size(app, "--max-buffer", t.max_buffer, "Refuse when rings and block buffers exceed this size");
-  app.add_option("--seed", o.seed, "Seed of the payload")->capture_default_str();
+  add_size(app, bounds::kMaxBuffer, t.max_buffer, "Refuse when rings and block buffers exceed this size");
+  add_seed(app, o.seed, "Seed of the payload");
+  add_stall_limit(app, o.stall_limit_s);
   app.add_option("--record-id", t.record_id, "32 hexadecimal digits; random when not given");
-  app.add_option(
-         "--writer-cpu", o.writer_cpus,
-         "CPU of the writer thread; of several applications in turn, e.g. 2,4; default: near the drive")
-      ->delimiter(',');
-  app.add_option("--source-cpu", o.source_cpus,
-                 "CPU of the source thread; default: near the drive, another one")
-      ->delimiter(',');
+  add_cpus(app, "--writer-cpu", o.writer_cpus,
+           "CPU of the writer thread; of several applications in turn, e.g. 2,4; default: near the drive");
+  add_cpus(app, "--source-cpu", o.source_cpus,
+           "CPU of the source thread; default: near the drive, another one");
   add_consent(app, o.consent);
   app.add_flag(
       "--search", t.search,
       "Find the highest rate without inhibit or loss, up to the one asked for; each trial is a record "
       "of --duration, which is removed");
-  app.add_option("--search-resolution", t.search_resolution, "Where the search ends, a fraction of the rate")
-      ->capture_default_str();
+  add_number(app, bounds::kSearchResolution, t.search_resolution,
+             "Where the search ends, a fraction of the rate");
   app.add_flag("--dry-run", t.dry_run, "Check everything, write nothing, print the plan");
   add_reporting(app, o);
 }
@@ -94,13 +90,19 @@ void resolve(Asked& t) {
   o.zero_copy = t.data_path == "zero-copy";
 }
 
+MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,
+                             const std::atomic<int>& stop_signal) {
+  return or_failed(
+      [&] { return run_minidaq(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
+      [&](const std::string& error) { return failed_minidaq(o, error); });
+}
+
 // Every trial is a record of its own; nothing of it stays on a file system.
 ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   const MiniDaqOptions& asked = t.options;
   if (asked.unpaced) throw Refusal("--search looks for a rate: leave --unpaced away");
-  if (!(t.search_resolution >= 0.001 && t.search_resolution <= 0.5))
-    throw Refusal("--search-resolution: give a fraction from 0.001 to 0.5");
   MiniDaqPlan full = plan_minidaq(asked);
+  print_caution(full.target());
   for (ApplicationPlan& each : full.applications)
     each.target.claim.reset();  // every trial claims the device itself
   std::vector<SearchTrial> trials;
@@ -110,8 +112,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   unpaced.keep = false;
   unpaced.line_protocol_path.clear();
   const auto record = [&](const MiniDaqOptions& options) {
-    return run_minidaq(options, plan_minidaq(options),
-                       engine_factory(options.null_sink ? "null" : options.engine), stop_signal);
+    return record_or_fail(options, plan_minidaq(options), stop_signal);
   };
   // The first guess: nine tenths of what the writer takes when it is never kept waiting.
   const MiniDaqResult limit = record(unpaced);
@@ -142,7 +143,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, status, error));
   if (limit_bytes_per_s > 0) std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
   if (!error.empty()) std::cerr << "error: " << error << "\n";
-  return exit_code_of(status);
+  return leave(exit_code_of(status));
 }
 
 ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
@@ -150,15 +151,15 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   const MiniDaqOptions& o = t.options;
   if (t.search && !t.dry_run) return search(t, stop_signal);
   const MiniDaqPlan plan = plan_minidaq(o);
+  print_caution(plan.target());
   if (t.dry_run) {
     std::cerr << minidaq_plan_text(o, plan);
     return ExitCode::complete;
   }
-  const MiniDaqResult result =
-      run_minidaq(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal);
+  const MiniDaqResult result = record_or_fail(o, plan, stop_signal);
   write_json(o.json_path, minidaq_json(o, plan, result));
   std::cerr << minidaq_summary(o, result);
-  return exit_code_of(result.status);
+  return leave(exit_code_of(result.status));
 }
 
 }  // namespace

@@ -187,56 +187,62 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
   const std::uint64_t lost = sum(r.lost_per_link);
   const std::int64_t drained_ns = std::max(r.drained_ns, r.record_ns);
   const double offered_bytes = static_cast<double>(r.offered * o.superchunk_bytes);
-  return {
-      {"schema_version", 1},
-      {"tool", "daqwriter"},
-      {"command", "minidaq"},
-      {"version", DAQWRITER_VERSION},
-      {"engine", r.engine},
-      {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
-      {"status", run_status_name(r.status)},
-      {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
-      {"started_utc", iso8601_utc(r.started_utc_ns)},
-      {"parameters", parameters_json(o, plan, r)},
-      {"superchunks",
-       {{"intended", plan.intended_superchunks},
-        {"emitted", r.emitted},
-        {"offered", r.offered},
-        {"stored", r.stored},
-        {"lost", lost},
-        {"abandoned", r.offered - r.stored - lost},
-        {"lost_per_link", r.lost_per_link}}},
-      {"bytes", {{"payload", r.payload_bytes}, {"written", r.written_bytes}, {"padding", r.padding_bytes}}},
-      {"time",
-       {{"prepare_s", seconds(r.prepare_ns)},
-        {"record_s", seconds(r.record_ns)},
-        {"drain_s", seconds(drained_ns - r.record_ns)},
-        {"flush_s", seconds(r.total_ns - drained_ns)},
-        {"total_s", seconds(r.total_ns)}}},
-      {"offered_bytes_per_s", ratio(offered_bytes, seconds(r.record_ns))},
-      {"stored_bytes_per_s", ratio(static_cast<double>(r.payload_bytes), seconds(r.total_ns))},
-      {"source",
-       {{"achieved_fraction", ratio(static_cast<double>(r.emitted), static_cast<double>(r.due))},
-        {"worst_lateness_us", static_cast<double>(r.worst_lateness_ns) / 1e3},
-        {"late_superchunks", r.late_superchunks},
-        {"late_threshold_us", static_cast<double>(ReadoutEmulator::kLateNs) / 1e3}}},
-      {"trigger", trigger_json(o, plan, r)},
-      {"applications", applications_json(plan, r)},
-      {"busy", busy_json(r.busy)},
-      {"backlog",
-       {{"high_water_bytes", r.held.needed_bytes()},
-        {"high_water_s", seconds(r.held.needed_at_ns())},
-        {"capacity_bytes", plan.buffer_bytes}}},
-      {"transient_buffer", transient_buffer_json(o, r)},
-      {"latency_us", latency_json(r.latency_ns, kLatencyDefinition)},
-      {"write_latency_us", latency_json(r.write_latency_ns, kWriteLatencyDefinition)},
-      {"cpu", cpu_json(r)},
-      {"series",
-       {{"interval_s", o.interval_s},
-        {"t_s", r.series.t_s},
-        {"offered_bytes", r.series.offered_bytes},
-        {"stored_bytes", r.series.stored_bytes},
-        {"backlog_bytes", r.series.backlog_bytes}}}};
+  return {{"schema_version", 1},
+          {"tool", "daqwriter"},
+          {"command", "minidaq"},
+          {"version", DAQWRITER_VERSION},
+          {"engine", r.engine},
+          {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
+          {"status", run_status_name(r.status)},
+          {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
+          {"started_utc", iso8601_utc(r.started_utc_ns)},
+          {"parameters", parameters_json(o, plan, r)},
+          {"superchunks",
+           {{"intended", plan.intended_superchunks},
+            {"emitted", r.emitted},
+            {"offered", r.offered},
+            {"stored", r.stored},
+            {"lost", lost},
+            {"abandoned", r.offered - r.stored - lost},
+            {"lost_per_link", r.lost_per_link}}},
+          {"bytes",
+           {{"payload", r.payload_bytes},
+            {"written", r.written_bytes},
+            {"padding", r.padding_bytes},
+            {"unanswered", r.unanswered_bytes}}},
+          {"discarded", o.null_sink},
+          {"time",
+           {{"prepare_s", seconds(r.prepare_ns)},
+            {"record_s", seconds(r.record_ns)},
+            {"drain_s", seconds(drained_ns - r.record_ns)},
+            {"flush_s", seconds(r.total_ns - drained_ns)},
+            {"total_s", seconds(r.total_ns)}}},
+          {"offered_bytes_per_s", ratio(offered_bytes, seconds(r.record_ns))},
+          {"stored_bytes_per_s", ratio(static_cast<double>(r.payload_bytes), seconds(r.total_ns))},
+          {"source",
+           {{"achieved_fraction", r.achieved_fraction()},
+            {"worst_lateness_us", static_cast<double>(r.worst_lateness_ns) / 1e3},
+            {"late_superchunks", r.late_superchunks},
+            {"late_threshold_us", static_cast<double>(ReadoutEmulator::kLateNs) / 1e3},
+            {"too_late_superchunks", r.emitted - r.in_time},
+            {"in_time_us", static_cast<double>(kInTimeNs) / 1e3}}},
+          {"trigger", trigger_json(o, plan, r)},
+          {"applications", applications_json(plan, r)},
+          {"busy", busy_json(r.busy)},
+          {"backlog",
+           {{"high_water_bytes", r.held.needed_bytes()},
+            {"high_water_s", seconds(r.held.needed_at_ns())},
+            {"capacity_bytes", plan.buffer_bytes}}},
+          {"transient_buffer", transient_buffer_json(o, r)},
+          {"latency_us", latency_json(r.latency_ns, kLatencyDefinition)},
+          {"write_latency_us", latency_json(r.write_latency_ns, kWriteLatencyDefinition)},
+          {"cpu", cpu_json(r)},
+          {"series",
+           {{"interval_s", o.interval_s},
+            {"t_s", r.series.t_s},
+            {"offered_bytes", r.series.offered_bytes},
+            {"stored_bytes", r.series.stored_bytes},
+            {"backlog_bytes", r.series.backlog_bytes}}}};
 }
 
 std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
@@ -255,12 +261,13 @@ std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) 
 
 std::string minidaq_summary(const MiniDaqOptions& o, const MiniDaqResult& r) {
   const double offered = static_cast<double>(r.offered * o.superchunk_bytes);
-  const double achieved = ratio(static_cast<double>(r.emitted), static_cast<double>(r.due));
   std::string text =
       "record " + run_status_name(r.status) + ": offered " + format_gb(ratio(offered, seconds(r.record_ns))) +
-      "/s (" + (o.unpaced ? "unpaced" : format_number(100 * achieved, 5) + " % of what was due") +
-      "), stored " + format_gb(static_cast<double>(r.payload_bytes)) + " in " +
-      format_number(seconds(r.total_ns), 4) +
+      "/s (" +
+      (o.unpaced ? "unpaced"
+                 : format_number(100 * r.achieved_fraction(), 5) + " % of what was due, in time") +
+      "), " + (o.null_sink ? "discarded " : "stored ") + format_gb(static_cast<double>(r.payload_bytes)) +
+      " in " + format_number(seconds(r.total_ns), 4) +
       " s, flush included = " + format_gb(ratio(static_cast<double>(r.payload_bytes), seconds(r.total_ns))) +
       "/s; lost " + std::to_string(sum(r.lost_per_link)) + " of " + std::to_string(r.offered) +
       " superchunks; BUSY " + std::to_string(r.busy.count()) + " times";

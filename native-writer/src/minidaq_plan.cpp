@@ -8,6 +8,7 @@
 #include "data_writer.h"
 #include "memory.h"
 #include "minidaq.h"
+#include "option_bounds.h"
 #include "units.h"
 
 namespace daqwriter {
@@ -18,27 +19,24 @@ void require(bool good, const std::string& message) {
 }
 
 void check_ranges(const MiniDaqOptions& o) {
-  const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
-  require(positive(o.duration_s) && o.duration_s <= 86'400,
-          "--duration: give seconds above 0 and up to 86400");
-  require(o.applications >= 1 && o.applications <= 64, "--applications: give 1 to 64");
-  require(o.links >= 1 && o.links <= kMaxLinks, "--links: give 1 to " + std::to_string(kMaxLinks));
-  require(o.superchunk_bytes >= kMinSuperchunkBytes && o.superchunk_bytes <= (64u << 20),
-          "--superchunk-bytes: give " + std::to_string(kMinSuperchunkBytes) +
-              " (a 64 B header and payload) to 64MiB");
-  require(positive(o.superchunk_rate_hz) && o.superchunk_rate_hz <= 1e8,
-          "--superchunk-rate: give Hz above 0, up to 1e8");
-  require(positive(o.scale) && o.scale <= 100, "--scale: give a factor above 0, up to 100");
-  require(o.io_depth >= 1 && o.io_depth <= 256, "--io-depth: give 1 to 256");
-  require(o.ring_bytes <= (1ull << 40) && o.block_bytes <= (1ull << 30),
-          "--ring-size is limited to 1TiB, --block-size to 1GiB");
-  require(o.trigger_rate_hz >= 0 && o.trigger_rate_hz <= 1e6, "--trigger-rate: give Hz above 0, up to 1e6");
+  require_within(bounds::kRecordDuration, o.duration_s);
+  require_within(bounds::kApplications, o.applications);
+  require_within(bounds::kLinks, o.links);
+  require_within(bounds::kSuperchunkBytes, o.superchunk_bytes);
+  require_within(bounds::kSuperchunkRate, o.superchunk_rate_hz);
+  require_within(bounds::kScale, o.scale);
+  require_within(bounds::kStreamDepth, o.io_depth);
+  require_within(bounds::kRingSize, o.ring_bytes);
+  require_within(bounds::kBlockSize, o.block_bytes);
+  require_within(bounds::kStallLimit, o.stall_limit_s);
+  if (o.trigger_rate_hz != 0) require_within(bounds::kTriggerRate, o.trigger_rate_hz);
+  if (o.most_bytes > 0) require_within(bounds::kBytes, o.most_bytes);
+  if (o.triggered()) require_within(bounds::kRequestSize, o.request_bytes);
   require(o.triggered() || o.trigger_rate_hz == 0, "--trigger-rate: only with --mode triggered");
   require(!o.triggered() || o.unpaced || o.trigger_rate_hz > 0,
           "--mode triggered: give --trigger-rate in Hz, or --unpaced for as many requests as are served");
   require(o.most_bytes == 0 || o.unpaced,
           "--bytes: only with --unpaced; a paced record is as long as it takes");
-  require(!o.triggered() || o.request_bytes <= (1ull << 40), "--request-size is limited to 1TiB");
 }
 
 // Superchunks of a chunk that is a multiple of the alignment, at least as many as are taken in one turn.
@@ -117,6 +115,18 @@ void require_buffer(const MiniDaqOptions& o, std::uint64_t bytes) {
 }
 
 // A file of its own for each application; on a device a part of its own.
+// An application's file, when there are several.
+std::string own_path(const MiniDaqOptions& o, std::uint32_t number) {
+  return o.target + "." + std::to_string(number);
+}
+
+// It is a file or device that all share, or each application's own.
+std::vector<std::string> target_paths(const MiniDaqOptions& o) {
+  std::vector<std::string> paths = {o.target};
+  for (std::uint32_t i = 0; i < o.applications && o.applications > 1; ++i) paths.push_back(own_path(o, i));
+  return paths;
+}
+
 void plan_targets(const MiniDaqOptions& o, MiniDaqPlan& plan) {
   require(o.null_sink || !o.target.empty(), "--target: name a new file or a block device");
   plan.applications.resize(o.applications);
@@ -125,13 +135,12 @@ void plan_targets(const MiniDaqOptions& o, MiniDaqPlan& plan) {
     mine.target.path = "null sink";
     if (o.null_sink) continue;
     const bool device = i > 0 && plan.target().kind == TargetKind::raw_device;
-    const std::string suffix = o.applications > 1 ? "." + std::to_string(i) : "";
     if (i == 0) {
       mine.target = plan_target(o.target, o.consent);
-      if (mine.target.kind == TargetKind::scratch_file && !suffix.empty())
-        mine.target = plan_target(o.target + suffix, o.consent);
+      if (mine.target.kind == TargetKind::scratch_file && o.applications > 1)
+        mine.target = plan_target(own_path(o, i), o.consent);
     } else {
-      mine.target = device ? plan.target() : plan_target(o.target + suffix, o.consent);
+      mine.target = device ? plan.target() : plan_target(own_path(o, i), o.consent);
     }
   }
 }
@@ -150,6 +159,7 @@ double asked_bytes_per_s(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
 
 MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
   check_ranges(options);
+  check_reporting(options, target_paths(options));
   MiniDaqPlan plan;
   plan_targets(options, plan);
   const TargetPlan& target = plan.target();
@@ -178,7 +188,6 @@ MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
                                       mine.target.numa_node, in_turn(options.writer_cpus, i),
                                       in_turn(options.source_cpus, i), i, options.applications);
   }
-  check_reporting(options);
   return plan;
 }
 

@@ -20,7 +20,7 @@ std::string gb_per_s(double bytes_per_s) {
 SearchTrial make_trial(double factor, double asked_bytes_per_s, const MiniDaqResult& r) {
   SearchTrial trial{factor, asked_bytes_per_s};
   trial.stored_bytes_per_s = r.total_ns > 0 ? static_cast<double>(r.payload_bytes) / seconds(r.total_ns) : 0;
-  trial.achieved_fraction = r.due > 0 ? static_cast<double>(r.emitted) / static_cast<double>(r.due) : 0;
+  trial.achieved_fraction = r.achieved_fraction();
   trial.lost = std::accumulate(r.lost_per_link.begin(), r.lost_per_link.end(), std::uint64_t{0});
   trial.vetoed = r.vetoed;
   trial.busy = r.busy.count();

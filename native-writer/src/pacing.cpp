@@ -10,7 +10,8 @@ ArrivalSchedule::ArrivalSchedule(std::uint32_t links, double rate_hz, double dur
 
 std::int64_t ArrivalSchedule::intended_ns(std::uint32_t link, std::uint64_t index) const {
   const double phase = period_ns_ * static_cast<double>(link) / static_cast<double>(links_);
-  return static_cast<std::int64_t>(phase + static_cast<double>(index) * period_ns_);
+  constexpr double kNever = 9e18;  // what a signed 64-bit number of nanoseconds can hold
+  return static_cast<std::int64_t>(std::min(phase + static_cast<double>(index) * period_ns_, kNever));
 }
 
 std::uint64_t ArrivalSchedule::due_by(std::uint32_t link, std::int64_t t_ns) const {

@@ -9,6 +9,11 @@
 
 namespace daqwriter {
 
+// A source that hands over later than this after the intended time did not offer the load that was asked for,
+// even if it catches up. Well above what a busy machine's scheduler does, and many times what the default
+// rings hold at the nominal rate.
+constexpr std::int64_t kInTimeNs = 500'000'000;
+
 // Links emit at the same rate, staggered by a fraction of the period so that they do not arrive in one
 // volley.
 class ArrivalSchedule {

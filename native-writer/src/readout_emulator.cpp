@@ -96,6 +96,7 @@ void ReadoutEmulator::emit_paced(std::uint32_t link, std::int64_t t_ns) {
     if (sequence % kLookAtClockEvery == 0 && overrun()) break;
     const std::int64_t intended = schedule_.intended_ns(link, sequence);
     if (t_ns - intended > kLateNs) ++late_;
+    if (t_ns - intended > kInTimeNs) ++too_late_;
     // With requests a position is a sequence number, so that a window is a range of time.
     const std::uint64_t position = trigger_ ? sequence : ordinal;
     if (!ring.has_room(position)) {  // counted below, its sequence number is skipped

@@ -48,6 +48,9 @@ class ReadoutEmulator {
   // Runs to the end of the schedule, a stop signal or an abort; then watches BUSY until `writer_done`.
   void run(std::int64_t start_ns, const std::atomic<bool>& writer_done);
 
+  // Its thread has ended before run() could.
+  void give_up() { finished_.store(true, std::memory_order_release); }
+
   // Readable at any time by any thread. Relaxed: statistics that order nothing.
   // Superchunks emitted; what the writer is to store of them; what found its ring full.
   std::uint64_t emitted() const { return emitted_.load(std::memory_order_relaxed); }
@@ -64,6 +67,7 @@ class ReadoutEmulator {
   const std::vector<std::uint64_t>& lost_per_link() const { return lost_per_link_; }
   std::int64_t worst_lateness_ns() const { return worst_lateness_ns_; }
   std::uint64_t late_superchunks() const { return late_; }
+  std::uint64_t too_late() const { return too_late_; }       // emitted later than kInTimeNs
   std::int64_t emission_ns() const { return emission_ns_; }  // start to the last emission or stop
   const BusyTracker& busy() const { return busy_; }
   std::uint64_t decisions() const { return trigger_ ? trigger_->decisions() : 0; }
@@ -101,6 +105,7 @@ class ReadoutEmulator {
   std::int64_t start_ns_ = 0;
   std::int64_t worst_lateness_ns_ = 0;
   std::uint64_t late_ = 0;
+  std::uint64_t too_late_ = 0;
   std::int64_t emission_ns_ = 0;
   std::uint64_t unbuffered_ = 0;
   CpuUse cpu_;

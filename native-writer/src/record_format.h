@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +44,11 @@ struct SuperchunkHeader {
 static_assert(sizeof(SuperchunkHeader) == 64);
 constexpr std::uint32_t kSuperchunkMagic = 0x43534e44;  // "DNSC"
 constexpr std::uint32_t kMinSuperchunkBytes = sizeof(SuperchunkHeader) + 1;
+constexpr std::uint32_t kMaxSuperchunkBytes = 64u << 20;
+// What a reader believes at most, so that no sum or product of what it reads wraps.
+constexpr std::uint64_t kMaxRecordBytes = 1ull << 62;
+constexpr std::uint64_t kMaxCount = 1ull << 56;  // sequence, ordinal or serial
+constexpr std::uint32_t kMaxAlignment = 1u << 20;
 
 std::uint32_t header_crc(const SuperchunkHeader& header);
 
@@ -64,6 +70,8 @@ struct RecordHeader {
   std::uint32_t alignment = kBlockAlignment;  // unit of every transfer; size of header and trailer block
   std::uint64_t intended_superchunks = 0;     // most that the record can hold
   RecordMode mode = RecordMode::continuous;
+  bool binds_trailer = true;    // false: of an older format
+  std::uint32_t block_crc = 0;  // the block's own checksum, set by what reads or writes the block
 };
 
 struct LinkAccount {
@@ -83,15 +91,32 @@ struct RecordTrailer {
   std::uint64_t data_bytes = 0;  // superchunks only, without padding
   std::int64_t ended_utc_ns = 0;
   std::vector<LinkAccount> links;
+  std::optional<std::uint32_t> header_crc;  // RecordHeader::block_crc; nothing: unbound, of an older format
 };
 
-enum class BlockCheck { valid, foreign, damaged };  // foreign: no magic; damaged: magic, but a wrong checksum
+enum class BlockCheck { valid, foreign, damaged };  // foreign: no magic
 
-// `block` holds at least kBlockAlignment bytes; what lies beyond the structure is zeroed.
-void encode_record_header(const RecordHeader& header, std::span<std::byte> block);
-BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& header);
+// `block` holds at least kBlockAlignment bytes; what lies beyond the structure is zeroed. Both set
+// RecordHeader::block_crc. What is wrong with a damaged block is said in `why`.
+void encode_record_header(RecordHeader& header, std::span<std::byte> block);
+BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& header,
+                                std::string* why = nullptr);
 void encode_trailer(const RecordTrailer& trailer, std::span<std::byte> block);
-BlockCheck decode_trailer(std::span<const std::byte> block, RecordTrailer& trailer);
+BlockCheck decode_trailer(std::span<const std::byte> block, RecordTrailer& trailer,
+                          std::string* why = nullptr);
+
+// Why a valid trailer block at `offset` does not close this record, or nothing.
+std::optional<std::string> trailer_mismatch(const RecordHeader& record, const RecordTrailer& trailer,
+                                            std::uint64_t offset);
+
+// a x b x ...; nothing if that exceeds kMaxRecordBytes.
+constexpr std::optional<std::uint64_t> bounded_product(std::initializer_list<std::uint64_t> factors) {
+  std::uint64_t product = 1;
+  for (const std::uint64_t factor : factors) {
+    if (__builtin_mul_overflow(product, factor, &product)) return std::nullopt;
+  }
+  return product <= kMaxRecordBytes ? std::optional(product) : std::nullopt;
+}
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "histogram.h"
 
@@ -10,10 +11,14 @@ namespace daqwriter {
 
 struct VerifyCounts;
 
-// Throws Refusal when `path` could not be written later: called before any work. "" and "-" are fine.
-void require_writable_output(const std::string& option, const std::string& path);
+// Throws Refusal when `path` ("-": standard output, "": nowhere) could not be written later, or when writing
+// it would change one of `used`, the files and directories that the command reads or writes: called before
+// any work.
+void require_writable_output(const std::string& option, const std::string& path,
+                             const std::vector<std::string>& used = {});
 
-// Temporary file beside it, fsync, rename; "-" is standard output, "" nothing. Throws Failure.
+// Temporary file beside it, fsync, rename, fsync of the directory; "-" is standard output, "" nothing. Throws
+// Failure, also when standard output did not take all of it.
 void write_json(const std::string& path, const nlohmann::ordered_json& document);
 
 // Summary of nanosecond values in microseconds, with the whole histogram.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "line_protocol.h"
 
@@ -15,7 +16,8 @@ struct Reporting {
   Tags tags;
 };
 
-// Throws Refusal: --interval, --json and --line-protocol must be usable before any work is done.
-void check_reporting(const Reporting& reporting);
+// Throws Refusal: --interval, --json and --line-protocol must be usable before any work is done, and apart
+// from each other and from `used`, all that the command reads or writes besides.
+void check_reporting(const Reporting& reporting, const std::vector<std::string>& used = {});
 
 }  // namespace daqwriter

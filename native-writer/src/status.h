@@ -12,7 +12,7 @@ enum class ExitCode : int {
   failed = 1,        // an I/O or system error ended the command
   refused = 2,       // bad usage, or a target that must not or cannot be used; nothing was written
   damaged = 3,       // verify: the record is not intact
-  interrupted = 130  // SIGINT or SIGTERM; the record was closed properly
+  interrupted = 130  // SIGINT, SIGTERM or SIGHUP; the JSON says what is stored
 };
 
 // How a load ended, once it had started.

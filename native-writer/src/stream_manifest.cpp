@@ -1,13 +1,17 @@
 #include "stream_manifest.h"
 
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <set>
+#include <stdexcept>
 
 #include "status.h"
 
@@ -16,7 +20,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "daqwriter streams";
-constexpr int kVersion = 1;
+constexpr int kUnsealedVersion = 1;
+constexpr int kVersion = 2;  // ends with a seal
+constexpr std::size_t kMaxLineBytes = 64 << 10;
+constexpr std::size_t kMostBadLines = 1000;  // what begins so badly is not read to its end
+constexpr std::size_t kMaxNameBytes = 255;   // of a prefix: a file's name must fit a directory
 
 Json run_json(const RunParameters& run, const std::string& prefix) {
   return {{"format", kFormat},
@@ -30,50 +38,218 @@ Json run_json(const RunParameters& run, const std::string& prefix) {
           {"prefix", prefix}};
 }
 
-RunParameters parse_run(const Json& line) {
-  RunParameters run{parse_record_id(line.at("run_id").get<std::string>()),
-                    line.at("seed"),
-                    line.at("shares"),
-                    line.at("event_bytes"),
-                    line.at("event_spread"),
-                    line.at("slots_per_stream")};
-  const bool good = line.at("format") == kFormat && line.at("version") == kVersion && !run.shares.empty() &&
-                    run.event_bytes >= kMinEventBytes && run.event_bytes <= kMaxEventBytes &&
-                    run.event_spread >= 0 && run.event_spread <= 1 && run.slots_per_stream > 0;
-  if (!good) throw std::invalid_argument("values outside their ranges");
-  return run;
+// Foreign text in a message: printable ASCII, not more than a line of it.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMost = 300;
+  std::string shown;
+  for (const char c : text.substr(0, kMost)) {
+    const bool plain = c >= ' ' && c <= '~';
+    const auto byte = static_cast<unsigned char>(c);
+    shown += plain ? std::string(1, c)
+                   : std::string("\\x") + "0123456789abcdef"[byte >> 4] + "0123456789abcdef"[byte & 0xf];
+  }
+  return shown + (text.size() > kMost ? "..." : "");
 }
 
-ClosedFile parse_file(const Json& line) {
-  ClosedFile file{line.at("stream"),
-                  line.at("number"),
-                  line.at("file"),
-                  line.at("events"),
-                  line.at("first_serial"),
-                  line.at("last_serial"),
-                  line.at("bytes"),
-                  std::nullopt,
-                  {}};
-  if (!line.at("adler32").is_null())
-    file.adler32 = static_cast<std::uint32_t>(std::stoul(line.at("adler32").get<std::string>(), nullptr, 16));
-  file.run_id = parse_record_id(line.at("run_id").get<std::string>());
+[[noreturn]] void wrong(const std::string& what) {
+  throw std::invalid_argument(what);
+}
+
+// One JSON object of simple values and lists of them, no name twice.
+Json parse_object(const std::string& text) {
+  constexpr int kDeepest = 2;
+  std::set<std::string> names;
+  const auto look = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kDeepest) wrong("values are nested deeper than in any line of a manifest");
+    if (event != Json::parse_event_t::key) return true;
+    if (!names.insert(value.get<std::string>()).second)
+      wrong("'" + value.get<std::string>() + "' stands there twice");
+    return true;
+  };
+  const Json line = Json::parse(text, look);
+  if (!line.is_object()) wrong("is not a JSON object");
+  return line;
+}
+
+const Json& field(const Json& line, const char* name) {
+  const auto found = line.find(name);
+  if (found == line.end()) wrong("'" + std::string(name) + "' is not there");
+  return *found;
+}
+
+std::string shown(const Json& value) {
+  constexpr std::size_t kMost = 40;
+  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+std::uint64_t count_field(const Json& value, const char* name, std::uint64_t least, std::uint64_t most) {
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() >= least && value.get<std::uint64_t>() <= most)
+    return value;
+  wrong("'" + std::string(name) + "' is " + shown(value) + ", not an integer from " + std::to_string(least) +
+        " to " + std::to_string(most));
+}
+
+std::uint64_t count(const Json& line, const char* name, std::uint64_t least = 0,
+                    std::uint64_t most = kMaxCount) {
+  return count_field(field(line, name), name, least, most);
+}
+
+double share_field(const Json& value, const char* name) {
+  if (value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1) return value;
+  wrong("'" + std::string(name) + "' is " + shown(value) + ", not a number from 0 to 1");
+}
+
+std::string text(const Json& line, const char* name) {
+  const Json& value = field(line, name);
+  if (value.is_string()) return value;
+  wrong("'" + std::string(name) + "' is " + shown(value) + ", not a text");
+}
+
+RecordId id(const Json& line) {
+  try {
+    return parse_record_id(text(line, "run_id"));
+  } catch (const Refusal&) {
+    wrong("'run_id' is " + shown(line.at("run_id")) + ", not 32 lower-case hexadecimal digits");
+  }
+}
+
+std::uint32_t checksum_field(const Json& line, const char* name) {
+  const std::string digits = text(line, name);
+  const bool good = digits.size() == 8 && digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (good) return static_cast<std::uint32_t>(std::stoul(digits, nullptr, 16));
+  wrong("'" + std::string(name) + "' is " + shown(line.at(name)) + ", not 8 lower-case hexadecimal digits");
+}
+
+template <typename Value, typename Read>
+std::vector<Value> list(const Json& line, const char* name, std::size_t most, const Read& read) {
+  const Json& values = field(line, name);
+  if (!values.is_array() || values.empty() || values.size() > most)
+    wrong("'" + std::string(name) + "' is not a list of 1 to " + std::to_string(most) + " values");
+  std::vector<Value> all;
+  for (const Json& value : values) all.push_back(read(value, name));
+  return all;
+}
+
+void parse_run(const Json& line, Manifest& manifest) {
+  if (text(line, "format") != kFormat) wrong("'format' is not '" + std::string(kFormat) + "'");
+  manifest.seals = count(line, "version", kUnsealedVersion, kVersion) == kVersion;
+  manifest.prefix = text(line, "prefix");
+  if (manifest.prefix.empty() || manifest.prefix.size() > kMaxNameBytes ||
+      manifest.prefix.find('/') != std::string::npos)
+    wrong("'prefix' is not the beginning of a file name");
+  manifest.run = {id(line),
+                  count(line, "seed", 0, UINT64_MAX),
+                  list<double>(line, "shares", kMostStreams, share_field),
+                  static_cast<std::uint32_t>(count(line, "event_bytes", kMinEventBytes, kMaxEventBytes)),
+                  share_field(field(line, "event_spread"), "event_spread"),
+                  count(line, "slots_per_stream", 1)};
+}
+
+const ClosedFile* last_of(std::uint32_t stream, const std::vector<ClosedFile>& files) {
+  const auto last = std::find_if(files.rbegin(), files.rend(),
+                                 [&](const ClosedFile& file) { return file.stream == stream; });
+  return last == files.rend() ? nullptr : &*last;
+}
+
+// Why a file cannot follow on those listed before it; empty if it can.
+std::string order_fault(const ClosedFile& file, const std::vector<ClosedFile>& files) {
+  const ClosedFile* const before = last_of(file.stream, files);
+  const std::uint64_t number = before ? before->number + 1 : 0;
+  const std::uint64_t serial = before ? before->last_serial + 1 : 0;
+  if (file.number != number)
+    return "'number' is " + std::to_string(file.number) + ", the next of the stream is " +
+           std::to_string(number);
+  if (file.first_serial != serial)
+    return "'first_serial' is " + std::to_string(file.first_serial) + ", the next of the stream is " +
+           std::to_string(serial);
+  if (!files.empty() && files.front().adler32.has_value() != file.adler32.has_value())
+    return "'adler32' is null here and not in other lines, or the other way round";
+  return {};
+}
+
+ClosedFile parse_file(const Json& line, const Manifest& manifest) {
+  ClosedFile file;
+  file.stream = static_cast<std::uint32_t>(count(line, "stream", 0, manifest.run.shares.size() - 1));
+  file.number = count(line, "number");
+  file.name = text(line, "file");
+  file.events = count(line, "events", 1);
+  file.first_serial = count(line, "first_serial");
+  file.last_serial = count(line, "last_serial", file.first_serial);
+  file.bytes = count(line, "bytes", file.events * sizeof(EventHeader), kMaxRecordBytes);
+  if (!field(line, "adler32").is_null()) file.adler32 = checksum_field(line, "adler32");
+  file.run_id = id(line);
+  if (file.name != stream_file_name(manifest.prefix, file.stream, file.number))
+    wrong("'file' is " + shown(line.at("file")) + ", not the name of that stream and number");
+  if (file.last_serial - file.first_serial + 1 != file.events)
+    wrong("'events' is " + std::to_string(file.events) + ", its serials are " +
+          std::to_string(file.first_serial) + " to " + std::to_string(file.last_serial));
   return file;
 }
 
-void parse_line(const std::string& text, Manifest& manifest) {
-  const Json line = Json::parse(text);
-  if (line.contains("end")) {
-    manifest.end = {line.at("end"), line.at("events")};
-    if (manifest.end->events.size() != manifest.run.shares.size())
-      throw std::invalid_argument("the end counts other streams");
+RunEnd parse_end(const Json& line) {
+  const auto events = [](const Json& value, const char* name) {
+    return count_field(value, name, 0, kMaxCount);
+  };
+  const RunEnd end{text(line, "end"), list<std::uint64_t>(line, "events", kMostStreams, events)};
+  if (end.status == "complete" || end.status == "interrupted") return end;
+  wrong("'end' is " + shown(line.at("end")) + ", not \"complete\" or \"interrupted\"");
+}
+
+void check_end(const RunEnd& end, const std::vector<ClosedFile>& files) {
+  for (std::uint32_t stream = 0; stream < end.events.size(); ++stream) {
+    const ClosedFile* const last = last_of(stream, files);
+    const std::uint64_t listed = last ? last->last_serial + 1 : 0;
+    if (end.events[stream] != listed)
+      wrong("'events' of stream " + std::to_string(stream) + " is " + std::to_string(end.events[stream]) +
+            ", the lines of its files end at " + std::to_string(listed));
+  }
+}
+
+// One line behind the first. What is listed counts also if it contradicts what else is listed: it is looked
+// for then.
+void parse_line(const std::string& content, std::uint32_t crc_before, Manifest& manifest) {
+  const Json line = parse_object(content);
+  const bool after_seal = manifest.sealed;
+  manifest.sealed = false;
+  if (after_seal) wrong("stands behind the seal");
+  if (line.contains("crc32")) {
+    if (!manifest.end) wrong("a seal, and no line before it that ends the run");
+    const std::uint32_t seal = checksum_field(line, "crc32");
+    if (seal != crc_before)
+      wrong("'crc32' is " + adler_text(seal) + ", of the lines before it " + adler_text(crc_before));
+    manifest.sealed = true;
     return;
   }
-  const ClosedFile file = parse_file(line);
-  const std::string name = stream_file_name(manifest.prefix, file.stream, file.number);
-  if (file.stream >= manifest.run.shares.size() || file.name != name || file.events == 0 ||
-      file.last_serial - file.first_serial + 1 != file.events)
-    throw std::invalid_argument("its values contradict each other");
+  const bool after_end = manifest.end.has_value();
+  if (line.contains("end")) {
+    const RunEnd end = parse_end(line);
+    if (after_end) wrong("a second end");
+    if (end.events.size() != manifest.run.shares.size())
+      wrong("'events' counts other streams than the run has");
+    manifest.end = end;
+    return check_end(end, manifest.files);
+  }
+  const ClosedFile file = parse_file(line, manifest);
+  const std::string fault = order_fault(file, manifest.files);
   manifest.files.push_back(file);
+  if (after_end) wrong("a file behind the line that ends the run");
+  if (!fault.empty()) wrong(fault);
+}
+
+// Up to the end of the line; false at the end of the file, also before an unfinished line. A line that is too
+// long is cut off and its rest skipped.
+bool next_line(std::istream& in, std::string& line, std::uint64_t& bytes, std::uint32_t& crc) {
+  line.clear();
+  bytes = 0;
+  for (int c = in.get(); c != std::istream::traits_type::eof(); c = in.get()) {
+    const auto byte = static_cast<char>(c);
+    crc = libdeflate_crc32(crc, &byte, 1);
+    ++bytes;
+    if (byte == '\n') return true;
+    if (line.size() <= kMaxLineBytes) line += byte;
+  }
+  return false;
 }
 
 }  // namespace
@@ -121,6 +297,7 @@ void ManifestWriter::add(const ClosedFile& file) {
 
 void ManifestWriter::close(const RunEnd& end) {
   append(Json({{"end", end.status}, {"events", end.events}}).dump());
+  append(Json({{"crc32", adler_text(crc_)}}).dump());
 }
 
 void ManifestWriter::append(const std::string& line) {
@@ -131,34 +308,41 @@ void ManifestWriter::append(const std::string& line) {
                     write(fd_, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                     fsync(fd_) == 0;
   if (!good) throw Failure(path_ + ": cannot be appended to: " + errno_text(errno));
+  crc_ = libdeflate_crc32(crc_, text.data(), text.size());
+}
+
+Manifest read_manifest(std::istream& in, const std::string& name) {
+  Manifest manifest;
+  std::string line;
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc = 0;
+  for (std::uint32_t before = 0; next_line(in, line, bytes, crc); begin += bytes, before = crc) {
+    try {
+      if (line.size() > kMaxLineBytes) wrong("is longer than " + std::to_string(kMaxLineBytes) + " bytes");
+      if (begin == 0) {
+        parse_run(parse_object(line), manifest);
+      } else {
+        parse_line(line, before, manifest);
+      }
+    } catch (const std::exception& error) {
+      const std::string text = quoted(error.what());
+      if (begin == 0) throw Refusal(name + ": does not begin with the parameters of a streams run: " + text);
+      manifest.bad_lines.push_back({begin, text});
+      if (manifest.bad_lines.size() == kMostBadLines) break;
+    }
+  }
+  if (manifest.run.slots_per_stream == 0) throw Refusal(name + ": does not hold one whole line");
+  return manifest;
 }
 
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifestName;
-  std::ifstream in(path);
-  std::stringstream whole;
-  if (!in || !(whole << in.rdbuf()))
+  std::error_code missing;  // opening anything but a file could wait for ever
+  std::ifstream in(std::filesystem::is_regular_file(path, missing) ? path : "");
+  if (!in.is_open())
     throw Refusal("--target " + directory + ": a directory without a readable " + kManifestName);
-  const std::string text = whole.str();
-  Manifest manifest;
-  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = text.substr(begin, end - begin);
-    try {
-      if (begin == 0) {
-        const Json first = Json::parse(line);
-        manifest.run = parse_run(first);
-        manifest.prefix = first.at("prefix");
-      } else {
-        parse_line(line, manifest);
-      }
-    } catch (const std::exception& error) {
-      if (begin == 0)
-        throw Refusal(path + ": does not begin with the parameters of a streams run: " + error.what());
-      manifest.bad_lines.push_back({begin, error.what()});
-    }
-  }
-  if (manifest.run.slots_per_stream == 0) throw Refusal(path + ": does not hold one whole line");
-  return manifest;
+  return read_manifest(in, path);
 }
 
 }  // namespace daqwriter

@@ -1,8 +1,10 @@
 // Promise: the manifest of a streams run, manifest.jsonl: its first line says what the content follows from,
-// one line per closed file says what is in it, a last line says that the run was closed. Each line is on the
-// medium before anything relies on it; a file without a line is not closed.
+// one line per closed file says what is in it, then one says that the run was closed and a last one seals all
+// of them with a checksum. Each line is on the medium before anything relies on it; a file without a line is
+// not closed. What is read is believed within bounds only, and what contradicts itself is named.
 #pragma once
 
+#include <iosfwd>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -48,12 +50,15 @@ class ManifestWriter {
   void append(const std::string& line);
 
   std::string path_;
+  std::uint32_t crc_ = 0;  // of what was appended
   std::mutex mutex_;
   int directory_fd_ = -1;
   int fd_ = -1;
 };
 
 struct Manifest {
+  bool seals = true;    // false: of an older format, which ends without a seal
+  bool sealed = false;  // ends with the right one
   RunParameters run;
   std::string prefix;
   std::vector<ClosedFile> files;  // in the order in which they were closed
@@ -65,7 +70,8 @@ struct Manifest {
   std::vector<BadLine> bad_lines;  // an unfinished last one is not: the run ended while it was written
 };
 
-Manifest read_manifest(const std::string& directory);  // throws Refusal
+Manifest read_manifest(const std::string& directory);                  // throws Refusal
+Manifest read_manifest(std::istream& lines, const std::string& name);  // `name`: in messages
 
 std::string adler_text(std::uint32_t adler32);  // 8 hexadecimal digits
 

@@ -24,11 +24,7 @@ void StreamFindings::add(const StreamFault& fault, std::uint64_t events_concerne
 }
 
 StreamVerifier::StreamVerifier(const Manifest& manifest, std::uint32_t stream, StreamFindings& findings)
-    : manifest_(manifest),
-      plan_(manifest.run),
-      stream_(stream),
-      findings_(findings),
-      expected_(plan_.largest_bytes()) {
+    : manifest_(manifest), plan_(manifest.run), stream_(stream), findings_(findings) {
   for (const ClosedFile& file : manifest.files) {
     if (file.stream == stream) unseen_files_[file.first_serial] = &file;
   }
@@ -42,6 +38,7 @@ void StreamVerifier::begin_file(const std::string& name, const ClosedFile* line)
   events_ = 0;
   window_.clear();
   checked_ = 0;
+  scanned_ = 0;
   adler32_ = checksum_initial(ChecksumKind::adler32);
   faults_before_ = findings_.total;
   unlisted_kind_ = FaultKind::incomplete;
@@ -82,7 +79,9 @@ bool StreamVerifier::end_file() {
         add(FaultKind::corrupt, std::min(offset_, line.bytes), std::nullopt,
             name + " " + here + ", in the manifest " + listed, 0);
     };
-    if (offset_ >= line.bytes) differs("bytes", std::to_string(offset_), std::to_string(line.bytes));
+    // Events that a shorter file lacks are missing; if none is, the manifest names bytes that never were.
+    if (offset_ >= line.bytes || events_ >= line.events)
+      differs("bytes", std::to_string(offset_), std::to_string(line.bytes));
     if (offset_ == line.bytes && line.adler32)
       differs("adler32", adler_text(adler32_), adler_text(*line.adler32));
     if (offset_ == line.bytes) differs("events", std::to_string(events_), std::to_string(line.events));
@@ -98,7 +97,7 @@ std::optional<EventHeader> StreamVerifier::own_header(std::span<const std::byte>
   std::memcpy(&header, bytes.data(), sizeof header);
   const bool own = valid_header(header) && header.run_id == manifest_.run.run_id &&
                    header.seed == manifest_.run.seed && header.stream == stream_ &&
-                   header.bytes == plan_.bytes_of(stream_, header.serial) &&
+                   header.serial < kMaxCount && header.bytes == plan_.bytes_of(stream_, header.serial) &&
                    plan_.stream_of(header.event) == stream_;
   return own ? std::optional(header) : std::nullopt;
 }
@@ -114,7 +113,7 @@ std::size_t StreamVerifier::check_event(std::span<const std::byte> rest) {
   bool intact = false;
   if (header && header->bytes <= rest.size()) {
     const std::size_t body = header->bytes - sizeof *header;
-    plan_.fill_body(std::span(expected_).first(body), stream_, header->serial % plan_.slots());
+    plan_.fill_body(expected(body), stream_, header->serial % plan_.slots());
     intact = std::memcmp(rest.data() + sizeof *header, expected_.data(), body) == 0;
   }
   if (intact) {
@@ -166,29 +165,46 @@ std::size_t StreamVerifier::check_foreign(std::span<const std::byte> rest, const
   return bytes;
 }
 
-// Which event of this stream has its place where nothing of it can be trusted? One that comes next, if its
-// size, and those of the ones behind it, lead to the next event that is recognisable.
-StreamVerifier::Place StreamVerifier::place_of_damaged(std::span<const std::byte> rest) const {
-  std::size_t next = 1;
-  std::optional<EventHeader> header;
+std::span<std::byte> StreamVerifier::expected(std::size_t bytes) {
+  if (expected_.size() < bytes) expected_.resize(bytes);
+  return std::span(expected_).first(bytes);
+}
+
+// Where in `rest`, behind its beginning, the next recognisable event begins. What was looked at is not looked
+// at again: a file full of damage is read through once.
+std::optional<std::size_t> StreamVerifier::next_own(std::span<const std::byte> rest) {
   const std::array<std::uint32_t, 1> magic = {kEventMagic};
   const auto pattern = std::as_bytes(std::span(magic));
-  for (; !header && next < rest.size(); ++next) {
-    next = static_cast<std::size_t>(std::search(rest.begin() + static_cast<std::ptrdiff_t>(next), rest.end(),
-                                                pattern.begin(), pattern.end()) -
+  for (std::size_t next = std::max(scanned_, offset_ + 1) - offset_; next < rest.size(); ++next) {
+    const auto from = rest.begin() + static_cast<std::ptrdiff_t>(next);
+    next = static_cast<std::size_t>(std::search(from, rest.end(), pattern.begin(), pattern.end()) -
                                     rest.begin());
-    if (next < rest.size()) header = own_header(rest.subspan(next));
+    if (next >= rest.size() || !own_header(rest.subspan(next))) continue;
+    scanned_ = offset_ + next;
+    return next;
   }
-  const std::uint64_t expected = order_.expected();
-  if (!header) return {expected, std::min<std::size_t>(plan_.bytes_of(stream_, expected), rest.size()), true};
-  --next;
-  for (const std::uint64_t candidate : {expected, order_.after_outlier().value_or(expected)}) {
+  // The beginning of a header may stand at the very end.
+  if (rest.size() >= sizeof(EventHeader))
+    scanned_ = std::max(scanned_, offset_ + rest.size() - sizeof(EventHeader) + 1);
+  return std::nullopt;
+}
+
+// Which event of this stream has its place where nothing of it can be trusted? One that comes next, if its
+// size, and those of the ones behind it, lead to the next event that is recognisable.
+StreamVerifier::Place StreamVerifier::place_of_damaged(std::span<const std::byte> rest) {
+  constexpr std::size_t kMostEvents = 256;  // between here and there
+  const std::uint64_t coming = order_.expected();
+  const auto next = next_own(rest.first(std::min(rest.size(), kMostEvents * plan_.largest_bytes())));
+  if (!next) return {coming, std::min<std::size_t>(plan_.bytes_of(stream_, coming), rest.size()), true};
+  const auto header = own_header(rest.subspan(*next));
+  for (const std::uint64_t candidate : {coming, order_.after_outlier().value_or(coming)}) {
     std::size_t end = 0;
     std::uint64_t serial = candidate;
-    while (end < next) end += plan_.bytes_of(stream_, serial++);
-    if (end == next && serial == header->serial) return {candidate, plan_.bytes_of(stream_, candidate), true};
+    while (end < *next) end += plan_.bytes_of(stream_, serial++);
+    if (end == *next && serial == header->serial)
+      return {candidate, plan_.bytes_of(stream_, candidate), true};
   }
-  return {expected, next, false};
+  return {coming, *next, false};
 }
 
 void StreamVerifier::check_damaged(std::span<const std::byte> actual, std::uint64_t serial) {
@@ -196,10 +212,10 @@ void StreamVerifier::check_damaged(std::span<const std::byte> actual, std::uint6
   std::memcpy(&raw, actual.data(), std::min(sizeof raw, actual.size()));
   // What cannot be recomputed is taken from what is there.
   const EventHeader header = plan_.header(stream_, serial, raw.event, raw.arrival_ns);
-  std::memcpy(expected_.data(), &header, sizeof header);
-  plan_.fill_body(std::span(expected_).first(header.bytes).subspan(sizeof header), stream_,
-                  serial % plan_.slots());
-  const Damage damage = compare_superchunk(actual, std::span(expected_).first(actual.size()), offset_);
+  const auto whole = expected(std::max(actual.size(), sizeof header));
+  std::memcpy(whole.data(), &header, sizeof header);
+  plan_.fill_body(whole.subspan(sizeof header), stream_, serial % plan_.slots());
+  const Damage damage = compare_superchunk(actual, whole.first(actual.size()), offset_);
   const bool clean = damage.first_offset == damage.end_offset;
   const bool cut = actual.size() < header.bytes;
   if (is_copy(serial)) return;  // counted as duplicated

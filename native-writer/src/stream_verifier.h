@@ -59,7 +59,9 @@ class StreamVerifier {
   std::size_t check_foreign(std::span<const std::byte> rest, const EventHeader& header);
   void check_damaged(std::span<const std::byte> actual, std::uint64_t serial);
   std::optional<EventHeader> own_header(std::span<const std::byte> bytes) const;
-  Place place_of_damaged(std::span<const std::byte> rest) const;
+  std::span<std::byte> expected(std::size_t bytes);
+  std::optional<std::size_t> next_own(std::span<const std::byte> rest);
+  Place place_of_damaged(std::span<const std::byte> rest);
   bool is_copy(std::uint64_t serial);
   void add(FaultKind kind, std::uint64_t offset, std::optional<std::uint64_t> serial,
            const std::string& detail, std::uint64_t events = 1);
@@ -73,14 +75,15 @@ class StreamVerifier {
   std::vector<OrderFinding> order_findings_;
   std::map<std::uint64_t, std::string> files_;               // by where each begins in the whole stream
   std::map<std::uint64_t, const ClosedFile*> unseen_files_;  // listed, by first serial
-  std::vector<std::byte> expected_;
+  std::vector<std::byte> expected_;  // grows with what is there, not with what the manifest says
 
   // The present file.
   const ClosedFile* line_ = nullptr;
   std::uint64_t base_ = 0;    // where it begins in the whole stream
   std::uint64_t offset_ = 0;  // of what was not checked yet, in the file
   std::vector<std::byte> window_;
-  std::size_t checked_ = 0;  // bytes of the window
+  std::size_t checked_ = 0;    // bytes of the window
+  std::uint64_t scanned_ = 0;  // where damage was: no event's header begins before here, in the file
   std::uint64_t events_ = 0;
   std::uint32_t adler32_ = 0;
   std::uint64_t faults_before_ = 0;

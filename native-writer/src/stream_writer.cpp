@@ -4,20 +4,19 @@
 #include <cstring>
 
 #include "status.h"
+#include "worker_thread.h"
 
 namespace daqwriter {
 namespace {
 
 constexpr std::int64_t kIdleNs = 200'000;
-constexpr std::int64_t kInterruptedDrainNs = 5'000'000'000;
 constexpr std::uint64_t kPollBytes = 1u << 20;  // completions are looked at after as many bytes at the latest
 
 }  // namespace
 
 StreamWriter::StreamWriter(const Config& config, LinkRing& queue, const EventSource& source, IoEngine& engine,
                            AdlerEngine& adler, ManifestWriter* manifest, std::byte* memory,
-                           std::int64_t start_ns, const std::atomic<int>& stop_signal,
-                           std::atomic<bool>& abort)
+                           std::int64_t start_ns, const StopClock& stop, std::atomic<bool>& abort)
     : config_(config),
       queue_(queue),
       source_(source),
@@ -25,7 +24,7 @@ StreamWriter::StreamWriter(const Config& config, LinkRing& queue, const EventSou
       adler_(adler),
       manifest_(manifest),
       memory_(memory),
-      stop_signal_(stop_signal),
+      stop_(stop),
       abort_(abort),
       ledger_(1, start_ns,
               Arrivals{[](std::int64_t) { return std::uint64_t{0}; },
@@ -36,8 +35,13 @@ void StreamWriter::run() {
   try {
     write_events();
     if (blocks_) close_file();
+  } catch (const Unanswered& error) {
+    account_.unanswered = true;
+    fail(error.what());
   } catch (const std::exception& error) {
     fail(error.what());
+  } catch (...) {
+    fail("an unknown error");
   }
   account_.cpu = thread_cpu_use() - before;
 }
@@ -47,6 +51,9 @@ void StreamWriter::fail(const std::string& text) {
   abort_.store(true, std::memory_order_relaxed);  // it carries no data
   try {
     abandon_file();
+  } catch (const Unanswered& error) {
+    account_.unanswered = true;
+    account_.error += std::string("; ") + error.what();
   } catch (const std::exception& error) {
     account_.error += std::string("; ") + error.what();
   }
@@ -57,7 +64,7 @@ void StreamWriter::write_events() {
     // Read before the queue: if the source had finished by then, a queue found empty stays empty.
     const bool source_finished = source_.finished();
     const bool took = take_events();
-    if (source_finished && (!took || drain_expired())) return;
+    if (source_finished && (!took || stop_.expired(StopClock::kDrainNs))) return;
     if (took) continue;
     if (blocks_ && blocks_->in_flight() > 0) {
       blocks_->poll(kIdleNs);
@@ -119,7 +126,9 @@ void StreamWriter::open_file() {
                                                               .block_bytes = config_.block_bytes,
                                                               .alignment = plan.alignment,
                                                               .depth = config_.io_depth,
-                                                              .copy = copy},
+                                                              .copy = copy,
+                                                              .stall_ns = config_.stall_ns,
+                                                              .stop = &stop_},
                                           engine_, ledger_, memory_);
 }
 
@@ -127,10 +136,13 @@ void StreamWriter::close_file() {
   const bool good = blocks_->finish();
   account_.last_block_ns = monotonic_ns();
   if (!good) throw Failure(blocks_->error().text);
-  target_->truncate_file(file_.bytes);
-  target_->flush();
   if (config_.checksum) file_.adler32 = adler32_;
-  if (manifest_) manifest_->add(file_);
+  within("closing the file", [this] {
+    target_->truncate_file(file_.bytes);
+    target_->flush();
+    target_->require_in_place();
+    if (manifest_) manifest_->add(file_);
+  });
   account_.close_ns += monotonic_ns() - account_.last_block_ns;
   account_.closed_events += file_.events;
   ++account_.closed_files;
@@ -141,16 +153,18 @@ void StreamWriter::close_file() {
 // What reached the medium of a file that failed stays there, without a line in the manifest.
 void StreamWriter::abandon_file() {
   if (!blocks_) return;
-  blocks_->finish();  // the kernel gives its buffers back
-  target_->truncate_file(blocks_->completed_end());
-  target_->flush();
+  blocks_->finish();  // the kernel gives its buffers back, if it does
+  account_.unanswered = account_.unanswered || blocks_->in_flight() > 0;
+  account_.unanswered_bytes = blocks_->in_flight_bytes();
+  if (account_.unanswered) return;  // a target that does not answer would hold us here too
+  within("closing the incomplete file", [this] {
+    target_->truncate_file(blocks_->completed_end());
+    target_->flush();
+  });
 }
 
-// An interrupted run is drained, but not for ever: a drive that hangs must not hold the operator.
-bool StreamWriter::drain_expired() {
-  if (stop_signal_.load(std::memory_order_relaxed) == 0) return false;
-  if (drain_until_ns_ == 0) drain_until_ns_ = monotonic_ns() + kInterruptedDrainNs;
-  return monotonic_ns() >= drain_until_ns_;
+void StreamWriter::within(const std::string& what, const std::function<void()>& call) {
+  call_within(stop_, StopClock::kCloseNs, config_.stall_ns, file_.name + ": " + what, call);
 }
 
 StreamWriter::Account StreamWriter::account() const {

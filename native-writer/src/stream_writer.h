@@ -31,6 +31,7 @@ class StreamWriter {
     unsigned io_depth = 1;
     bool checksum = true;
     std::size_t smallest_parallel_bytes = 0;  // 0: events do not fall back
+    std::int64_t stall_ns = to_ns(kDefaultStallLimitS);
   };
   struct Account {
     std::uint64_t events = 0;  // durable, without a gap
@@ -44,15 +45,18 @@ class StreamWriter {
     std::int64_t last_block_ns = 0;  // when the last block was on the target, monotonic clock
     CpuUse cpu;
     std::string error;
+    bool unanswered = false;  // the kernel may still use target and memory
+    std::uint64_t unanswered_bytes = 0;
   };
 
   // `manifest` may be null: nothing is entered.
   StreamWriter(const Config& config, LinkRing& queue, const EventSource& source, IoEngine& engine,
                AdlerEngine& adler, ManifestWriter* manifest, std::byte* memory, std::int64_t start_ns,
-               const std::atomic<int>& stop_signal, std::atomic<bool>& abort);
+               const StopClock& stop, std::atomic<bool>& abort);
 
   // Until the source has finished and the queue is empty, something failed (sets `abort`), or an interrupted
-  // run has been drained for long enough. Every completion has been reaped on return. Does not throw.
+  // run has been drained for long enough. On return every completion has been reaped, or the account says
+  // `unanswered`. Does not throw.
   void run();
 
   // Relaxed: a statistic for the reporter.
@@ -69,7 +73,7 @@ class StreamWriter {
   void close_file();
   void abandon_file();
   void fail(const std::string& text);
-  bool drain_expired();
+  void within(const std::string& what, const std::function<void()>& call);
 
   Config config_;
   LinkRing& queue_;
@@ -78,7 +82,7 @@ class StreamWriter {
   AdlerEngine& adler_;
   ManifestWriter* manifest_;
   std::byte* memory_;
-  const std::atomic<int>& stop_signal_;
+  const StopClock& stop_;
   std::atomic<bool>& abort_;
   DurabilityLedger ledger_;
   std::unique_ptr<Target> target_;
@@ -86,7 +90,6 @@ class StreamWriter {
   ClosedFile file_;  // the one being written
   std::uint32_t adler32_ = 0;
   std::uint64_t next_number_ = 0;
-  std::int64_t drain_until_ns_ = 0;
   Account account_;
 };
 

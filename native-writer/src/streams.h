@@ -36,6 +36,7 @@ struct StreamsOptions : Reporting {
   std::uint64_t smallest_parallel_bytes = 0;  // 0: as measured for the variant
   std::vector<int> cpus;                      // of the whole process; empty: all that it may use
   std::string engine = "libaio";
+  double stall_limit_s = kDefaultStallLimitS;
   Consent consent;
 };
 
@@ -61,6 +62,7 @@ struct StreamsResult {
   std::vector<EventSource::Account> offered;  // of each stream
   std::vector<std::uint64_t> offered_bytes;
   std::uint64_t due_bytes = 0;
+  std::uint64_t too_late_bytes = 0;  // see EventSource
   std::vector<StreamWriter::Account> written;
   Histogram latency_ns;
   CpuUse source_cpu;
@@ -78,6 +80,8 @@ struct StreamsResult {
 // Fills in what follows from the rest; confines this thread, and so all that it starts, to the CPUs asked
 // for. Throws Refusal.
 StreamsPlan plan_streams(StreamsOptions& options);
+// `error` ended it before anything was written.
+StreamsResult failed_streams(const StreamsOptions& options, const std::string& error);
 StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan,
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal);
 nlohmann::ordered_json streams_json(const StreamsOptions& options, const StreamsPlan& plan,

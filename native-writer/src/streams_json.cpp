@@ -21,6 +21,11 @@ std::uint64_t written_bytes(const StreamsResult& r) {
                          [](std::uint64_t sum, const auto& each) { return sum + each.bytes; });
 }
 
+std::uint64_t unanswered_bytes(const StreamsResult& r) {
+  return std::accumulate(r.written.begin(), r.written.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const auto& each) { return sum + each.unanswered_bytes; });
+}
+
 double rate(const StreamsResult& r, std::int64_t time_ns) {
   return ratio(static_cast<double>(written_bytes(r)), seconds(time_ns));
 }
@@ -31,7 +36,8 @@ double cpu_s(const CpuUse& cpu) {
 
 double achieved(const StreamsResult& r) {
   const auto offered = std::accumulate(r.offered_bytes.begin(), r.offered_bytes.end(), std::uint64_t{0});
-  return r.due_bytes > 0 ? static_cast<double>(offered) / static_cast<double>(r.due_bytes) : 1;
+  return r.due_bytes > 0 ? static_cast<double>(offered - r.too_late_bytes) / static_cast<double>(r.due_bytes)
+                         : 1;
 }
 
 std::int64_t held_ns(const StreamsResult& r) {
@@ -144,6 +150,8 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
           {"started_utc", iso8601_utc(r.started_utc_ns)},
           {"parameters", parameters_json(o, plan, r)},
           {"ended_by", r.ended_by},
+          {"unanswered_bytes", unanswered_bytes(r)},
+          {"discarded", o.null_sink},
           {"totals", totals(r)},
           {"time",
            {{"prepare_s", seconds(r.prepare_ns)},
@@ -155,6 +163,7 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
           {"source",
            {{"due_bytes", r.due_bytes},
             {"achieved_fraction", o.rate_bytes_per_s > 0 ? Json(achieved(r)) : Json(nullptr)},
+            {"too_late_bytes", r.too_late_bytes},
             {"held_s", seconds(held_ns(r))},
             {"held_share", ratio(seconds(held_ns(r)), seconds(r.emission_ns))}}},
           {"latency_us",
@@ -177,12 +186,12 @@ std::string streams_summary(const StreamsOptions& o, const StreamsResult& r) {
   const auto us = [&](double percent) {
     return number(static_cast<double>(r.latency_ns.percentile(percent)) / 1e3);
   };
-  std::string text = "streams " + run_status_name(r.status) + " (" + r.ended_by +
-                     "): " + format_gb(static_cast<double>(written_bytes(r))) + " in " +
-                     number(seconds(r.write_ns)) + " s = " + number(rate(r, r.write_ns) / 1e9) + " GB/s (" +
-                     number(rate(r, r.write_ns + r.flush_ns) / 1e9) +
-                     " GB/s with the final flush), checksum " + adler_variant_name(o.checksum) +
-                     "; source held back " + number(seconds(held_ns(r))) + " s";
+  std::string text =
+      "streams " + run_status_name(r.status) + " (" + r.ended_by +
+      "): " + format_gb(static_cast<double>(written_bytes(r))) + (o.null_sink ? " discarded in " : " in ") +
+      number(seconds(r.write_ns)) + " s = " + number(rate(r, r.write_ns) / 1e9) + " GB/s (" +
+      number(rate(r, r.write_ns + r.flush_ns) / 1e9) + " GB/s with the final flush), checksum " +
+      adler_variant_name(o.checksum) + "; source held back " + number(seconds(held_ns(r))) + " s";
   if (o.rate_bytes_per_s > 0) text += ", achieved " + number(achieved(r)) + " of its pace";
   text += "; latency p50 " + us(50) + " us, p99 " + us(99) + " us; " +
           number(ratio(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)) + " CPU s/GB\n";

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "memory.h"
+#include "option_bounds.h"
 #include "report_json.h"
 #include "streams.h"
 #include "units.h"
@@ -14,7 +15,6 @@ namespace daqwriter {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMostStreams = 64;
 constexpr std::uint64_t kManifestRoom = 1u << 20;
 
 void require(bool good, const std::string& message) {
@@ -23,20 +23,24 @@ void require(bool good, const std::string& message) {
 
 void check_ranges(const StreamsOptions& o) {
   const std::vector<double>& shares = o.run.shares;
-  const bool positive = std::all_of(shares.begin(), shares.end(), [](double share) { return share > 0; });
+  for (const double share : shares) require_within(bounds::kShare, share);
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  require(!shares.empty() && shares.size() <= kMostStreams && positive && std::abs(sum - 1) < 1e-6,
+  require(!shares.empty() && shares.size() <= kMostStreams && std::abs(sum - 1) < 1e-6,
           "--shares: give 1 to " + std::to_string(kMostStreams) +
               " numbers above 0 whose sum is 1, e.g. 0.7,0.2,0.1; their sum is " + format_number(sum));
   require(o.run.event_bytes >= kMinEventBytes && o.run.event_bytes <= kMaxEventBytes,
           "--event-size " + format_size(o.run.event_bytes) + ": give " + std::to_string(kMinEventBytes) +
               " B (a 64 B header and payload) to " + format_size(kMaxEventBytes));
-  require(o.run.event_spread >= 0 && o.run.event_spread <= 1, "--event-spread: give 0 to 1");
+  require_within(bounds::kEventSpread, o.run.event_spread);
   require(o.bytes > 0 || o.duration_s > 0, "give --bytes or --duration, or both");
-  require(std::isfinite(o.duration_s) && o.duration_s >= 0 && o.duration_s <= 7 * 86'400,
-          "--duration: give seconds above 0 and up to 604800");
-  require(o.io_depth >= 1 && o.io_depth <= 256, "--io-depth: give 1 to 256");
-  require(o.checksum_threads >= 1 && o.checksum_threads <= 256, "--checksum-threads: give 1 to 256");
+  if (o.duration_s != 0) require_within(bounds::kLoadDuration, o.duration_s);
+  if (o.bytes > 0) require_within(bounds::kBytes, o.bytes);
+  if (o.rate_bytes_per_s > 0) require_within(bounds::kRate, o.rate_bytes_per_s);
+  require_within(bounds::kFileSize, o.file_bytes);
+  require_within(bounds::kQueueSize, o.queue_bytes);
+  require_within(bounds::kStreamDepth, o.io_depth);
+  require_within(bounds::kChecksumThreads, o.checksum_threads);
+  require_within(bounds::kStallLimit, o.stall_limit_s);
   require(o.null_sink || !o.target.empty(), "--target: name a new or empty directory");
   require(!o.prefix.empty() && o.prefix.find('/') == std::string::npos,
           "--prefix '" + o.prefix + "': give the beginning of a file name, without /");
@@ -44,9 +48,9 @@ void check_ranges(const StreamsOptions& o) {
 
 void check_sizes(const StreamsOptions& o, std::uint64_t largest, std::uint64_t alignment) {
   const std::string event = " B, the largest event";
-  require(o.queue_bytes >= 2 * largest && o.queue_bytes <= (1ull << 40),
-          "--queue-size " + format_size(o.queue_bytes) + ": give at least 2 x " + std::to_string(largest) +
-              event + ", at most 1TiB");
+  require(o.queue_bytes >= 2 * largest, "--queue-size " + format_size(o.queue_bytes) +
+                                            ": give at least 2 x " + std::to_string(largest) + event +
+                                            ", at most 1TiB");
   require(o.file_bytes >= largest,
           "--file-size " + format_size(o.file_bytes) + ": give at least " + std::to_string(largest) + event);
   require(o.bytes == 0 || o.bytes >= largest,
@@ -106,7 +110,7 @@ StreamsPlan plan_streams(StreamsOptions& o) {
   if (o.checksum_threads == 0) o.checksum_threads = static_cast<unsigned>(allowed_cpus().size());
   if (o.smallest_parallel_bytes == 0) o.smallest_parallel_bytes = default_smallest_parallel_bytes(o.checksum);
   check_ranges(o);
-  check_reporting(o);
+  check_reporting(o, {o.target});
   if (o.random_run_id) o.run.run_id = random_record_id();
   StreamsPlan plan;
   plan.target.path = "null sink";

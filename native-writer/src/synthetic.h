@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "engines.h"
 #include "histogram.h"
+#include "in_flight.h"
 #include "placement.h"
 #include "reporting.h"
 #include "status.h"
@@ -37,6 +38,7 @@ struct WriteOptions : Reporting {
   std::vector<int> cpus;  // of the threads in turn; empty: the drive's NUMA node
   std::uint64_t seed = 1;
   std::string engine = "libaio";
+  double stall_limit_s = kDefaultStallLimitS;
   Consent consent;
 };
 
@@ -67,6 +69,7 @@ struct WriteResult {
   std::int64_t write_ns = 0;  // start to the last completion
   std::int64_t flush_ns = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t unanswered_bytes = 0;  // given to the target, which may have stored them or not
   std::vector<WriteThreadResult> threads;
   Histogram latency_ns;
   CpuUse cpu;
@@ -75,6 +78,8 @@ struct WriteResult {
 };
 
 WritePlan plan_write(WriteOptions& options);  // fills in the span; throws Refusal
+// `error` ended it before it could write anything.
+WriteResult failed_write(const WriteOptions& options, const std::string& error);
 WriteResult run_write(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,
                       const std::atomic<int>& stop_signal);
 nlohmann::ordered_json write_result_json(const WriteOptions& options, const WritePlan& plan,

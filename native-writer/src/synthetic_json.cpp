@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory.h"
+#include "option_bounds.h"
 #include "record_format.h"
 #include "report_json.h"
 #include "synthetic.h"
@@ -18,13 +19,14 @@ void require(bool good, const std::string& message) {
 }
 
 void check_ranges(const WriteOptions& o) {
-  require(o.threads >= 1 && o.threads <= 64, "--threads: give 1 to 64");
-  require(o.io_depth >= 1 && o.io_depth <= 1024, "--io-depth: give 1 to 1024");
-  require(o.block_bytes >= kBlockAlignment && o.block_bytes <= (1ull << 30),
-          "--block-size " + format_size(o.block_bytes) + ": give 4KiB to 1GiB");
+  require_within(bounds::kThreads, o.threads);
+  require_within(bounds::kLoadDepth, o.io_depth);
+  require_within(bounds::kBlockSize, o.block_bytes);
+  require_within(bounds::kStallLimit, o.stall_limit_s);
+  if (o.duration_s != 0) require_within(bounds::kLoadDuration, o.duration_s);
+  if (o.bytes > 0) require_within(bounds::kBytes, o.bytes);
+  if (o.span_bytes > 0) require_within(bounds::kSpan, o.span_bytes);
   require(o.bytes > 0 || o.duration_s > 0, "give --bytes or --duration, or both");
-  require(std::isfinite(o.duration_s) && o.duration_s >= 0 && o.duration_s <= 7 * 86'400,
-          "--duration: give seconds above 0 and up to 604800");
   require(o.null_sink || !o.target.empty(), "--target: name a new file or a block device");
 }
 
@@ -69,7 +71,7 @@ Json threads_json(const WritePlan& plan, const WriteResult& r) {
 
 WritePlan plan_write(WriteOptions& o) {
   check_ranges(o);
-  check_reporting(o);
+  check_reporting(o, {o.target});
   WritePlan plan;
   plan.target.path = "null sink";
   plan.target.free_bytes = UINT64_MAX;
@@ -132,6 +134,8 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
         {"placement_note", plan.placement.note}}},
       {"ended_by", r.ended_by},
       {"written_bytes", r.bytes},
+      {"unanswered_bytes", r.unanswered_bytes},
+      {"discarded", o.null_sink},
       {"passes", static_cast<double>(r.bytes) / static_cast<double>(plan.span_bytes(o.block_bytes))},
       {"time",
        {{"prepare_s", seconds(r.prepare_ns)},
@@ -157,9 +161,9 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
 std::string write_summary(const WriteOptions& o, const WriteResult& r) {
   std::string text =
       "write " + run_status_name(r.status) + " (" + r.ended_by +
-      "): " + format_gb(static_cast<double>(r.bytes)) + " in " + format_number(seconds(r.write_ns), 4) +
-      " s = " + format_number(gb_per_s(rate(r, r.write_ns)), 4) + " GB/s (" +
-      format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
+      "): " + format_gb(static_cast<double>(r.bytes)) + (o.null_sink ? " discarded in " : " in ") +
+      format_number(seconds(r.write_ns), 4) + " s = " + format_number(gb_per_s(rate(r, r.write_ns)), 4) +
+      " GB/s (" + format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
       " GB/s with the final flush), blocks of " + format_size(o.block_bytes) + ", " +
       std::to_string(o.threads) + " threads x depth " + std::to_string(o.io_depth) + "; latency p50 " +
       format_number(static_cast<double>(r.latency_ns.percentile(50)) / 1e3, 4) + " us, p99 " +

@@ -1,5 +1,6 @@
 #include "synthetic_worker.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -27,7 +28,8 @@ SyntheticWorker::SyntheticWorker(SharedLoad& shared, std::uint32_t number, const
       engine_(make_engine(shared.options.io_depth)),
       slots_(shared.options.io_depth),
       completions_(shared.options.io_depth),
-      order_(shared.plan.part_blocks, shared.options.seed + number) {
+      order_(shared.plan.part_blocks, shared.options.seed + number),
+      in_flight_(shared.options.io_depth) {
   if (!shared.options.zeros) fill_payload({memory_.data(), memory_.size()}, shared.options.seed, number, 0);
   const iovec whole{memory_.data(), memory_.size()};
   engine_->register_memory({&whole, 1});
@@ -48,7 +50,7 @@ void SyntheticWorker::run(std::int64_t deadline_ns) {
       prepare_requests(shared_.plan.blocks_per_thread);
     }
     if (!submit()) break;
-    if (in_flight_ == 0 && requests_.empty()) break;
+    if (in_flight_.count() == 0 && requests_.empty()) break;
     reap();
   }
   drain();
@@ -64,8 +66,7 @@ WriteThreadResult SyntheticWorker::result() const {
 
 // Relaxed loads: the flags carry no data, and seeing them a little later does no harm.
 bool SyntheticWorker::stopped() const {
-  return shared_.stop_signal.load(std::memory_order_relaxed) != 0 ||
-         shared_.failed.load(std::memory_order_relaxed);
+  return shared_.stop.asked() || shared_.failed.load(std::memory_order_relaxed);
 }
 
 void SyntheticWorker::prepare_requests(std::uint64_t blocks) {
@@ -95,16 +96,20 @@ void SyntheticWorker::stamp(const Slot& slot) const {
 void SyntheticWorker::enqueue(std::size_t index) {
   Slot& slot = slots_[index];
   const std::uint64_t done = block_ - slot.piece.iov_len;
-  requests_.push_back({shared_.fd, IoDirection::write, {&slot.piece, 1}, slot.offset + done, index});
+  requests_.push_back(
+      {shared_.fd, IoDirection::write, {&slot.piece, 1}, slot.offset + done, in_flight_.tag(index)});
 }
 
 bool SyntheticWorker::submit() {
   while (!requests_.empty()) {
     const int taken = engine_->submit(requests_);
     if (taken == -EAGAIN || taken == -EINTR) return bear_refusal();
-    if (taken < 0) return fail(-taken, slots_[requests_.front().tag], "submit");
+    if (taken < 0) return fail(-taken, slots_[InFlight::slot_of(requests_.front().tag)], "submit");
     refused_since_ns_ = 0;
-    in_flight_ += static_cast<unsigned>(taken);
+    for (int i = 0; i < taken; ++i) {
+      const IoRequest& request = requests_[static_cast<std::size_t>(i)];
+      in_flight_.taken(InFlight::slot_of(request.tag), bytes_of(request.pieces), now_ns_);
+    }
     requests_.erase(requests_.begin(), requests_.begin() + taken);
   }
   return true;
@@ -114,27 +119,50 @@ bool SyntheticWorker::bear_refusal() {
   const std::int64_t now = monotonic_ns();
   if (refused_since_ns_ == 0) refused_since_ns_ = now;
   if (now - refused_since_ns_ > kRefusedNs)
-    return fail(EAGAIN, slots_[requests_.front().tag], "submit refused; " + aio_limits_text());
-  if (in_flight_ == 0) sleep_until_monotonic_ns(now + 1'000'000);
+    return fail(EAGAIN, slots_[InFlight::slot_of(requests_.front().tag)],
+                "submit refused; " + aio_limits_text());
+  if (in_flight_.count() == 0) sleep_until_monotonic_ns(now + 1'000'000);
   now_ns_ = now;
   return true;
 }
 
 void SyntheticWorker::reap() {
-  if (in_flight_ == 0) return;
+  if (in_flight_.count() == 0) return;
   const int count = engine_->reap(completions_, 1, kWaitNs);
   now_ns_ = monotonic_ns();
   if (count < 0) {
     fail(-count, slots_.front(), "waiting for completions");
-    in_flight_ = 0;  // cannot be waited for; the engine's destructor blocks until the kernel has let go
+    given_up_ = true;
     return;
   }
   for (int i = 0; i < count; ++i) handle(completions_[static_cast<std::size_t>(i)]);
+  look_at_the_clock();
+}
+
+// Whatever is still owed after the answers that have just been reaped is given up when its time is over.
+void SyntheticWorker::look_at_the_clock() {
+  if (in_flight_.count() == 0) return;
+  const bool interrupted = shared_.stop.expired(StopClock::kAnswerNs);
+  const std::int64_t limit_ns = to_ns(shared_.options.stall_limit_s);
+  if (!interrupted && !in_flight_.silent_for(limit_ns, now_ns_)) return;
+  given_up_ = true;
+  if (!error_.empty()) return;
+  interrupted_ = interrupted;
+  std::uint64_t first = UINT64_MAX;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (in_flight_.holds(i)) first = std::min(first, slots_[i].offset);
+  }
+  error_ = unanswered_text(shared_.plan.target.path, in_flight_.count(), in_flight_.bytes(), first,
+                           interrupted, limit_ns);
 }
 
 void SyntheticWorker::handle(const IoCompletion& completion) {
-  --in_flight_;
-  Slot& slot = slots_[completion.tag];
+  const std::optional<std::size_t> index = in_flight_.settle(completion, now_ns_);
+  if (!index) {
+    if (error_.empty()) error_ = false_answer_text(shared_.plan.target.path, completion);
+    return;
+  }
+  Slot& slot = slots_[*index];
   const bool again = completion.result == -EAGAIN || completion.result == -EINTR;
   if (completion.result < 0 && !again) {
     fail(static_cast<int>(-completion.result), slot, "write");
@@ -149,19 +177,19 @@ void SyntheticWorker::handle(const IoCompletion& completion) {
     if (slot.stalls > kMaxStalls) {
       fail(again ? static_cast<int>(-completion.result) : EIO, slot, "write makes no progress");
     } else {
-      enqueue(completion.tag);
+      enqueue(*index);
     }
     return;
   }
   latency_ns_.record(now_ns_ - slot.submitted_ns);
   bytes_.store(bytes() + block_, std::memory_order_relaxed);
   result_.end_ns = now_ns_ - shared_.start_ns.load(std::memory_order_relaxed);
-  free_.push_back(completion.tag);
+  free_.push_back(*index);
 }
 
 void SyntheticWorker::drain() {
   requests_.clear();
-  while (in_flight_ > 0) reap();
+  while (in_flight_.count() > 0 && !given_up_) reap();
 }
 
 bool SyntheticWorker::fail(int error_number, const Slot& slot, const std::string& what) {

@@ -12,7 +12,9 @@
 #include "block_permutation.h"
 #include "engines.h"
 #include "histogram.h"
+#include "in_flight.h"
 #include "memory.h"
+#include "stop_clock.h"
 #include "synthetic.h"
 
 namespace daqwriter {
@@ -22,7 +24,7 @@ struct SharedLoad {
   const WriteOptions& options;
   const WritePlan& plan;
   int fd;
-  const std::atomic<int>& stop_signal;
+  const StopClock& stop;
   std::atomic<bool> failed{false};
   std::atomic<std::int64_t> start_ns{0};
 };
@@ -35,6 +37,9 @@ class SyntheticWorker {
   // Relaxed: a statistic for the reporter.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   const std::string& error() const { return error_; }
+  // After run(): requests that were given up. The kernel may still use their buffers.
+  bool interrupted() const { return interrupted_; }  // that is its error
+  std::uint64_t unanswered_bytes() const { return in_flight_.bytes(); }
   std::string engine_note() const { return engine_->note(); }
   const Histogram& latency_ns() const { return latency_ns_; }
   WriteThreadResult result() const;
@@ -56,6 +61,7 @@ class SyntheticWorker {
   bool bear_refusal();
   void reap();
   void handle(const IoCompletion& completion);
+  void look_at_the_clock();
   void drain();
   bool fail(int error_number, const Slot& slot, const std::string& what);
 
@@ -70,7 +76,9 @@ class SyntheticWorker {
   std::vector<IoCompletion> completions_;
   BlockPermutation order_;
   std::uint64_t issued_ = 0;
-  unsigned in_flight_ = 0;
+  InFlight in_flight_;
+  bool interrupted_ = false;
+  bool given_up_ = false;  // what is in flight cannot be waited for
   std::int64_t now_ns_ = 0;
   std::int64_t refused_since_ns_ = 0;
   std::string error_;

@@ -13,10 +13,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <iostream>
 #include <string_view>
+#include <thread>
 #include <utility>
 
+#include "file_identity.h"
 #include "record_format.h"
 #include "status.h"
 
@@ -43,39 +47,68 @@ std::string filesystem_name(long magic) {
   return "unknown (magic " + std::to_string(magic) + ")";
 }
 
-DeviceNumber number_of(dev_t device) {
-  return {major(device), minor(device)};
+// Somebody uses the device, perhaps for a moment only.
+class InUse : public Refusal {
+  using Refusal::Refusal;
+};
+
+Descriptor owned(int fd) {
+  return Descriptor(new int(fd), [](const int* closed) {
+    close(*closed);
+    delete closed;
+  });
 }
 
-Claim claim_device(const std::string& path, DeviceNumber device) {
-  const int fd = open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC);
-  if (fd < 0) {
-    throw Refusal(path + ": cannot be claimed for exclusive use: " + errno_text(errno) +
-                  (errno == EBUSY ? "; a mount, swap, RAID or another process holds it" : ""));
-  }
-  Claim claim(new int(fd), [](const int* owned) {
-    close(*owned);
-    delete owned;
-  });
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename();
+}
+
+Descriptor claim_node(const std::string& path, int access) {
+  const int fd = open(path.c_str(), access | O_EXCL | O_NONBLOCK | O_CLOEXEC);
+  if (fd >= 0) return owned(fd);
+  const std::string text = path + ": cannot be claimed for exclusive use: " + errno_text(errno);
+  if (errno == EBUSY) throw InUse(text + "; a mount, swap, RAID or another process holds it");
+  throw Refusal(text);
+}
+
+Descriptor claim_device(const std::string& path, DeviceNumber device) {
+  Descriptor claim = claim_node(path, O_RDWR);
   struct stat status {};
-  if (fstat(fd, &status) != 0 || !S_ISBLK(status.st_mode) ||
+  if (fstat(*claim, &status) != 0 || !S_ISBLK(status.st_mode) ||
       number_of(status.st_rdev).text() != device.text()) {
     throw Refusal(path + ": became another device while it was being examined");
   }
   return claim;
 }
 
-TargetPlan plan_device(const std::string& path, const struct stat& status, const Consent& consent,
-                       const SystemPaths& paths) {
-  const DeviceNumber device = number_of(status.st_rdev);
+// Whoever uses a twin uses the device: its claims are held as long as the device's own.
+Descriptor with_twins(const Descriptor& claim, const std::vector<std::string>& twins) {
+  std::vector<Descriptor> all = {claim};
+  for (const std::string& twin : twins) {
+    try {
+      all.push_back(claim_node(twin, O_RDONLY));
+    } catch (const InUse& in_use) {
+      throw InUse("the same data by another way: " + std::string(in_use.what()));
+    }
+  }
+  return Descriptor(claim.get(), [all](const int*) {});
+}
+
+TargetPlan examine_device(const std::string& path, DeviceNumber device, const Consent& consent,
+                          const SystemPaths& paths) {
   const auto require_allowed = [&](const DeviceFacts& facts) {
-    if (auto reason = interlock_refusal(facts, consent)) throw Refusal(path + ": refused: " + *reason);
+    const auto reason = interlock_refusal(facts, consent);
+    if (!reason) return;
+    const std::string text = path + ": refused: " + *reason;
+    if (!facts.writers.empty()) throw InUse(text);
+    throw Refusal(text);
   };
   // A device that is refused for what the kernel says of it is not even opened.
-  require_allowed(read_device_facts(device, paths));
-  const Claim claim = claim_device(path, device);
-  DeviceFacts facts = read_device_facts(device, paths);  // true from now on
-  facts.signature = probe_signature(*claim, path);
+  DeviceFacts facts = read_device_facts(device, paths);
+  require_allowed(facts);
+  const Descriptor claim = with_twins(claim_device(path, device), facts.twins);
+  facts = read_device_facts(device, paths);  // true from now on
+  facts.signature = probe_signature(*claim, path, facts.partitions);
   require_allowed(facts);
   std::uint64_t bytes = 0;
   int sector = 0;
@@ -88,7 +121,22 @@ TargetPlan plan_device(const std::string& path, const struct stat& status, const
           std::max<std::uint32_t>(kBlockAlignment, static_cast<unsigned>(sector)),
           device,
           device_numa_node(device, paths),
-          claim};
+          claim,
+          nullptr,
+          facts.unseen_writers};
+}
+
+TargetPlan plan_device(const std::string& path, DeviceNumber device, const Consent& consent,
+                       const SystemPaths& paths) {
+  constexpr auto kPause = std::chrono::milliseconds(250);
+  for (int looks_left = 4; looks_left > 0; --looks_left) {
+    try {
+      return examine_device(path, device, consent, paths);
+    } catch (const InUse&) {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+  return examine_device(path, device, consent, paths);
 }
 
 // The kernel's own word on what direct I/O to this file needs (Linux 6.1). Without it an ext4 that journals
@@ -117,9 +165,9 @@ Refusal no_direct_io(const TargetPlan& plan) {
 }
 
 // Tries direct I/O on a file without a name, so that a dry run finds out as well and nothing is left behind.
-void probe_direct_io(const std::filesystem::path& directory, const TargetPlan& plan) {
+void probe_direct_io(const TargetPlan& plan) {
   constexpr mode_t kMode = 0600;
-  const int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, kMode);
+  const int fd = openat(*plan.directory, ".", O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, kMode);
   if (fd < 0) {
     const int error = errno;
     if (error == EOPNOTSUPP || error == EISDIR || error == ENOENT)
@@ -138,14 +186,18 @@ void probe_direct_io(const std::filesystem::path& directory, const TargetPlan& p
 
 TargetPlan plan_file(const std::string& path, const Consent& consent, const SystemPaths& paths) {
   const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  const Descriptor directory = owned(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (*directory < 0) {
+    const int error = errno;
+    const std::string text = "--target " + path + ": " + parent.string();
+    if (error == ENOTDIR) throw Refusal(text + " is not a directory");
+    throw Refusal(text + ": " + errno_text(error) + (error == ENOENT ? "; create the directory first" : ""));
+  }
+  // It describes what is open: between two looks a path can lead to two places.
   struct stat status {};
   struct statfs system {};
-  if (stat(parent.c_str(), &status) != 0 || statfs(parent.c_str(), &system) != 0) {
-    throw Refusal("--target " + path + ": " + parent.string() + ": " + errno_text(errno) +
-                  "; create the directory first");
-  }
-  if (!S_ISDIR(status.st_mode))
-    throw Refusal("--target " + path + ": " + parent.string() + " is not a directory");
+  if (fstat(*directory, &status) != 0 || fstatfs(*directory, &system) != 0)
+    throw Refusal("--target " + path + ": " + parent.string() + ": " + errno_text(errno));
   const DeviceNumber device = number_of(status.st_dev);
   const auto reason = memory_backed_refusal(static_cast<long>(system.f_type), device_name(device, paths));
   if (reason && !consent.memory_target) {
@@ -161,8 +213,10 @@ TargetPlan plan_file(const std::string& path, const Consent& consent, const Syst
                   std::max<std::uint32_t>(kBlockAlignment, logical),
                   device,
                   device_numa_node(device, paths),
-                  nullptr};
-  probe_direct_io(parent, plan);
+                  nullptr,
+                  directory,
+                  ""};
+  probe_direct_io(plan);
   return plan;
 }
 
@@ -203,12 +257,23 @@ TargetPlan plan_target(const std::string& path, const Consent& consent, const Sy
       throw Refusal("--target " + path + ": a dangling symbolic link; name the file itself");
     return plan_file(path, consent, paths);
   }
-  if (S_ISBLK(status.st_mode)) return plan_device(path, status, consent, paths);
+  if (S_ISBLK(status.st_mode)) return plan_device(path, number_of(status.st_rdev), consent, paths);
   if (S_ISREG(status.st_mode)) {
     throw Refusal("--target " + path +
                   ": the file exists and is never overwritten; name a new file or remove this one");
   }
   throw Refusal("--target " + path + ": neither a new file nor a block device");
+}
+
+TargetPlan make_directory(const TargetPlan& plan) {
+  constexpr mode_t kMode = 0755;
+  const std::string name = file_name(plan.path);
+  TargetPlan made = plan;
+  const bool good = mkdirat(*plan.directory, name.c_str(), kMode) == 0;
+  if (good) made.directory = owned(openat(*plan.directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!good || *made.directory < 0 || fsync(*plan.directory) != 0)
+    throw Refusal("--target " + plan.path + ": cannot be created: " + errno_text(errno));
+  return made;
 }
 
 Target::Target(const TargetPlan& plan, std::uint64_t record_bytes, bool preallocate) : plan_(plan) {
@@ -226,23 +291,27 @@ Target::~Target() {
 }
 
 void Target::close_and_clean() {
+  if (created_ && !keep_) remove_file();
   if (fd_ >= 0 && !plan_.claim) close(fd_);
-  if (created_ && !keep_) unlink(plan_.path.c_str());
+}
+
+// While it is open: its number cannot be given to another file.
+void Target::remove_file() {
+  const std::string name = file_name(plan_.path);
+  if (leads_to(*plan_.directory, name, fd_)) {
+    unlinkat(*plan_.directory, name.c_str(), 0);
+  } else if (faccessat(*plan_.directory, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    std::cerr << "daqwriter: " << plan_.path << ": has become another file, which is left as it is\n";
+  }
 }
 
 void Target::open_scratch_file(std::uint64_t record_bytes, bool preallocate) {
   constexpr mode_t kMode = 0644;
-  fd_ = open(plan_.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_DIRECT | O_CLOEXEC, kMode);
-  if (fd_ < 0) {
-    const int error = errno;
-    // Some file systems create the file before they refuse O_DIRECT; it is empty and ours (O_EXCL).
-    if (error == EINVAL) {
-      unlink(plan_.path.c_str());
-      throw no_direct_io(plan_);
-    }
-    throw Refusal("--target " + plan_.path + ": cannot be created: " + errno_text(error));
-  }
+  fd_ = openat(*plan_.directory, file_name(plan_.path).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+  if (fd_ < 0) throw Refusal("--target " + plan_.path + ": cannot be created: " + errno_text(errno));
   created_ = true;
+  // Not in the same step: some file systems make the file before they refuse this.
+  if (fcntl(fd_, F_SETFL, O_DIRECT) != 0) throw no_direct_io(plan_);
   require_alignment(fd_, plan_);
   if (!preallocate) return;
   if (fallocate(fd_, 0, 0, static_cast<off_t>(record_bytes)) != 0) {
@@ -279,6 +348,25 @@ void Target::discard(std::uint64_t bytes) {
 void Target::flush() {
   if (plan_.kind == TargetKind::null_sink) return;
   if (fdatasync(fd_) != 0) throw Failure(plan_.path + ": fdatasync failed: " + errno_text(errno));
+  if (!created_ || name_durable_) return;
+  if (fsync(*plan_.directory) != 0)
+    throw Failure(plan_.path + ": fsync of its directory failed: " + errno_text(errno));
+  name_durable_ = true;
+}
+
+void Target::require_in_place() const {
+  if (plan_.kind == TargetKind::null_sink) return;
+  struct stat status {};
+  const bool there = plan_.kind == TargetKind::scratch_file
+                         ? leads_to(AT_FDCWD, plan_.path, fd_)
+                         : stat(plan_.path.c_str(), &status) == 0 && S_ISBLK(status.st_mode) &&
+                               number_of(status.st_rdev).text() == plan_.device.text();
+  if (!there) {
+    throw Failure(
+        plan_.path +
+        ": was removed, renamed or replaced while it was written; what was written does not have this "
+        "name any more");
+  }
 }
 
 void Target::truncate_file(std::uint64_t bytes) {

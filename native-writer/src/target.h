@@ -27,9 +27,8 @@ std::optional<std::string> memory_backed_refusal(long filesystem_magic, const st
 enum class TargetKind { scratch_file, raw_device, null_sink };
 std::string target_kind_name(TargetKind kind);
 
-// The exclusive claim on a block device, a file descriptor that its last owner closes: from the look until
-// the end nobody else can mount, assemble or claim the device, and no other one can take its place.
-using Claim = std::shared_ptr<const int>;
+// A file descriptor that its last owner closes.
+using Descriptor = std::shared_ptr<const int>;
 
 // What is known before anything is written.
 struct TargetPlan {
@@ -40,13 +39,23 @@ struct TargetPlan {
   std::uint32_t alignment = 4096;
   DeviceNumber device;  // the device itself, or the one below the file system
   std::optional<int> numa_node;
-  Claim claim;  // of a device
+  // The exclusive claim on a block device: from the look until the end nobody else can mount, assemble or
+  // claim it, and no other one can take its place.
+  Descriptor claim;
+  Descriptor directory;  // of a file: the one that was examined, wherever its path leads later
+  std::string caution;   // what could not be looked at; empty if all could
 };
 
-// Looks, claims, decides, writes nothing. Throws Refusal.
+// Looks, claims, decides, writes nothing. Throws Refusal. What uses a device for a moment only, as udev does,
+// is waited for.
 TargetPlan plan_target(const std::string& path, const Consent& consent, const SystemPaths& paths = {});
 
-// The opened target of a record. Until keep() was called, destroying it removes the file that it created.
+// Makes the directory that the plan of a file names; the result is the plan of files in it, its path that of
+// the directory. Throws Refusal.
+TargetPlan make_directory(const TargetPlan& plan);
+
+// The opened target of a record. Until keep() was called, destroying it removes the file that it created,
+// unless its name has become another file's.
 class Target {
  public:
   Target(const TargetPlan& plan, std::uint64_t record_bytes, bool preallocate);
@@ -60,17 +69,21 @@ class Target {
   void write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset);
   // Tells a device that nothing in [0, bytes) is needed any more; no effect on a (new) file. Throws Failure.
   void discard(std::uint64_t bytes);
-  void flush();                             // fdatasync; throws Failure
+  void flush();                             // fdatasync, a new file's name as well; throws Failure
   void truncate_file(std::uint64_t bytes);  // no effect on a device; throws Failure
+  // Throws Failure when the path does not lead to what was written any more.
+  void require_in_place() const;
 
  private:
   void open_scratch_file(std::uint64_t record_bytes, bool preallocate);
   void open_device();
   void close_and_clean();
+  void remove_file();
 
   TargetPlan plan_;
   int fd_ = -1;
   bool created_ = false;
+  bool name_durable_ = false;
   bool keep_ = false;
 };
 

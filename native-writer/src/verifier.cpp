@@ -16,6 +16,18 @@ std::uint64_t most_per_link(const RecordHeader& record) {
   return record.intended_superchunks / record.links + 1;
 }
 
+// Slots of each link whose payload the record can hold.
+std::uint64_t used_slots(const RecordHeader& record) {
+  if (record.mode == RecordMode::triggered) return record.slots_per_link;
+  return std::min(record.slots_per_link, most_per_link(record));
+}
+
+// Payloads to keep; the header's bounds keep the product from wrapping.
+std::uint64_t kept_payloads(const RecordHeader& record, std::uint64_t held) {
+  const std::uint64_t all = record.links * used_slots(record);
+  return all <= held ? all : std::min<std::uint64_t>(held, 1);
+}
+
 }  // namespace
 
 std::string fault_kind_name(FaultKind kind) {
@@ -24,28 +36,37 @@ std::string fault_kind_name(FaultKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-ExpectedPayload::ExpectedPayload(const RecordHeader& record)
+std::uint64_t ExpectedPayload::bytes(const RecordHeader& record, std::uint64_t held) {
+  return kept_payloads(record, held) * (record.superchunk_bytes - kHeaderBytes + sizeof(std::uint32_t));
+}
+
+ExpectedPayload::ExpectedPayload(const RecordHeader& record, std::uint64_t held)
     : payload_bytes_(record.superchunk_bytes - kHeaderBytes),
       slots_(record.slots_per_link),
-      used_slots_(record.mode == RecordMode::triggered
-                      ? record.slots_per_link
-                      : std::min(record.slots_per_link, most_per_link(record))),
-      memory_(record.links * used_slots_ * payload_bytes_, std::nullopt),
-      checksums_(record.links * used_slots_) {
-  const std::uint64_t key = payload_key(record.seed, record.record_id);
-  for (std::uint32_t link = 0; link < record.links; ++link) {
-    for (std::uint64_t slot = 0; slot < used_slots_; ++slot) {
-      const std::size_t i = index(link, slot);
-      const std::span payload(memory_.data() + i * payload_bytes_, payload_bytes_);
-      fill_payload(payload, key, link, slot);
-      checksums_[i] = daqwriter::checksum(record.checksum, payload);
-    }
+      used_slots_(used_slots(record)),
+      all_(record.links * used_slots_ <= held),
+      kind_(record.checksum),
+      key_(payload_key(record.seed, record.record_id)),
+      memory_(std::max<std::uint64_t>(1, kept_payloads(record, held) * payload_bytes_), std::nullopt),
+      checksums_(kept_payloads(record, held)) {
+  for (std::uint32_t link = 0; all_ && link < record.links; ++link) {
+    for (std::uint64_t slot = 0; slot < used_slots_; ++slot) compute(link * used_slots_ + slot, link, slot);
   }
+}
+
+void ExpectedPayload::compute(std::size_t index, std::uint32_t link, std::uint64_t slot) const {
+  const std::span payload(memory_.data() + index * payload_bytes_, payload_bytes_);
+  fill_payload(payload, key_, link, slot);
+  checksums_[index] = daqwriter::checksum(kind_, payload);
 }
 
 std::size_t ExpectedPayload::index(std::uint32_t link, std::uint64_t position) const {
   // A position beyond what the record can hold is wrong anyway; the last slot serves to say so.
-  return link * used_slots_ + std::min(position % slots_, used_slots_ - 1);
+  const std::uint64_t slot = std::min(position % slots_, used_slots_ - 1);
+  if (all_) return link * used_slots_ + slot;
+  if (computed_ != std::pair(link, slot)) compute(0, link, slot);
+  computed_ = {link, slot};
+  return 0;
 }
 
 std::span<const std::byte> ExpectedPayload::payload(std::uint32_t link, std::uint64_t position) const {
@@ -56,15 +77,15 @@ std::uint32_t ExpectedPayload::checksum(std::uint32_t link, std::uint64_t positi
   return checksums_[index(link, position)];
 }
 
-Verifier::Verifier(const RecordHeader& record, std::optional<RecordTrailer> trailer,
+Verifier::Verifier(const RecordHeader& record, std::uint64_t held, std::optional<RecordTrailer> trailer,
                    TrailerProbe find_trailer)
     : record_(record),
       trailer_(std::move(trailer)),
       find_trailer_(std::move(find_trailer)),
-      expected_(record),
+      expected_(record, held),
       orders_(record.links),
       offset_(record.alignment) {
-  ended_ = trailer_ && trailer_->superchunks == 0;
+  ended_ = at_trailer();
 }
 
 void Verifier::feed(std::span<const std::byte> data) {
@@ -91,12 +112,18 @@ void Verifier::check(std::span<const std::byte> superchunk) {
   if (!header_valid && !trailer_) {
     // Perhaps this is the end: superchunks stop anywhere, the trailer stands on the next aligned offset.
     trailer_ = find_trailer_(round_up(offset_, record_.alignment));
-    ended_ = trailer_.has_value();
+    if (trailer_) confirm_tail();
+    ended_ = at_trailer();
     if (ended_) return;
   }
   if (!header_valid || !check_intact(superchunk, header)) check_damaged(superchunk, header, header_valid);
   offset_ += record_.superchunk_bytes;
-  if (trailer_) ended_ = offset_ - record_.alignment >= trailer_->superchunks * record_.superchunk_bytes;
+  ended_ = ended_ || at_trailer();
+}
+
+// All that the trailer counts has been seen.
+bool Verifier::at_trailer() const {
+  return trailer_ && offset_ - record_.alignment >= trailer_->data_bytes;
 }
 
 bool Verifier::check_intact(std::span<const std::byte> superchunk, const SuperchunkHeader& header) {
@@ -104,7 +131,7 @@ bool Verifier::check_intact(std::span<const std::byte> superchunk, const Superch
   if (header.record_id != record_.record_id || header.link >= record_.links ||
       header.ordinal >= most_per_link(record_) || header.payload_bytes != payload.size() ||
       header.checksum_kind != static_cast<std::uint32_t>(record_.checksum) ||
-      header.sequence < header.ordinal) {
+      header.sequence < header.ordinal || header.sequence >= kMaxCount) {
     return false;
   }
   const std::uint64_t at = position(header.ordinal, header.sequence);
@@ -117,7 +144,8 @@ bool Verifier::check_intact(std::span<const std::byte> superchunk, const Superch
 
 void Verifier::check_damaged(std::span<const std::byte> superchunk, const SuperchunkHeader& header,
                              bool header_valid) {
-  const bool ours = header_valid && header.record_id == record_.record_id && header.link < record_.links;
+  const bool ours = header_valid && header.record_id == record_.record_id && header.link < record_.links &&
+                    header.ordinal < most_per_link(record_) && header.sequence < kMaxCount;
   const auto identity =
       ours ? std::optional<Identity>({header.link, header.ordinal, position(header.ordinal, header.sequence)})
            : identify(superchunk.subspan(kHeaderBytes));
@@ -185,7 +213,8 @@ std::vector<std::byte> Verifier::expected_superchunk(const SuperchunkHeader& act
 
 void Verifier::unidentified(FaultKind kind, const std::string& detail) {
   tail_.push_back({kind, offset_, std::nullopt, std::nullopt, detail});
-  if (!trailer_ && tail_.size() > kMaxTail) ended_ = true;
+  if (trailer_) confirm_tail();
+  if (tail_.size() > kMaxTail) ended_ = true;
 }
 
 // A superchunk of this record lies here: what was unrecognisable before it was inside the record, not behind
@@ -214,8 +243,14 @@ void Verifier::confirm_tail() {
 }
 
 void Verifier::finish() {
+  if (!trailer_) trailer_ = find_trailer_(round_up(offset_, record_.alignment));
   if (trailer_) confirm_tail();  // everything before the trailer belongs to the record
   tail_.clear();
+  if (at_trailer() && offset_ - record_.alignment > trailer_->data_bytes) {
+    add({FaultKind::corrupt, record_.alignment + trailer_->data_bytes, std::nullopt, std::nullopt,
+         "superchunks behind the " + std::to_string(trailer_->superchunks) + " that the trailer counts"},
+        0);
+  }
   add_missing();
   counts_.expected = counts_.present + counts_.missing + counts_.corrupt + counts_.torn + counts_.stale;
   std::stable_sort(faults_.begin(), faults_.end(),
@@ -246,19 +281,19 @@ void Verifier::add_missing() {
   std::stable_sort(gaps.begin(), gaps.end(),
                    [](const Gap& a, const Gap& b) { return a.hole.offset < b.hole.offset; });
   // What lay at an unrecognisable place is not missing as well: each such place explains one of the next gap.
+  // Both are in the order of their offsets.
+  auto gap = gaps.begin();
   for (const std::uint64_t offset : unidentified_offsets_) {
-    for (Gap& gap : gaps) {
-      if (gap.hole.offset < offset || gap.explained == gap.hole.count()) continue;
-      ++gap.explained;
-      break;
-    }
+    while (gap != gaps.end() && (gap->hole.offset < offset || gap->explained == gap->hole.count())) ++gap;
+    if (gap == gaps.end()) break;
+    ++gap->explained;
   }
-  for (const Gap& gap : gaps) {
-    const std::uint64_t count = gap.hole.count() - gap.explained;
+  for (const auto& [link, hole, explained] : gaps) {
+    const std::uint64_t count = hole.count() - explained;
     if (count == 0) continue;
-    add({FaultKind::missing, gap.hole.offset, gap.link, gap.hole.sequence,
-         std::to_string(count) + " missing among ordinals " + std::to_string(gap.hole.first) + " to " +
-             std::to_string(gap.hole.last)},
+    add({FaultKind::missing, hole.offset, link, hole.sequence,
+         std::to_string(count) + " missing among ordinals " + std::to_string(hole.first) + " to " +
+             std::to_string(hole.last)},
         count);
   }
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "damage.h"
@@ -40,22 +41,32 @@ struct VerifyCounts {
   std::uint64_t faults() const { return missing + duplicated + out_of_order + corrupt + torn + stale; }
 };
 
-// Recomputed payload and checksum of every slot that the record can have used.
+// Recomputed payload and checksum of every slot: all at once where the record can hold as many superchunks as
+// there are slots, else each when it is asked for. So a header cannot ask for more than its record's size.
 class ExpectedPayload {
  public:
-  explicit ExpectedPayload(const RecordHeader& record);
-  // `position`: of the superchunk in its ring, see Verifier::position().
+  // `held`: superchunks for which the record's place has room.
+  ExpectedPayload(const RecordHeader& record, std::uint64_t held);
+  // What all of it takes, for the check before and for the allocation.
+  static std::uint64_t bytes(const RecordHeader& record, std::uint64_t held);
+
+  // `position`: of the superchunk in its ring, see Verifier::position(). Valid until the next question.
   std::span<const std::byte> payload(std::uint32_t link, std::uint64_t position) const;
   std::uint32_t checksum(std::uint32_t link, std::uint64_t position) const;
 
  private:
   std::size_t index(std::uint32_t link, std::uint64_t position) const;
+  void compute(std::size_t index, std::uint32_t link, std::uint64_t slot) const;
 
   std::size_t payload_bytes_;
   std::uint64_t slots_;       // of the ring
-  std::uint64_t used_slots_;  // recomputed per link
+  std::uint64_t used_slots_;  // of each link
+  bool all_;                  // computed at once
+  ChecksumKind kind_;
+  std::uint64_t key_;
   Memory memory_;
-  std::vector<std::uint32_t> checksums_;
+  mutable std::vector<std::uint32_t> checksums_;
+  mutable std::optional<std::pair<std::uint32_t, std::uint64_t>> computed_;  // link and slot, if not all
 };
 
 class Verifier {
@@ -65,7 +76,9 @@ class Verifier {
   // `find_trailer(offset)`: a valid trailer of this record at exactly that offset, if there is one; asked
   // where the data could have ended.
   using TrailerProbe = std::function<std::optional<RecordTrailer>(std::uint64_t offset)>;
-  Verifier(const RecordHeader& record, std::optional<RecordTrailer> trailer, TrailerProbe find_trailer);
+  // `held`: superchunks for which the record's place has room.
+  Verifier(const RecordHeader& record, std::uint64_t held, std::optional<RecordTrailer> trailer,
+           TrailerProbe find_trailer);
 
   void feed(std::span<const std::byte> data);
   bool at_end() const { return ended_; }
@@ -87,6 +100,7 @@ class Verifier {
     return record_.mode == RecordMode::triggered ? sequence : ordinal;
   }
 
+  bool at_trailer() const;
   void check(std::span<const std::byte> superchunk);
   bool check_intact(std::span<const std::byte> superchunk, const SuperchunkHeader& header);
   void check_damaged(std::span<const std::byte> superchunk, const SuperchunkHeader& header,

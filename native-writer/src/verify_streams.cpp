@@ -1,15 +1,12 @@
 // Promise: reads the files of a streams run back with direct I/O and reports what the StreamVerifiers found.
 // Writes nothing to the directory.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <set>
 
 #include "aio_engine.h"
 #include "block_reader.h"
@@ -56,6 +53,8 @@ class ReadBack {
     report();
     VerifyCounts& events = findings_.events;
     events.expected = events.present + events.missing + events.corrupt + events.torn + events.stale;
+    if (events.expected == 0 && findings_.total == 0 && !stopped())
+      add(FaultKind::incomplete, kManifestName, 0, "the run holds no event: there is nothing to verify");
   }
 
   std::string status() const {
@@ -86,6 +85,9 @@ class ReadBack {
     if (!manifest_.end) {
       add(FaultKind::incomplete, kManifestName, fs::file_size(fs::path(options_.target) / kManifestName),
           "no last line: the run was not closed");
+    } else if (manifest_.seals && !manifest_.sealed && manifest_.bad_lines.empty()) {
+      add(FaultKind::incomplete, kManifestName, fs::file_size(fs::path(options_.target) / kManifestName),
+          "no seal behind the line that ends the run: its lines cannot be trusted");
     }
     for (const ClosedFile& file : manifest_.files) {
       StoredFile& stored = files_[{file.stream, file.number}];
@@ -98,12 +100,12 @@ class ReadBack {
   }
 
   void list_directory() {
-    std::set<std::string> names;
+    std::map<std::string, bool> names;  // and whether it is a regular file
     for (const auto& entry : fs::directory_iterator(options_.target))
-      names.insert(entry.path().filename().string());
+      names[entry.path().filename().string()] = entry.is_regular_file();
     names.erase(kManifestName);
-    for (const std::string& name : names) {
-      const auto key = stream_and_number(name);
+    for (const auto& [name, regular] : names) {
+      const auto key = regular ? stream_and_number(name) : std::nullopt;
       if (!key) {
         add(FaultKind::stale, name, 0, "not a file of this run");
         continue;
@@ -145,8 +147,7 @@ class ReadBack {
   }
 
   void read_through(const fs::path& path, StreamVerifier& verifier) {
-    const int fd = open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
-    if (fd < 0) throw Failure(path.string() + ": cannot be opened for direct reading: " + errno_text(errno));
+    const int fd = open_for_direct_reading(path.string());
     try {
       const BlockReader::Config config{.fd = fd, .target = path.string(), .end = fs::file_size(path)};
       if (!engine_) engine_ = std::make_unique<AioEngine>(config.depth);
@@ -213,6 +214,7 @@ Json ReadBack::json() const {
           {"error", error_.empty() ? Json(nullptr) : Json(error_)},
           {"run_id", record_id_text(manifest_.run.run_id)},
           {"closed", manifest_.end.has_value()},
+          {"sealed", manifest_.sealed},
           {"end_status", manifest_.end ? Json(manifest_.end->status) : Json(nullptr)},
           {"files",
            {{"listed", manifest_.files.size()},
@@ -233,7 +235,8 @@ std::string ReadBack::summary() const {
   std::string text = "verify " + status() + ": " + std::to_string(findings_.events.present) + " of " +
                      std::to_string(findings_.events.expected) + " events present once and intact in " +
                      std::to_string(manifest_.files.size()) + " closed files of " + options_.target +
-                     ", run " + (manifest_.end ? "closed" : "not closed") + "; read " +
+                     ", run " + (manifest_.end ? "closed" : "not closed") +
+                     (manifest_.seals ? "" : ", manifest not sealed (older format)") + "; read " +
                      format_gb(static_cast<double>(bytes_read_)) + " in " +
                      format_number(seconds(duration_ns_), 4) + " s\n";
   if (!error_.empty()) text += "error: " + error_ + "\n";

@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "report_json.h"
 #include "synthetic.h"
+#include "worker_thread.h"
 
 namespace daqwriter {
 namespace {
@@ -22,12 +23,12 @@ void add_options(CLI::App& app, Asked& t) {
   WriteOptions& o = t.options;
   app.add_option("--target", o.target, "New file or block device to write to");
   add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
-  add_size(app, "--block-size", o.block_bytes, "Bytes per write; a multiple of 4KiB");
-  app.add_option("--threads", o.threads, "Writing threads, 1 to 64")->capture_default_str();
-  app.add_option("--io-depth", o.io_depth, "Most writes in flight of each thread")->capture_default_str();
-  add_size(app, "--bytes", o.bytes, "How much to write, all threads; rounded up to whole blocks");
-  app.add_option("--duration", o.duration_s, "How long to write at most, seconds");
-  add_size(app, "--span", o.span_bytes,
+  add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
+  add_number(app, bounds::kThreads, o.threads, "Writing threads, 1 to 64");
+  add_number(app, bounds::kLoadDepth, o.io_depth, "Most writes in flight of each thread");
+  add_size(app, bounds::kBytes, o.bytes, "How much to write, all threads; rounded up to whole blocks");
+  add_number(app, bounds::kLoadDuration, o.duration_s, "How long to write at most, seconds");
+  add_size(app, bounds::kSpan, o.span_bytes,
            "The part of the target that is written, shared out among the threads; default: --bytes, or the "
            "device, or half of the free space and at most 16GiB");
   add_choice(app, "--pattern", t.pattern, {"sequential", "random"}, "Order within a thread's part");
@@ -37,10 +38,10 @@ void add_options(CLI::App& app, Asked& t) {
   add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
   add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
   add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
-  app.add_option("--cpus", o.cpus,
-                 "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node")
-      ->delimiter(',');
-  app.add_option("--seed", o.seed, "Seed of data and order")->capture_default_str();
+  add_cpus(app, "--cpus", o.cpus,
+           "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node");
+  add_seed(app, o.seed, "Seed of data and order");
+  add_stall_limit(app, o.stall_limit_s);
   app.add_flag("--keep", o.keep, "Keep the file; it is removed otherwise");
   add_consent(app, o.consent);
   add_reporting(app, o);
@@ -55,10 +56,13 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   o.preallocate = t.preallocate == "full";
   o.zeros = t.data == "zeros";
   const WritePlan plan = plan_write(o);
-  const WriteResult result = run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal);
+  print_caution(plan.target);
+  const WriteResult result = or_failed(
+      [&] { return run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
+      [&](const std::string& error) { return failed_write(o, error); });
   write_json(o.json_path, write_result_json(o, plan, result));
   std::cerr << write_summary(o, result);
-  return exit_code_of(result.status);
+  return leave(exit_code_of(result.status));
 }
 
 }  // namespace

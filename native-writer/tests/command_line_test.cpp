@@ -102,7 +102,8 @@ TEST_F(CommandLineTest, RefusesMemoryDirectoriesAndMissingOnes) {
   }
   expect_refused(run_daqwriter(minidaq({"--target", directory.path("no/where"), "--duration", "1"})),
                  "create the directory");
-  expect_refused(run_daqwriter(minidaq({"--target", directory.path(""), "--duration", "1"})),
+  fs::create_directory(directory.path("folder"));
+  expect_refused(run_daqwriter(minidaq({"--target", directory.path("folder"), "--duration", "1"})),
                  "neither a new file nor a block device");
 }
 

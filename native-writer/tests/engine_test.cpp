@@ -14,6 +14,7 @@
 #include <cstring>
 #include <thread>
 
+#include "block_reader.h"
 #include "engines.h"
 #include "memory.h"
 #include "status.h"
@@ -217,6 +218,53 @@ TEST_P(ForbiddenUringTest, IsAFailureThatNamesTheRemedy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Errors, ForbiddenUringTest, ::testing::Values(EPERM, ENOSYS));
+
+// A drive that gives less than was asked for, at most so much at once.
+class ShortReads : public IoEngine {
+ public:
+  ShortReads(std::size_t most, std::size_t end) : most_(most), end_(end) {}
+  std::string_view name() const override { return "short reads"; }
+  int submit(std::span<const IoRequest> requests) override {
+    const IoRequest& request = requests.front();
+    offsets.push_back(request.offset);
+    const std::size_t left = end_ - std::min<std::size_t>(end_, request.offset);
+    done_.push_back({request.tag, static_cast<std::int64_t>(std::min(most_, left))});
+    return 1;
+  }
+  int reap(std::span<IoCompletion> out, unsigned, std::int64_t) override {
+    if (done_.empty()) return 0;
+    out[0] = done_.front();
+    done_.pop_front();
+    return 1;
+  }
+  std::vector<std::uint64_t> offsets;
+
+ private:
+  std::size_t most_;
+  std::size_t end_;
+  std::deque<IoCompletion> done_;
+};
+
+constexpr std::size_t kSector = 16384;  // a drive of large sectors
+
+TEST(BlockReader, GoesOnAfterAShortReadWhereASectorBegins) {
+  const Memory memory(4 * kSector, std::nullopt);
+  ShortReads drive(kSector + 512, 4 * kSector);
+  BlockReader reader(
+      {.target = "drive", .end = 4 * kSector, .block_bytes = 4 * kSector, .depth = 1, .alignment = kSector},
+      drive, memory.data());
+  EXPECT_EQ(reader.next().size(), 4 * kSector);
+  for (const std::uint64_t offset : drive.offsets) EXPECT_EQ(offset % kSector, 0u) << offset;
+}
+
+TEST(BlockReader, GivesUpOnADriveThatNeverGivesASector) {
+  const Memory memory(4 * kSector, std::nullopt);
+  ShortReads drive(512, 4 * kSector);
+  BlockReader reader(
+      {.target = "drive", .end = 4 * kSector, .block_bytes = 4 * kSector, .depth = 1, .alignment = kSector},
+      drive, memory.data());
+  EXPECT_THROW(reader.next(), Failure);
+}
 
 }  // namespace
 }  // namespace daqwriter

@@ -112,6 +112,43 @@ TEST_F(InterlockTest, RefusesSwapAndHolders) {
   expect_refusal(facts(), "md0");
 }
 
+// Two paths to one drive without multipath: what uses the one uses the other.
+TEST_F(InterlockTest, RefusesADriveWhoseOtherPathIsInUse) {
+  consent.destroy_serial = "S123";
+  disk("sdb", "8:16");
+  write_text(at("sdb/wwid"), "eui.0011\n");
+  EXPECT_EQ(facts().twins, std::vector<std::string>{"/dev/sdb"});
+  EXPECT_EQ(refusal(facts()), "(allowed)");
+  fs::create_directories(at("sdb/holders/dm-3"));
+  expect_refusal(facts(), "in use by dm-3");
+  fs::remove_all(at("sdb/holders"));
+  write_text(at("sdb/sdb1/partition"), "1\n");
+  write_text(at("sdb/sdb1/dev"), "8:17\n");
+  link("8:17", "sdb/sdb1");
+  mounts("8:17 / /data rw - xfs /dev/sdb1 rw");
+  expect_refusal(facts(), "mounted: /dev/sdb1 on /data");
+  EXPECT_EQ(facts().partitions.size(), 1u);
+  mounts("8:17 / /usr rw - xfs /dev/sdb1 rw");
+  expect_refusal(facts(), "running system");
+}
+
+TEST_F(InterlockTest, AnotherNamespaceOfTheControllerIsNoOtherPath) {
+  disk("nvme0n2", "259:1");
+  write_text(at("nvme0n2/device/serial"), "S123\n");
+  write_text(at("nvme0n2/wwid"), "eui.0012\n");
+  EXPECT_TRUE(facts().twins.empty());
+  fs::remove(at("nvme0n2/wwid"));  // then only the serial is left to compare
+  EXPECT_FALSE(facts().twins.empty());
+}
+
+TEST_F(InterlockTest, RefusesADriveThatAProcessHasOpenForWriting) {
+  DeviceFacts f = facts();
+  EXPECT_FALSE(f.unseen_writers.empty());  // an empty /proc shows nothing
+  f.writers = {"qemu (PID 7)"};
+  consent.destroy_serial = "S123";
+  expect_refusal(f, "open for writing by qemu (PID 7)");
+}
+
 TEST_F(InterlockTest, RefusesAReadOnlyDrive) {
   write_text(at("nvme0n1/ro"), "1\n");
   expect_refusal(facts(), "read-only");

@@ -4,6 +4,7 @@
 // drivers.
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -28,6 +29,40 @@ using testing::LoopDevice;
 using testing::run_daqwriter;
 using testing::run_tool;
 using testing::TempDir;
+
+// Another process that has a file open, until it goes out of scope or its time is over.
+class OtherProcess {
+ public:
+  OtherProcess(const std::string& path, int flags, unsigned milliseconds = 60'000) {
+    std::array<int, 2> told{};
+    if (pipe(told.data()) != 0) throw std::runtime_error("no pipe");
+    child_ = fork();
+    if (child_ == 0) {
+      const int fd = open(path.c_str(), flags);
+      for (int other = 3; other < 1024; ++other) {
+        if (other != fd && other != told[1]) close(other);
+      }
+      const bool said = write(told[1], fd < 0 ? "n" : "y", 1) == 1;
+      usleep(said ? milliseconds * 1000 : 0);
+      _exit(0);
+    }
+    char opened = 'n';
+    const bool heard = read(told[0], &opened, 1) == 1;
+    close(told[0]);
+    close(told[1]);
+    if (!heard || opened != 'y') throw std::runtime_error("cannot open " + path);
+  }
+  ~OtherProcess() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+  std::string pid() const { return std::to_string(child_); }
+
+ private:
+  pid_t child_ = -1;
+};
 
 class LoopDeviceTest : public ::testing::Test {
  protected:
@@ -160,6 +195,83 @@ TEST_F(LoopDeviceTest, IsRefusedWhileALoopDeviceLiesOverIt) {
   expect_refused("in use by " + above.name());
 }
 
+TEST_F(LoopDeviceTest, IsRefusedWhileALoopDeviceLiesOverAnotherNodeOfIt) {
+  const std::string node = directory.path("node");
+  ASSERT_EQ(mknod(node.c_str(), S_IFBLK | 0600, makedev(loop->number().major, loop->number().minor)), 0);
+  const LoopDevice above(node, kBytes);
+  expect_refused("in use by " + above.name());
+  fs::remove(node);
+  expect_refused("in use by " + above.name());
+}
+
+// Two loop devices over one file are two names of the same data.
+TEST_F(LoopDeviceTest, IsRefusedWhileItsTwinIsMounted) {
+  testing::make_mounts_private();
+  run_tool("mkfs.ext4 -q -F " + loop->path());
+  fs::create_hard_link(directory.path("backing"), directory.path("same"));
+  const LoopDevice twin(directory.path("same"), kBytes);
+  {
+    const TargetPlan idle = plan({"L1", "L1", false});
+    EXPECT_LT(open(twin.path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC), 0);  // and cannot be mounted any more
+  }
+  mount_at(twin.path(), directory.path("mnt"));
+  expect_refused("mounted: " + twin.path() + " on ");
+  umount(directory.path("mnt").c_str());
+  const int holder =
+      open(twin.path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);  // as a mount that we cannot see
+  expect_refused("the same data by another way: " + twin.path());
+  close(holder);
+  EXPECT_NO_THROW(plan({"L1", "L1", false}));
+}
+
+TEST_F(LoopDeviceTest, IsRefusedWhileTheSameDriveIsMountedByAnotherPath) {
+  testing::make_mounts_private();
+  const LoopDevice path(directory.path("path"), kBytes);
+  give_serial(path, "L1");
+  run_tool("mkfs.ext4 -q -F " + path.path());
+  mount_at(path.path(), directory.path("mnt"));
+  expect_refused("mounted: " + path.path() + " on ");
+  umount(directory.path("mnt").c_str());
+  EXPECT_NO_THROW(plan());
+}
+
+// As a virtual machine has it: open, and claimed by nobody.
+TEST_F(LoopDeviceTest, IsRefusedWhileAnotherProcessCanWriteToIt) {
+  {
+    const OtherProcess machine(loop->path(), O_RDWR);
+    expect_refused(" (PID " + machine.pid() + "); end that first");
+  }
+  {
+    const OtherProcess machine(directory.path("backing"), O_WRONLY);  // the same data from below
+    expect_refused("PID " + machine.pid());
+  }
+  const int ours = open(loop->path().c_str(), O_RDWR | O_CLOEXEC);
+  const OtherProcess reader(loop->path(), O_RDONLY);
+  EXPECT_NO_THROW(plan());
+  close(ours);
+}
+
+TEST_F(LoopDeviceTest, IsAllowedWhenItWasOpenForAMomentOnly) {
+  const OtherProcess udev(loop->path(), O_RDWR, 400);
+  EXPECT_NO_THROW(plan());
+}
+
+TEST_F(LoopDeviceTest, IsRefusedForAFileSystemInAPartitionThatOnlyTheKernelKnows) {
+  run_tool("addpart " + loop->path() + " 1 2048 65536");
+  expect_refused("partitions that the kernel knows: " + loop->name() + "p1", {"L1", "", false});
+  run_tool("mkfs.ext4 -q -F -E offset=1048576 " + loop->path() + " 32M");
+  expect_refused(loop->name() + "p1 with ext4 filesystem", {"L1", "", false});
+  EXPECT_NO_THROW(plan({"L1", "L1", false}));
+  run_tool("delpart " + loop->path() + " 1");
+}
+
+TEST_F(LoopDeviceTest, IsNotWhereTheResultsOfItsReadBackGo) {
+  const auto result =
+      run_daqwriter({"verify", "--target", loop->path(), "--line-protocol", directory.path("backing")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.error_text.find("reads or writes"), std::string::npos) << result.error_text;
+}
+
 TEST_F(LoopDeviceTest, IsRefusedWhileAnotherProcessHoldsIt) {
   const int holder = open(loop->path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
   ASSERT_GE(holder, 0);
@@ -251,6 +363,43 @@ TEST_F(LoopDeviceTest, ARawRecordIsWrittenFoundAndVerified) {
   EXPECT_EQ(again.exit_code, 0) << again.json.dump();
   EXPECT_EQ(again.count("present"), lossy.stored);
   EXPECT_EQ(again.json["lost_at_source"], 3000 - lossy.stored);
+}
+
+// The same id again, and a writer that dies: what the first record left must not vouch for the second.
+TEST_F(LoopDeviceTest, TheTrailerOfAnEarlierRecordWithTheSameIdDoesNotCount) {
+  MiniDaqOptions options = testing::small_record("unused");
+  options.record_id = parse_record_id("00112233445566778899aabbccddeeff");
+  MiniDaqOptions for_plan = options;
+  for_plan.null_sink = true;
+  MiniDaqPlan record = plan_minidaq(for_plan);
+  record.applications.front().target = plan();
+  const std::atomic<int> never{0};
+  ASSERT_EQ(run_minidaq(options, record, testing::aio_engine(), never).status, RunStatus::complete);
+  const std::uint64_t trailer = record.record_bytes - 4096;
+  const auto old_trailer = testing::read_bytes(loop->path(), trailer, 4096);
+  const pid_t child = fork();
+  if (child == 0) {
+    const EngineFactory dying = [](unsigned) -> std::unique_ptr<IoEngine> {
+      auto engine = std::make_unique<testing::FakeEngine>();
+      engine->on_submit = [](std::size_t) -> int { _exit(9); };
+      return engine;
+    };
+    run_minidaq(options, record, dying, never);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_EQ(WEXITSTATUS(status), 9);
+  const testing::Verified cut_short = testing::verify(directory, loop->path());
+  EXPECT_EQ(cut_short.exit_code, 3) << cut_short.json.dump(1);
+  EXPECT_EQ(cut_short.json["complete_trailer"], false);
+  EXPECT_EQ(testing::read_bytes(loop->path(), trailer, 4096), std::vector<std::byte>(4096));
+  // Nor would it if it stood there still.
+  testing::write_bytes(loop->path(), trailer, old_trailer);
+  const testing::Verified restored = testing::verify(directory, loop->path());
+  EXPECT_EQ(restored.exit_code, 3);
+  EXPECT_NE(restored.json["faults"].back()["detail"].get<std::string>().find("another header"),
+            std::string::npos);
 }
 
 TEST_F(LoopDeviceTest, TwoApplicationsShareADeviceInPartsOfTheirOwn) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <libdeflate.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "status.h"
@@ -32,14 +33,51 @@ RecordHeader sample_header() {
           166'000,       100, ChecksumKind::crc32,       4096, 166'000'000};
 }
 
-RecordTrailer sample_trailer() {
-  return {counting_id(), TrailerStatus::interrupted, 5,
-          27840,         1'700'000'001'000'000'000,  {{3, 2, 0, 4}, {2, 0, 0, 1}}};
+// Of a record whose trailer does not name its header, as records were before.
+RecordHeader older_header() {
+  RecordHeader header = sample_header();
+  header.binds_trailer = false;
+  return header;
 }
 
-TEST(RecordFormat, HeaderBlockIsAsDocumented) {
+RecordTrailer older_trailer() {
+  return {counting_id(), TrailerStatus::interrupted, 5,
+          27840,         1'700'000'001'000'000'000,  {{3, 2, 0, 4}, {2, 0, 0, 1}},
+          std::nullopt};
+}
+
+RecordTrailer sample_trailer() {
+  RecordTrailer trailer = older_trailer();
+  trailer.header_crc = 0x728cfaef;
+  return trailer;
+}
+
+// The blocks, and what is wrong with them.
+std::vector<std::byte> encoded(RecordHeader header) {
   std::vector<std::byte> block(4096, std::byte{0xff});
-  encode_record_header(sample_header(), block);
+  encode_record_header(header, block);
+  return block;
+}
+std::vector<std::byte> encoded(const RecordTrailer& trailer) {
+  std::vector<std::byte> block(4096, std::byte{0xff});
+  encode_trailer(trailer, block);
+  return block;
+}
+std::string fault(const RecordHeader& header) {
+  RecordHeader back;
+  std::string why;
+  EXPECT_EQ(decode_record_header(encoded(header), back, &why), BlockCheck::damaged);
+  return why;
+}
+std::string fault(const RecordTrailer& trailer) {
+  RecordTrailer back;
+  std::string why;
+  EXPECT_EQ(decode_trailer(encoded(trailer), back, &why), BlockCheck::damaged);
+  return why;
+}
+
+TEST(RecordFormat, OlderHeaderBlockIsAsItWasDocumented) {
+  const std::vector<std::byte> block = encoded(older_header());
   EXPECT_EQ(
       hex(std::span(block).first(104)),
       "444151524543303108070605040302010100000032de0cc2000102030405060708090a0b0c0d0e0f070000000000000000002a"
@@ -48,9 +86,8 @@ TEST(RecordFormat, HeaderBlockIsAsDocumented) {
   EXPECT_EQ(libdeflate_crc32(0, block.data(), block.size()), 0xa3cf5634u);
 }
 
-TEST(RecordFormat, TrailerBlockIsAsDocumented) {
-  std::vector<std::byte> block(4096, std::byte{0xff});
-  encode_trailer(sample_trailer(), block);
+TEST(RecordFormat, OlderTrailerBlockIsAsItWasDocumented) {
+  const std::vector<std::byte> block = encoded(older_trailer());
   EXPECT_EQ(hex(std::span(block).first(128)),
             "444151454e44303101000000b5e0012a000102030405060708090a0b0c0d0e0f0500000000000000c06c000000000000"
             "01000000020000000"
@@ -60,14 +97,24 @@ TEST(RecordFormat, TrailerBlockIsAsDocumented) {
   EXPECT_EQ(libdeflate_crc32(0, block.data(), block.size()), 0xdf273703u);
 }
 
+TEST(RecordFormat, BlocksAreAsDocumented) {
+  EXPECT_EQ(hex(std::span<const std::byte>(encoded(sample_header())).first(112)),
+            "4441515245433031080706050403020101000000effa8c72000102030405060708090a0b0c0d0e0f0700000000000000"
+            "00002a36fe9c97170a000000c0150000142f000000000000000000008043044100000000000059400100000000100000"
+            "80f5e409000000000000000002000000");
+  EXPECT_EQ(hex(std::span<const std::byte>(encoded(sample_trailer())).first(128)),
+            "444151454e4430310200000029b10e1d000102030405060708090a0b0c0d0e0f0500000000000000c06c000000000000"
+            "01000200effa8c7200cac471fe9c97170300000000000000020000000000000000000000000000000400000000000000"
+            "0200000000000000000000000000000000000000000000000100000000000000");
+}
+
 TEST(RecordFormat, SuperchunkHeaderChecksumIsAsDocumented) {
   const SuperchunkHeader header{kSuperchunkMagic, 12345, counting_id(), 9, 8, 54216, 3, 5504, 0xdeadbeef, 1};
   EXPECT_EQ(header_crc(header), 0xe27445bcu);
 }
 
 TEST(RecordFormat, HeaderSurvivesARoundTripAndNoFlippedBit) {
-  std::vector<std::byte> block(4096);
-  encode_record_header(sample_header(), block);
+  std::vector<std::byte> block = encoded(sample_header());
   RecordHeader back;
   ASSERT_EQ(decode_record_header(block, back), BlockCheck::valid);
   EXPECT_EQ(back.record_id, counting_id());
@@ -116,6 +163,59 @@ TEST(RecordId, ReadsWhatItWrites) {
                            "000102030405060708090A0b0c0d0e0f"}) {
     EXPECT_THROW(parse_record_id(text), Refusal) << text;
   }
+}
+
+TEST(RecordFormat, WhatNoWriterWritesIsNamedWithItsValue) {
+  const auto of_header = [](auto change) {
+    RecordHeader header = sample_header();
+    change(header);
+    return fault(header);
+  };
+  EXPECT_EQ(of_header([](RecordHeader& h) { h.links = 127; }), "links is 127, not 1 to 126");
+  EXPECT_EQ(of_header([](RecordHeader& h) { h.superchunk_bytes = 64; }),
+            "superchunk_bytes is 64, not 65 to 67108864");
+  EXPECT_EQ(of_header([](RecordHeader& h) { h.slots_per_link = 0; }),
+            "slots per link is 0, not 1 to 18446744073709551615");
+  // links x slots x size wraps to little.
+  EXPECT_NE(of_header([](RecordHeader& h) {
+              h.links = 2;
+              h.slots_per_link = (1ull << 63) + 1;
+              h.mode = RecordMode::triggered;
+            }).find("slots per link is 9223372036854775809, of 5568 B each more than"),
+            std::string::npos);
+  EXPECT_NE(
+      of_header([](RecordHeader& h) { h.intended_superchunks = 1ull << 60; }).find("intended superchunks"),
+      std::string::npos);
+  EXPECT_EQ(of_header([](RecordHeader& h) { h.alignment = 12288; }),
+            "the alignment is 12288, not a power of two");
+  EXPECT_EQ(of_header([](RecordHeader& h) { h.alignment = 1u << 31; }),
+            "the alignment is 2147483648, not 4096 to 1048576");
+  EXPECT_NE(of_header([](RecordHeader& h) { h.rate_hz = -1; }).find("the rate is -1"), std::string::npos);
+  EXPECT_NE(of_header([](RecordHeader& h) { h.duration_s = std::nan(""); }).find("the duration is"),
+            std::string::npos);
+  RecordTrailer trailer = sample_trailer();
+  trailer.superchunks = 6;
+  EXPECT_EQ(fault(trailer), "its links' stored superchunks add up to 5, it says 6");
+  trailer = sample_trailer();
+  trailer.links[1].lost = UINT64_MAX;
+  EXPECT_NE(fault(trailer).find("lost of a link is 18446744073709551615"), std::string::npos);
+  trailer.links.clear();
+  EXPECT_EQ(fault(trailer), "links is 0, not 1 to 126");
+}
+
+TEST(RecordFormat, ATrailerClosesTheRecordOfItsHeaderOnly) {
+  RecordHeader header;
+  ASSERT_EQ(decode_record_header(encoded(sample_header()), header), BlockCheck::valid);
+  header.links = 2;
+  RecordTrailer trailer = sample_trailer();
+  const std::uint64_t place = 4096 + 28672;
+  EXPECT_EQ(trailer_mismatch(header, trailer, place), std::nullopt);
+  EXPECT_NE(trailer_mismatch(header, trailer, place + 4096), std::nullopt);
+  trailer.header_crc = *trailer.header_crc + 1;
+  EXPECT_NE(trailer_mismatch(header, trailer, place).value_or("").find("another header"), std::string::npos);
+  EXPECT_NE(trailer_mismatch(header, older_trailer(), place), std::nullopt);
+  header.binds_trailer = false;
+  EXPECT_EQ(trailer_mismatch(header, older_trailer(), place), std::nullopt);
 }
 
 TEST(RecordFormat, OnlyATriggeredRecordNeedsAReaderOfVersionTwo) {

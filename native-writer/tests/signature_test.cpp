@@ -67,6 +67,22 @@ TEST_F(SignatureTest, IsRefusedForAGuidPartitionTable) {
   expect_found("gpt partition table");
 }
 
+// A table that is damaged, or that a tool wiped by half, may still be brought back.
+TEST_F(SignatureTest, IsRefusedForWhatIsLeftOfAGuidPartitionTable) {
+  Bytes mbr(512);
+  mbr.put(450, 0xee, 1).put(454, 1, 4).put(458, kBytes / 512 - 1, 4).put(510, 0xaa55, 2);
+  testing::write_bytes(loop->path(), 0, mbr.bytes);
+  expect_found("PMBR partition table");
+  testing::write_bytes(loop->path(), 0, std::vector<std::byte>(512));
+  const Bytes header = Bytes(512).put(0, 0x5452415020494645, 8);
+  for (const std::uint64_t offset : {std::uint64_t{512}, std::uint64_t{4096}, kBytes - 512, kBytes - 4096}) {
+    testing::write_bytes(loop->path(), offset, header.bytes);
+    expect_found("header of a gpt partition table");
+    testing::write_bytes(loop->path(), offset, std::vector<std::byte>(512));
+  }
+  EXPECT_EQ(probe_signature(loop->fd(), loop->path()), std::nullopt);
+}
+
 TEST_F(SignatureTest, IsRefusedForAMemberOfARaid) {
   Bytes superblock(4096);
   superblock.put(0, 0xa92b4efc, 4).put(4, 1, 4).put(72, 1, 4).put(144, 8, 8);  // version 1.2 lies at sector 8

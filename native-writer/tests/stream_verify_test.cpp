@@ -71,14 +71,38 @@ class StreamVerifyTest : public ::testing::Test {
     const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(offset);
     bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
   }
-  // The manifest without the lines that contain `part`.
-  void remove_lines(const std::string& part) const {
+  std::vector<std::string> manifest_lines() const {
     std::ifstream in(path(kManifestName));
-    std::string kept;
-    for (std::string line; std::getline(in, line);)
-      if (line.find(part) == std::string::npos) kept += line + "\n";
-    in.close();
-    std::ofstream(path(kManifestName), std::ios::trunc) << kept;
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+  // With the seal of what now stands there, as if the writer had written it.
+  void put_sealed(std::vector<std::string> lines) const {
+    std::string all;
+    lines.pop_back();
+    for (const std::string& line : lines) all += line + "\n";
+    const std::string seal = adler_text(checksum(ChecksumKind::crc32, std::as_bytes(std::span(all))));
+    std::ofstream(path(kManifestName), std::ios::trunc) << all << "{\"crc32\":\"" << seal << "\"}\n";
+  }
+  // Replaces in the first line that contains it, and keeps the old seal.
+  void replace_text(const std::string& old, const std::string& text) const {
+    std::string all;
+    for (const std::string& line : manifest_lines()) all += line + "\n";
+    const std::size_t at = all.find(old);
+    ASSERT_NE(at, std::string::npos) << old;
+    std::ofstream(path(kManifestName), std::ios::trunc) << all.replace(at, old.size(), text);
+  }
+  // The manifest without the lines that contain `part`, sealed again.
+  void remove_lines(const std::string& part) const {
+    std::vector<std::string> lines = manifest_lines();
+    std::erase_if(lines, [&](const std::string& line) { return line.find(part) != std::string::npos; });
+    put_sealed(lines);
+  }
+  std::string details() const {
+    std::string all;
+    for (const auto& fault : json["faults"]) all += fault["detail"].get<std::string>() + "\n";
+    return all;
   }
 
   std::uint64_t present(int exit_code) {
@@ -259,14 +283,19 @@ TEST_F(StreamVerifyTest, MissingFilesAreNamed) {
 
 TEST_F(StreamVerifyTest, AFileWithoutALineWasNotClosed) {
   const std::uint64_t unvouched = events(content(first)).size();
+  const std::vector<std::string> whole = manifest_lines();
   remove_lines(first);
-  expect({}, 1);
-  expect_fault(0, "incomplete", first, 0, std::nullopt);
+  expect({}, 2);  // the line behind it does not follow on
+  expect_fault(0, "corrupt", kManifestName, json["faults"][0]["offset_bytes"], std::nullopt);
+  expect_fault(1, "incomplete", first, 0, std::nullopt);
   EXPECT_EQ(json["unvouched_events"], unvouched);
   EXPECT_EQ(json["events"]["present"], original - unvouched);
-  remove_lines("\"end\"");
-  expect({}, 2);
-  expect_fault(0, "incomplete", kManifestName, fs::file_size(path(kManifestName)), std::nullopt);
+  // As a run looks that was killed: neither end nor seal.
+  std::string begun;
+  for (std::size_t i = 0; i + 2 < whole.size(); ++i) begun += whole[i] + "\n";
+  std::ofstream(path(kManifestName), std::ios::trunc) << begun;
+  expect({}, 1);
+  expect_fault(0, "incomplete", kManifestName, begun.size(), std::nullopt);
 }
 
 TEST_F(StreamVerifyTest, ExtraFilesAreFound) {
@@ -289,10 +318,114 @@ TEST_F(StreamVerifyTest, ALyingManifestIsCorrupt) {
   const std::string sum = adler_text(*manifest.files[0].adler32);
   text.replace(text.find(sum), sum.size(), "00000001");
   std::ofstream(path(kManifestName), std::ios::trunc) << text << "no JSON\n";
-  expect({}, 2);
-  expect_fault(0, "corrupt", kManifestName, text.size(), std::nullopt);
-  expect_fault(1, "corrupt", manifest.files[0].name, manifest.files[0].bytes, std::nullopt);
+  expect({}, 3);
+  expect_fault(0, "corrupt", kManifestName, text.rfind("{\"crc32\""), std::nullopt);
+  expect_fault(1, "corrupt", kManifestName, text.size(), std::nullopt);
+  expect_fault(2, "corrupt", manifest.files[0].name, manifest.files[0].bytes, std::nullopt);
   EXPECT_EQ(json["events"]["present"], original);
+}
+
+// What each lie in a line of the manifest is called; also with the right seal over it, where it contradicts
+// anything else.
+TEST_F(StreamVerifyTest, EveryLieOfTheManifestIsNamed) {
+  struct Lie {
+    std::string old, text, named;
+  };
+  const Manifest manifest = read_manifest(run);
+  const ClosedFile& last = manifest.files.back();
+  const std::string bytes = std::to_string(last.bytes);
+  const std::string counts =
+      std::to_string(manifest.end->events[0]) + "," + std::to_string(manifest.end->events[1]);
+  const std::vector<Lie> lies = {
+      {"\"bytes\":" + bytes, "\"bytes\":" + bytes + "0",
+       "bytes " + bytes + ", in the manifest " + bytes + "0"},
+      {"\"events\":[" + counts, "\"events\":[1,1",
+       "'events' of stream 0 is 1, the lines of its files end at"},
+      {"\"end\":\"complete\"", "\"end\":\"banana\"", "'end' is \"banana\", not"},
+      {"\"end\":\"complete\"", "\"end\":1e999", "number overflow"},
+      {"\"adler32\":\"" + adler_text(*last.adler32) + "\"", "\"adler32\":null", "'adler32' is null here"},
+      {"\"adler32\":\"" + adler_text(*last.adler32), "\"adler32\":\"0x12", "not 8 lower-case"},
+      {"{\"file\":\"" + last.name, "{\"bytes\":1,\"file\":\"" + last.name, "'bytes' stands there twice"},
+      {"\"file\":\"" + last.name, "\"file\":\"\xff", "ill-formed UTF-8"},
+      {"\"bytes\":" + bytes, "\"bytes\":-1", "'bytes' is -1, not an integer from"},
+      {"\"bytes\":" + bytes, "\"bytes\":1.5", "'bytes' is 1.5, not an integer from"},
+      {"\"bytes\":" + bytes, "\"bytes\":NaN", "parse error"},
+      {"\"bytes\":" + bytes, "\"bytes\":" + std::string(50'000, '['), "nested deeper"},
+      {"\"bytes\":" + bytes, "\"bytes\":" + std::string(70'000, '1'), "longer than 65536 bytes"},
+  };
+  const std::vector<std::string> whole = manifest_lines();
+  for (const Lie& lie : lies) {
+    replace_text(lie.old, lie.text);
+    present(3);
+    EXPECT_NE(details().find(lie.named), std::string::npos) << lie.named << "\n" << details();
+    put_sealed(manifest_lines());
+    present(3);
+    EXPECT_NE(details().find(lie.named), std::string::npos) << lie.named << ", sealed\n" << details();
+    put_sealed(whole);
+  }
+  present(0);
+}
+
+TEST_F(StreamVerifyTest, LinesBehindTheEndAndASealThatIsWrongOrNotThereAreNamed) {
+  const std::vector<std::string> whole = manifest_lines();
+  std::vector<std::string> lines = whole;
+  lines.insert(lines.end() - 1, lines[lines.size() - 2]);
+  put_sealed(lines);
+  present(3);
+  EXPECT_NE(details().find("a second end"), std::string::npos) << details();
+  put_sealed(whole);
+  std::ofstream(path(kManifestName), std::ios::app) << whole.back() << "\n";
+  present(3);
+  EXPECT_NE(details().find("stands behind the seal"), std::string::npos) << details();
+  put_sealed(whole);
+  fs::resize_file(path(kManifestName), fs::file_size(path(kManifestName)) - whole.back().size() - 1);
+  expect({}, 1);
+  EXPECT_NE(details().find("no seal"), std::string::npos) << details();
+}
+
+TEST_F(StreamVerifyTest, AFileOrAStreamTakenOutOfManifestAndDirectoryIsNamed) {
+  const std::string last = read_manifest(run).files.back().name;
+  fs::remove(path(last));
+  remove_lines(last);
+  present(3);
+  EXPECT_NE(details().find("the lines of its files end at"), std::string::npos) << details();
+  for (const ClosedFile& file : read_manifest(run).files) {
+    fs::remove(path(file.name));
+    remove_lines(file.name);
+  }
+  remove_lines("\"end\"");
+  std::vector<std::string> lines = manifest_lines();
+  lines.insert(lines.end() - 1, "{\"end\":\"complete\",\"events\":[0,0]}");
+  put_sealed(lines);
+  expect({}, 1);
+  EXPECT_NE(details().find("nothing to verify"), std::string::npos) << details();
+}
+
+TEST_F(StreamVerifyTest, AnOlderManifestIsIntactAndSaidToBeUnsealed) {
+  EXPECT_EQ(json["sealed"], true);
+  replace_text("\"version\":2", "\"version\":1");
+  fs::resize_file(path(kManifestName),
+                  fs::file_size(path(kManifestName)) - manifest_lines().back().size() - 1);
+  EXPECT_EQ(present(0), original);
+  EXPECT_EQ(json["sealed"], false);
+  const auto result = testing::run_daqwriter({"verify", "--target", run});
+  EXPECT_NE(result.error_text.find("not sealed (older format)"), std::string::npos) << result.error_text;
+}
+
+TEST_F(StreamVerifyTest, ANameThatIsNoTextIsAFaultAndTheResultIsStillJson) {
+  std::ofstream(path("\xff\xfe")) << "x";
+  expect({}, 1);
+  expect_fault(0, "stale", json["faults"][0]["file"], 0, std::nullopt);
+}
+
+// Damage that looks like the beginnings of events everywhere is read through once.
+TEST_F(StreamVerifyTest, AFileFullOfBeginningsIsJudgedInTime) {
+  Bytes bytes = content(first);
+  for (std::size_t at = 0; at + 4 <= bytes.size(); at += 4)
+    std::memcpy(bytes.data() + at, &kEventMagic, sizeof kEventMagic);
+  replace(first, bytes);
+  present(3);
+  EXPECT_GT(json["events"]["corrupt"], 0);
 }
 
 TEST_F(StreamVerifyTest, BytesBehindTheEndAreCorrupt) {

@@ -237,9 +237,9 @@ TEST_F(StreamsTest, AnErrorOfTheDriveEndsTheRunWithAnExactAccount) {
 TEST_F(StreamsTest, WithoutRoomForAFileTheRunFails) {
   StreamsOptions options = small();
   // A directory in the way of the second file of stream 0 stands for any reason not to create it.
-  StreamsPlan plan = plan_streams(options);
-  fs::create_directories(directory.path("run/run.0.1.events"));
-  plan.create_directory = false;
+  fs::create_directory(directory.path("run"));
+  const StreamsPlan plan = plan_streams(options);
+  fs::create_directory(directory.path("run/run.0.1.events"));
   const StreamsResult result = run_streams(options, plan, engine_factory("libaio"), stop);
   EXPECT_EQ(result.status, RunStatus::failed);
   EXPECT_NE(result.error.find("run.0.1.events: cannot be created"), std::string::npos) << result.error;

@@ -55,6 +55,10 @@ LoopDevice::LoopDevice(const std::string& backing, std::uint64_t bytes) {
   }
   close(file);
   close(control);
+  // Kept for reading only: a test that has its drive open for writing would be somebody who uses it.
+  const int writing = fd_;
+  fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (writing >= 0) close(writing);
   if (fd_ < 0) throw std::runtime_error(path_ + ": " + errno_text(errno));
 }
 

@@ -13,6 +13,7 @@ using testing::read_bytes;
 using testing::TempDir;
 using testing::Verified;
 using testing::write_bytes;
+using Bytes = std::vector<std::byte>;
 using Counts = std::map<std::string, std::uint64_t>;
 
 class VerifyTest : public ::testing::Test {
@@ -48,6 +49,23 @@ class VerifyTest : public ::testing::Test {
   }
   void zero(std::uint64_t offset, std::size_t bytes) {
     write_bytes(target, offset, std::vector<std::byte>(bytes));
+  }
+  // The header or the trailer, with its checksum made right again.
+  void put(RecordHeader h) {
+    Bytes block(4096);
+    encode_record_header(h, block);
+    write_bytes(target, 0, block);
+  }
+  void put(const RecordTrailer& t) {
+    Bytes block(4096);
+    encode_trailer(t, block);
+    write_bytes(target, std::filesystem::file_size(target) - 4096, block);
+  }
+  RecordTrailer trailer() const {
+    RecordTrailer t;
+    const Bytes block = read_bytes(target, std::filesystem::file_size(target) - 4096, 4096);
+    EXPECT_EQ(decode_trailer(block, t), BlockCheck::valid);
+    return t;
   }
   Verified verify() const { return testing::verify(directory, target); }
 
@@ -236,6 +254,104 @@ TEST_F(VerifyTest, ATrailerThatHidesALossIsFoundOut) {
   encode_trailer(trailer, block);
   write_bytes(target, at, block);
   EXPECT_EQ(verify().exit_code, 0);
+}
+
+TEST_F(VerifyTest, AHeaderThatAsksForTooMuchIsNamedAndNothingIsAllocated) {
+  RecordHeader h;
+  ASSERT_EQ(decode_record_header(read_bytes(target, 0, 4096), h), BlockCheck::valid);
+  std::filesystem::resize_file(target, 12288);
+  h.links = 2;
+  h.mode = RecordMode::triggered;
+  h.slots_per_link = (1ull << 63) + 1;
+  put(h);
+  const Verified wrapped = verify();
+  EXPECT_EQ(wrapped.exit_code, 3);
+  EXPECT_NE(wrapped.json["faults"][0]["detail"].get<std::string>().find("9223372036854775809"),
+            std::string::npos);
+  for (const RecordMode mode : {RecordMode::triggered, RecordMode::continuous}) {
+    h.mode = mode;
+    h.slots_per_link = 1ull << 40;
+    h.intended_superchunks = 1ull << 48;
+    put(h);
+    const Verified large = verify();
+    EXPECT_EQ(large.exit_code, 3);
+    EXPECT_EQ(large.json["faults"].back()["kind"], "incomplete") << large.json.dump(1);
+  }
+}
+
+TEST_F(VerifyTest, WhatStandsBehindAFilesTrailerIsNamed) {
+  const std::uint64_t end = std::filesystem::file_size(target);
+  const auto trailer = read_bytes(target, end - 4096, 4096);
+  for (const auto& more : {testing::random_bytes(4096), trailer, testing::random_bytes(5), Bytes(8192)}) {
+    std::filesystem::resize_file(target, end + more.size());
+    write_bytes(target, end, more);
+    const Verified result = verify();
+    EXPECT_EQ(result.exit_code, 3);
+    ASSERT_EQ(result.json["faults"].size(), 1u) << result.json.dump(1);
+    expect_fault(result.json["faults"][0], "corrupt", end);
+    EXPECT_EQ(result.count("present"), kCount);
+    std::filesystem::resize_file(target, end);
+  }
+  EXPECT_EQ(verify().exit_code, 0);
+}
+
+TEST_F(VerifyTest, AFlippedBitOfThePaddingIsNamed) {
+  const std::uint64_t trailer = std::filesystem::file_size(target) - 4096;
+  ASSERT_LT(place(kCount), trailer);
+  for (const std::uint64_t at : {place(kCount), (place(kCount) + trailer) / 2, trailer - 1}) {
+    flip(at);
+    const Verified result = verify();
+    EXPECT_EQ(result.exit_code, 3);
+    ASSERT_EQ(result.json["faults"].size(), 1u);
+    expect_fault(result.json["faults"][0], "corrupt", at);
+    flip(at);
+  }
+}
+
+TEST_F(VerifyTest, ATrailerWhoseLinksDoNotAddUpIsNone) {
+  RecordTrailer t = trailer();
+  ++t.links[1].stored;
+  put(t);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.json["faults"].back()["detail"].get<std::string>().find("add up to 3001, it says 3000"),
+            std::string::npos);
+}
+
+TEST_F(VerifyTest, ATrailerOfAnotherHeaderIsNone) {
+  RecordTrailer t = trailer();
+  for (const auto& crc : {std::optional(*t.header_crc + 1), std::optional<std::uint32_t>()}) {
+    t.header_crc = crc;
+    put(t);
+    const Verified result = verify();
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.json["complete_trailer"], false);
+  }
+}
+
+TEST_F(VerifyTest, AnOlderRecordIsIntactAndItsTrailerSaidToBeUnbound) {
+  EXPECT_EQ(verify().json["trailer_bound"], true);
+  RecordHeader h;
+  ASSERT_EQ(decode_record_header(read_bytes(target, 0, 4096), h), BlockCheck::valid);
+  h.binds_trailer = false;
+  put(h);
+  RecordTrailer t = trailer();
+  t.header_crc.reset();
+  put(t);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 0) << result.json.dump(1);
+  EXPECT_EQ(result.json["trailer_bound"], false);
+}
+
+TEST_F(VerifyTest, ARecordWithoutASuperchunkIsNotIntact) {
+  RecordTrailer t = trailer();
+  t.superchunks = t.data_bytes = 0;
+  for (LinkAccount& link : t.links) link = {};
+  std::filesystem::resize_file(target, 8192);
+  put(t);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  expect_fault(result.json["faults"][0], "incomplete", 4096);
 }
 
 TEST_F(VerifyTest, WhatIsNoRecordIsRefused) {

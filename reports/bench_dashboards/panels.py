@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from string import ascii_uppercase
@@ -38,7 +39,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Panel(ABC):
     """What all kinds have. `description` says what to look for. `needs`: as of its targets, for all of them."""
 
     kind: ClassVar[str]
@@ -94,8 +95,9 @@ class Panel:
     def colour_mode(self) -> str:
         return "thresholds"
 
+    @abstractmethod
     def options(self) -> Json:
-        raise NotImplementedError
+        """What Grafana calls the panel's options, by its kind."""
 
     def custom(self) -> Json:
         return {}

@@ -28,6 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rendering.add_argument(
         "--altered", type=int, default=0, metavar="N", help="files altered since the bundle was sealed"
     )
+    rendering.add_argument(
+        "--different",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="a field of its profiles that is not the checker's",
+    )
     _of_one_run(commands, "check", "render them again and compare, without writing", _check)
     comparison.add_parser(commands)
     lot.add_parser(commands)
@@ -69,7 +76,7 @@ def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def _render(chosen: argparse.Namespace) -> int:
     from .render import render
 
-    for path in render(chosen.bundle, chosen.signer, chosen.altered):
+    for path in render(chosen.bundle, chosen.signer, chosen.altered, chosen.different):
         print(path)
     return 0
 

@@ -4,24 +4,28 @@ Promise: a difference that another renderer, library or font explains is told as
 
 from __future__ import annotations
 
-import difflib
 import io
 import json
 import re
+from collections.abc import Mapping
 from html.parser import HTMLParser
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
+from bench_model.bundle_files import read_bytes
+from bench_model.differing import differences, shown
 from bench_model.provenance import REPORT_DATA
 
+from .dataset import DIFFERENT
 from .errors import BundleError
 from .fields import read_document
 from .render import HTML_NAME, PDF_NAME, reports_of
-from .report_data import differences, traces_in, values_in
+from .report_data import traces_in, values_in
+from .tables import LINE
 
 SHOWN = 10
 MADE_BY = "made_by"
@@ -30,15 +34,15 @@ UNSEEN_TAGS = ("style", "script", "svg")
 
 def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
     """`problems`, `notes` and a `summary` of what was compared. Raises BundleError for a bundle that cannot be rendered."""
-    made = reports_of(root, reports_key)
     node = read_document(root, REPORT_DATA)
     if node is None or not isinstance(node.value, dict):
         raise BundleError(REPORT_DATA, "is missing, or holds no JSON object")
+    made = reports_of(root, reports_key, 0, stated_different(node.value))
     stored, again = node.value, json.loads(made[REPORT_DATA])
     other = other_versions(stored.get(MADE_BY), again[MADE_BY])
     problems = _numbers(stored, again, other)
     notes = [f"the reports were rendered with {other}"] if other else []
-    if not problems and not other and (root / REPORT_DATA).read_bytes() != made[REPORT_DATA]:
+    if not problems and not other and read_bytes(root, REPORT_DATA) != made[REPORT_DATA]:
         problems.append(f"{REPORT_DATA}: says the same, but in other bytes than it is written in")
     for name, words in ((HTML_NAME, words_of_html), (PDF_NAME, words_of_pdf)):
         found = _looks(name, root, made[name], words, other)
@@ -53,6 +57,21 @@ def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
     }
 
 
+def stated_different(stored: Mapping[str, Any]) -> list[str]:
+    """The fields that the stored report itself calls different from those of whoever rendered it: to call none so is no harm there.
+
+    Whether they do differ from the checker's own, `make check-bundle` says by itself."""
+    sections = stored.get("sections")
+    for section in sections if isinstance(sections, list) else []:
+        parts = section.get("parts") if isinstance(section, dict) and section.get("name") == "provenance" else None
+        for part in parts if isinstance(parts, list) else []:
+            content = part.get("content") if isinstance(part, dict) else None
+            for row in content.get("rows", []) if isinstance(content, dict) else []:
+                if isinstance(row, list) and len(row) == 2 and row[0] == DIFFERENT:
+                    return str(row[1]).split(LINE)
+    return []
+
+
 def other_versions(stored: object, now: dict[str, str]) -> str:
     """What the stored reports were rendered with, where that is not what is installed now; empty when it is the same."""
     if not isinstance(stored, dict):
@@ -65,13 +84,13 @@ def other_versions(stored: object, now: dict[str, str]) -> str:
 def _numbers(stored: dict[str, Any], again: dict[str, Any], other: str) -> list[str]:
     """Every number and text, by what it is called."""
     before, now = ({key: value for key, value in one.items() if key != MADE_BY} for one in (stored, again))
-    found = list(islice(differences(before, now), 10_000))
+    found = list(islice(differences(before, now, near=0), 10_000))
     why = (
         f". They were rendered with {other}: check with that to tell another formula from an alteration"
         if other
         else ""
     )
-    lines = [f"{REPORT_DATA}: {one}" for one in found[:SHOWN]]
+    lines = [f"{REPORT_DATA}: {at} is {shown(one, 60)}, recomputed {shown(two, 60)}" for at, one, two in found[:SHOWN]]
     if found:
         lines.append(f"{REPORT_DATA}: {len(found)} numbers or texts are not what the evidence gives{why}")
     return lines
@@ -80,19 +99,20 @@ def _numbers(stored: dict[str, Any], again: dict[str, Any], other: str) -> list[
 def _looks(name: str, root: Path, made: bytes, words: Any, other: str) -> str | None:
     """A file that differs: in its words, or only in how they are set."""
     try:
-        stored = (root / name).read_bytes()
+        stored = read_bytes(root, name)
     except OSError as error:
         return f"{name}: cannot be read: {error.strerror}"
     if stored == made:
         return None
     try:
         before, now = words(stored), words(made)
-    except (ValueError, PyPdfError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, PyPdfError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
         return f"{name}: cannot be read ({error})"
     if before != now:
-        first = next((line for line in difflib.ndiff(before, now) if line[:2] in ("- ", "+ ")), "")
+        pairs = zip_longest(before, now, fillvalue="")
+        first = next(f"{stated!r:.60}, where it gives {given!r:.60}" for stated, given in pairs if stated != given)
         why = f"; it was rendered with {other}, and only that can confirm it" if other else ""
-        return f"{name}: does not say what the evidence gives, first at {first[:100]!r}{why}"
+        return f"{name}: does not say what the evidence gives, first at {first}{why}"
     if other:
         return f"note: {name}: the same words, set by other versions; its layout cannot be compared"
     if name == PDF_NAME and fonts_of(stored) != fonts_of(made):

@@ -13,6 +13,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_model.judging import Again
 from bench_model.provenance import SigningKey
 from bench_model.published import PublishedDevice
 
@@ -20,6 +21,7 @@ from .fields import Node
 
 Samples = NDArray[np.float64]
 NOT_SEALED = "not sealed: the run left no manifest"
+UNSIGNED, DIFFERENT = "unsigned", "DIFFERENT FROM YOURS"
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,20 @@ class BlockPoint:
 
 
 @dataclass(frozen=True)
+class LargeRepetition:
+    """A large block size measured again. Without a throughput it does not count, and `reason` says why."""
+
+    repetition: int
+    block_bytes: int
+    throughput_bytes_per_s: float | None
+    samples: int
+    runtime_s: float | None
+    bytes_written: float | None
+    device_bytes_written: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class BlockScan:
     tool: str | None
     tool_version: str | None
@@ -204,6 +220,9 @@ class BlockScan:
     large_blocks_bytes_per_s: float | None  # the lowest point from `large_blocks_from_bytes` on
     large_blocks_from_bytes: int | None
     others: tuple[BlockScan, ...] = ()  # the same scan with further tools
+    repetitions: tuple[
+        LargeRepetition, ...
+    ] = ()  # what large blocks are judged by; empty where nothing was measured again
 
 
 @dataclass(frozen=True)
@@ -357,12 +376,16 @@ class HostSeries:
 @dataclass(frozen=True)
 class Provenance:
     """`manifest_sha256`: of MANIFEST.sha256, None for a bundle that was never sealed. `reports_key`: by which the reports are
-    about to be signed. `altered`: files that changed since the bundle was sealed."""
+    about to be signed. `altered`: files that changed since the bundle was sealed. `different`: fields of its profiles that are not those
+    of whoever rendered. `profiles`: SHA-256 of scenario and requirements, by file. `challenge`: the buyer's nonce."""
 
     manifest_sha256: str | None = None
     evidence_key: SigningKey | None = None
     reports_key: str | None = None
     altered: int = 0
+    different: tuple[str, ...] = ()
+    profiles: tuple[tuple[str, str], ...] = ()
+    challenge: str | None = None
 
     @property
     def footer(self) -> str:
@@ -371,13 +394,20 @@ class Provenance:
             return NOT_SEALED
         if self.altered:
             return f"ALTERED since it was sealed: {self.altered} file{'s' if self.altered > 1 else ''}"
-        return f"evidence {self.manifest_sha256}"
+        if self.different:
+            return f"{DIFFERENT} in {len(self.different)} field{'s' if len(self.different) > 1 else ''}: see Provenance"
+        signed = "" if self.evidence_key else f"{UNSIGNED}, "
+        return f"{signed}evidence {self.manifest_sha256}"
 
 
 @dataclass(frozen=True)
 class Bundle:
+    """`verdict`: as this bench computes it from the evidence, None where the run was never judged, or cannot be judged again.
+    `again`: that judgement beside the verdict that the bundle stores; None where it stores none."""
+
     run: Run
     verdict: Verdict | None
+    again: Again | None
     results: Mapping[str, Node]  # results/<name>.json by name, for the sections of the workloads
     published: Mapping[str, PublishedDevice]  # what others stated of their devices, by id: references, no measurements
     block_scan: BlockScan | None

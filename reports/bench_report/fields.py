@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model import bundle_files
+from bench_model.bundle_files import strict
+from bench_model.errors import BenchError
+
 from .errors import BundleError
 
 SHOWN_CHARACTERS = 40
-
-
-def _refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a JSON number")
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Node:
 
 def parse_document(text: str, name: str) -> Node:
     try:
-        return Node(json.loads(text, parse_constant=_refuse_constant), name)
+        return Node(strict(text), name)
     except json.JSONDecodeError as error:
         raise BundleError(name, f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from error
     except ValueError as error:
@@ -137,13 +137,11 @@ def parse_document(text: str, name: str) -> Node:
 def read_text(root: Path, name: str) -> str | None:
     """The file's text, or None when the bundle does not hold it."""
     try:
-        return (root / name).read_text(encoding="utf-8")
+        return bundle_files.read_text(root, name)
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError as error:
-        raise BundleError(name, f"byte {error.start} is not UTF-8") from error
-    except OSError as error:
-        raise BundleError(name, f"cannot be read: {error.strerror}") from error
+    except BenchError as error:
+        raise BundleError(name, str(error).removeprefix(f"{root / name}: ")) from error
 
 
 def read_document(root: Path, name: str) -> Node | None:

@@ -62,12 +62,14 @@ def findings_table(bundle: Bundle) -> Table | None:
 
 def _broken(bundle: Bundle) -> Iterator[Remark]:
     verdict = bundle.verdict
-    if verdict is None:
+    if bundle.again and bundle.again.contradicts:
+        yield Remark("Contradictory", f"{bundle.again.words[:1].upper()}{bundle.again.words[1:].rstrip('.')}.")
+    elif verdict is None:
         yield Remark(
             "Not judged",
             f"The run\u2019s state is \u201c{bundle.run.state}\u201d, and no requirement was judged: nothing is said about the candidate.",
         )
-    elif verdict.outcome == "ERROR":
+    if verdict and verdict.outcome == "ERROR":
         for reason in verdict.reasons:
             yield Remark("The bench broke", f"{reason.rstrip('.')}.")
 
@@ -179,7 +181,13 @@ def _tuning(bundle: Bundle) -> Iterator[Remark]:
 
 def reasons_of_verdict(bundle: Bundle) -> tuple[str, ...]:
     """The verdict's own reasons but those that the requirement table or the box on scale already gives."""
-    said = {text.rstrip(".") for text in bundle.run.scaled_down}
+    said = {text.rstrip(".") for text in bundle.run.scaled_down if shortened(text) == text}
     return tuple(
         reason for reason in (bundle.verdict.reasons if bundle.verdict else ()) if reason.rstrip(".") not in said
     )
+
+
+def shortened(text: str) -> str:
+    """A limit as the first page says it: of a list of parameters the first; the reasons of the verdict stand in full among the findings."""
+    first, *rest = text.split("; ")
+    return f"{first}; {len(rest)} more ({see_section('findings')})" if len(rest) > 1 else text

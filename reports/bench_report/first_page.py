@@ -7,7 +7,7 @@ from typing import Any
 
 from . import view
 from .dataset import Bundle
-from .findings import MOST, Remark, findings
+from .findings import MOST, Remark, findings, shortened
 from .marks import see_section, see_table
 from .sections.section import Pair
 from .tables_drives import drive_lines
@@ -24,7 +24,7 @@ def content(bundle: Bundle) -> dict[str, Any]:
         "run": run, "outcome": view.outcome_of(bundle), "started": utc(run.started),
         "finished": utc(run.finished) if run.finished else None, "remarks": remarks[:MOST], "more_findings": _more(remarks[MOST:]),
         "incomplete": [f"{lack} ({name})" for name, lack in bundle.missing] if incomplete else [],
-        "demand": view.demand_cells(bundle), "bought": bought(bundle),
+        "limits": [shortened(text) for text in run.scaled_down], "demand": view.demand_cells(bundle), "bought": bought(bundle),
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.bundle_files import plain_file, text_lines
 from bench_model.line_protocol import Point, parse_line
 
 from .errors import BundleError
@@ -34,21 +35,19 @@ def read_spool(root: Path, name: str, measurements: Collection[str]) -> Spool | 
     lines = 0
     torn = False
     try:
-        with (root / name).open(encoding="utf-8") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.endswith("\n"):
-                    torn = True
-                    break
-                lines += 1
-                if line.startswith(wanted):
-                    points.append(_located(line.rstrip("\r\n"), name, number))
-    except FileNotFoundError:
-        return None
+        file = plain_file(root, name)
+        for number, line in enumerate(text_lines(file) if file else (), start=1):
+            if not line.endswith("\n"):
+                torn = True
+                break
+            lines += 1
+            if line.startswith(wanted):
+                points.append(_located(line.rstrip("\r\n"), name, number))
     except UnicodeDecodeError as error:
         raise BundleError(name, f"after line {lines}: byte {error.start} is not UTF-8") from error
     except OSError as error:
         raise BundleError(name, f"cannot be read: {error.strerror}") from error
-    return Spool(tuple(points), lines, torn)
+    return Spool(tuple(points), lines, torn) if file else None
 
 
 def _located(line: str, name: str, number: int) -> Point:

@@ -2,7 +2,7 @@
 
 Promise: run.json must be there and sound; any other file may be missing, and then the bundle says in plain words
 what the report lacks for it. A file that is there but broken is an error that names it: a report never papers
-over damaged evidence.
+over damaged evidence. The verdict is judged again: what the bundle stores of it is only compared with that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from bench_model.bundle_files import require_sound
 from bench_model.errors import ProfileError
+from bench_model.judging import VERDICT, Again, judged_again
 from bench_model.published import FOLDER, PublishedDevice, load_published
 from bench_model.telemetry_files import SPOOLS, SUMMARY_FILE
 
@@ -28,7 +30,7 @@ from .provenance import provenance_of
 SCHEMA_VERSION = 1
 EVENTS_FILE = "events.jsonl"
 LACKING = {
-    "verdict.json": "the outcome and the requirement table",
+    VERDICT: "the outcome and the requirement table",
     "results/block_scan.json": "throughput against block size",
     "results/snb_record.json": "the record: rates, backlog, latency, read-back",
     "facts/tuning.json": "the tuning table",
@@ -47,6 +49,7 @@ def run_document(root: Path, called: str = "run.json") -> Node:
     """The bundle's run.json, `called` so in errors. Raises BundleError where there is none."""
     if not root.is_dir():
         raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
+    require_sound(root)
     text = read_text(root, "run.json")
     if text is None:
         raise BundleError(
@@ -56,12 +59,17 @@ def run_document(root: Path, called: str = "run.json") -> Node:
 
 
 def load(root: Path) -> Bundle:
-    run = run_of(run_document(root))
+    document = run_document(root)
+    run = run_of(document)
     workload = telemetry.workload_points(root)
     events = read_events(root, EVENTS_FILE)
+    again = _judged_again(root)
+    if again and again.contradicts:  # what the run said of its own outcome stands as little as its verdict does
+        events = tuple(event for event in events if event.kind != "verdict")
     return Bundle(
         run=run,
-        verdict=_made(root, "verdict.json", verdict_of),
+        verdict=verdict_of(Node(again.verdict, VERDICT)) if again and again.verdict else None,
+        again=again,
         results=_results(root),
         published=_published(root),
         block_scan=_made(root, "results/block_scan.json", block_scan_of),
@@ -76,9 +84,14 @@ def load(root: Path) -> Bundle:
         host=telemetry.host_series(root, run.started),
         accounting=_accounting(root),
         missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
-        provenance=provenance_of(root),
+        provenance=provenance_of(root, document),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
+
+
+def _judged_again(root: Path) -> Again | None:
+    """None without a stored verdict. Raises BundleError for one that cannot be read as the bench writes it."""
+    return None if _made(root, VERDICT, verdict_of) is None else judged_again(root)
 
 
 def _accounting(root: Path) -> Accounting | None:

@@ -10,6 +10,7 @@ from .dataset import (
     BlockPoint,
     BlockScan,
     Fault,
+    LargeRepetition,
     Latency,
     Minidaq,
     Repetition,
@@ -56,6 +57,27 @@ def block_scan_of(node: Node) -> BlockScan:
         large_blocks_bytes_per_s=large.number("throughput_bytes_per_s") if large else None,
         large_blocks_from_bytes=large.integer("from_block_bytes") if large else None,
         others=tuple(block_scan_of(other) for other in node.list("others")),
+        repetitions=_large_repetitions(large) if large else (),
+    )
+
+
+def _large_repetitions(large: Node) -> tuple[LargeRepetition, ...]:
+    """A single one is the scan's own point over again: nothing was measured a second time."""
+    found = tuple(_large_repetition(item) for item in large.list("repetitions"))
+    return found if len(found) > 1 else ()
+
+
+def _large_repetition(node: Node) -> LargeRepetition:
+    counts = node.at("admissible").as_flag()
+    return LargeRepetition(
+        repetition=node.at("repetition").as_integer(),
+        block_bytes=node.at("block_bytes").as_integer(),
+        throughput_bytes_per_s=node.at("throughput_bytes_per_s").as_number() if counts else None,
+        samples=len(node.numbers("throughput_bytes_per_s_samples")),
+        runtime_s=node.number("runtime_s"),
+        bytes_written=node.number("bytes_written"),
+        device_bytes_written=node.number("device_bytes_written"),
+        reason=node.text("reason"),
     )
 
 

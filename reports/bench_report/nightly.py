@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from bench_model.baseline import REGRESSED
-from bench_model.errors import ProfileError
+from bench_model.errors import BenchError, ProfileError
+from bench_model.night import read_night
+from bench_model.nightly_outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, worse
 from bench_model.yaml_source import check_document
 
 from .errors import BundleError
@@ -46,8 +49,37 @@ def render(folder: Path) -> list[Path]:
     except ProfileError as error:
         raise BundleError(SOURCE, str(error)) from None
     target = folder / NAME
-    replace_all({target: to_html(paper_of(found)).encode()})
+    replace_all({target: to_html(paper_of(confirmed(found))).encode()})
     return [target]
+
+
+def confirmed(night: dict[str, Any]) -> dict[str, Any]:
+    """The night with every run judged again: one that others may not rest on, or whose bundle is gone, is no PASS here."""
+    runs = [_confirmed(run) for run in night["runs"]]
+    outcome = reduce(worse, (run["worst"] for run in runs), night["outcome"])
+    return {**night, "runs": runs, "outcome": outcome, "exit_status": STATUS[outcome]}
+
+
+def _confirmed(run: dict[str, Any]) -> dict[str, Any]:
+    if not run["run"]:
+        return run
+    if not Path(run["run"]).is_dir():
+        return _set_apart(run, INADMISSIBLE, "its bundle is gone, so that nothing confirms what it ended with")
+    try:
+        found = outcome_of(read_night(Path(run["run"]), warm=False))
+    except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
+        return _set_apart(run, ERROR, f"the run is not counted: {error}")
+    if worse(found, run["worst"]) != run["worst"]:
+        return _set_apart(run, found, f"{SOURCE} says {run['worst']}; judged again it is {found}")
+    return run
+
+
+def _set_apart(run: dict[str, Any], word: str, why: str) -> dict[str, Any]:
+    return {
+        **run,
+        "worst": worse(word, run["worst"]),
+        "reason": "; ".join(part for part in (why, run["reason"]) if part),
+    }
 
 
 def paper_of(night: dict[str, Any]) -> Paper:

@@ -24,6 +24,7 @@ from .tables_raw import raw_tables
 SEALS = (
     "The hash stands at the foot of every page: it is that of MANIFEST.sha256, which holds the hash of every file of the evidence. A "
     "signature proves that the holder of its key vouched for exactly these files, not that what they say is true, nor when it was signed. "
+    "Without a signature nobody vouches: whoever alters the files can write the hashes anew. "
     "REPORTS.sha256 seals this report; report-data.json holds every number of it for machines, and is also attached to the PDF."
 )
 NO_RECORD = "no record result (results/snb_record.json), so nothing can be said about lost superchunks."
@@ -93,9 +94,9 @@ def _record(bundle: Bundle) -> Section:
 
 def _scan(bundle: Bundle) -> Section:
     figure: Figure | None = block_figure(bundle)
-    table = tables_measured.block_table(bundle)
+    found = (tables_measured.block_table(bundle), tables_measured.large_blocks_table(bundle))
     parts: list[Part] = _or(figure, "no admissible point of a block-size scan.")
-    return Section("scan", "Block-size scan", (*parts, *([table] if table else [])))
+    return Section("scan", "Block-size scan", (*parts, *(table for table in found if table)))
 
 
 def _integrity(bundle: Bundle) -> Section:

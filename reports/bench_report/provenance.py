@@ -5,28 +5,45 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from weasyprint.text.ffi import pango
 
-from bench_model.provenance import MANIFEST, digest_of, key_of
+from bench_model.bundle_files import plain_file
+from bench_model.provenance import MANIFEST, digest_in, digest_of, key_of
 
-from .dataset import NOT_SEALED, Provenance
-from .tables import Table
+from .dataset import DIFFERENT, NOT_SEALED, UNSIGNED, Provenance
+from .fields import Node
+from .tables import LINE, Table
 
-UNSIGNED = "unsigned"
+NAME_MAX, DIFFERENT_MAX = 100, 20
 LIBRARIES = ("numpy", "scipy", "matplotlib", "jinja2", "markupsafe", "weasyprint", "pydyf", "fonttools")
 SOURCES = Path(__file__).resolve().parent
 FOLDERS = (SOURCES, SOURCES.parent / "templates")
 
 
-def provenance_of(root: Path) -> Provenance:
-    manifest = root / MANIFEST
-    if not manifest.is_file():
-        return Provenance()
-    return Provenance(digest_of(manifest), key_of(manifest))
+def provenance_of(root: Path, run: Node) -> Provenance:
+    profiles, challenge = tuple(_profiles(root, run)), run.text("challenge")
+    manifest = plain_file(root, MANIFEST)
+    if manifest is None:
+        return Provenance(profiles=profiles, challenge=challenge)
+    return Provenance(digest_of(manifest), key_of(manifest), profiles=profiles, challenge=challenge)
+
+
+def _profiles(root: Path, run: Node) -> Iterator[tuple[str, str]]:
+    """The files that say what was run and by what it was judged."""
+    for kind in ("scenario", "requirement"):
+        name = f"profiles/{kind}s/{run.at(kind).at('id').as_text()}.yml"
+        if plain_file(root, name):
+            yield name, digest_in(root, name)
+
+
+def different_fields(names: Sequence[str]) -> tuple[str, ...]:
+    """The fields as a report may say them: short, and of no characters but those of names. The rest is counted."""
+    return tuple(re.sub(r"[^A-Za-z0-9_.:\[\] -]", "?", name)[:NAME_MAX] for name in names[:DIFFERENT_MAX])
 
 
 def provenance_table(provenance: Provenance) -> Table:
@@ -37,12 +54,20 @@ def provenance_table(provenance: Provenance) -> Table:
         (f"SHA-256 of {MANIFEST}", seal),
         ("Evidence", _signed(provenance.evidence_key.text if provenance.evidence_key else None)),
         ("This report", _signed(provenance.reports_key)),
+        *((f"SHA-256 of {name}", digest) for name, digest in provenance.profiles),
+        ("Challenge", provenance.challenge or "none: nothing says that the run was made after somebody asked for it"),
     ]
+    if provenance.different:
+        rows.append((DIFFERENT, LINE.join(provenance.different)))
     return Table(("What", "Provenance"), "tt", tuple(rows), "Seals and signatures.", "provenance")
 
 
 def _signed(key: str | None) -> str:
-    return f"signed by the key {key}" if key else UNSIGNED
+    return (
+        f"signed by the key {key}; `make check-bundle` says whether it is one that you trust"
+        if key
+        else f"{UNSIGNED}: nobody vouches for it"
+    )
 
 
 @cache

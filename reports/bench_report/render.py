@@ -5,10 +5,12 @@ Promise: the files are complete or none is touched, and the same bundle gives th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bench_model.bundle_files import read_bytes
+from bench_model.judging import VERDICT
 from bench_model.provenance import REPORT_DATA
 
 from . import first_page, outline, requirement_table, typeset, view
@@ -16,32 +18,38 @@ from .dataset import Bundle
 from .document import Document, lay_out
 from .figures.canvas import shortened
 from .load import load
+from .provenance import different_fields
 from .publishing import Names, files_of, replace_all
 
 HTML_NAME, PDF_NAME = "report.html", "report.pdf"
 NAMES = Names(HTML_NAME, PDF_NAME, REPORT_DATA)
 KIND, TEMPLATE = "Qualification report", "report.html.j2"
-VERDICT_NAME = "verdict.json"
 MOST_NAME, MOST_ID = 24, 56  # characters of the running head, which has one line
 
 
-def render(root: Path, reports_key: str | None = None, altered: int = 0) -> tuple[Path, ...]:
+def render(
+    root: Path, reports_key: str | None = None, altered: int = 0, different: Sequence[str] = ()
+) -> tuple[Path, ...]:
     """Writes the reports into the bundle and returns their paths."""
-    targets = {root / name: content for name, content in reports_of(root, reports_key, altered).items()}
+    targets = {root / name: content for name, content in reports_of(root, reports_key, altered, different).items()}
     replace_all(targets)
     return tuple(targets)
 
 
-def reports_of(root: Path, reports_key: str | None = None, altered: int = 0) -> dict[str, bytes]:
+def reports_of(
+    root: Path, reports_key: str | None = None, altered: int = 0, different: Sequence[str] = ()
+) -> dict[str, bytes]:
     """Name and content of each report (see load_for)."""
-    bundle = load_for(root, reports_key, altered)
-    return files_of(document_of(bundle, _evidence(root)), TEMPLATE, first_page.content(bundle), NAMES)
+    bundle = load_for(root, reports_key, altered, different)
+    return files_of(document_of(bundle, _evidence(root, bundle)), TEMPLATE, first_page.content(bundle), NAMES)
 
 
-def load_for(root: Path, reports_key: str | None = None, altered: int = 0) -> Bundle:
-    """The bundle for reports that will be signed by `reports_key`, and after so many files of the evidence were `altered`."""
+def load_for(root: Path, reports_key: str | None = None, altered: int = 0, different: Sequence[str] = ()) -> Bundle:
+    """The bundle for reports that will be signed by `reports_key`, after so many files of the evidence were `altered`, and where fields of
+    its profiles are `different` from those of whoever renders."""
     bundle = load(root)
-    return replace(bundle, provenance=replace(bundle.provenance, reports_key=reports_key, altered=altered))
+    said = {"reports_key": reports_key, "altered": altered, "different": different_fields(different)}
+    return replace(bundle, provenance=replace(bundle.provenance, **said))  # type: ignore[arg-type]
 
 
 def to_html(bundle: Bundle) -> str:
@@ -52,7 +60,7 @@ def to_html(bundle: Bundle) -> str:
 def document_of(bundle: Bundle, evidence: Mapping[str, bytes] | None = None) -> Document:
     """`evidence`: files of the bundle to attach to the PDF, by name."""
     run, outcome = bundle.run, view.outcome_of(bundle)
-    summary = requirement_table.summary_table(bundle)
+    front = (view.contradictions_table(bundle), requirement_table.summary_table(bundle))
     return Document(
         kind=KIND,
         title=f"Qualification of {run.candidate.name}: {outcome.word} ({run.run_id})",
@@ -62,12 +70,14 @@ def document_of(bundle: Bundle, evidence: Mapping[str, bytes] | None = None) -> 
         running_right=" ".join(part for part in (outcome.glyph, outcome.word, outcome.suffix) if part),
         seal=bundle.provenance.footer,
         finished=run.finished or run.started,
-        front=(summary,) if summary else (),
+        front=tuple(table for table in front if table),
         sections=outline.sections(bundle),
         attachments=evidence or {},
     )
 
 
-def _evidence(root: Path) -> dict[str, bytes]:
-    path = root / VERDICT_NAME
-    return {VERDICT_NAME: path.read_bytes()} if path.is_file() else {}
+def _evidence(root: Path, bundle: Bundle) -> dict[str, bytes]:
+    """A verdict that contradicts its own evidence is not handed on with the report."""
+    if bundle.again is None or bundle.again.contradicts:
+        return {}
+    return {VERDICT: read_bytes(root, VERDICT)}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
@@ -97,23 +97,6 @@ def plain(value: Any, words: Callable[[str], str] = str) -> Any:
     if isinstance(value, Iterable):
         return [plain(one, words) for one in value]
     raise TypeError(f"{type(value).__name__} cannot stand in a report's data")
-
-
-def differences(stored: Any, made: Any, at: str = "") -> Iterator[str]:
-    """Where two documents differ, as paths with both values."""
-    if isinstance(stored, dict) and isinstance(made, dict):
-        for key in sorted(stored.keys() | made.keys()):
-            yield from differences(stored.get(key), made.get(key), f"{at}.{key}".lstrip("."))
-    elif isinstance(stored, list) and isinstance(made, list) and len(stored) == len(made):
-        for index, (one, other) in enumerate(zip(stored, made, strict=True)):
-            yield from differences(one, other, f"{at}[{index}]")
-    elif type(stored) is not type(made) or stored != made:
-        yield f"{at} is {_shown(stored)}, recomputed {_shown(made)}"
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def values_in(data: Any) -> int:

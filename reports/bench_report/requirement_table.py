@@ -16,8 +16,11 @@ from .units import NONE, THIN, TIMES, count, factor_text, percent, quantity, qua
 from .view import NOT_RECORDED
 
 SELF_EVIDENT = ("Met", "Missed")  # the outcome beside it says as much
-EXACT = "observation"
-CONFIDENCE = 0.95
+EXACT = (
+    "observation: ",
+    ", exact; it bounds no other repetition",
+)  # of the verdicts of older benches, and of this one's
+THIS_RUN = "this run only"
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
@@ -100,7 +103,8 @@ def _confidence(judged: Judged) -> str:
     if judged.measured is None:
         return NONE
     if judged.interval:
-        return _range(judged.interval, judged.unit)
+        said = "" if judged.confidence else f"{THIS_RUN}: "
+        return said + _range(judged.interval, judged.unit)
     return _method(judged.method) if judged.method else "no CI"
 
 
@@ -130,12 +134,16 @@ def notes(bundle: Bundle) -> tuple[str, ...]:
     """What the rows' short words mean, where they stand."""
     judged = bundle.verdict.requirements if bundle.verdict else ()
     said = []
-    if any(row.interval for row in judged):
+    if any(row.interval and row.confidence for row in judged):
         said.append(
             "CI: confidence interval, two-sided, of the judged value; met or missed only when the whole of it lies on one "
             "side of the bound (and inside by the guard band, where there is one)."
         )
-    if any((row.method or "").startswith(EXACT) for row in judged):
+    if any(row.interval and not row.confidence for row in judged):
+        said.append(
+            "This run only: the interval, or the range, knows nothing of how runs scatter; no confidence level is claimed for it."
+        )
+    if any(_is_exact(row.method or "") for row in judged):
         said.append("Exact: a fact about what was recorded; it needs no interval and bounds no other repetition.")
     if any(row.decision == "undecided" for row in judged):
         said.append("Undecided: the numbers lie too near the bound, or are too few, for a verdict either way.")
@@ -222,8 +230,8 @@ def _spread(judged: Judged, shared: int | None) -> tuple[str, ...]:
     """Below the measured value: its interval and how that was made, how the values scattered, and how many they are."""
     parts = []
     if judged.interval:
-        level = f"{significant(100 * (judged.confidence or CONFIDENCE), 4, trim=True)}{THIN}%"
-        parts.append(f"{level} CI {_range(judged.interval, judged.unit)}")
+        level = f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI" if judged.confidence else THIS_RUN
+        parts.append(f"{level} {_range(judged.interval, judged.unit)}")
     if judged.method:
         parts.append(_method(judged.method))
     found = judged.spread
@@ -246,9 +254,16 @@ def _range(ends: tuple[float, float], unit: str) -> str:
 
 def _method(text: str) -> str:
     """The verdict's name for the method, in the few words that a table has room for; verdict.json has all of them."""
-    if text.startswith(EXACT):
+    if _is_exact(text):
         return "exact"
-    return "no CI" if text.startswith("none: ") else text.partition(", block ")[0]
+    if text.startswith("none: "):
+        return "no CI"
+    short = text.partition(", block ")[0].partition(", joined ")[0]
+    return short.partition("; ")[0]
+
+
+def _is_exact(text: str) -> bool:
+    return text.startswith(EXACT[0]) or EXACT[1] in text
 
 
 def _margin_text(judged: Judged) -> str:

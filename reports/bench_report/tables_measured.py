@@ -5,7 +5,9 @@ Promise: as in tables.py. A number that the writer or the verifier did not give 
 
 from __future__ import annotations
 
-from .dataset import BlockPoint, Bundle, Latency, Minidaq, Verify
+import statistics
+
+from .dataset import BlockPoint, Bundle, LargeRepetition, Latency, Minidaq, Verify
 from .tables import Table, pairs_table, plain_words
 from .units import (
     NONE,
@@ -56,6 +58,45 @@ def _block_row(point: BlockPoint) -> tuple[str, ...]:
         latency(tail[99.0]) if 99.0 in tail else NONE,
         percent(point.cpu_percent) if point.cpu_percent is not None else NONE,
         "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+    )
+
+
+def large_blocks_table(bundle: Bundle) -> Table | None:
+    """The repetitions that requirements on large blocks are judged by, one row for each tool and size."""
+    scan = bundle.block_scan
+    if scan is None:
+        return None
+    groups: dict[tuple[str, int], list[LargeRepetition]] = {}
+    for one in (scan, *scan.others):
+        for again in one.repetitions:
+            groups.setdefault((one.tool or NONE, again.block_bytes), []).append(again)
+    if not groups:
+        return None
+    return Table(
+        heads=("Tool", "Block size", "n", "Mean", "Lowest \u2013 highest repetition", "Time each", "Samples each", "Not counted"),
+        kinds="tnnnnnnt", name="large-blocks",
+        rows=tuple((tool, binary_size(size), *_large_blocks_row(found)) for (tool, size), found in groups.items()),
+        caption="Large blocks, measured again: what requirements on them are judged by. n: repetitions that count. Each is a fresh start "
+        "of the tool; the sizes take turns.",
+        marked=frozenset(
+            row for row, found in enumerate(groups.values()) if any(one.throughput_bytes_per_s is None for one in found)
+        ),
+    )  # fmt: skip
+
+
+def _large_blocks_row(found: list[LargeRepetition]) -> tuple[str, ...]:
+    rates = [one.throughput_bytes_per_s for one in found if one.throughput_bytes_per_s is not None]
+    times = [one.runtime_s for one in found if one.runtime_s is not None]
+    left_out = [
+        f"{one.repetition}: {one.reason or 'no reason recorded'}" for one in found if one.throughput_bytes_per_s is None
+    ]
+    return (
+        f"{len(rates)} of {len(found)}",
+        binary_rate(statistics.fmean(rates)) if rates else NONE,
+        f"{binary_rate(min(rates))} \u2013 {binary_rate(max(rates))}" if rates else NONE,
+        duration(min(times)) if times else NONE,
+        count(min(one.samples for one in found)),
+        "\n".join(left_out) or NONE,
     )
 
 

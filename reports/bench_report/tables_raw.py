@@ -17,7 +17,9 @@ MOST_ROWS = 400
 
 
 def raw_tables(bundle: Bundle) -> list[Table]:
-    makers = (requirements_raw_table, record_raw_table, quantile_table, block_raw_table, smart_raw_table)
+    makers = (
+        requirements_raw_table, record_raw_table, quantile_table, block_raw_table, large_blocks_raw_table, smart_raw_table,
+    )  # fmt: skip
     return [_cut(table) for maker in makers if (table := maker(bundle)) is not None]
 
 
@@ -122,3 +124,19 @@ def block_raw_table(bundle: Bundle) -> Table | None:
     )  # fmt: skip
     heads = ("Tool", "Block (B)", "Mean (B/s)", "IOPS", "Written (B)", "By the device (B)", "Time (s)", "Counts")
     return Table(heads, "tnnnnnnt", rows, "The block-size scan, unrounded.", "blocks-raw")
+
+
+def large_blocks_raw_table(bundle: Bundle) -> Table | None:
+    scan = bundle.block_scan
+    rows = tuple(
+        (
+            one.tool or NONE, _number(again.block_bytes), str(again.repetition), _number(again.throughput_bytes_per_s),
+            _number(again.bytes_written), _number(again.device_bytes_written), _number(again.runtime_s),
+        )
+        for one in ((scan, *scan.others) if scan else ())
+        for again in one.repetitions
+    )  # fmt: skip
+    heads = ("Tool", "Block (B)", "Repetition", "Mean (B/s)", "Written (B)", "By the device (B)", "Time (s)")
+    return (
+        Table(heads, "tnnnnnn", rows, "Large blocks, measured again, unrounded.", "large-blocks-raw") if rows else None
+    )

@@ -1,7 +1,7 @@
 """What the report says, as finished text: the template only places it.
 
-Promise: every number here went through `units`; what was not recorded is said so in words; a run at reduced scale
-never reads as a plain PASS, whatever its verdict file claims.
+Promise: every number here went through `units`; what was not recorded is said so in words; a run at reduced scale, or whose evidence was
+altered, never reads as a plain PASS, and one whose stored verdict is not what follows from its evidence is no PASS at all.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+from bench_model.judging import Again
+
 from .dataset import Bundle
+from .marks import see_table
 from .sections.section import Pair
+from .tables import Table
 from .units import (
     THIN,
     TIMES,
@@ -27,14 +31,23 @@ from .units import (
 NOT_RECORDED = "not recorded"
 NOT_REPORTED = "not reported by the device"
 MOST_SOURCES = 3
-NO_VERDICT = "NO VERDICT"
-GLYPHS = {"PASS": "\u2714", "FAIL": "\u2718", "ERROR": "\u26a0", "INADMISSIBLE": "\u2298", NO_VERDICT: "?"}
+ALTERED = "altered since it was sealed: not a result"
+NO_VERDICT, CONTRADICTORY = "NO VERDICT", "CONTRADICTORY"
+GLYPHS = {
+    "PASS": "\u2714",
+    "FAIL": "\u2718",
+    "ERROR": "\u26a0",
+    "INADMISSIBLE": "\u2298",
+    NO_VERDICT: "?",
+    CONTRADICTORY: "\u2260",
+}
 MEANINGS = {
     "PASS": "Every mandatory requirement is met, by evidence that counts.",
     "FAIL": "The candidate misses at least one mandatory requirement.",
     "ERROR": "The bench broke; this says nothing about the candidate.",
     "INADMISSIBLE": "The evidence does not count, so the candidate is neither accepted nor refused.",
     NO_VERDICT: "The run was not judged.",
+    CONTRADICTORY: "The stored verdict is not what follows from the evidence beside it, so nothing may be concluded from either.",
 }
 UNDECIDED_MEANING = "The evidence does not decide yet, so the candidate is neither accepted nor refused: measure more."
 
@@ -63,9 +76,11 @@ def css_name(outcome: str) -> str:
 
 def outcome_of(bundle: Bundle) -> Outcome:
     verdict, run = bundle.verdict, bundle.run
+    if bundle.again and bundle.again.contradicts:
+        return _contradictory(bundle.again)
     word = verdict.outcome if verdict else NO_VERDICT
     reduced = word == "PASS" and bool(run.scaled_down or (run.scale is not None and run.scale < 1))
-    suffix = "at reduced scale: not a qualification" if reduced else ""
+    suffix = ALTERED if bundle.provenance.altered else "at reduced scale: not a qualification" if reduced else ""
     reasons = _no_verdict(bundle) if verdict is None else ()
     missed = (
         any(row.severity == "mandatory" and row.decision == "missed" for row in verdict.requirements)
@@ -75,7 +90,28 @@ def outcome_of(bundle: Bundle) -> Outcome:
     if verdict and verdict.declared_rehearsal and not missed:
         reasons = ("A rehearsal, declared as such beforehand: no mandatory requirement is missed.",)
     meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
-    return Outcome(word, GLYPHS[word], css_name(word), suffix, meaning, reasons)
+    css = css_name("ERROR" if bundle.provenance.altered else word)
+    return Outcome(word, GLYPHS[word], css, suffix, meaning, reasons)
+
+
+def _contradictory(again: Again) -> Outcome:
+    count = len(again.differences)
+    told = (f"{count} difference{'s' if count != 1 else ''}: {see_table('contradictions')}.",) if count else ()
+    reasons = (f"{again.words[:1].upper()}{again.words[1:].rstrip('.')}.", *told)
+    return Outcome(
+        CONTRADICTORY, GLYPHS[CONTRADICTORY], css_name("ERROR"), "not a result", MEANINGS[CONTRADICTORY], reasons
+    )
+
+
+def contradictions_table(bundle: Bundle) -> Table | None:
+    """Every field of the stored verdict that is not what follows from the evidence, a line for each."""
+    rows = tuple((one.field, one.stored, one.recomputed) for one in (bundle.again.differences if bundle.again else ()))
+    if not rows:
+        return None
+    caption = (
+        "Contradictions. Where the stored verdict.json differs from what this bench judges from the bundle's evidence."
+    )
+    return Table(("Field", "Stored", "Recomputed"), "ttt", rows, caption, "contradictions")
 
 
 def _only_undecided(bundle: Bundle) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from audit.good.record import drive_temperature
 from factory_drives import devices, smart
 from factory_knobs import (
     LINKS,
@@ -20,18 +21,22 @@ from factory_knobs import (
     MIB,
     NON_LATIN,
     RATE_HZ,
-    REAL,
     RECORD_AT_S,
+    SEED,
     SUPERCHUNK_BYTES,
     Knobs,
+    demand,
     offered_rate,
+    ring_of,
     utc,
+    workloads,
 )
-from factory_telemetry import summary, write_events, write_points, write_workload_lines
-from factory_verdict import scaled_sentences, verdict
+from factory_telemetry import account, summary, write_events, write_points, write_workload_lines
+from factory_verdict import HEADROOM, scaled_sentences, write_profiles, write_verdict
 from hdr_writer import encode
 
 from bench_model.published import FOLDER
+from rig.workloads import fio_scan
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / FOLDER
 
@@ -42,16 +47,26 @@ def make(root: Path, knobs: Knobs | None = None) -> Path:
     for folder in ("facts", "results/raw", "telemetry", "robot"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     shutil.copytree(PUBLISHED, root / "profiles" / FOLDER)
-    _write(root, "run.json", _run(root.name, knobs))
+    write_profiles(root, knobs)
+    run = _run(root.name, knobs)
+    run["scaled_down"] = scaled_sentences(root, run)
+    _write(root, "run.json", run)
+    _write(root, "profiles/scenarios/dune-snb.yml", run["scenario"]["parameters"])  # JSON is YAML too
     _write(root, "facts/tuning.json", {"settings": _settings(knobs)})
+    _write(root, "facts/tuning-verified.json", {"settings": _settings(knobs)})
+    _write(root, "results/identity.json", {"schema_version": 1, "planned": ["CPUs"], "checks": [
+        {"subject": "CPUs", "declared": "at least 1", "found": str(knobs.cores), "ok": True}]})  # fmt: skip
     if not knobs.early_error:
         record = _simulate(knobs, rng)
         _workloads(root, knobs, rng, record)
+        _watched(root, knobs, [drive["name"] for drive in run["target"]["drives"]])
     for name, content in knobs.extra.items():
         if isinstance(content, str):
             (root / name).write_text(content, encoding="utf-8")
         else:
             _write(root, name, content)
+    if not knobs.early_error and not knobs.interrupted:
+        write_verdict(root)
     return root
 
 
@@ -63,21 +78,56 @@ def _workloads(root: Path, knobs: Knobs, rng: np.random.Generator, record: dict[
         write_points(root, knobs, rng, record)
     if knobs.interrupted:
         return
-    repetition = {"minidaq": record["minidaq"], "verify": _verify(knobs, record)}
+    repetitions = [_repetition(knobs, record, number) for number in range(1, knobs.repetitions + 1)]
+    stopping = {
+        "repetitions_min": knobs.repetitions,
+        "repetitions_max": knobs.repetitions,
+        "confidence": 0.95,
+        "looks": [],
+    }
     _write(
         root,
         "results/snb_record.json",
-        {"schema_version": 1, "repetitions": [repetition] * knobs.repetitions},
+        {"schema_version": 1, "repetitions": repetitions, "conditioning": [], "limits": [], "stopping": stopping},
     )
     _write(root, "facts/tuning-after.json", {"settings": _settings(knobs, after=True)})
     _write(root, "facts/smart-before.json", smart(knobs, after=False))
     _write(root, "facts/smart-after.json", smart(knobs, after=True))
-    if knobs.telemetry:
-        _write(root, "telemetry/summary.json", summary(knobs))
-    _write(root, "verdict.json", verdict(knobs, record))
+
+
+def _watched(root: Path, knobs: Knobs, drives: list[str]) -> None:
+    """What is known of the clock, of the telemetry and of the drives' temperatures."""
+    _write(root, "facts/clock.json", {"schema_version": 1, "same_clock": True, "readings": []})
+    if knobs.interrupted:
+        return
+    told = summary(knobs)
+    _write(root, "telemetry/summary.json", told)
+    _write(root, "results/telemetry_account.json", account(told))
+    silence = 1.0 if knobs.temperature or knobs.outcome == "PASS" else None
+    _write(root, "results/sensor_coverage.json", {
+        "schema_version": 1, "limit_s": 10.0, "longest_silence_s": dict.fromkeys(drives, silence),
+        "limits": [], "invalid": []})  # fmt: skip
+    heat = drive_temperature()
+    if knobs.outcome != "PASS":
+        known = {key: None for key in heat if "degC" in key}
+        heat |= {"samples": 0, **known, "reasons": {HEADROOM: "no temperature sensor"}}
+    _write(root, "results/drive_temperature.json", heat)
+
+
+def _repetition(knobs: Knobs, record: dict[str, Any], number: int) -> dict[str, Any]:
+    """The same record again, under an identifier and with a seed of its own."""
+    parameters = {**record["minidaq"]["parameters"], "seed": SEED + number - 1, "record_id": f"{number:032x}"}
+    minidaq = {**record["minidaq"], "parameters": parameters}
+    verify = {**_verify(knobs, record), "record_id": parameters["record_id"]}
+    present, offered = verify["superchunks"]["present"], minidaq["superchunks"]["offered"]
+    return {
+        "condition": None, "minidaq": minidaq, "verify": verify, "damaged_superchunks": knobs.faults,
+        "verified_fraction": present / offered,
+    }  # fmt: skip
 
 
 def _write(root: Path, name: str, document: object) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text(json.dumps(document, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
@@ -90,37 +140,41 @@ def _run(run_id: str, knobs: Knobs) -> dict[str, Any]:
         "size_bytes": 7.68e12 if told else 2.7e11, "numa_node": 0 if told else None, "rotational": False,
         "transport": "nvme" if told else "virtio", "pcie_link": "Gen5 x4 (32 GT/s)" if told else None,
     }  # fmt: skip
-    state = "interrupted" if knobs.interrupted else "error" if knobs.early_error else "finished"
+    broken = knobs.early_error or knobs.outcome == "ERROR"
+    state = "interrupted" if knobs.interrupted else "error" if broken else "finished"
+    why = "The telemetry agent stopped 12 s into the record" if knobs.outcome == "ERROR" else None
     return {
-        "schema_version": 1, "run_id": run_id, "state": state,
+        "schema_version": 1, "run_id": run_id, "state": state, "state_reason": why,
         "started_utc": utc(0), "finished_utc": None if knobs.interrupted else utc(170),
         "candidate": {
             "name": name, "description": "The machine that the bench itself runs on", "hostname": "bench-01",
             "kernel": "6.1.0-28-amd64", "os": "Debian GNU/Linux 12 (bookworm)", "cpu_model": "AMD EPYC 7302 16-Core Processor",
-            "cpus": knobs.cores, "memory_bytes": 2.5e10, "numa_nodes": 1,
+            "cpus": knobs.cores, "memory_bytes": 2.5e10, "numa_nodes": 1, "transient_buffer_bytes": 2**30, "virtual": False,
+            "connection": "local",
         },
         "target": {"kind": "scratch-file", "path": "build/scratch/snb.rec", "filesystem": "ext4", **devices(knobs, device)},
         "scenario": {
             "id": "dune-snb", "title": "DUNE supernova burst record, rehearsal at a tenth of the load",
-            "file": "inventory/scenarios/dune-snb.yml", "scale": knobs.scale, "seed": 20211, "repetitions": knobs.repetitions,
-            "parameters": {"duration_s": knobs.duration_s, "workloads": {"block_scan": {}, "snb_record": {}}},
+            "file": "inventory/scenarios/dune-snb.yml", "scale": knobs.scale, "seed": SEED, "repetitions": knobs.repetitions,
+            "repetitions_max": knobs.repetitions,
+            "parameters": {
+                "id": "dune-snb", "scale": knobs.scale, "duration_s": knobs.duration_s, "repetitions": knobs.repetitions,
+                "repetitions_max": knobs.repetitions, "seed": SEED, "workloads": workloads(knobs),
+            },
         },
         "requirement": {"id": "dune-snb", "title": "DUNE supernova burst buffer, one readout unit",
         "file": "inventory/requirements/dune-snb.yml"},
-        "demand": {
-            "links": LINKS, "superchunk_bytes": SUPERCHUNK_BYTES, "superchunk_rate_hz": RATE_HZ, "real_bytes_per_s": REAL,
-            "nominal_bytes_per_s": 1e10, "offered_bytes_per_s": offered_rate(knobs), "duration_s": knobs.duration_s,
-        },
+        "demand": demand(knobs).as_document(), "declared_limits": [],
         "versions": {"bench": "0.1.0", "daqwriter": "0.1.0", "fio": "fio-3.33", "ansible-core": "2.18.1", "python": "3.11.2"},
         "git": {"commit": "4f0c2d1e9ab34c55d0e1f2a3b4c5d6e7f8091a2b", "dirty": False},
         "host_environment": {"virtualization": "kvm", "cpu_governor": "not offered by this machine"},
-        "scaled_down": scaled_sentences(knobs), "telemetry": {"period_s": 1.0},
+        "telemetry": {"period_s": 1.0},
     }  # fmt: skip
 
 
 def _settings(knobs: Knobs, after: bool = False) -> list[dict[str, Any]]:
     rows = [
-        ("aio_max_nr", "cpu", "fs.aio-max-nr", "1048576", "65536", "1048576", "1048576", "applied", None),
+        ("aio_max_nr", "cpu", "fs.aio-max-nr", "1048576", "65536", "1048576", "1048576", "applied", ""),
         (
             "queue_scheduler",
             "storage",
@@ -130,16 +184,16 @@ def _settings(knobs: Knobs, after: bool = False) -> list[dict[str, Any]]:
             "none",
             "mq-deadline" if after else "none",
             "unchanged",
-            None,
+            "",
         ),
         (
             "cpu_governor",
             "cpu",
             "all CPUs",
             "performance",
-            None,
-            None,
-            None,
+            "",
+            "",
+            "",
             "unsupported",
             "no cpufreq driver on this machine",
         ),
@@ -148,9 +202,9 @@ def _settings(knobs: Knobs, after: bool = False) -> list[dict[str, Any]]:
             "fans",
             "BMC",
             "full",
-            None,
-            None,
-            None,
+            "",
+            "",
+            "",
             "unsupported",
             "no BMC answers on this machine",
         ),
@@ -159,71 +213,87 @@ def _settings(knobs: Knobs, after: bool = False) -> list[dict[str, Any]]:
             "bios",
             "BMC",
             "maximum-performance",
-            None,
-            None,
-            None,
+            "",
+            "",
+            "",
             "unsupported",
             "no Redfish address in the inventory",
         ),
     ]
     keys = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
-    return [dict(zip(keys, row, strict=True)) for row in rows]
+    done = rows[:1] if knobs.outcome == "PASS" else rows  # what a machine cannot do forbids a PASS
+    return [dict(zip(keys, row, strict=True)) for row in done]
 
 
 def _block_scan(knobs: Knobs, rng: np.random.Generator) -> dict[str, Any]:
-    points = []
-    for power in range(12, 26):
-        size = 2**power
-        rate = 2.4e9 * size / (size + 60_000)
-        samples = [float(value) for value in rate * rng.normal(1.0, 0.05, 5)]
-        mean = float(np.mean(samples))
-        points.append({
-            "block_bytes": size, "throughput_bytes_per_s": mean, "iops": mean / size, "bytes_written": mean * 5, "runtime_s": 5.0,
-            "throughput_bytes_per_s_samples": samples, "device_bytes_written": mean * 5, "cpu_user_percent": 3.1,
-            "cpu_system_percent": 11.4,
-            "latency_us": {"p50": size / mean * 8e6, "p99": size / mean * 2e7, "p99_9": size / mean * 4e7,
-            "max": 9e4, "mean": size / mean * 9e6},
-            "admissible": size not in knobs.masked,
-            "reason": "the device wrote 43 % less than the load generator claims" if size in knobs.masked else None,
-        })  # fmt: skip
+    parameters = workloads(knobs)["block_scan"]
+    points = [_point(knobs, rng, size, 5.0, 0.05) for size in parameters["block_sizes"]]
+    again = [
+        fio_scan.repetition_of(_point(knobs, rng, size, 20.0, 0.03), number)
+        for number, size in fio_scan.turns(parameters)
+    ]
+    return {**fio_scan.document("3.33", parameters, points, again, condition="fresh file"), "others": []}
+
+
+def _point(knobs: Knobs, rng: np.random.Generator, size: int, seconds: float, scatter: float) -> dict[str, Any]:
+    """One that ran for its whole time, with a sample of 250 ms each."""
+    rate = _fastest(knobs) * size / (size + 60_000)
+    samples = [float(value) for value in rate * rng.normal(1.0, scatter, int(4 * seconds))]
+    mean = float(np.mean(samples))
     return {
-        "schema_version": 1, "tool": "fio", "tool_version": "3.33", "io_depth": 8, "threads": 1,
-        "seconds_per_point": 5, "sample_s": 1.0, "condition": "fresh file",
-        "reasons": {},
-        "file_bytes": 4 * 2**30, "direct": True, "points": points,
-        "plateau": {"throughput_bytes_per_s": 2.38e9, "from_block_bytes": 2 * MIB, "rule":
-            "The plateau starts at the smallest block size from which on every larger admissible block size reaches at least "
-            "95% of the scan's maximum; its throughput is the median of these points"},
+        "block_bytes": size, "throughput_bytes_per_s": mean, "iops": mean / size, "bytes_written": int(mean * seconds),
+        "runtime_s": seconds, "throughput_bytes_per_s_samples": samples, "device_bytes_written": int(mean * seconds),
+        "cpu_user_percent": 3.1, "cpu_system_percent": 11.4,
+        "latency_us": {"p50": size / mean * 8e6, "p99": size / mean * 2e7, "p99_9": size / mean * 4e7,
+        "max": 9e4, "mean": size / mean * 9e6},
+        "admissible": size not in knobs.masked_sizes,
+        "reason": "the device wrote 43 % less than the load generator claims" if size in knobs.masked_sizes else None,
     }  # fmt: skip
 
 
+def _fastest(knobs: Knobs) -> float:
+    """Of the drive, in B/s: enough for the load."""
+    return 2.4e9 * max(1.0, 10 * knobs.scale)
+
+
+def _arrivals(knobs: Knobs, rng: np.random.Generator, steps: int) -> list[int]:
+    """Superchunks in each step: all but 0.02 % of those that are due, a little unevenly."""
+    due = _due(knobs)
+    made = [round(due / steps * float(rng.normal(1.0, 0.004))) for _ in range(steps)]
+    made[-1] += due - due // 5000 - sum(made)
+    return made
+
+
+def _due(knobs: Knobs) -> int:
+    return round(LINKS * RATE_HZ * knobs.scale * knobs.duration_s)
+
+
+def _lost(knobs: Knobs) -> int:
+    return 1234 if knobs.outcome == "FAIL" else 0
+
+
 def _simulate(knobs: Knobs, rng: np.random.Generator) -> dict[str, Any]:
-    interval, asked = 0.1, offered_rate(knobs)
+    """In superchunks: the drive takes whole ones. Those that are lost arrive while it stalls."""
+    interval, size = 0.1, SUPERCHUNK_BYTES
     steps = round(knobs.duration_s / interval)
-    drive = np.full(steps, asked * knobs.drive_headroom)
+    fast = offered_rate(knobs) * knobs.drive_headroom * interval / size
+    drive = np.full(steps, fast)
     stall = slice(steps // 3, steps // 3 + max(2, steps // 12))
     drive[stall] *= knobs.stall_share
     drive *= rng.normal(1.0, 0.04, steps)
-    offered, stored, backlog, busy = [], [], [], []
-    waiting = 0.0
-    for step in range(steps):
-        arrived = asked * interval * float(rng.normal(1.0, 0.004))
-        if waiting + arrived > knobs.ring_bytes:  # the rings are full: the dataflow holds back
-            arrived = max(0.0, knobs.ring_bytes - waiting)
-            busy.append({"start_s": step * interval, "duration_s": interval})
-        taken = min(waiting + arrived, float(drive[step]) * interval)
-        waiting += arrived - taken
-        offered.append(int(arrived))
-        stored.append(int(taken))
-        backlog.append(int(waiting))
-    while waiting > 0:
-        taken = min(waiting, asked * knobs.drive_headroom * interval)
-        waiting -= taken
-        offered.append(0)
-        stored.append(int(taken))
-        backlog.append(int(waiting))
+    offered, stored, backlog = [], [], []
+    waiting = 0
+    arrivals = _arrivals(knobs, rng, steps)
+    for step, arrived in enumerate(arrivals + [0] * steps):
+        if step >= steps and not waiting:
+            break
+        accepted = arrived - (_lost(knobs) if step == stall.start else 0)
+        taken = min(waiting + accepted, int(drive[step] if step < steps else fast))
+        waiting += accepted - taken
+        for series, value in ((offered, arrived), (stored, taken), (backlog, waiting)):
+            series.append(value * size)
     times = [round((index + 1) * interval, 3) for index in range(len(offered))]
-    minidaq = _minidaq(knobs, rng, times, offered, stored, backlog, busy)
+    minidaq = _minidaq(knobs, rng, times, offered, stored, backlog)
     return {"minidaq": minidaq, "times": times, "offered": offered, "stored": stored, "backlog": backlog}
 
 
@@ -253,31 +323,45 @@ def _minidaq(
     offered: list[int],
     stored: list[int],
     backlog: list[int],
-    busy: list[dict[str, float]],
 ) -> dict[str, Any]:
-    chunks = sum(stored) // SUPERCHUNK_BYTES
-    lost = 1234 if knobs.outcome == "FAIL" else 0
+    lost, ring = _lost(knobs), ring_of(knobs)
+    chunks, arrived = sum(stored) // SUPERCHUNK_BYTES, sum(offered) // SUPERCHUNK_BYTES
+    full = 0.9 * LINKS * ring  # beyond, the rings are as good as full: the dataflow holds back
+    busy = [
+        {"start_s": at_s - 0.1, "duration_s": 0.1} for at_s, held in zip(times, backlog, strict=True) if held > full
+    ]
+    total_s = max(times[-1], knobs.duration_s) + 0.02
+    placement = {"writer_cpu": 0, "source_cpu": 1, "numa_node": None, "note": "pinned"}
+    cpu = {"user_s": 4.2, "system_s": 1.1}
+    application = {
+        "target": "build/scratch/snb.rec", "offset_bytes": 0, "record_id": f"{1:032x}", "status": "complete", "error": None,
+        "offered": arrived, "stored": chunks, "lost": lost, "busy_count": len(busy), "drained_s": times[-1], "writer_cpu_s": 4.0,
+        "placement": placement,
+    }  # fmt: skip
     return {
-        "schema_version": 1, "tool": "daqwriter", "command": "minidaq", "version": "0.1.0", "engine": "libaio", "status": "complete",
-        "error": None, "started_utc": utc(RECORD_AT_S),
-        "parameters": {"target": "build/scratch/snb.rec", "links": LINKS, "scale": knobs.scale, "block_bytes": 8 * MIB, "io_depth": 4,
-            "ring_bytes_per_link": int(knobs.ring_bytes / LINKS), "checksum": "crc32", "seed": 20211, "record_id": "0c9be1",
-            "placement": {"writer_cpu": 0, "source_cpu": 1, "numa_node": None}},
-        "superchunks": {"intended": chunks + lost, "offered": chunks + lost, "stored": chunks, "lost": lost,
+        "schema_version": 1, "tool": "daqwriter", "command": "minidaq", "version": "0.1.0", "engine": "libaio", "engine_note": None,
+        "status": "complete", "error": None, "started_utc": utc(RECORD_AT_S),
+        "parameters": {"target": "build/scratch/snb.rec", "target_kind": "scratch-file", "filesystem": "ext4", "mode": "continuous",
+            "paced": True, "data_path": "copy", "applications": 1, "links": LINKS, "superchunk_bytes": SUPERCHUNK_BYTES,
+            "superchunk_rate_hz": RATE_HZ, "scale": knobs.scale, "offered_bytes_per_s": offered_rate(knobs),
+            "duration_s": knobs.duration_s, "ring_bytes_per_link": ring, "ring_slots_per_link": ring // SUPERCHUNK_BYTES,
+            "block_bytes": 8 * MIB, "alignment_bytes": 4096, "io_depth": 4, "checksum": "crc32", "preallocate": True, "seed": SEED,
+            "record_id": f"{1:032x}", "memory_locked": True, "placement": placement},
+        "superchunks": {"intended": _due(knobs), "emitted": arrived, "offered": arrived, "stored": chunks, "lost": lost,
         "abandoned": 0, "lost_per_link": [lost] + [0] * 9},
         "bytes": {"payload": sum(stored), "written": sum(stored) + 8192, "padding": 4096},
-        "time": {"record_s": knobs.duration_s, "drain_s": times[-1] - knobs.duration_s + 0.02, "total_s": times[-1]},
-        "offered_bytes_per_s": sum(offered) / knobs.duration_s, "stored_bytes_per_s": sum(stored) / times[-1],
-        "source": {"achieved_fraction": 0.9998, "worst_lateness_us": 812.5, "late_superchunks": 17},
-        "busy": {"count": len(busy), "total_s": 0.1 * len(busy), "episodes": busy},
-        "backlog": {"high_water_bytes": max(backlog), "high_water_s": times[int(np.argmax(backlog))],
-        "capacity_bytes": int(knobs.ring_bytes)},
+        "time": {"prepare_s": 1.0, "record_s": knobs.duration_s, "drain_s": total_s - knobs.duration_s - 0.005, "flush_s": 0.005,
+        "total_s": total_s},
+        "offered_bytes_per_s": sum(offered) / knobs.duration_s, "stored_bytes_per_s": sum(stored) / total_s,
+        "source": {"achieved_fraction": 0.9998, "worst_lateness_us": 812.5, "late_superchunks": 17, "late_threshold_us": 2000.0},
+        "trigger": None, "applications": [application], "busy": {"count": len(busy), "total_s": 0.1 * len(busy), "episodes": busy},
+        "backlog": {"high_water_bytes": max(backlog), "high_water_s": times[int(np.argmax(backlog))], "capacity_bytes": LINKS * ring},
         "transient_buffer": {"needed_bytes": max(backlog), "method": "service curve: max over t of arrived(t) - durable(t)"},
         "latency_us": _latency(rng, 9000, knobs.hdr,
         "from a superchunk's due time to the completion of the write that holds its last byte"),
         "write_latency_us": _latency(rng, 2500, knobs.hdr, "from io_submit to completion of one block"),
-        "cpu": {"user_s": 4.2, "system_s": 1.1, "seconds_per_gb": 0.29, "copy_s": 3.1, "copy_share": 0.58,
-        "voluntary_context_switches": 2000, "involuntary_context_switches": 30, "max_rss_bytes": 7e8},
+        "cpu": {**cpu, "seconds_per_gb": 0.29, "writer": cpu, "source": cpu, "writer_seconds_per_gb": 0.2, "copy_s": 3.1,
+        "copy_share": 0.58, "voluntary_context_switches": 2000, "involuntary_context_switches": 30, "max_rss_bytes": 700_000_000},
         "series": {"interval_s": 0.1, "t_s": times, "offered_bytes": offered, "stored_bytes": stored, "backlog_bytes": backlog},
     }  # fmt: skip
 
@@ -294,10 +378,10 @@ def _verify(knobs: Knobs, record: dict[str, Any]) -> dict[str, Any]:
         }
         for index in range(knobs.faults)
     ]
+    counts = {"missing": 0, "duplicated": 0, "out_of_order": 0, "corrupt": len(faults), "torn": 0, "stale": 0}
     return {
         "schema_version": 1, "tool": "daqwriter", "command": "verify", "version": "0.1.0", "status": "damaged" if faults else "intact",
-        "record_id": "0c9be1", "complete_trailer": True, "faults": faults, "bytes_read": sum(record["stored"]), "duration_s": 9.8,
-        "superchunks": {"expected": stored, "present": stored - len(faults), "missing": 0, "duplicated": 0,
-        "out_of_order": 0, "corrupt": len(faults), "torn": 0, "stale": 0},
-        "read_bytes_per_s": sum(record["stored"]) / 9.8,
+        "error": None, "record_id": f"{1:032x}", "complete_trailer": True, "trailer_status": "complete", "lost_at_source": _lost(knobs),
+        "faults": faults, "bytes_read": sum(record["stored"]), "duration_s": 9.8,
+        "superchunks": {"expected": stored, "present": stored - len(faults), **counts}, "read_bytes_per_s": sum(record["stored"]) / 9.8,
     }  # fmt: skip

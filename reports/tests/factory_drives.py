@@ -10,7 +10,7 @@ from factory_knobs import LONG, Knobs
 def devices(knobs: Knobs, single: dict[str, Any]) -> dict[str, Any]:
     """The target's device, and the drives of its array where it is one."""
     if not knobs.drives:
-        return {"device": single}
+        return {"device": single, "drives": [single]}
     array = {"name": "md127", "raid_level": "raid0", "size_bytes": 7.68e12 * knobs.drives, "rotational": False}
     drives = [
         {

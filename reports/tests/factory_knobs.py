@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bench_model.load import Demand
+
 START = datetime(2026, 3, 14, 2, 0, 0, tzinfo=UTC)
 LINKS, SUPERCHUNK_BYTES, RATE_HZ = 10, 5568, 166_000
 REAL = float(LINKS * SUPERCHUNK_BYTES * RATE_HZ)
@@ -45,6 +47,14 @@ class Knobs:
     smart_worse: bool = False  # a drive counts media errors during the run
     extra: dict[str, Any] = field(default_factory=dict)  # files to write last, by name
 
+    @property
+    def masked_sizes(self) -> tuple[int, ...]:
+        """A block size that does not count leaves a hole in the plan, which forbids a PASS."""
+        return () if self.outcome == "PASS" else self.masked
+
+
+SEED = 20211
+
 
 def utc(seconds: float) -> str:
     return (START + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -56,3 +66,25 @@ def ns(seconds: float) -> int:
 
 def offered_rate(knobs: Knobs) -> float:
     return REAL * knobs.scale
+
+
+def demand(knobs: Knobs) -> Demand:
+    return Demand(LINKS, SUPERCHUNK_BYTES, float(RATE_HZ), knobs.scale, knobs.duration_s)
+
+
+def ring_of(knobs: Knobs) -> int:
+    """Of one link, in B: with the load, so that a stall of a whole unit's drive finds room, too."""
+    return int(knobs.ring_bytes / LINKS) * max(1, round(12 * knobs.scale))
+
+
+def workloads(knobs: Knobs) -> dict[str, Any]:
+    """The scenario's, sizes in bytes."""
+    scan = {
+        "block_sizes": [2**power for power in range(12, 26)], "seconds_per_point": 5, "ramp_s": 0.5, "io_depth": 8,
+        "file_size": 4 * 2**30, "confirm": {"repetitions": 6, "seconds_per_repetition": 20}, "yields": [],
+    }  # fmt: skip
+    record = {
+        "links": LINKS, "superchunk_bytes": SUPERCHUNK_BYTES, "superchunk_rate_hz": RATE_HZ, "ring_size": ring_of(knobs),
+        "block_size": 8 * MIB, "io_depth": 4, "checksum": "crc32", "yields": [],
+    }  # fmt: skip
+    return {"block_scan": scan, "snb_record": record}

@@ -1,158 +1,109 @@
-"""The part of the bundle factory that writes the verdict. For tests only."""
+"""The part of the bundle factory that writes what a run is judged by, and the verdict that the bench's own rules give. For tests only."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from factory_knobs import LONG, NON_LATIN, REAL, Knobs, offered_rate
+from factory_knobs import LONG, NON_LATIN, Knobs, workloads
 
-EXACT = "observation: the repetition itself, exact; it bounds no other repetition"
+from bench_model.admissibility import scaled_down
+from bench_model.judging import VERDICT, judge_bundle
+from bench_model.profiles import LEFT_OUT, load_metrics, load_requirements
+
+SCAN, RECORD, HEAT = "results/block_scan.json", "results/snb_record.json", "results/drive_temperature.json"
+HEADROOM = "snb_record.drive_temperature_headroom"
+LARGE = "large_blocks.repetitions[]"
+METRICS: dict[str, tuple[str, str, str, dict[str, str]]] = {  # unit, file, path, more
+    "snb_record.lost_superchunks": ("count", RECORD, "repetitions[].minidaq.superchunks.lost", {}),
+    "snb_record.busy_episodes": ("count", RECORD, "repetitions[].minidaq.busy.count", {}),
+    "snb_record.verified_fraction": ("1", RECORD, "repetitions[].verified_fraction", {"nature": "observed"}),
+    "snb_record.transient_buffer_needed": (
+        "B", RECORD, "repetitions[].minidaq.transient_buffer.needed_bytes", {"nature": "observed"},
+    ),
+    HEADROOM: ("degC", HEAT, "[headroom_degC]", {"nature": "observed"}),
+    "block_scan.large_block_throughput": ("B/s", SCAN, f"{LARGE}.throughput_bytes_per_s", {
+        "samples": f"{LARGE}.throughput_bytes_per_s_samples", "strata": f"{LARGE}.block_bytes",
+    }),
+    "snb_record.durable_latency_p99_9": ("us", RECORD, "repetitions[].minidaq.latency_us.p99_9", {"nature": "observed"}),
+    "block_scan.plateau_throughput": ("B/s", SCAN, "[plateau.throughput_bytes_per_s]", {}),  # once: it decides nothing
+}  # fmt: skip
+ROWS: list[dict[str, Any]] = [
+    {"text": "No superchunk is lost during the record", "metric": "snb_record.lost_superchunks", "comparison": "equal", "bound": 0,
+     "unit": "count"},
+    {"text": "The dataflow is never BUSY", "metric": "snb_record.busy_episodes", "comparison": "equal", "bound": 0, "unit": "count",
+     "severity": "advisory"},
+    {"text": "Every superchunk that was offered reads back once", "metric": "snb_record.verified_fraction", "comparison": "equal",
+     "bound": 1, "unit": "1"},
+    {"text": "The transient buffer that the record needed fits the server's RAM for it",
+     "metric": "snb_record.transient_buffer_needed", "comparison": "at_most", "bound": 1.073741824, "unit": "GB"},
+    {"text": "The drive stays below its own warning temperature (WCTEMP)", "metric": HEADROOM, "comparison": "at_least", "bound": 1,
+     "unit": "degC"},
+    {"text": "Sequential writing sustains the unit's real demand", "metric": "block_scan.large_block_throughput", "comparison": "at_least",
+     "bound": 9.24288, "unit": "GB/s", "guard_band": 0.25, "scales_with_load": True},
+    {"text": "99.9 % of superchunks are on the drive within 1 s of their arrival", "metric": "snb_record.durable_latency_p99_9",
+     "comparison": "at_most", "bound": 1000, "unit": "ms", "severity": "advisory"},
+    {"text": "Parity with the Micron X100 in sequential writing", "metric": "block_scan.plateau_throughput", "comparison": "at_least",
+     "bound": 8.5, "unit": "GiB/s", "severity": "advisory"},
+]  # fmt: skip
 
 
-def _requirement(index: int, knobs: Knobs, record: dict[str, Any]) -> dict[str, Any]:
-    minidaq = record["minidaq"]
-    lost = minidaq["superchunks"]["lost"]
-    rows = [
-        (
-            "No superchunk is lost during the record",
-            "snb_record.lost_superchunks",
-            "equal",
-            0,
-            0,
-            "count",
-            lost,
-            "snb_record",
-        ),
-        (
-            "The dataflow is never BUSY",
-            "snb_record.busy_episodes",
-            "equal",
-            0,
-            0,
-            "count",
-            minidaq["busy"]["count"],
-            "snb_record",
-        ),
-        (
-            "Every superchunk that was offered reads back once",
-            "snb_record.verified_fraction",
-            "equal",
-            1,
-            1,
-            "1",
-            0.99996 if lost else 1,
-            "snb_record",
-        ),
-        (
-            "The transient buffer that the record needed fits the server's RAM for it",
-            "snb_record.transient_buffer_needed",
-            "at_most",
-            1.073741824,
-            1.073741824,
-            "GB",
-            minidaq["transient_buffer"]["needed_bytes"] / 1e9,
-            "snb_record",
-        ),
-        (
-            "The drive stays below its own warning temperature (WCTEMP)",
-            "snb_record.drive_temperature_headroom",
-            "at_least",
-            1,
-            1,
-            "degC",
-            None,
-            "snb_record",
-        ),
-        (
-            "Sequential writing sustains the unit's real demand",
-            "block_scan.plateau_throughput",
-            "at_least",
-            9.24288,
-            9.24288 * knobs.scale,
-            "GB/s",
-            2.38,
-            "block_scan",
-        ),
-        (
-            "99.9 % of superchunks are on the drive within 1 s of their arrival",
-            "snb_record.durable_latency_p99_9",
-            "at_most",
-            1000,
-            1000,
-            "ms",
-            43.1,
-            "snb_record",
-        ),
-        (
-            "Parity with the Micron X100 in sequential writing",
-            "block_scan.plateau_throughput",
-            "at_least",
-            8.5,
-            8.5,
-            "GiB/s",
-            2.2165,
-            "block_scan",
-        ),
-    ]
-    text, metric, comparison, bound, scaled, unit, measured, workload = rows[index % len(rows)]
-    margin = (
-        None
-        if measured is None
-        else measured - scaled
-        if comparison == "at_least"
-        else scaled - measured
-        if comparison == "at_most"
-        else -abs(measured - scaled)
-    )
-    outcome = (
-        "INADMISSIBLE" if margin is None or (knobs.scaled_down and margin >= 0) else "PASS" if margin >= 0 else "FAIL"
-    )
-    if index == 7 and outcome != "PASS":
-        outcome = "INADMISSIBLE"
+def write_profiles(root: Path, knobs: Knobs) -> None:
+    """The run's definitions, in JSON, which is YAML too."""
+    results = {
+        name: {"description": name, "unit": unit, "file": file, "path": path, **more}
+        for name, (unit, file, path, more) in METRICS.items()
+    }
+    _write(root / "profiles" / "metrics.yml", {"version": 1, "measurements": {}, "results": results})
+    profile = {
+        "id": "dune-snb", "title": "DUNE supernova burst buffer, one readout unit", "source": "the paper",
+        "conditions": _conditions(knobs), "requirements": [_requirement(index, knobs) for index in range(knobs.requirements)],
+    }  # fmt: skip
+    _write(root / "profiles" / "requirements" / "dune-snb.yml", profile)
+
+
+def _conditions(knobs: Knobs) -> dict[str, Any]:
+    """Those of a profile that counts this run as whole, where the test asks for a PASS."""
+    if knobs.outcome == "PASS" or not knobs.scaled_down:
+        kinds = ["scratch-file", "filesystem", "raw-device"]
+        return {"scale_min": 0.05, "target_kinds": kinds, "load": demanded(knobs, knobs.duration_s)}
+    return {"target_kinds": ["filesystem", "raw-device"], "load": demanded(knobs, 100.0)}
+
+
+def demanded(knobs: Knobs, duration_s: float) -> dict[str, Any]:
+    """The load of the factory's scenario, with a record of `duration_s`."""
+    own = workloads(knobs)
+    own["block_scan"] |= {"tools": ["fio"]}
+    own["snb_record"] |= {"conditions": LEFT_OUT, "precondition_size": LEFT_OUT, "purge": "discard"}
+    whole = {name: {key: value for key, value in one.items() if key != "yields"} for name, one in own.items()}
+    return {"duration_s": duration_s, "repetitions": 1, "telemetry_period_s": 1, **whole}
+
+
+def _requirement(index: int, knobs: Knobs) -> dict[str, Any]:
+    row = ROWS[index % len(ROWS)]
+    text = row["text"]
     if knobs.long_names:
         text += " " + LONG + " and a long explanation of what is meant" * 6
     if knobs.non_latin:
         text += " " + NON_LATIN
-    return {
-        "id": f"SNB-{index + 1:02d}", "text": text, "metric": metric, "comparison": comparison, "bound": bound, "unit": unit,
-        "scaled_bound": scaled, "measured": measured, "n": 0 if measured is None else knobs.repetitions,
-        "confidence_interval": [measured * 0.98, measured * 1.01] if index == 5 else None, "margin": margin,
-        "confidence": 0.95 if index == 5 else None, "guard_band": 0.25 if index == 5 else 0,
-        "interval_method": None if measured is None else "block bootstrap and cosine t, 80 samples, block 3.2" if index == 5
-        else "none: 12 samples are too few: 50 are the least" if index == 7 else EXACT,
-        "spread": None if measured is None else {"of": "samples", "count": 80, "min": measured * 0.9, "median": measured,
-        "max": measured * 1.1, "sd": measured * 0.03} if index in (5, 7) else {"of": "repetitions", "count": 1, "min": measured,
-        "median": measured, "max": measured, "sd": None},
-        "decision": None if margin is None else "undecided" if index == 7 else "met" if margin >= 0 else "missed",
-        "margin_percent": 100 * margin / abs(scaled) if margin is not None and scaled else None,
-        "severity": "advisory" if index % len(rows) in (6, 7) else "mandatory", "statistic": "min", "outcome": outcome,
-        "reason": "Not measured: no temperature sensor" if measured is None
-        else "Undecided: 12 samples are too few: 50 are the least; a measurement about 4.2 times as long would decide"
-        if index == 7 else "Met" if margin is not None and margin >= 0 else "Missed",
-        "evidence": [f"results/{workload}.json"], "source": "section 5 of the paper",
-    }  # fmt: skip
+    given = {"severity": "mandatory", "statistic": "min", "source": "section 5 of the paper"}
+    return {**given, **row, "id": f"SNB-{index + 1:02d}", "text": text}
 
 
-def verdict(knobs: Knobs, record: dict[str, Any]) -> dict[str, Any]:
-    reasons = {
-        "PASS": ["Every mandatory requirement is met by evidence at full scale"],
-        "FAIL": ["SNB-01 No superchunk is lost during the record: measured 1234 count, bound = 0 count"],
-        "ERROR": ["The telemetry agent stopped 12 s into the record"],
-        "INADMISSIBLE": scaled_sentences(knobs),
-    }[knobs.outcome]
-    return {
-        "schema_version": 1, "outcome": knobs.outcome, "reasons": reasons, "scale": knobs.scale,
-        "declared_rehearsal": knobs.outcome == "INADMISSIBLE", "findings": [{"text": text, "invalidates": False,
-        "evidence": ["run.json"]} for text in scaled_sentences(knobs)],
-        "requirements": [_requirement(index, knobs, record) for index in range(knobs.requirements)],
-    }  # fmt: skip
+def write_verdict(root: Path) -> None:
+    """What the bench judges of the bundle as it lies there."""
+    _write(root / VERDICT, judge_bundle(root))
 
 
-def scaled_sentences(knobs: Knobs) -> list[str]:
-    if not knobs.scaled_down:
-        return []
-    return [
-        f"The load is {knobs.scale:g} of one readout unit: {offered_rate(knobs) / 1e9:.4g} GB/s offered of {REAL / 1e9:.4g} GB/s",
-        f"The record lasts {knobs.duration_s:g} s instead of 100 s",
-        "The target is a scratch file on ext4, not the candidate's own storage set aside for the record",
-    ]
+def _write(file: Path, document: object) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def scaled_sentences(root: Path, run: dict[str, Any]) -> list[str]:
+    """In what the run is less than its profile asks for, as the bench says it."""
+    metrics = load_metrics(root / "profiles" / "metrics.yml")
+    profile = load_requirements(root / "profiles" / "requirements" / "dune-snb.yml", metrics)
+    return scaled_down(run, asdict(profile.conditions))

@@ -9,11 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from evidence_factory import LOAD_OF_MADE_UP, conclude, made_up, surroundings
 from ruamel.yaml import YAML
-
-from bench_model.decision import decide, estimate, measure
-from bench_model.profiles import Requirement, ResultMetric
-from bench_model.provenance import MANIFEST, is_evidence, manifest_of, survey
 
 START = datetime(2026, 5, 1, 2, 0, 0, tzinfo=UTC)
 RATE, TAIL, LOST, HEAT = "TND-01", "TND-02", "TND-03", "TND-04"
@@ -37,6 +34,7 @@ METRICS: dict[str, dict[str, str]] = {
         "path": "heat",
     },
 }
+OF_ROUNDS = {"interval": "rate_interval", "rounds": "rate_rounds"}  # enough of them to decide
 REQUIREMENTS: list[dict[str, Any]] = [
     {"id": RATE, "text": "Sustains the real demand", "metric": "demo.rate", "comparison": "at_least", "bound": 9.24288,
      "unit": "GB/s", "statistic": "median", "severity": "mandatory", "source": "section 1"},
@@ -59,7 +57,7 @@ class Run:
     tails_ms: Sequence[float] = (50.0,)
     heats: Sequence[float] = (20.0,)
     lost: int = 0
-    outcome: str = ""  # by the decisions where empty
+    outcome: str = ""  # by the measured values where empty; INADMISSIBLE and ERROR for a reason of the bench's
     reason: str = "The telemetry has a gap"
     target: str = ""
     drives: Sequence[dict[str, Any]] = ()
@@ -101,29 +99,30 @@ def make_run(folder: Path, run: Run) -> Path:
         "schema_version": 1, "rate": [rate * 1e9 for rate in run.rates], "tail": [tail * 1e3 for tail in run.tails_ms],
         "lost": [run.lost] * len(run.rates), "heat": list(run.heats),
     }  # fmt: skip
+    if run.outcome == "INADMISSIBLE":
+        document["invalid"] = [run.reason]
     if run.spread is not None:
         ends = (1 - run.spread, 1 + run.spread)
         document["rate_interval"] = [[1e9 * rate * end for end in ends] for rate in run.rates]
+        document["rate_rounds"] = [6] * len(run.rates)
     write(root, "results/demo.json", document)
     if run.watts is not None:
         records = [{"w_per_gb_per_s": run.watts} for _ in run.rates]
-        write(root, "results/record_power.json", {"schema_version": 1, "records": records})
-    write(root, "run.json", run_document(run_id, run, drives, began))
-    write(root, "facts/tuning.json", {"settings": [
+        write(root, "results/record_power.json", {"schema_version": 1, "records": records, "reasons": {}})
+    told = run_document(run_id, run, drives, began)
+    write(root, "run.json", told)
+    surroundings(root, told)
+    settings = {"settings": [
         {"id": "cpu-governor", "role": "cpu", "subject": "all CPUs", "asked": "performance", "before": "", "applied": run.governor,
-         "read_back": run.governor, "status": "applied", "detail": ""}]})  # fmt: skip
+         "read_back": run.governor, "status": "applied", "detail": ""}]}  # fmt: skip
+    for name in ("tuning", "tuning-verified", "tuning-after"):
+        write(root, f"facts/{name}.json", settings)
     write(root, "facts/smart-before.json", {"devices": [
         {"device": f"/dev/{one['name']}", "status": "read", "detail": "", "data": smart(one, run.smart.get(one["serial"], {}))}
         for one in drives]})  # fmt: skip
-    write(root, "verdict.json", verdict(run, document))
     telemetry(root, run, drives, began)
-    seal(root)
+    conclude(root)
     return root
-
-
-def seal(root: Path) -> None:
-    """As a run seals its bundle."""
-    (root / MANIFEST).write_bytes(manifest_of(root, [name for name in survey(root).files if is_evidence(name)]))
 
 
 def write(root: Path, name: str, document: object) -> None:
@@ -134,18 +133,23 @@ def run_document(run_id: str, run: Run, drives: list[dict[str, Any]], began: dat
     def stamp(moment: datetime) -> str:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
+    broken = run.outcome == "ERROR"
     array = {**drives[0], "name": "md127", "model": None, "serial": None, "firmware": None, "raid_level": "raid0"}
     return {
-        "schema_version": 1, "run_id": run_id, "state": "finished", "state_reason": None, "started_utc": stamp(began),
+        "schema_version": 1, "run_id": run_id, "state": "error" if broken else "finished",
+        "state_reason": run.reason if broken else None, "started_utc": stamp(began),
         "finished_utc": stamp(began + timedelta(minutes=10)),
         "candidate": {"name": run.candidate, "description": "simulated", "hostname": "x", "kernel": run.kernel, "os": "Debian 12",
-                      "cpu_model": "EPYC", "cpus": 32, "memory_bytes": 2.5e11, "numa_nodes": 2, "transient_buffer_bytes": 1e9},
+                      "cpu_model": "EPYC", "cpus": 32, "memory_bytes": 2.5e11, "numa_nodes": 2, "transient_buffer_bytes": 2**30,
+                      "connection": "local", "virtual": False},
         "target": {"name": run.target, "kind": "filesystem", "path": "/srv/x", "filesystem": "xfs",
                    "device": drives[0] if len(drives) == 1 else array, "drives": drives},
-        "scenario": {"id": run.scenario, "title": "A demonstration", "file": "demo.yml", "scale": run.scale, "seed": 1,
-                     "repetitions": len(run.rates), "parameters": {"duration_s": 100, "workloads": {"demo": {"block_size": "8MiB"}}}},
+        "scenario": made_up(
+            "demo", id=run.scenario, title="A demonstration", file="demo.yml", scale=run.scale, repetitions=len(run.rates),
+            repetitions_max=len(run.rates), parameters={"workloads": {"demo": {"block_size": "8MiB"}}}),
         "requirement": {"id": "tender", "title": "What the tender asks for", "file": "tender.yml"}, "demand": None,
-        "versions": {"fio": run.fio, "daqwriter": "0.1.0"}, "git": {"commit": "4f0c2d1", "dirty": False}, "scaled_down": [],
+        "versions": {"fio": run.fio, "daqwriter": "0.1.0"}, "git": {"commit": "4f0c2d1", "dirty": False},
+        "scaled_down": [], "declared_limits": [],
     }  # fmt: skip
 
 
@@ -164,14 +168,15 @@ def written_profiles(root: Path, run: Run, drives: list[dict[str, Any]]) -> None
         "description": "simulated", "identity": {"cpus_min": 1}, "transient_buffer": "1GiB", "tuning": {"cpu_governor": "performance"},
         **({"targets": {run.target: target}} if run.target else {"target": target}),
     }  # fmt: skip
-    hosts = {run.candidate: {"ansible_connection": "ssh", "bench_candidate": entry}}
+    hosts = {run.candidate: {"ansible_connection": "local", "bench_candidate": entry}}
     yaml(root, "lab.yml", {"all": {"children": {"candidates": {"hosts": hosts}}}})
     metrics = {name: dict(one) for name, one in METRICS.items()}
     if run.spread is not None:
-        metrics["demo.rate"]["interval"] = "rate_interval"
+        metrics["demo.rate"] |= OF_ROUNDS
     yaml(root, "metrics.yml", {"version": 1, "measurements": {}, "results": metrics})
     yaml(root, "requirements/tender.yml", {"id": "tender", "title": "What the tender asks for", "source": "tender",
-         "conditions": {"target_kinds": ["filesystem"]}, "requirements": requirements(run)})  # fmt: skip
+         "conditions": {"scale_min": 0.1, "target_kinds": ["filesystem"], "load": LOAD_OF_MADE_UP},
+         "requirements": requirements(run)})  # fmt: skip
 
 
 def requirements(run: Run) -> list[dict[str, Any]]:
@@ -181,33 +186,6 @@ def requirements(run: Run) -> list[dict[str, Any]]:
 def yaml(root: Path, name: str, document: object) -> None:
     with (root / "profiles" / name).open("w", encoding="utf-8") as file:
         YAML().dump(document, file)
-
-
-def verdict(run: Run, document: dict[str, Any]) -> dict[str, Any]:
-    """Rows as the verdict makes them, by its own functions."""
-    rows = []
-    for entry in requirements(run):
-        asked = Requirement(**{"scales_with_load": False, **entry})
-        nature = METRICS[asked.metric].get("nature", "observed" if asked.unit == "count" else "estimated")
-        extra = {"interval": "rate_interval"} if run.spread is not None and asked.id == RATE else {}
-        metric = ResultMetric(name=asked.metric, **{**METRICS[asked.metric], **extra, "nature": nature})  # type: ignore[arg-type]
-        found = measure(asked, metric, {metric.file: document})
-        known = estimate(asked, metric, found, 1) if found.values else None
-        assert not isinstance(asked.bound, str)
-        decided = decide(asked.comparison, asked.bound, 0.0, known) if known else None
-        said = decided.decision if decided else None
-        rows.append({
-            **entry,
-            "scaled_bound": asked.bound, "measured": known.value if known else None, "n": len(found.values),
-            "confidence_interval": known.interval if known else None, "confidence": 0.95,
-            "interval_method": known.method if known else None, "spread": None, "decision": said,
-            "margin": decided.margin if decided else None, "margin_percent": None, "guard_band": 0,
-            "outcome": {"met": "PASS", "missed": "FAIL"}.get(said or "", "INADMISSIBLE"), "reason": "", "evidence": ["results/demo.json"],
-        })  # fmt: skip
-    missed = any(row["decision"] == "missed" and row["severity"] == "mandatory" for row in rows)
-    outcome = run.outcome or ("FAIL" if missed else "PASS")
-    return {"schema_version": 1, "outcome": outcome, "reasons": [run.reason], "scale": run.scale, "declared_rehearsal": False,
-            "findings": [], "requirements": rows}  # fmt: skip
 
 
 def smart(one: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

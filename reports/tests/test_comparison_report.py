@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_factory import conclude, seal
 from pypdf import PdfReader
 from raid_configurations import make_raid_run
-from tender_factory import RATE, Run, drive, make_run, seal
+from ruamel.yaml import YAML
+from tender_factory import RATE, Run, drive, make_run, write
 
+from bench_model.errors import ProfileError
 from bench_report.__main__ import main
 from bench_report.comparison import words
 from bench_report.comparison.analysis import Asked, compare
 from bench_report.comparison.document import paper_of
 from bench_report.errors import BundleError
 from bench_report.paper import to_html
+from bench_report.units import THIN
 
 Roots = Callable[..., tuple[Path, ...]]
+PROFILE, METRICS = "profiles/requirements/tender.yml", "profiles/metrics.yml"
+ALL = ["TND-01", "TND-02", "TND-03", "TND-04"]
 GOLDEN = Path(__file__).parent / "recorded" / "comparison.json"
 
 
@@ -36,6 +44,18 @@ def runs_of(tmp_path: Path) -> Roots:
 def several(name: str, rates: Sequence[float], **changes: Any) -> list[Run]:
     """One run for each rate."""
     return [Run(name, number, rates=(rate,), **changes) for number, rate in enumerate(rates, 1)]
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """Throughput, price, power and endurance count alike."""
+    return weights_file(tmp_path, f"weights: {{{RATE}: 1, cost: 1, power_per_rate: 1, endurance: 1}}")
+
+
+def weights_file(folder: Path, text: str) -> Path:
+    file = folder / "weights.yml"
+    file.write_text(text + "\n", encoding="utf-8")
+    return file
 
 
 FAST = several("fast", (11.9, 12.0, 12.1), price=900.0)
@@ -68,16 +88,16 @@ def numbers_agree(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def test_the_document_is_the_golden_one(runs_of: Roots) -> None:
-    found = json.loads(json.dumps(compared(runs_of(*FAST, *SLOW))))
+def test_the_document_is_the_golden_one(runs_of: Roots, weights: Path) -> None:
+    found = json.loads(json.dumps(compared(runs_of(*FAST, *SLOW), weights=weights)))
     approved = json.loads(GOLDEN.read_text(encoding="utf-8"))
     for run in (*found["runs"], *approved["runs"]):  # the manifests' hashes change with the form of any file
         assert re.fullmatch("[0-9a-f]{64}", run.pop("manifest_sha256"))
     assert numbers_agree(approved, found)
 
 
-def test_the_better_one_is_named_with_the_price_that_would_change_it(runs_of: Roots) -> None:
-    found = compared(runs_of(*FAST, *SLOW))
+def test_the_better_one_is_named_with_the_price_that_would_change_it(runs_of: Roots, weights: Path) -> None:
+    found = compared(runs_of(*FAST, *SLOW), weights=weights)
     ranking = next(one for one in found["requirements"] if one["id"] == RATE)
     assert [one["place"] for one in ranking["contenders"]] == [[1, 1], [2, 2]]
     (contrast,) = ranking["contrasts"]
@@ -90,12 +110,16 @@ def test_the_better_one_is_named_with_the_price_that_would_change_it(runs_of: Ro
     assert prices["slow"]["break_even"] == pytest.approx(900 / contrast["estimate"], rel=1e-6)
 
 
-def test_who_cannot_be_told_from_the_best_is_said_with_how_many_more_runs(runs_of: Roots) -> None:
-    found = compared(runs_of(*several("fast", (11.9, 12.0, 12.1)), *several("near", (11.4, 11.8, 12.2))))
+def test_who_cannot_be_told_from_the_best_is_said_with_how_many_more_runs(runs_of: Roots, tmp_path: Path) -> None:
+    weights = weights_file(tmp_path, f"weights: {{{RATE}: 1}}")
+    found = compared(
+        runs_of(*several("fast", (11.9, 12.0, 12.1)), *several("near", (11.1, 11.5, 11.9))), weights=weights
+    )
     assert found["decision"]["kind"] == "tied"
     (near,) = found["decision"]["near"]
     assert near["verdict"] == "undecided" and near["more_runs"] > 0
-    text = plain(html_of(runs_of(*several("fast-b", (11.9, 12.0, 12.1)), *several("near-b", (11.4, 11.8, 12.2)))))
+    again = runs_of(*several("fast-b", (11.9, 12.0, 12.1)), *several("near-b", (11.1, 11.5, 11.9)))
+    text = plain(html_of(again, weights=weights))
     assert "NOT TOLD APART" in text
     assert "cannot be told from it" in text
     assert f"about {near['more_runs']} more of each would decide" in text
@@ -125,28 +149,27 @@ def test_nothing_that_counts_gives_a_document_without_a_ranking(runs_of: Roots) 
     assert "None of them may be chosen on this evidence" in plain(html_of(roots))
 
 
-def test_without_a_price_the_ranking_is_made_without_it_and_says_so(runs_of: Roots, tmp_path: Path) -> None:
+def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_path: Path, weights: Path) -> None:
     roots = runs_of(*FAST, *several("slow", (9.9, 10.0, 10.1), price=None))
-    found = compared(roots)
-    assert "cost" not in {one["key"] for one in found["criteria"]}
-    assert found["decision"]["best"] == "fast"
+    found = compared(roots, weights=weights)
+    assert (found["decision"]["kind"], found["decision"]["best"], found["scores"]) == ("no award", None, [])
     assert found["pareto"]["x"] == "power_per_rate"
-    text = plain(html_of(roots))
-    assert "Decided without price: B lacks it" in text
+    text = plain(html_of(roots, weights=weights))
+    assert "NO AWARD" in text
+    assert "weight was given to price, and slow has no such value above zero" in text
     assert "no price" in text
     prices = tmp_path / "prices.yml"
     prices.write_text(
         'currency: EUR\ndate: "2026-05-02"\nprices:\n  - {contender: slow, amount: 1200, source: offer 18}\n',
         encoding="utf-8",
     )
-    priced = compared(roots, prices=prices)
+    priced = compared(roots, prices=prices, weights=weights)
     assert "cost" in {one["key"] for one in priced["criteria"]}
     assert [one["price"] for one in priced["prices"]] == [900, 1200]
 
 
 def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
-    weights = tmp_path / "weights.yml"
-    weights.write_text("weights: {TND-01: 9, cost: 1}\nequivalence_percent: 1\n", encoding="utf-8")
+    weights = weights_file(tmp_path, "weights: {TND-01: 9, cost: 1}\nequivalence_percent: 1")
     found = compared(runs_of(*FAST, *SLOW), weights=weights)
     assert found["decision"]["best"] == "fast"
     assert [one["share"] for one in found["criteria"]] == [0.9, 0.1]
@@ -159,6 +182,34 @@ def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
         ("weights: {TND-99: 1}", r"weights.yml:1: weights.TND-99: 'TND-99' is no criterion here. Use one of TND-01"),
         ("weights: {cost: 0}", "no weight is above zero"),
         ("wieghts: {cost: 1}", "unknown key 'wieghts'. Did you mean 'weights'"),
+        (
+            "weights:\n  cost: 1\n  TND-03: 5",
+            r"weights.yml:3: weights.TND-03: 'TND-03' asks for exactly 0.* count: it is met or missed",
+        ),
+        ("weights: {TND-03: 0}", "it is met or missed and cannot be scored. Remove it"),
+        ("weights: {TND-04: 1}", "is in degrees, of which no ratio can be taken"),
+        (
+            "weights: {cost: 1}\nequivalence_percent_of: {TND-03: 5}",
+            "weights.yml:2: equivalence_percent_of.TND-03: .*cannot be scored",
+        ),
+        (
+            "weights: {cost: .nan}",
+            r"weights.yml:1: weights.cost: value nan is no finite number. Correct it",
+        ),
+        ("weights: {cost: .inf}", "weights.cost: value inf is no finite number"),
+        ("weights: {cost: 1e400}", "weights.cost: value inf is no finite number"),
+        ("weights: {cost: 1" + 400 * "0" + "}", r"weights.cost: value 10+\.\.\. is no finite number"),
+        ("weights: {cost: 1.0e300}", "greater than the maximum"),
+        ("weights: {cost: -1}", "less than the minimum of 0"),
+        ("weights: {cost: null}", "None is not of type number"),
+        ("weights: {cost: true}", "True is not of type number"),
+        ("weights: {}", "weights.yml:1: weights: .*non-empty|enough properties"),
+        ("weights: {cost: 1, cost: 2}", "not valid YAML"),
+        (
+            "weights: {cost: 1}\nequivalence_percent: .inf",
+            "weights.yml:2: equivalence_percent: value inf is no finite number",
+        ),
+        ("weights: {cost: 1}\nequivalence_percent: 5000", "greater than the maximum of 100"),
     ],
 )
 def test_a_wrong_weights_file_is_refused_with_its_line(
@@ -179,13 +230,16 @@ def test_a_wrong_weights_file_is_refused_with_its_line(
             Run("b", scenario="other"),
             "its scenario id differs from that of .*: demo against other. Compare runs of one scenario",
         ),
-        (Run("b", bound=9.0), "its requirement TND-01 differs from that of"),
         (Run("a", 2), "2 runs of 1 candidate; a comparison takes 2 to 8"),
     ],
 )
 def test_what_answers_another_question_is_refused(runs_of: Roots, other: Run, message: str) -> None:
     with pytest.raises(BundleError, match=message):
         compared(runs_of(Run("a"), other))
+
+
+def rate_of(found: dict[str, Any]) -> dict[str, Any]:
+    return next(one for one in found["requirements"] if one["id"] == RATE)
 
 
 def test_nine_candidates_and_a_run_named_twice_are_refused(runs_of: Roots) -> None:
@@ -205,23 +259,28 @@ def test_conditions_that_differ_are_marked(runs_of: Roots) -> None:
             fio="3.38",
             governor="schedutil",
             inlet=28.0,
-            scale=0.5,
             drives=[drive("X", firmware="NEW")],
         ),
     )
     marked = {one["what"]: one for one in compared(roots)["conditions"]}
     assert {
-        "kernel", "version of fio", "tuning cpu-governor", "load, share of one readout unit",
-        "ambient temperature (air inlet, mean)", "firmware of SAMSUNG MZWLO7T6HBLA",
+        "kernel", "version of fio", "tuning cpu-governor", "ambient temperature (air inlet, mean)", "firmware of SAMSUNG MZWLO7T6HBLA",
     } == set(marked)  # fmt: skip
     assert all(one["between"] for one in marked.values())
     assert "The contenders were not measured under the same conditions" in plain(html_of(roots))
 
 
-def test_one_run_each_is_compared_by_the_runs_own_intervals(runs_of: Roots) -> None:
-    found = compared(runs_of(Run("a", rates=(12.0,)), Run("b", rates=(10.0,))))
-    (contrast,) = next(one for one in found["requirements"] if one["id"] == RATE)["contrasts"]
-    assert (contrast["method"], contrast["better"]) == ("mover", "a")
+@pytest.mark.parametrize("rates", [((12.0,), (10.0,)), ((12.0, 12.01, 12.02), (10.0, 10.01, 10.02))])
+def test_one_run_each_shows_its_interval_and_decides_nothing(
+    runs_of: Roots, tmp_path: Path, rates: tuple[tuple[float, ...], tuple[float, ...]]
+) -> None:
+    weights = weights_file(tmp_path, f"weights: {{{RATE}: 1}}")
+    found = compared(runs_of(Run("a", rates=rates[0]), Run("b", rates=rates[1])), weights=weights)
+    (contrast,) = rate_of(found)["contrasts"]
+    assert contrast["interval"][0] > 1.02
+    assert (contrast["verdict"], contrast["better"]) == ("undecided", None)
+    assert found["decision"]["kind"] == "tied"
+    assert all(one["chance_first"] is None for one in found["scores"])
     assert "repetitions of a single run" in plain(
         html_of(runs_of(Run("c", rates=(12.0, 12.1)), Run("d", rates=(10.0, 10.1))))
     )
@@ -229,7 +288,7 @@ def test_one_run_each_is_compared_by_the_runs_own_intervals(runs_of: Roots) -> N
 
 def test_eight_candidates_with_long_and_foreign_names_are_set(runs_of: Roots, tmp_path: Path) -> None:
     long = "ExtraordinarilyLongVendorNameWithoutAnySpaces" * 2
-    names = [long, "\u0441\u0435\u0440\u0432\u0435\u0440 \u03b1\u03b2\u03b3", *(f"c{number}" for number in range(6))]
+    names = [long, "\u0441\u0435\u0440\u0432\u0435\u0440-\u03b1\u03b2\u03b3", *(f"c{number}" for number in range(6))]
     runs = [
         run
         for index, name in enumerate(names)
@@ -270,8 +329,11 @@ def test_a_changed_document_or_bundle_is_found(
     document["requirements"][0]["measured"] += 0.001
     verdict.write_text(json.dumps(document))
     assert main(again) == 2
-    assert "verdict.json: was altered since the run was sealed" in capsys.readouterr().err
-    seal(roots[0])
+    assert f"{roots[0]}: was altered since it was sealed (verdict.json)" in capsys.readouterr().err
+    conclude(roots[0])
+    results = json.loads((roots[0] / "results" / "demo.json").read_text())
+    write(roots[0], "results/demo.json", {**results, "rate": [rate + 1e6 for rate in results["rate"]]})
+    conclude(roots[0])
     assert main(again) == 1
     assert "these bundles give" in capsys.readouterr().err
     assert main(["compare", *map(str, roots)]) == 2
@@ -305,3 +367,449 @@ def test_the_configurations_of_one_run_are_paired_where_they_shared_rounds(tmp_p
 def test_configurations_of_a_run_that_does_not_count_are_not_ranked(tmp_path: Path) -> None:
     found = compared((make_raid_run(tmp_path / "raid", "INADMISSIBLE"),))
     assert (found["contenders"], len(found["not_ranked"])) == ([], 3)
+
+
+# --- A comparison decides nothing that its data do not.
+
+
+def changed(root: Path, name: str, edit: Callable[[str], str]) -> Path:
+    """The bundle with a document changed before it was judged and sealed."""
+    before = (root / name).read_text(encoding="utf-8")
+    after = edit(before)
+    assert after != before
+    (root / name).write_text(after, encoding="utf-8")
+    conclude(root)
+    return root
+
+
+def put(root: Path, name: str, *path: str | int, value: Any) -> Path:
+    """The bundle with one field of a document changed before it was judged and sealed."""
+    load, dump = (json.loads, json.dumps) if name.endswith(".json") else (YAML_TEXT.load, yaml_text)
+    document = load((root / name).read_text(encoding="utf-8"))
+    node = document
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    if name == "run.json":
+        asked_for(root, document["scenario"])
+    (root / name).write_text(dump(document), encoding="utf-8")
+    conclude(root)
+    return root
+
+
+def asked_for(root: Path, scenario: dict[str, Any]) -> None:
+    """The parameters, and the bundle's copy of the scenario, say what `scenario` of run.json says."""
+    scenario["parameters"].update({key: scenario[key] for key in ("scale", "seed")})
+    copy = root / "profiles" / "scenarios" / f"{scenario['id']}.yml"
+    copy.write_text(json.dumps(scenario["parameters"]), encoding="utf-8")
+
+
+YAML_TEXT = YAML(typ="safe")
+
+
+def yaml_text(document: Any) -> str:
+    stream = io.StringIO()
+    YAML_TEXT.dump(document, stream)
+    return stream.getvalue()
+
+
+def test_without_declared_weights_there_is_no_award(runs_of: Roots) -> None:
+    """However far apart they lie: price and speed are the buyer's to weigh."""
+    roots = runs_of(*several("fast", (19.9, 20.0, 20.1), price=1.0), *several("slow", (9.9, 10.0, 10.1), price=9000.0))
+    found = compared(roots)
+    assert (found["decision"]["kind"], found["decision"]["best"]) == ("no award", None)
+    assert (found["scores"], found["score_contrasts"], found["prices"], found["criteria"]) == ([], [], [], [])
+    assert rate_of(found)["contrasts"][0]["better"] == "fast"  # the intervals are shown all the same
+    text = plain(html_of(roots))
+    assert "NO AWARD" in text and "DECIDED" not in text
+    assert "No award is made: no weights were declared" in text
+    assert "For an award: write weights.yml (docs/comparison.md) and name it: WEIGHTS=FILE" in text
+    assert "Compliance and ranking" in text
+
+
+def test_what_lies_within_the_indifference_is_not_decided(runs_of: Roots, tmp_path: Path) -> None:
+    roots = runs_of(*several("a", (10.22, 10.3, 10.38)), *several("b", (9.92, 10.0, 10.08)))
+    for percent, kind in ((2, "tied"), (1, "clear"), (10, "tied")):
+        weights = weights_file(tmp_path, f"weights: {{{RATE}: 1}}\nequivalence_percent: {percent}")
+        found = compared(roots, weights=weights)
+        assert found["decision"]["kind"] == kind, percent
+        assert [one["verdict"] for one in rate_of(found)["contrasts"]] == [
+            one["verdict"] for one in found["score_contrasts"]
+        ]
+    assert "is equivalent within 10 %" in " ".join(words.reasons(found)).replace(THIN, " ")
+
+
+@pytest.mark.parametrize("level", ["equal", "met"])
+def test_what_is_asked_for_exactly_is_met_or_missed_and_never_ranked(runs_of: Roots, level: str) -> None:
+    lost = 0 if level == "equal" else 3
+    found = compared(runs_of(*several("a", (11.9, 12.0, 12.1)), *several("b", (11.9, 12.0, 12.2), lost=lost)))
+    one = next(one for one in found["requirements"] if one["id"] == "TND-03")
+    assert (one["contrasts"], one["unbeaten"]) == ([], [])
+    assert [each["place"] for each in one["contenders"]] == [None, None]
+    assert [each["decision"] for each in one["contenders"]] == ["met", "met" if not lost else "missed"]
+
+
+def test_a_barred_candidate_stays_off_the_front(runs_of: Roots) -> None:
+    """It is the cheapest by far and, but for what it misses, on the front and ahead of another."""
+    roots = runs_of(
+        *several("good", (11.9, 12.0, 12.1), price=900.0),
+        *several("dear", (11.4, 11.5, 11.6), price=950.0),
+        *several("loser", (14.9, 15.0, 15.1), price=100.0, lost=7),
+    )
+    found = compared(roots)
+    kinds = {one["name"]: (one["kind"], one["by"], one["barred"]) for one in found["pareto"]["points"]}
+    assert kinds == {
+        "good": ("front", [], False),
+        "dear": ("dominated", ["good"], False),
+        "loser": ("barred", [], True),
+    }
+    html = html_of(roots)
+    assert "may not be chosen" in html
+    tags = words.letters(found)
+    assert f"Dominated (no better in either, worse in one): {tags['dear']} by {tags['good']}." in plain(html)
+    assert "Barred: may not be chosen, and beside the front." in plain(html)
+
+
+def test_one_run_dominates_nobody_for_certain(runs_of: Roots) -> None:
+    found = compared(runs_of(Run("a", rates=(12.0,), price=900.0), Run("b", rates=(11.0,), price=950.0)))
+    assert [one["kind"] for one in found["pareto"]["points"]] == ["front", "maybe dominated"]
+
+
+def test_no_front_without_one_that_may_be_chosen_or_in_two_currencies(runs_of: Roots, tmp_path: Path) -> None:
+    roots = runs_of(*FAST, *NEAR, *several("c", (11.0, 11.1, 11.2), price=None, watts=None))
+    assert compared(roots)["pareto"] is None
+    prices = tmp_path / "prices.yml"
+    prices.write_text(
+        'currency: USD\ndate: "2026-05-02"\nprices:\n  - {contender: near, amount: 1, source: offer 18}\n'
+    )
+    assert compared(roots[:6], prices=prices)["pareto"]["x"] == "power_per_rate"
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "what", "barred"),
+    [
+        (PROFILE, ("conditions", "scale_min"), 0.2, "requirement profile.conditions.scale_min", ALL),
+        (
+            PROFILE,
+            ("conditions", "record_duration_s_min"),
+            1,
+            "requirement profile.conditions.record_duration_s_min",
+            ALL,
+        ),
+        (
+            PROFILE,
+            ("conditions", "target_kinds"),
+            ["filesystem", "scratch-file"],
+            "requirement profile.conditions.target_kinds",
+            ALL,
+        ),
+        (PROFILE, ("requirements", 0, "guard_band"), 0.1, "requirement profile.requirements.TND-01.guard_band", [RATE]),
+        (
+            PROFILE,
+            ("requirements", 0, "scales_with_load"),
+            True,
+            "requirement profile.requirements.TND-01.scales_with_load",
+            [RATE],
+        ),
+        (PROFILE, ("requirements", 0, "bound"), 9.0, "requirement profile.requirements.TND-01.bound", [RATE]),
+        (PROFILE, ("requirements", 0, "statistic"), "max", "requirement profile.requirements.TND-01.statistic", [RATE]),
+        (
+            PROFILE,
+            ("requirements", 1, "comparison"),
+            "at_least",
+            "requirement profile.requirements.TND-02.comparison",
+            ["TND-02"],
+        ),
+        (PROFILE, ("requirements", 0, "unit"), "MB/s", "requirement profile.requirements.TND-01.unit", [RATE]),
+        (
+            PROFILE,
+            ("requirements", 1, "severity"),
+            "mandatory",
+            "requirement profile.requirements.TND-02.severity",
+            ["TND-02"],
+        ),
+        (
+            PROFILE,
+            ("requirements", 1, "metric"),
+            "demo.tail2",
+            "requirement profile.requirements.TND-02.metric",
+            ["TND-02"],
+        ),
+        (METRICS, ("results", "demo.tail", "nature"), "estimated", "metrics.demo.tail.nature", ["TND-02"]),
+        (METRICS, ("results", "demo.tail", "path"), "[min(tail)]", "metrics.demo.tail.path", ["TND-02"]),
+        (METRICS, ("results", "demo.rate", "interval"), "rate_interval[:]", "metrics.demo.rate.interval", [RATE]),
+        (METRICS, ("results", "demo.rate", "samples"), "rate_series", "metrics.demo.rate.samples", [RATE]),
+        ("run.json", ("scenario", "parameters", "duration_s"), 10, "scenario.parameters.duration_s", ALL),
+        (
+            "run.json",
+            ("scenario", "parameters", "workloads", "demo", "block_size"),
+            "1MiB",
+            "workloads.demo.block_size",
+            ALL,
+        ),
+        ("run.json", ("scenario", "parameters", "workloads", "demo", "tomorrow"), 1, "workloads.demo.tomorrow", ALL),
+        ("run.json", ("scenario", "scale"), 0.5, "scenario.scale", ALL),
+    ],
+)
+def test_what_is_not_alike_is_named_with_both_sides_and_not_compared(
+    runs_of: Roots, weights: Path, name: str, path: tuple[str | int, ...], value: Any, what: str, barred: list[str]
+) -> None:
+    roots = list(runs_of(FAST[0], SLOW[0]))
+    if value == "demo.tail2":
+        for root in roots:
+            put(
+                root,
+                METRICS,
+                "results",
+                "demo.tail2",
+                value={
+                    "description": "x",
+                    "unit": "us",
+                    "nature": "observed",
+                    "file": "results/demo.json",
+                    "path": "tail",
+                },
+            )
+    put(roots[1], name, *path, value=value)
+    found = compared(tuple(roots), weights=weights)
+    (one,) = [one for one in found["unlike"] if one["what"].endswith(what)]
+    assert [len(names) for _, names in one["sides"]] == [1, 1]
+    assert one["sides"][0][0] != one["sides"][1][0]
+    apart = {each["id"] for each in found["requirements"] if each["not_compared"]}
+    assert apart >= set(barred)
+    if "metric" not in path:
+        assert apart == set(barred)
+    for each in found["requirements"]:
+        assert not (each["id"] in apart and each["contrasts"])
+        assert each["id"] in apart or each["contrasts"] or each["comparison"] == "equal"
+    if RATE in barred:
+        assert (found["decision"]["kind"], found["pareto"]) == ("no award", None)
+    text = plain(html_of(tuple(roots), weights=weights))
+    assert what in text and "Not compared, for the contenders are not alike in it" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        (PROFILE, ("title",), "Another"), (PROFILE, ("requirements", 0, "text"), "Other words"),
+        (METRICS, ("results", "demo.tail", "description"), "other words"), ("run.json", ("scenario", "seed"), 7),
+        ("run.json", ("scenario", "file"), "elsewhere.yml"),
+    ],
+)  # fmt: skip
+def test_words_and_seeds_may_differ(runs_of: Roots, name: str, path: tuple[str | int, ...], value: Any) -> None:
+    roots = runs_of(*FAST, *SLOW)
+    put(roots[-1], name, *path, value=value)
+    assert compared(roots)["unlike"] == []
+
+
+def test_a_bundle_without_its_profile_is_refused(runs_of: Roots, weights: Path) -> None:
+    """Nobody can judge it again."""
+    roots = runs_of(*FAST, *SLOW)
+    (roots[-1] / PROFILE).unlink()
+    seal(roots[-1])
+    with pytest.raises(BundleError, match=r"the bundle cannot be judged again: .*there is no such file"):
+        compared(roots, weights=weights)
+
+
+def test_a_run_that_does_not_count_keeps_nothing_apart(runs_of: Roots) -> None:
+    odd = Run("fast", 9, rates=(99.0,), outcome="INADMISSIBLE", scale=0.1, bound=1.0)
+    assert compared(runs_of(*FAST, *SLOW, odd))["unlike"] == []
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        ([Run("b", 1, rates=(10.0, 10.1, 10.2))], "what a value is counted by"),
+        (several("b", (9.9, 10.0, 10.1), spread=None, lost=1), "interval of a run's value"),
+        ([Run("b", n, rates=(10.0,) * 5) for n in (1, 2, 3)], "repetitions in a run"),
+        (several("b", [10 + n / 100 for n in range(7)]), "number of values (more than 2 times)"),
+    ],
+)
+def test_evidence_of_another_kind_is_not_held_against_it(
+    runs_of: Roots, weights: Path, other: list[Run], what: str
+) -> None:
+    found = compared(runs_of(*FAST, *other), weights=weights)
+    named = {one["what"]: one["sides"] for one in found["unlike"] if RATE in one["concerns"]}
+    assert what in named
+    assert {name for _, names in named[what] for name in names} == {"fast", "b"}
+    assert rate_of(found)["contrasts"] == []
+    assert found["decision"]["kind"] == "no award"
+
+
+def test_a_run_without_a_value_keeps_its_requirement_apart(runs_of: Roots) -> None:
+    roots = runs_of(*FAST, *SLOW)
+    put(roots[0], "results/demo.json", "tail", value=[None])
+    found = compared(roots)
+    (one,) = [one for one in found["unlike"] if one["what"] == "missing values"]
+    assert one["concerns"] == ["TND-02"]
+    assert rate_of(found)["contrasts"]
+
+
+def test_a_mandatory_requirement_that_a_run_does_not_judge_bars_it(runs_of: Roots) -> None:
+    roots = runs_of(*FAST, *SLOW)
+    asked = YAML_TEXT.load((roots[0] / PROFILE).read_text(encoding="utf-8"))["requirements"]
+    put(roots[0], PROFILE, "requirements", value=asked[1:])
+    barred = {one["name"]: one["barred"] for one in compared(roots)["contenders"]}
+    assert barred == {"fast": "not every mandatory requirement is met: TND-01 undecided", "slow": None}
+
+
+def test_one_run_under_two_names_is_refused(runs_of: Roots, tmp_path: Path) -> None:
+    one, two, other = runs_of(Run("a"), Run("a", 2), Run("b"))
+    copy = tmp_path / "copy"
+    shutil.copytree(one, copy)
+    put(copy, "run.json", "run_id", value="another")
+    with pytest.raises(BundleError, match=r"has the very telemetry of .*Name each run once"):
+        compared((one, copy, other))
+    put(copy, "run.json", "candidate", "name", value="c")
+    put(copy, "run.json", "started_utc", value="2026-05-09T00:00:00.000Z")
+    with pytest.raises(BundleError, match="has the very telemetry of"):
+        compared((one, copy, other))
+    began = json.loads((one / "run.json").read_text())["started_utc"]
+    put(two, "run.json", "started_utc", value=began.replace(":00.000Z", ":59.000Z"))
+    with pytest.raises(BundleError, match="was made in the same minutes on the same candidate and target as"):
+        compared((one, two, other))
+
+
+def test_runs_of_one_candidate_on_other_drives_are_no_repetitions(runs_of: Roots, weights: Path) -> None:
+    swapped = Run("slow", 4, rates=(10.0,), price=700.0, drives=[drive("X", model="OTHER")])
+    found = compared(runs_of(*FAST, *SLOW, swapped), weights=weights)
+    assert [one["what"] for one in found["unlike"]] == ["drives of slow between its runs"]
+    assert found["decision"]["kind"] == "no award"
+
+
+def test_a_candidate_whose_runs_contradict_each_other_in_price_has_none(runs_of: Roots, weights: Path) -> None:
+    found = compared(runs_of(*FAST, *SLOW, Run("slow", 4, rates=(10.0,), price=1.0)), weights=weights)
+    (slow,) = [one for one in found["contenders"] if one["name"] == "slow"]
+    assert slow["figures"]["cost"] == {"value": None, "reason": "its runs declare different ones: 700 and 1"}
+    assert found["decision"]["kind"] == "no award"
+
+
+@pytest.mark.parametrize(
+    ("prices", "message"),
+    [
+        (
+            "{contender: fast, amount: .nan, source: x}",
+            r"prices.yml:4: prices\[0\].amount: value nan is no finite number",
+        ),
+        ("{contender: fast, amount: .inf, source: x}", "amount: value inf is no finite number"),
+        ("{contender: fast, amount: 1e400, source: x}", "amount: value inf is no finite number"),
+        ("{contender: fast, amount: 0, source: x}", "amount: 0 is less than or equal to the minimum"),
+        ("{contender: fast, amount: -1, source: x}", "amount: -1 is less than or equal to the minimum"),
+        ("{contender: fast, source: x}", "key 'amount' is missing"),
+        ("{contender: fast, amount: null, source: x}", "None is not of type number"),
+        ("{contender: fast, amount: '5', source: x}", "'5' is not of type number"),
+        (
+            "{contender: fast, amount: 1, source: x}\n  - {contender: fast, amount: 2, source: y}",
+            "'fast' has a price already. Give each one price",
+        ),
+        (
+            "{drive_model: M, amount: 1, source: x}\n  - {drive_model: M, amount: 2, source: y}",
+            r"prices\[1\].drive_model: 'M' has a price already",
+        ),
+        ("{contender: other, amount: 1, source: x}", "'other' is not compared here"),
+    ],
+)
+def test_a_wrong_price_is_refused_with_its_line(runs_of: Roots, tmp_path: Path, prices: str, message: str) -> None:
+    file = tmp_path / "prices.yml"
+    file.write_text(f'currency: EUR\ndate: "2026-05-02"\nprices:\n  - {prices}\n', encoding="utf-8")
+    with pytest.raises(ProfileError, match=message):
+        compared(runs_of(FAST[0], SLOW[0]), prices=file)
+
+
+def test_a_tie_is_a_tie(runs_of: Roots, weights: Path) -> None:
+    roots = runs_of(*several("a", (11.9, 12.0, 12.1), price=900.0), *several("b", (12.1, 12.0, 11.9), price=900.0))
+    found = compared(roots, weights=weights)
+    assert found["decision"]["kind"] == "tied"
+    assert [one["place"] for one in found["scores"]] == [[1, 2], [1, 2]]
+    assert "A (a) and B cannot be told apart." in plain(html_of(roots, weights=weights))
+
+
+def test_a_price_that_is_no_number_in_the_inventory_is_refused(runs_of: Roots, weights: Path) -> None:
+    roots = runs_of(*FAST, *SLOW)
+    for root in roots[3:]:
+        changed(root, "profiles/lab.yml", lambda text: text.replace("amount: 700.0", "amount: .nan"))
+    with pytest.raises(BundleError, match=r"drive_price\.amount: value nan is no finite number"):
+        compared(roots, weights=weights)
+
+
+def forged(root: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """The verdict is changed and the bundle sealed again, as anybody can who has no key."""
+    document = json.loads((root / "verdict.json").read_text(encoding="utf-8"))
+    change(document)
+    write(root, "verdict.json", document)
+    seal(root)
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "outcome": lambda d: d.update(outcome="PASS", reasons=[], findings=[]),
+    "row": lambda d: d["requirements"][0].update(outcome="PASS", decision="met"),
+    "value": lambda d: d["requirements"][0].update(measured=99.0),
+    "reason": lambda d: d.update(reasons=["All is well"]),
+    "finding": lambda d: d.update(findings=[]),
+    "row removed": lambda d: d["requirements"].pop(0),
+    "row twice": lambda d: d["requirements"].append(d["requirements"][1]),
+    "rows in another order": lambda d: d["requirements"].reverse(),
+    "no rows": lambda d: d.update(requirements=[]),
+    "not a list": lambda d: d.update(requirements={}),
+    "null": lambda d: d.update(requirements=None),
+    "a number that is none": lambda d: d["requirements"][0].update(margin=float("nan")),
+}
+
+
+@pytest.mark.parametrize("command", ["compare", "lot"])
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_verdict_is_refused_with_the_reason(
+    runs_of: Roots, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, command: str
+) -> None:
+    low = Run("a", scale=0.05, rates=(8.0,), lost=1)  # FAIL, at less load than the profile demands
+    roots = runs_of(low, Run("b", scale=0.05))
+    forged(roots[0], FORGERIES[name])
+    assert main([command, *map(str, roots), "-o", str(tmp_path / "out")]) != 0
+    said = capsys.readouterr().err
+    if name == "a number that is none":  # is no JSON, before it is a contradiction
+        assert "not JSON: NaN is no number" in said
+    else:
+        assert (
+            f"{roots[0]}: contradicts itself: stored by another version of the bench, or altered; this bench judges: FAIL"
+            in said
+        )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["compare", "lot"])
+def test_what_is_not_sealed_or_was_added_to_is_refused(
+    runs_of: Roots, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    again = [command, *(map(str, roots := runs_of(Run("a"), Run("b")))), "-o", str(tmp_path / "out")]
+    write(roots[0], "results/other.json", {"rate": [1]})
+    assert main(again) == 2
+    assert "was altered since it was sealed (results/other.json)" in capsys.readouterr().err
+    write(roots[0], "telemetry/summary.json", {"collectors": []})
+    (roots[0] / "results" / "other.json").unlink()
+    assert main(again) == 2
+    assert "was altered since it was sealed (telemetry/summary.json)" in capsys.readouterr().err
+    (roots[0] / "MANIFEST.sha256").write_text("nothing\n", encoding="utf-8")
+    assert main(again) == 2
+    assert "is no line of `sha256sum`" in capsys.readouterr().err
+    (roots[0] / "MANIFEST.sha256").unlink()
+    assert main(again) == 2
+    said = capsys.readouterr().err
+    assert f"{roots[0]}: is not sealed: it has no MANIFEST.sha256" in said and "measure again" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bundle_that_cannot_be_judged_again_is_refused(
+    runs_of: Roots, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    roots = runs_of(Run("a"), Run("b"))
+    (roots[0] / "profiles" / "requirements" / "tender.yml").unlink()
+    seal(roots[0])
+    assert main(["compare", *map(str, roots), "-o", str(tmp_path / "out")]) == 2
+    assert "the bundle cannot be judged again:" in capsys.readouterr().err
+
+
+def test_a_run_that_was_never_judged_is_named_and_not_ranked(runs_of: Roots) -> None:
+    roots = runs_of(*FAST[:2], *SLOW[:2], Run("torn"))
+    (roots[-1] / "verdict.json").unlink()
+    seal(roots[-1])
+    assert compared(roots)["not_ranked"] == ["torn"]

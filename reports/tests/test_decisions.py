@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench_report.dataset import Bundle
+from bench_report.fields import Node
 from bench_report.load import load
+from bench_report.load_run import verdict_of
 from bench_report.render import to_html
 from bench_report.requirement_table import notes, requirement_table
 from bench_report.sections.cost import cost_section
@@ -38,12 +41,11 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text.replace("\u202f", " "))
 
 
-def changed(root: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    file = root / "verdict.json"
-    document = json.loads(file.read_text(encoding="utf-8"))
+def changed(root: Path, change: Callable[[dict[str, Any]], None]) -> Bundle:
+    """The bundle, judged otherwise than its evidence is."""
+    document = json.loads((root / "verdict.json").read_text(encoding="utf-8"))
     change(document)
-    file.write_text(json.dumps(document), encoding="utf-8")
-    return root
+    return replace(load(root), verdict=verdict_of(Node(document, "verdict.json")))
 
 
 def row_of(bundle: Bundle, index: int) -> list[list[str]]:
@@ -56,22 +58,58 @@ def row_of(bundle: Bundle, index: int) -> list[list[str]]:
 def test_a_row_says_interval_method_spread_and_guard_band(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
     _, _, _, measured, margin, _ = row_of(bundle, 5)
+    assert bundle.verdict is not None
+    row = bundle.verdict.requirements[5]
+    assert row.interval is not None and row.spread is not None and row.spread.sd is not None
     assert measured[1:] == [
-        "95 % CI 2.332 to 2.404 GB/s",
-        "block bootstrap and cosine t, 80 samples",
-        "samples 2.142 to 2.618 GB/s",
-        "sd 0.07140 GB/s",
+        f"95 % CI {row.interval[0]:.3f} to {row.interval[1]:.3f} GB/s",
+        "Student t and order statistics of 6 repetitions",
+        f"repetitions {row.spread.low:.3f} to {row.spread.high:.3f} GB/s",
+        f"sd {row.spread.sd:.5f} GB/s",
+        "min of n = 18",
     ]
     assert margin[-1] == "guard band 0.25 GB/s"
-    assert row_of(bundle, 0)[3][1:] == ["exact"]
+    assert row_of(bundle, 0)[3][1:] == ["exact", "n = 1"]
+
+
+@pytest.mark.parametrize(
+    ("method", "shown"),
+    [
+        ("this run only (n = 1): block bootstrap and cosine t; fewer than 6 repetitions bound nothing",
+         "this run only (n = 1): block bootstrap and cosine t"),
+        ("range of the steady window (SNIA PTS), this run only, no confidence level",
+         "range of the steady window (SNIA PTS), this run only, no confidence level"),
+    ],
+)  # fmt: skip
+def test_what_knows_this_run_only_says_so_where_it_would_say_95_percent(
+    bundle_with: Maker, method: str, shown: str
+) -> None:
+    def alone(document: dict[str, Any]) -> None:
+        document["requirements"][5].update(confidence=None, interval_method=method)
+
+    bundle = changed(bundle_with(telemetry=False), alone)
+    assert row_of(bundle, 5)[3][1:3] == ["this run only 2.374 to 2.399 GB/s", shown]
+    assert any(note.startswith("This run only: ") for note in notes(bundle))
+    assert not any(note.startswith("CI: ") for note in notes(bundle))
+    assert "95 % CI" not in plain(re.sub(r"<[^>]+>", "", to_html(bundle)))
+
+
+def test_a_fact_is_exact_whichever_bench_said_so(bundle_with: Maker) -> None:
+    def said(document: dict[str, Any]) -> None:
+        document["requirements"][0]["interval_method"] = (
+            "this run only (n = 1): an observation, exact; it bounds no other repetition"
+        )
+
+    bundle = changed(bundle_with(telemetry=False), said)
+    assert row_of(bundle, 0)[3][1:] == ["exact", "n = 1"]
 
 
 def test_undecided_is_said_with_what_would_decide(bundle_with: Maker) -> None:
-    bundle = load(bundle_with(telemetry=False))
+    bundle = load(bundle_with())
     _, _, _, measured, _, outcome = row_of(bundle, 7)
-    why = "12 samples are too few: 50 are the least; a measurement about 4.2 times as long would decide"
+    why = "this run only (n = 1): no series; fewer than 6 repetitions bound nothing; about 5 more repetitions would decide"
     assert outcome == ["INADMISSIBLE", "undecided", why]
-    assert measured[1] == "no CI"
+    assert measured[1] == "this run only (n = 1): no series"
     assert any(note.startswith("Undecided: ") for note in notes(bundle))
     assert why in plain(re.sub(r"<[^>]+>", "", to_html(bundle)))
 
@@ -87,16 +125,13 @@ def test_the_first_page_tells_too_little_evidence_from_evidence_that_does_not_co
         if not found:
             document["findings"] = []
 
-    meaning = outcome_of(load(changed(bundle_with(telemetry=False), only_undecided))).meaning
+    meaning = outcome_of(changed(bundle_with(telemetry=False), only_undecided)).meaning
     assert meaning.startswith("The evidence does not count" if found else "The evidence does not decide yet")
 
 
 def test_a_decision_that_is_none_is_refused(bundle_with: Maker) -> None:
-    root = changed(
-        bundle_with(telemetry=False), lambda document: document["requirements"][0].update(decision="perhaps")
-    )
     with pytest.raises(Exception, match="expected one of met, missed, undecided"):
-        load(root)
+        changed(bundle_with(telemetry=False), lambda document: document["requirements"][0].update(decision="perhaps"))
 
 
 def test_the_cost_of_the_run_is_shown_with_what_is_not_known(bundle_with: Maker) -> None:

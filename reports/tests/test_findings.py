@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench_report.dataset import Bundle
+from bench_report.fields import Node
 from bench_report.findings import MOST, findings
 from bench_report.first_page import content
 from bench_report.load import load
+from bench_report.load_run import verdict_of
 
 Maker = Callable[..., Path]
 
 
 def judged(root: Path, *rows: dict[str, Any], **verdict: Any) -> Bundle:
-    """A bundle whose requirements are those of the factory, changed row by row; the others are left out."""
-    path = root / "verdict.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
+    """A bundle judged as told: the requirements are those of the factory, changed row by row; the others are left out."""
+    document = json.loads((root / "verdict.json").read_text(encoding="utf-8"))
     base = document["requirements"][5]
     document["requirements"] = [
         {**base, "id": f"R-{number}", "reason": None, **row} for number, row in enumerate(rows, 1)
     ]
     document.update(verdict)
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return load(root)
+    return replace(load(root), verdict=verdict_of(Node(document, "verdict.json")))
 
 
 def told(bundle: Bundle) -> list[str]:

@@ -127,6 +127,21 @@ def test_masked_points_are_not_drawn_and_their_reason_is_in_the_table(bundle_wit
     assert any(isinstance(part, Lacking) for part in nothing.parts)
 
 
+def test_of_the_repetitions_of_a_size_the_one_in_the_middle_is_drawn(bundle_with: Maker) -> None:
+    points = []
+    for number, (ratio, speed) in enumerate(((5.0, 300), (3.0, 100), (4.0, 200), (9.0, 900)), start=1):
+        one = point(1000, speed, masked=number == 4)
+        one["ratios"] = {side: {"value": ratio, "interval": None} for side in ("put", "consume")}
+        points += [{"repetition": number, **one}, {"repetition": number, **point(10_000, 120)}]
+    section = made(bundle_with, points=points)
+    figure = figures(section)["hot-store-sizes"]
+    assert "The fastest put is 200" in figure.see and "n = 2 sizes" in figure.caption
+    assert "of 4 repetitions the one in the middle" in figure.caption
+    assert "does not count as evidence: 1000 B (repetition 4) (" in figure.caption
+    table = next(part for part in section.parts if isinstance(part, Table) and part.name == "hot-store-sizes-table")
+    assert [row[1] for row in table.rows] == ["1", "1", "2", "2", "3", "3", "4", "4"] and table.marked == {6}
+
+
 def test_cpus_that_moved_during_a_measurement_are_named(bundle_with: Maker) -> None:
     def caption(*points: dict[str, Any]) -> str:
         parts = made(bundle_with, points=list(points)).parts

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_factory import conclude, seal
 from pypdf import PdfReader
 from tender_factory import RATE, Run, drive, make_run
 
+from bench_model.lot_sampling import failing_at_most, passing_share_at_least
 from bench_model.tolerance import k_factor
 from bench_report.__main__ import main
 from bench_report.errors import BundleError
@@ -141,6 +145,98 @@ def test_one_drive_makes_a_document_that_promises_nothing(runs_of: Roots) -> Non
     assert "1 OF 1 PASS" in text
     assert "with 95 % confidence at least 5 % of such drives do" in text
     assert "fewer than two have values of the same requirement" in text
+
+
+def claim_of(roots: tuple[Path, ...], requirement: str = RATE, **asked: Any) -> tuple[str, list[str]]:
+    found = found_in(roots, **asked)
+    claim = next(one for one in found["requirements"] if one["id"] == requirement)["claim"]
+    return claim["kind"], claim["drives"]
+
+
+def test_a_bound_that_a_tested_drive_refutes_is_never_met(runs_of: Roots) -> None:
+    roots = runs_of(*(of_drive(n, 12.0 + 0.001 * n) for n in range(12)), of_drive(12, 9.0))
+    found = found_in(roots)
+    assert rate_of(found)["claim"] == {"kind": "refuted", "drives": ["S012"], "reason": "tested drives do not meet it"}
+    text = text_of(roots)
+    assert "such drives do not all meet at least 9.243 GB/s at full scale: refuted by S012." in text
+    assert "this meets" not in text
+
+
+def test_one_value_refutes_where_the_mean_meets(runs_of: Roots) -> None:
+    roots = runs_of(*(of_drive(n, 12.0) for n in range(3)), of_drive(3, 12.0, 12.0, 9.2, spread=0.001))
+    assert claim_of(roots, lot_size=4) == ("refuted", ["S003"])
+
+
+def test_few_drives_leave_the_bound_open_and_many_or_all_meet_it(runs_of: Roots) -> None:
+    roots = runs_of(*(of_drive(n, 12.0 + 0.01 * (n % 7)) for n in range(59)))
+    assert claim_of(roots[:58]) == ("open", [])
+    assert claim_of(roots) == ("met", [])
+    assert claim_of(roots[:3]) == ("open", [])
+    assert claim_of(roots[:3], lot_size=3) == ("met", [])
+    assert claim_of(roots[:3], lot_size=4) == ("open", [])
+    assert "it takes 59 drives, or the whole lot; 3 were tested" in text_of(roots[:3])
+
+
+def test_a_drive_without_a_value_or_without_a_run_that_counts_leaves_it_open(runs_of: Roots) -> None:
+    roots = runs_of(*(of_drive(n, 12.0) for n in range(3)), of_drive(3, 12.0, outcome="INADMISSIBLE"))
+    assert claim_of(roots) == ("open", ["S003"])
+    results = json.loads((roots[1] / "results" / "demo.json").read_text(encoding="utf-8"))
+    (roots[1] / "results" / "demo.json").write_text(json.dumps({**results, "rate": [None]}), encoding="utf-8")
+    conclude(roots[1])
+    assert claim_of(roots[:3], lot_size=3) == ("open", ["S001"])
+
+
+def test_drives_whose_runs_do_not_count_are_not_left_out_of_the_sample(runs_of: Roots) -> None:
+    """Eight of 50 pass, as the plan asks; two more ran, and their runs do not count."""
+    good, odd = [of_drive(n, 12.0) for n in range(8)], [of_drive(n, 12.0, outcome="ERROR") for n in (8, 9)]
+    assert "8 were tested: accept." in text_of(runs_of(*good), lot_size=50)
+    again = runs_of(*(replace(one, candidate=f"x{one.candidate}") for one in (*good, *odd)))
+    accepted = found_in(again, lot_size=50)["acceptance"]
+    assert (accepted["passed"], accepted["tested"], accepted["unresolved"]) == (8, 8, ["S008", "S009"])
+    assert accepted["at_least"] == pytest.approx(passing_share_at_least(8, 10))
+    assert accepted["failing_at_most"] == failing_at_most(8, 10, 50)
+    text = text_of(again, lot_size=50)
+    assert "not accepted, for S008, S009 ran and no run of it counts" in text
+    assert "tested: accept." not in text
+
+
+def test_one_drive_in_two_runs_is_one_drive(runs_of: Roots) -> None:
+    again = Run("node-9", 9, rates=(12.0,), drives=[drive("S001")])
+    roots = runs_of(of_drive(1, 12.0), again, of_drive(2, 12.0))
+    run = json.loads((roots[1] / "run.json").read_text(encoding="utf-8"))
+    run["target"]["drives"][0]["serial"] = " S001 "
+    (roots[1] / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    seal(roots[1])
+    accepted = found_in(roots)["acceptance"]
+    assert (accepted["passed"], accepted["tested"]) == (2, 2)
+    failing = Run("node-8", 8, rates=(9.0,), drives=[drive("S001")])
+    assert found_in(runs_of(failing, replace(again, candidate="n")))["acceptance"]["passed"] == 0
+
+
+def test_a_serial_of_two_models_is_refused(runs_of: Roots) -> None:
+    other = Run("node-9", 9, drives=[drive("S001", model="OTHER")])
+    with pytest.raises(BundleError, match=r"drive S001 is a .* here and a .* in run"):
+        found_in(runs_of(of_drive(1, 12.0), other))
+
+
+def test_a_rate_beside_a_drive_without_a_serial_is_nobodys_own(runs_of: Roots) -> None:
+    pair = Run("pair", 5, rates=(40.0,), drives=[drive("S005"), {**drive("S006"), "serial": None}])
+    outcomes = {one["serial"]: one["outcome"] for one in found_in(runs_of(pair, of_drive(1, 12.0)))["drives"]}
+    assert outcomes == {"S001": "passed", "S005": "not tested"}
+
+
+def test_what_is_asked_for_exactly_has_no_tolerance_bound(runs_of: Roots) -> None:
+    roots = runs_of(*(of_drive(n, 12.0) for n in range(3)), of_drive(3, 12.0, lost=2))
+    assert claim_of(roots, "TND-03") == ("refuted", ["S003"])
+    assert claim_of(roots[:3], "TND-03", lot_size=3) == ("met", [])
+    text = text_of(roots, requirement="TND-03")
+    assert "TND-03: such drives do not all meet exactly 0 at full scale: refuted by S003." in text
+    assert "TND-03, upper" not in text and "stay below" not in text
+
+
+def test_drives_that_were_asked_different_things_make_no_lot(runs_of: Roots) -> None:
+    with pytest.raises(BundleError, match=r"TND-01\.bound differs from that of .*: 9.24288 against 9.0"):
+        found_in(runs_of(of_drive(1, 12.0), of_drive(2, 12.0, bound=9.0)))
 
 
 @pytest.mark.parametrize(

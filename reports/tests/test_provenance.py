@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bundle_factory import make
 from factory_knobs import Knobs
 
-from bench_model.provenance import MANIFEST, REPORT_DATA, REPORTS, digest_of, is_evidence, manifest_of, survey
+from bench_model.bundle_files import survey
+from bench_model.provenance import MANIFEST, REPORT_DATA, REPORTS, digest_of, is_evidence, manifest_of
 from bench_report import check, typeset
 from bench_report.check import compared
 from bench_report.render import load_for, render, reports_of, to_html
@@ -143,7 +144,7 @@ def test_another_pdf_is_noticed(bundle: Path, rendered: tuple[Path, dict[str, by
     (bundle / "report.pdf").write_bytes(rendered[1]["report.pdf"][:5000])
     assert "report.pdf" in compared(bundle, SIGNER)["problems"][0]
     (bundle / "report.pdf").unlink()
-    assert compared(bundle, SIGNER)["problems"] == ["report.pdf: cannot be read: No such file or directory"]
+    assert compared(bundle, SIGNER)["problems"] == ["report.pdf: cannot be read: the bundle has no such file"]
 
 
 def test_other_libraries_explain_a_layout_but_no_number(bundle: Path) -> None:

@@ -19,6 +19,9 @@ from bench_report.load import load
 from bench_report.sections import latency_under_load, minidaq_scan, thread_scan
 from bench_report.sections.section import Lacking, Section
 from bench_report.tables import Table
+from bench_report.tables_measured import large_blocks_table
+from bench_report.tables_raw import large_blocks_raw_table
+from bench_report.units import NONE
 
 Maker = Callable[..., Path]
 GIB, KIB, MIB = 2**30, 2**10, 2**20
@@ -91,12 +94,19 @@ def test_a_published_rate_far_above_the_data_is_left_to_the_caption(bundle_with:
     assert "Beyond the axis: published: Micron X100 (8.5\u202fGiB/s)" in figure.caption
 
 
-def minidaq_document(masked: int | None = None) -> dict[str, Any]:
+def minidaq_document(masked: int | None = None, factors: tuple[float, ...] = (1.0,)) -> dict[str, Any]:
+    """`factors`: on the rates of each repetition, in the last of which `masked` is."""
     points = []
-    for size, rate in ((4 * MIB, 4.0 * GIB), (16 * MIB, 7.0 * GIB), (32 * MIB, 7.1 * GIB)):
-        counts = size != masked
+    grid = [
+        (number, size, factor * rate)
+        for number, factor in enumerate(factors, start=1)
+        for size, rate in ((4 * MIB, 4.0 * GIB), (16 * MIB, 7.0 * GIB), (32 * MIB, 7.1 * GIB))
+    ]
+    for number, size, rate in grid:
+        counts = size != masked or number < len(factors)
         points.append({
-            "asked_request_bytes": size, "throughput_bytes_per_s": rate, "throughput_bytes_per_s_samples": [rate * 0.9, rate],
+            "repetition": number, "asked_request_bytes": size,
+            "throughput_bytes_per_s": rate, "throughput_bytes_per_s_samples": [rate * 0.9, rate],
             "synthetic": {"throughput_bytes_per_s": rate * 1.02, "throughput_bytes_per_s_samples": [rate]},
             "limited_by": "inhibit" if counts else "source", "inhibits": 0, "copy_share": 0.11,
             "ratio_to_synthetic": 0.98 if counts else None,
@@ -120,7 +130,33 @@ def test_the_minidaq_is_drawn_beside_synthetic_writes(bundle_with: Maker) -> Non
     assert any(text.startswith("plateau 7.05") for text in found)
     assert any(text.startswith("all that the links deliver 8.608") for text in found)
     assert "Published, not measured here: Micron X100 about 8.5 GiB/s" in figure.caption
-    assert table(section).rows[0][3] == "inhibit"
+    assert table(section).rows[0][4] == "inhibit"
+
+
+def test_repetitions_of_the_minidaq_are_drawn_by_their_median(bundle_with: Maker) -> None:
+    root = bundle_with()
+    once = minidaq_scan.section(load(written(root, "minidaq_scan", minidaq_document())))
+    (single,) = figures(once)
+    section = minidaq_scan.section(
+        load(written(root, "minidaq_scan", minidaq_document(16 * MIB, factors=(1.1, 0.5, 1.0, 1.02))))
+    )
+    (figure,) = figures(section)
+    assert figure.svg.count("<use ") == single.svg.count(
+        "<use "
+    )  # one point for each size, however often it was measured
+    assert "medians of 3 to 4 repetitions" in figure.caption and "repetitions" not in single.caption
+    assert "does not count as evidence: 16\u202fMiB (repetition 4) (" in figure.caption
+    assert "At 32\u202fMiB, the largest size drawn, the MiniDAQ stores 7.17" in figure.see  # 7.1 x the median of 1.01
+    assert [row[1] for row in table(section).rows] == ["1"] * 3 + ["2"] * 3 + ["3"] * 3 + ["4"] * 3
+    assert table(section).marked == frozenset({10})
+
+
+def test_a_scan_from_before_repetitions_is_shown_as_one(bundle_with: Maker) -> None:
+    document = minidaq_document()
+    for point in document["points"]:
+        del point["repetition"]
+    section = minidaq_scan.section(load(written(bundle_with(), "minidaq_scan", document)))
+    assert [row[1] for row in table(section).rows] == ["1", "1", "1"]
 
 
 def test_a_rate_that_only_the_source_limited_is_masked(bundle_with: Maker) -> None:
@@ -199,3 +235,65 @@ def test_the_block_scan_shows_both_tools(bundle_with: Maker) -> None:
     assert figure is not None
     assert {"fio, mean", "daqwriter, mean"} <= texts(figure.svg)
     assert "with daqwriter" in figure.caption and "Not drawn" in figure.caption
+
+
+def repetition(number: int, size: int, rate: float | None) -> dict[str, Any]:
+    return {
+        "repetition": number, "block_bytes": size, "throughput_bytes_per_s": rate, "throughput_bytes_per_s_samples": [1e9] * 360,
+        "bytes_written": 10**11, "runtime_s": 90.0, "device_bytes_written": None, "admissible": rate is not None,
+        "reason": None if rate is not None else "ran for 2.00 s of 90 s",
+    }  # fmt: skip
+
+
+def with_repetitions(root: Path, *found: dict[str, Any]) -> Path:
+    file = root / "results" / "block_scan.json"
+    scan = json.loads(file.read_text(encoding="utf-8"))
+    scan["large_blocks"] = {"throughput_bytes_per_s": 2.3e9, "from_block_bytes": 2**23, "repetitions": list(found)}
+    file.write_text(json.dumps(scan), encoding="utf-8")
+    return root
+
+
+def test_the_repetitions_of_large_blocks_stand_beside_the_scan_with_number_and_range(bundle_with: Maker) -> None:
+    rates = {2**23: (2.0, 2.1, 2.2), 2**24: (2.3, None, 2.5)}
+    found = [
+        repetition(number, size, rate * 2**30 if rate else None)
+        for size, of_size in rates.items()
+        for number, rate in enumerate(of_size, start=1)
+    ]
+    bundle = load(with_repetitions(bundle_with(), *found))
+    figure, table, raw = block_figure(bundle), large_blocks_table(bundle), large_blocks_raw_table(bundle)
+    assert figure is not None and table is not None and raw is not None
+    assert "measured again" in texts(figure.svg)
+    assert (
+        "again 3 times each, in turns (crosses, n = 5, 2\u202fGiB/s to 2.5\u202fGiB/s; 1 more do not count)"
+        in figure.caption
+    )
+    assert [row[2] for row in table.rows] == ["3 of 3", "2 of 3"]
+    assert table.rows[0][4] == "2.000\u202fGiB/s \u2013 2.200\u202fGiB/s"
+    assert table.rows[1][-1] == "2: ran for 2.00 s of 90 s"
+    assert table.marked == {1}
+    assert [row[3] for row in raw.rows].count(NONE) == 1
+
+
+def test_a_single_repetition_is_the_scans_own_point_and_said_to_decide_nothing(bundle_with: Maker) -> None:
+    bundle = load(with_repetitions(bundle_with(), repetition(1, 2**23, 2.3e9)))
+    figure = block_figure(bundle)
+    assert figure is not None and "measured again" not in texts(figure.svg)
+    assert "one short point decides nothing" in figure.caption
+    assert large_blocks_table(bundle) is None and large_blocks_raw_table(bundle) is None
+
+
+def test_where_no_repetition_counts_the_figure_says_so(bundle_with: Maker) -> None:
+    bundle = load(with_repetitions(bundle_with(), *(repetition(number, 2**23, None) for number in (1, 2, 3))))
+    figure, table = block_figure(bundle), large_blocks_table(bundle)
+    assert figure is not None and "none of these repetitions counts" in figure.caption
+    assert table is not None and table.rows[0][2:5] == ("0 of 3", NONE, NONE)
+
+
+@pytest.mark.parametrize("field", ["repetition", "block_bytes", "throughput_bytes_per_s", "admissible"])
+def test_a_repetition_without_a_field_is_refused_by_name(bundle_with: Maker, field: str) -> None:
+    broken = repetition(2, 2**23, 2.3e9)
+    del broken[field]
+    root = with_repetitions(bundle_with(), repetition(1, 2**23, 2.3e9), broken)
+    with pytest.raises(BundleError, match=rf"large_blocks\.repetitions\[1\]: field '{field}' is missing"):
+        load(root)

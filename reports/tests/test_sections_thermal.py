@@ -108,7 +108,7 @@ def test_without_a_sensor_the_report_claims_nothing(bundle_with: Maker) -> None:
     }
     sweep = {"status": "unsupported", "reason": "the inventory entry has no BMC", "points": []}
     text = html(bundle_with(extra=documents(scenery, sweep)))
-    assert "No drive told of its heat, so that thermal throttling could neither be found nor excluded" in text
+    assert "Thermal throttling could neither be found nor excluded: whether a drive throttled cannot be told" in text
     assert "fan-speed sweep unsupported: the inventory entry has no BMC" in text
     assert "No thermal throttling was found" not in text
 
@@ -118,7 +118,7 @@ def test_a_fan_sweep_is_drawn_and_tabled(bundle_with: Maker) -> None:
     point = {
         "name": "fans at 50 %", "duty_percent": 50, "stopped_by": "equilibrium", "duration_s": 60.0,
         "throughput_bytes_per_s": 4.9e9, "throttled": False, "fan_speeds_rpm": {"Fan1": 6000.0},
-        "drives": {"vda": {"max_degC": 61.0, "equilibrium_degC": 60.5}},
+        "drives": {"vda": {"max_degC": 61.0, "equilibrium_degC": 60.5, "equilibrium_interval_degC": [59.8, 61.2]}},
     }  # fmt: skip
     warm = {
         "duty_percent": 30,
@@ -131,6 +131,27 @@ def test_a_fan_sweep_is_drawn_and_tabled(bundle_with: Maker) -> None:
     assert "Fan-speed sweep: where temperature and rate settled" in text
     assert "Temperature and rate against the fans" in text
     assert "Fan1 6000" in text
+    assert "vda 60.5 (59.8 to 61.2)" in text
+
+
+def test_what_the_drive_counted_under_an_even_rate_is_said_with_the_contradiction(bundle_with: Maker) -> None:
+    counter = ("smart", "vda", "thermal_management_1_transitions")
+    processor = ("cpu_throttle", "0", "package_throttle_count")
+    said = {name: tracks_factory.track(lambda time: 7 + (time >= 60), COUNT, 10.0) for name in (counter, processor)}
+    scenery = tracks_factory.scenery(white(np.random.default_rng(1), COUNT), said)
+    text = html(bundle_with(extra=documents(scenery)))
+    for words in (
+        "Thermal throttling was found 1 time",
+        "The drives' word and the rate contradict each other: vda counts 1 more transitions to light throttling (TMT1)",
+        "The drives throttled by their own word, where the rate shows no dip",
+        "Processor 0 counted throttling for heat 1 times",
+    ):
+        assert words in text.replace("&#39;", "'"), words
+    scenery.run["target"]["drives"].clear()
+    facts = documents(tracks_factory.scenery(white(np.random.default_rng(1), COUNT)))
+    facts["results/throttling.json"] = throttling_document(scenery)
+    text = html(bundle_with(extra=facts))
+    assert "could neither be found nor excluded: the run names no drive beneath the target" in text
 
 
 def test_a_run_without_sustained_load_has_no_such_section(bundle_with: Maker) -> None:

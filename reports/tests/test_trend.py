@@ -5,19 +5,19 @@ from __future__ import annotations
 import io
 import json
 import re
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
+from evidence_factory import seal
 from nights_factory import NightPlan, changed, season, write_night
 from pypdf import PdfReader
-from tender_factory import seal
 
 from bench_model.baseline import REGRESSED, Comparison
 from bench_model.night import read_night
 from bench_model.nightly_outcome import Entry, Job, document
 from bench_report import nightly, trend
+from bench_report.__main__ import main
 from bench_report.trend_view import letters
 
 
@@ -55,8 +55,6 @@ def test_it_says_what_changed_and_that_coinciding_is_not_causing(written: Path) 
 
 def test_a_run_that_was_altered_is_left_out_and_named(tmp_path: Path) -> None:
     nights = [write_night(tmp_path / "runs", NightPlan(number)) for number in (1, 2, 3)]
-    for night in nights:
-        seal(night)
     verdict = nights[1] / "verdict.json"
     verdict.write_text(verdict.read_text("utf-8").replace("PASS", "FAIL", 1), encoding="utf-8")
     trend.render([tmp_path / "runs"], "server-a", None, tmp_path / "out")
@@ -97,21 +95,12 @@ def test_one_run_is_no_trend_but_a_page(tmp_path: Path) -> None:
     assert "too few runs" in text_of(tmp_path / "out" / "trend.html")
 
 
-def test_a_candidate_without_runs_is_one_line_on_stderr(written: Path, tmp_path: Path) -> None:
-    argv = [
-        sys.executable,
-        "-m",
-        "bench_report",
-        "trend",
-        str(written / "runs"),
-        "--candidate",
-        "nemo",
-        "-o",
-        str(tmp_path / "o"),
-    ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == (
+def test_a_candidate_without_runs_is_one_line_on_stderr(
+    written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["trend", str(written / "runs"), "--candidate", "nemo", "-o", str(tmp_path / "o")]
+    assert main(argv) == 2
+    assert capsys.readouterr().err == (
         "bench_report: there is no finished run of candidate 'nemo'. Candidates found: server-a, server-b\n"
     )
     assert not (tmp_path / "o").exists()
@@ -139,3 +128,64 @@ def test_a_nights_page_says_what_became_worse(tmp_path: Path) -> None:
     (tmp_path / "nightly.json").write_text("{}", encoding="utf-8")
     with pytest.raises(Exception, match="schema_version"):
         nightly.render(tmp_path)
+
+
+def test_runs_that_others_may_not_rest_on_are_left_out_and_named(tmp_path: Path) -> None:
+    nights = [
+        write_night(tmp_path / "runs", NightPlan(number, rate=8.0 if number == 2 else 10.0)) for number in (1, 2, 3)
+    ]
+    (nights[0] / "MANIFEST.sha256").unlink()
+    verdict = nights[1] / "verdict.json"
+    verdict.write_text(verdict.read_text("utf-8").replace('"outcome": "FAIL"', '"outcome": "PASS"'), encoding="utf-8")
+    seal(nights[1])
+    trend.render([tmp_path / "runs"], "server-a", None, tmp_path / "out")
+    said = text_of(tmp_path / "out" / "trend.html")
+    assert "is not sealed: it has no MANIFEST.sha256" in said
+    assert "stored by another version of the bench, or altered; this bench judges: FAIL" in said
+    assert [run["run_id"] for run in json.loads((tmp_path / "out" / "trend.json").read_text("utf-8"))["runs"]] == [
+        nights[2].name
+    ]
+
+
+def spoiled(bundle: Path, how: str) -> None:
+    verdict = bundle / "verdict.json"
+    if how == "gone":
+        shutil.rmtree(bundle)
+    elif how == "unsealed":
+        (bundle / "MANIFEST.sha256").unlink()
+    elif how == "altered":
+        (bundle / "results" / "night.json").write_text("{}", encoding="utf-8")
+    else:
+        verdict.write_text(verdict.read_text("utf-8").replace('"Met"', '"Fine"'), encoding="utf-8")
+        seal(bundle)
+
+
+@pytest.mark.parametrize(
+    ("how", "word", "why"),
+    [
+        ("gone", "INADMISSIBLE", "its bundle is gone, so that nothing confirms what it ended with"),
+        ("unsealed", "ERROR", "the run is not counted: is not sealed"),
+        ("altered", "ERROR", "the run is not counted: was altered since it was sealed"),
+        ("contradictory", "ERROR", "the run is not counted: contradicts itself"),
+    ],
+)
+def test_a_nights_page_judges_its_runs_again(tmp_path: Path, how: str, word: str, why: str) -> None:
+    bundle = write_night(tmp_path, NightPlan(1))
+    entries = [Entry(Job("server-a"), "PASS", "", read_night(bundle))]
+    found = document(entries, [one.job for one in entries], "finished", "a-nightly", ("2026-03-01", "2026-03-02"), {})
+    assert nightly.confirmed(found) == found and found["outcome"] == "PASS"
+    spoiled(bundle, how)
+    (tmp_path / "nightly.json").write_text(json.dumps(found), encoding="utf-8")
+    nightly.render(tmp_path)
+    said = text_of(tmp_path / "nightly.html")
+    assert why in said and "\u2714" not in said
+    assert nightly.confirmed(found)["outcome"] == word
+
+
+def test_a_nights_page_that_says_better_than_its_runs_is_corrected(tmp_path: Path) -> None:
+    failed = read_night(write_night(tmp_path, NightPlan(1, lost=1.0)))
+    entries = [Entry(Job("server-a"), "PASS", "", failed)]
+    found = document(entries, [one.job for one in entries], "finished", "a-nightly", ("2026-03-01", "2026-03-02"), {})
+    corrected = nightly.confirmed(found)
+    assert (corrected["outcome"], corrected["exit_status"]) == ("FAIL", 1)
+    assert corrected["runs"][0]["reason"] == "nightly.json says PASS; judged again it is FAIL"

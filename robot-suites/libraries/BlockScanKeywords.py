@@ -6,10 +6,10 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.workloads.fio_scan import run_tools
-from rig.workloads.site import Site
+from rig.extraction import measured
+from rig.workloads import fio_scan
+from rig.workloads.fio_scan import turns
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,16 +22,7 @@ class BlockScanKeywords:
     @keyword
     def run_block_size_scan(self) -> dict[str, Any]:
         """Runs the scenario's scan, writes results/block_scan.json and returns it."""
-        context = self._context
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase("block_scan", text, step, steps, seconds)
-
-        parameters = context.scenario.workloads["block_scan"]
-        scan = run_tools(Site.of(context), parameters, report)
-        check_document(scan, "block-scan", "results/block_scan.json")
-        context.bundle.write("results/block_scan.json", scan)
-        return scan
+        return measured(self._context, fio_scan.WORKLOAD)
 
     @keyword
     def every_block_size_should_have_been_measured(self, scan: dict[str, Any]) -> None:
@@ -41,6 +32,17 @@ class BlockScanKeywords:
             measured = [point["block_bytes"] for point in one["points"]]
             if measured != asked:
                 raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B with {one['tool']}")
+
+    @keyword
+    def every_large_block_size_should_have_been_repeated(self, scan: dict[str, Any]) -> None:
+        """Fails when a repetition of a large block size is missing; one that does not count is there, with its reason."""
+        asked = turns(self._context.scenario.workloads["block_scan"])
+        for one in (scan, *scan["others"]):
+            found = [(again["repetition"], again["block_bytes"]) for again in one["large_blocks"]["repetitions"]]
+            if asked and found != asked:
+                raise AssertionError(
+                    f"asked for the repetitions {asked} (number, B), measured {found} with {one['tool']}"
+                )
 
     @keyword
     def at_least_half_of_the_points_should_be_admissible(self, scan: dict[str, Any]) -> None:

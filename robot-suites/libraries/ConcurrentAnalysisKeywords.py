@@ -6,12 +6,10 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
+from rig.extraction import measured
 from rig.further_targets import FurtherTargets
-from rig.workloads.analysis_runs import Reader
-from rig.workloads.concurrent_analysis import KINDS, NAME, Campaign, Plan
-from rig.workloads.streams_setups import Cpus
+from rig.workloads.concurrent_analysis import KINDS, WORKLOAD
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -24,17 +22,7 @@ class ConcurrentAnalysisKeywords:
     @keyword
     def analyse_with_every_number_of_workers(self) -> dict[str, Any]:
         """Runs the whole workload, writes results/concurrent_analysis.json and returns it."""
-        context, scenario = self._context, self._context.scenario
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase(NAME, text, step, steps, seconds)
-
-        cpus = Cpus.of(context.machine.call("cpu_topology"))
-        plan = Plan(scenario.workloads[NAME], cpus, scenario.repetitions, scenario.seed)
-        document = Campaign(Reader.of(context), plan, FurtherTargets(context), report).run()
-        check_document(document, "concurrent-analysis", "results/concurrent_analysis.json")
-        context.bundle.write("results/concurrent_analysis.json", document)
-        return document
+        return measured(self._context, WORKLOAD, FurtherTargets(self._context))
 
     @keyword
     def every_number_of_workers_should_have_been_measured_in_every_repetition(self, found: dict[str, Any]) -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.hot_store_runs import RUNS, raw_of
-from bench_model.yaml_source import check_document
+from bench_model.hot_store import ENGINES
+from bench_model.hot_store_runs import raw_of
 from rig.context import RunContext
-from rig.workloads.hot_store import ENGINES, NAME, Campaign, HotSite
+from rig.extraction import measured
+from rig.workloads import hot_store
+from rig.workloads.hot_store import NAME
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,23 +24,16 @@ class HotStoreKeywords:
     @keyword
     def measure_the_hot_store(self) -> dict[str, Any]:
         """Runs the whole workload, writes results/hot_store_runs.json and returns it."""
-        context, scenario = self._context, self._context.scenario
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase(NAME, text, step, steps, seconds)
-
-        document = Campaign(HotSite.of(context), scenario.workloads[NAME], scenario.seed, report).run()
-        check_document(document, "hot-store-runs", RUNS)
-        context.bundle.write(RUNS, document)
-        return document
+        return measured(self._context, hot_store.WORKLOAD)
 
     @keyword
     def every_value_size_should_have_been_measured(self, store: dict[str, Any]) -> None:
-        """Fails when a point is missing."""
-        asked = self._context.scenario.workloads[NAME]["value_sizes"]
-        measured = [point["value_bytes"] for point in store["points"]]
+        """Fails when a point of a repetition is missing."""
+        scenario = self._context.scenario
+        asked = hot_store.turns(scenario.workloads[NAME], scenario.repetitions)
+        measured = [(point["repetition"], point["value_bytes"]) for point in store["points"]]
         if measured != asked:
-            raise AssertionError(f"asked for values of {asked} B, measured {measured} B")
+            raise AssertionError(f"asked for (repetition, value size in B) {asked}, measured {measured}")
 
     @keyword
     def every_row_of_the_matrix_should_be_there_for_every_engine(self, store: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from robot.api.deco import keyword, library
 
 from rig.context import RunContext
-from rig.host import check_identity, differences, survey
+from rig.host import check_identity, differences, planned_checks, survey
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -23,7 +23,8 @@ class IdentityKeywords:
         context = self._context
         context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
         checks = check_identity(context.candidate, survey(context.machine, context.target_path))
-        context.bundle.write("results/identity.json", {"schema_version": 1, "checks": checks})
+        planned = planned_checks(context.candidate)
+        context.bundle.write("results/identity.json", {"schema_version": 1, "planned": planned, "checks": checks})
         return checks
 
     @keyword

@@ -6,11 +6,10 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.yaml_source import check_document
-from rig.bundle import to_json
 from rig.context import RunContext
-from rig.workloads.activities import Setting
-from rig.workloads.interference import BURST, Plan, demand_of, run_interference
+from rig.extraction import measured
+from rig.workloads import interference
+from rig.workloads.interference import BURST
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -23,26 +22,7 @@ class InterferenceKeywords:
     @keyword
     def measure_how_activities_slow_each_other_down(self) -> dict[str, Any]:
         """Runs every pair as often as the scenario says; writes results/interference.json and returns it."""
-        context, scenario = self._context, self._context.scenario
-        setting = Setting(
-            daqwriter=context.daqwriter,
-            demand=demand_of(scenario),
-            parameters=scenario.workloads["interference"],
-            scratch=context.scratch,
-            work=context.places.raw,
-            seed=scenario.seed,
-        )
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase("interference", text, step, steps, seconds)
-
-        def keep(name: str, said: dict[str, Any]) -> None:
-            (context.raw / f"interference-run-{name}.json").write_text(to_json(said), encoding="utf-8")
-
-        plan = Plan.of(setting, scenario.duration_s or 0.0, scenario.repetitions)
-        document = run_interference(context.machine, plan, report, keep)
-        check_document(document, "interference", "results/interference.json")
-        context.bundle.write("results/interference.json", document)
+        document = measured(self._context, interference.WORKLOAD)
         self._log_losses(document)
         return document
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.lan_peers import opened
-from rig.workloads.lan import NAME, Campaign, emulated_of
+from rig.extraction import measured
+from rig.lan_peers import reaching_peers
+from rig.workloads.lan import NAME, WORKLOAD
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,17 +22,8 @@ class LanKeywords:
     @keyword
     def measure_the_network(self) -> dict[str, Any]:
         """Runs the whole workload, writes results/lan.json and returns it."""
-        context = self._context
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase(NAME, text, step, steps, seconds)
-
-        link = context.candidate.document.get("network", {}).get("link", "switch")
-        with opened(context, emulated_of(context.scenario)) as site:
-            document = Campaign(site, context.scenario, link, report).run()
-        check_document(document, "lan", "results/lan.json")
-        context.bundle.write("results/lan.json", document)
-        return document
+        with reaching_peers() as reach:
+            return measured(self._context, WORKLOAD, reach)
 
     @keyword
     def every_message_size_should_have_been_measured(self, document: dict[str, Any]) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.workloads.latency_under_load import Ladder, run_ladder
-from rig.workloads.site import Site
+from rig.extraction import measured
+from rig.workloads import latency_under_load
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,16 +21,7 @@ class LatencyUnderLoadKeywords:
     @keyword
     def climb_the_ladder_of_loads(self) -> dict[str, Any]:
         """Offers every load in turn, writes results/latency_under_load.json and returns it."""
-        context, scenario = self._context, self._context.scenario
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase("latency_under_load", text, step, steps, seconds)
-
-        ladder = Ladder(scenario.workloads["latency_under_load"], scenario.scale, scenario.seed)
-        found = run_ladder(Site.of(context), ladder, report)
-        check_document(found, "latency-under-load", "results/latency_under_load.json")
-        context.bundle.write("results/latency_under_load.json", found)
-        return found
+        return measured(self._context, latency_under_load.WORKLOAD)
 
     @keyword
     def every_superchunk_should_be_accounted_for(self, found: dict[str, Any]) -> None:

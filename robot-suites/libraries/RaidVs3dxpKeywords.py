@@ -6,14 +6,12 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.comparison import compared
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
+from rig.extraction import measured
 from rig.further_targets import FurtherTargets
 from rig.hazard_spans import HazardLog
 from rig.hazards import hazards_of
-from rig.workloads.raid_visit import VisitPlan
-from rig.workloads.raid_vs_3dxp import NAME, Faults, run_comparison
+from rig.workloads.raid_vs_3dxp import NAME, WORKLOAD, Faults
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -27,26 +25,8 @@ class RaidVs3dxpKeywords:
     def compare_the_sets_with_the_reference(self) -> dict[str, Any]:
         """Builds the sets, runs all rounds, writes results/raid_vs_3dxp.json and returns it."""
         context = self._context
-        parameters = context.scenario.workloads[NAME]
-        plan = VisitPlan(
-            machine=context.machine,
-            daqwriter=context.daqwriter,
-            parameters=parameters,
-            seed=context.scenario.seed,
-            work=context.places.raw,
-            raw=context.raw,
-            line_protocol=context.places.workload_file,
-            tags={"host": context.candidate.name, "run": context.bundle.id},
-        )
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase(NAME, text, step, steps, seconds)
-
-        comparison = compared(context.scenario, context.candidate)
-        found = run_comparison(plan, comparison, FurtherTargets(context), self._faults(parameters), report)
-        check_document(found, "raid-vs-3dxp", "results/raid_vs_3dxp.json")
-        context.bundle.write("results/raid_vs_3dxp.json", found)
-        return found
+        faults = self._faults(context.scenario.workloads[NAME])
+        return measured(context, WORKLOAD, FurtherTargets(context), faults)
 
     def _faults(self, parameters: dict[str, Any]) -> Faults | None:
         if not parameters.get("hazards"):

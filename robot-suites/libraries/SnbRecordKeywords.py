@@ -7,7 +7,8 @@ from typing import Any
 from robot.api.deco import keyword, library
 
 from rig.context import RunContext
-from rig.workloads.snb_record import RecordPlan, conditions_of, run_record
+from rig.extraction import measured
+from rig.workloads import snb_record
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -20,32 +21,9 @@ class SnbRecordKeywords:
     @keyword
     def record_supernova_burst(self) -> dict[str, Any]:
         """Records and reads back as often as the scenario says; writes results/snb_record.json and returns it."""
-        context = self._context
-        run = context.bundle.run
-        parameters = context.scenario.workloads["snb_record"]
-        plan = RecordPlan(
-            daqwriter=context.daqwriter,
-            parameters=parameters,
-            demand=context.demand,
-            seed=context.scenario.seed,
-            load=context.load_target,
-            capacity_bytes=run["target"]["device"]["size_bytes"] if run["target"]["device"] else None,
-            dedicated=context.candidate.target.storage is not None,
-            work=context.places.raw,
-            raw=context.raw,
-            line_protocol=context.places.workload_file,
-            tags={"host": run["candidate"]["name"], "run": context.bundle.id},
-        )
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase("snb_record", text, step, steps, seconds)
-
-        record = run_record(
-            context.machine, plan, context.stopping("snb_record", stages=len(conditions_of(parameters))), report
-        )
-        context.bundle.write("results/snb_record.json", record)
-        self._log_events(record)
-        return record
+        document = measured(self._context, snb_record.WORKLOAD)
+        self._log_events(document)
+        return document
 
     def _log_events(self, record: dict[str, Any]) -> None:
         for number, repetition in enumerate(record["repetitions"], start=1):

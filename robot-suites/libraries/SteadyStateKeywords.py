@@ -7,9 +7,9 @@ from typing import Any
 from robot.api.deco import keyword, library
 
 from bench_model.steady_state import WINDOW_ROUNDS, steady_window
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.workloads.steady_state import FILE, NAME, SteadyPlan, run_steady_state
+from rig.extraction import measured
+from rig.workloads import steady_state
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,24 +22,7 @@ class SteadyStateKeywords:
     @keyword
     def run_steady_state_tests(self) -> dict[str, Any]:
         """Runs the scenario's tests, writes results/steady_state.json and returns it."""
-        context = self._context
-        device = context.bundle.run["target"]["device"]
-        plan = SteadyPlan(
-            parameters=context.scenario.workloads[NAME],
-            seed=context.scenario.seed,
-            target=context.load_target(FILE),
-            device=context.device,
-            capacity_bytes=device["size_bytes"] if device else None,
-            raw=context.raw,
-        )
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase(NAME, text, step, steps, seconds)
-
-        result = run_steady_state(context.machine, plan, report)
-        check_document(result, "steady-state", "results/steady_state.json")
-        context.bundle.write("results/steady_state.json", result)
-        return result
+        return measured(self._context, steady_state.WORKLOAD)
 
     @keyword
     def every_test_should_have_been_preconditioned(self, result: dict[str, Any]) -> None:

@@ -6,11 +6,9 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.workloads.site import Site
-from rig.workloads.streams_application import Telemetry
-from rig.workloads.streams_checksum import NAME, Plan, run_streams_checksum
+from rig.extraction import measured
+from rig.workloads import streams_checksum
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -23,17 +21,7 @@ class StreamsChecksumKeywords:
     @keyword
     def measure_the_storage_application(self) -> dict[str, Any]:
         """Runs the whole workload; writes results/streams_checksum.json and returns it."""
-        context = self._context
-        tags = {"host": context.bundle.run["candidate"]["name"], "run": context.bundle.id}
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase(NAME, text, step, steps, seconds)
-
-        plan = Plan(context.scenario, Telemetry(context.places.workload_file, tags))
-        document = run_streams_checksum(Site.of(context), plan, report)
-        check_document(document, "streams-checksum", "results/streams_checksum.json")
-        context.bundle.write("results/streams_checksum.json", document)
-        return document
+        return measured(self._context, streams_checksum.WORKLOAD)
 
     @keyword
     def every_pair_should_have_been_run_in_alternating_order(self, document: dict[str, Any]) -> None:

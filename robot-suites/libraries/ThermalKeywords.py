@@ -6,14 +6,12 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.telemetry_files import POINTS_FILE, SPOOLS
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
+from rig.extraction import measured
 from rig.fan_duty import fan_duty
 from rig.hazard_schedule import HazardSchedule
 from rig.settings import Layout
-from rig.workloads.thermal import Soak, demand_of
-from rig.workloads.thermal_load import Plan
+from rig.workloads import thermal
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -27,24 +25,8 @@ class ThermalKeywords:
     def soak_until_throttled_or_settled(self, hazards: HazardSchedule) -> dict[str, Any]:
         """Runs the scenario's soak, cooling and fan sweep; writes results/thermal.json and returns it."""
         context = self._context
-        plan = Plan(
-            parameters=context.scenario.workloads["thermal"],
-            demand=demand_of(context.scenario),
-            scratch=context.scratch,
-            work=context.places.raw,
-            raw=context.raw,
-            points=[context.bundle.path / spool / POINTS_FILE for spool in SPOOLS],
-            run=context.bundle.run,
-        )
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase("thermal", text, step, steps, seconds)
-
         fans = fan_duty(Layout(), context.candidate, context.machine, context.bundle)
-        thermal = Soak(context.machine, plan, hazards, fans, report).run()
-        check_document(thermal, "thermal", "results/thermal.json")
-        context.bundle.write("results/thermal.json", thermal)
-        return thermal
+        return measured(context, thermal.WORKLOAD, hazards, fans)
 
     @keyword
     def soak_should_have_lasted(self, thermal: dict[str, Any]) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from bench_model.yaml_source import check_document
 from rig.context import RunContext
-from rig.workloads.site import Site
-from rig.workloads.thread_scan import run_thread_scan
+from rig.extraction import measured
+from rig.workloads import thread_scan
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -22,15 +21,7 @@ class ThreadScanKeywords:
     @keyword
     def run_thread_scan(self) -> dict[str, Any]:
         """Runs the scenario's scan, writes results/thread_scan.json and returns it."""
-        context = self._context
-
-        def report(text: str, step: int, steps: int, seconds: float) -> None:
-            context.phase("thread_scan", text, step, steps, seconds)
-
-        scan = run_thread_scan(Site.of(context), context.scenario.workloads["thread_scan"], report)
-        check_document(scan, "thread-scan", "results/thread_scan.json")
-        context.bundle.write("results/thread_scan.json", scan)
-        return scan
+        return measured(self._context, thread_scan.WORKLOAD)
 
     @keyword
     def every_number_of_threads_should_have_been_measured(self, scan: dict[str, Any]) -> None:

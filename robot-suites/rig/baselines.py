@@ -30,7 +30,7 @@ class Baselines:
         changes = [change.text for change in altered_evidence(bundle.path)]
         if changes:
             raise RefusedError(f"{path} was altered since its run ({'; '.join(changes[:3])}): it cannot be a baseline")
-        night = read_night(bundle.path, warm=False)
+        night = read_night(bundle.path, warm=False)  # refuses what others may not rest on
         if night.state != FINISHED or not night.good:
             raise RefusedError(
                 f"{path} ended {night.state} with {night.outcome}: only a run that missed nothing can be a baseline"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench_model import bundle_files
 from bench_model.errors import BenchError
 from rig import event_lines
 
@@ -62,8 +63,8 @@ class Bundle:
         """An existing bundle. Raises BenchError when `path` is none."""
         bundle = Bundle(path.resolve())
         try:
-            bundle.run = json.loads((bundle.path / "run.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            bundle.run = bundle_files.read_json(bundle.path, "run.json")
+        except (OSError, BenchError) as error:
             raise BenchError(f"{path} is no run bundle (run.json: {error}). Name one with RUN=runs/<run-id>") from None
         if not isinstance(bundle.run, dict):
             raise BenchError(f"{path} is no run bundle (run.json holds no object). Name one with RUN=runs/<run-id>")
@@ -93,12 +94,8 @@ class Bundle:
         return path
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """The JSON document `name`, or None when the run never wrote it."""
-        path = self.path / name
-        if not path.exists():
-            return None
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return document
+        """The JSON document `name`, or None when the run never wrote it. Raises BenchError for one that cannot be read."""
+        return bundle_files.find_document(self.path, name)
 
     def event(self, kind: str, source: str, text: str, **data: Any) -> int:
         """Appends one event (time, kind, source, text, data) to events.jsonl, and to the telemetry as an annotation.
@@ -132,9 +129,7 @@ class Bundle:
             self.span("phase", phase["source"], phase["text"], int(begin.timestamp() * 1e3) * 10**6, end_ns)
 
     def events(self) -> list[dict[str, Any]]:
-        if not self.events_file.exists():
-            return []
-        return [json.loads(line) for line in self.events_file.read_text(encoding="utf-8").splitlines()]
+        return bundle_files.read_json_lines(self.path, self.events_file.name)
 
 
 def point_latest(runs: Path, name: str) -> None:

@@ -1,6 +1,7 @@
 """`make check-bundle`: is a bundle what its run left, who vouches for it, and does everything that it states follow from its evidence?
 
-Nothing outside the bundle is asked but the renderer of this checkout and the file of trusted keys."""
+A bundle gives data and nothing else: no file that it names is opened, nothing in it is templated or executed, and no key that it brings is
+trusted. Whom to trust and what to judge by comes from the checker: allowed signers, scenario, requirements, metrics, challenge."""
 
 from __future__ import annotations
 
@@ -8,20 +9,22 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from bench_model import column_file, derived
+from bench_model.bundle_files import plain_file, require_sound
 from bench_model.errors import BenchError
+from bench_model.judging import VERDICT, differences, judge_bundle
 from bench_model.provenance import MANIFEST, REPORT_DATA, REPORTS_MANIFEST, digest_of, key_of, read_manifest
+from rig.agreement import challenge_problems, folder_problems, identity_problems
 from rig.bundle import Bundle, to_json
-from rig.judging import judge_bundle
+from rig.extraction import extract_again
+from rig.own_profiles import DIFFERENT, Own, Profile, altered_parameters, compared, plain_id
 from rig.sealing import altered_evidence, altered_reports, unsealed_reports
 from rig.shell import LocalShell
-from rig.signing import Signature, State, verified
+from rig.signing import Signature, State, end_of, verified
 
-MOST_FIELDS = 4  # of one requirement in a complaint
 RENDER_S_MAX = 1200.0
 SCHEMA_VERSION = 1  # of run.json
 NAMED = (("candidate", "name"), ("scenario", "id"), ("requirement", "id"))
@@ -30,11 +33,24 @@ UNTRUSTED = (State.UNSIGNED, State.UNKNOWN, State.NOT_VALID)
 
 @dataclass
 class Check:
-    """`lines` say how each part stands, `problems` what is wrong, `notes` what could not be compared, and why."""
+    """`lines` say how each part stands, `problems` what is wrong, `notes` what could not be compared, and why. `evidence`: what the
+    signature of the evidence is worth."""
 
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    evidence: State = State.UNSIGNED
+
+    @property
+    def conclusion(self) -> str:
+        """In words that nobody can take for trust where nobody vouches."""
+        if self.problems:
+            return f"{len(self.problems)} differences"
+        if self.evidence is State.TRUSTED:
+            return "intact, and signed by a trusted key"
+        if self.evidence is State.UNSIGNED:
+            return "nothing differs from its own seal, but it is UNSIGNED: nobody vouches for it, and anybody can have sealed it"
+        return "nothing differs from its own seal, but NOBODY HERE VOUCHES for the key that signed it"
 
     def part(self, name: str, well: str, problems: list[str]) -> None:
         self.problems += problems
@@ -42,14 +58,29 @@ class Check:
         self.lines.append(f"{name:<10} {well if not problems else count}")
 
 
-def check_bundle(path: Path, allowed_signers: Path | None = None) -> Check:
-    """Checks the bundle at `path`. With `allowed_signers` only what a trusted key signed is well. Raises BenchError for what is none."""
+def check_bundle(
+    path: Path, allowed_signers: Path | None = None, own: Own | None = None, challenge: str | None = None
+) -> Check:
+    """Checks the bundle at `path` against its seals, itself, the checker's `own` profiles, and the `challenge` that its run was given.
+
+    With `allowed_signers` only what a trusted key signed is well. Raises BenchError for what is no bundle, or none that can be read."""
     bundle = Bundle.open(path)
     _require_ours(bundle)
     check = check_seals(bundle, allowed_signers)
+    require_sound(bundle.path)
+    _check_origin(check, bundle, challenge)
+    _check_profiles(check, bundle, own or Own())
+    _check_results(check, bundle)
     _check_verdict(check, bundle)
     _check_numbers(check, bundle)
+    check.problems, check.notes = ([printable(text) for text in texts] for texts in (check.problems, check.notes))
+    check.lines = [printable(text) for text in check.lines]
     return check
+
+
+def printable(text: str) -> str:
+    """A bundle's text may hold what moves a terminal's cursor, or turns the direction of its lines."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
@@ -82,21 +113,60 @@ def _require_ours(bundle: Bundle) -> None:
             raise BenchError(
                 f"{bundle.path}/run.json has no {name}.{key}, so that it is no run of this bench. Name one with RUN=runs/<run-id>"
             )
+        plain_id(part[key], f"{bundle.path}/run.json: {name}.{key}")
 
 
 def _check_evidence(check: Check, bundle: Bundle) -> None:
     changes = [change.text for change in altered_evidence(bundle.path)]
     file = bundle.path / MANIFEST
     check.part(
-        "evidence", f"intact: {len(read_manifest(file))} files, {MANIFEST} has SHA-256 {digest_of(file)}", changes
+        "evidence",
+        f"{len(read_manifest(file))} files as {MANIFEST} lists them, its SHA-256 is {digest_of(file)}",
+        changes,
     )
 
 
+def _check_origin(check: Check, bundle: Bundle, challenge: str | None) -> None:
+    """Folder, candidate and challenge: is it the run that it says it is?"""
+    problems = folder_problems(bundle.path, bundle.run) + challenge_problems(bundle.run, challenge)
+    try:
+        problems += identity_problems(bundle.path, bundle.run)
+    except BenchError as error:
+        problems.append(str(error))
+    except Exception as error:  # whatever a forged document trips over
+        problems.append(f"the candidate's identity: cannot be compared ({type(error).__name__}: {error})")
+    answered = bundle.run.get("challenge")
+    well = f"{bundle.run.get('run_id')} of {bundle.run['candidate']['name']}, "
+    check.part("run", well + (f"challenge {answered}" if answered else "without a challenge"), problems)
+
+
+def _check_profiles(check: Check, bundle: Bundle, own: Own) -> None:
+    try:
+        profiles = compared(bundle.path, bundle.run, own)
+        altered = altered_parameters(bundle.path, bundle.run)
+    except BenchError as error:
+        check.problems.append(str(error))
+        return
+    except Exception as error:
+        check.problems.append(f"the profiles: cannot be compared with yours ({type(error).__name__}: {error})")
+        return
+    check.problems += altered
+    for profile in profiles:
+        _check_profile(check, profile)
+
+
+def _check_profile(check: Check, profile: Profile) -> None:
+    check.problems += [f"{DIFFERENT}: {one.text}" for one in profile.differences]
+    said = f"{DIFFERENT} in {len(profile.differences)} fields" if profile.differences else "as yours"
+    kind = "scenario" if profile.kind == "scenario" else "demands"
+    check.lines.append(f"{kind:<10} {said}: {profile.kind} {profile.id}, SHA-256 {profile.sha256}")
+
+
 def _check_signature(check: Check, bundle: Bundle, manifest: str, name: str, allowed_signers: Path | None) -> None:
-    finished = bundle.run.get("finished_utc")
-    when = datetime.fromisoformat(finished) if finished else None
-    found = verified(bundle.path / manifest, allowed_signers, when)
+    found = verified(bundle.path / manifest, allowed_signers, end_of(bundle.run))
     check.lines.append(f"{name:<10} {found.text}")
+    if manifest == MANIFEST:
+        check.evidence = found.state
     if found.state is State.BAD or (allowed_signers is not None and found.state in UNTRUSTED):
         check.problems.append(f"{manifest}: {_complaint(found)}")
 
@@ -104,6 +174,13 @@ def _check_signature(check: Check, bundle: Bundle, manifest: str, name: str, all
 def _complaint(found: Signature) -> str:
     asked = ", and a trusted signature was asked for" if found.state is State.UNSIGNED else ""
     return f"{found.text}{asked}"
+
+
+def _check_results(check: Check, bundle: Bundle) -> None:
+    """Do the results follow from what the run's tools said?"""
+    found = extract_again(bundle.path)
+    check.part("results", f"extracted again: {', '.join(found.again) or 'none'}, as stored", found.problems)
+    check.notes += found.notes
 
 
 def _check_verdict(check: Check, bundle: Bundle) -> None:
@@ -117,7 +194,7 @@ def _check_verdict(check: Check, bundle: Bundle) -> None:
         check.part(
             "verdict",
             f"recomputed: {recomputed['outcome']}, as stored",
-            problems + _verdict_problems(stored, recomputed),
+            problems + [f"{VERDICT}: {one.text}" for one in differences(stored, recomputed)],
         )
 
 
@@ -138,12 +215,12 @@ def _derived_problems(bundle: Bundle) -> list[str]:
     problems = [
         f"{name}: differs from what the bundle's telemetry and results give"
         for name, document in made.items()
-        if (bundle.path / name).exists() and _read(bundle, name) != json.loads(to_json(document))
+        if plain_file(bundle.path, name) and _read(bundle, name) != json.loads(to_json(document))
     ]
     return problems + [
         f"{fault.name}: cannot be computed again ({fault.reason})"
         for fault in faults
-        if (bundle.path / fault.name).exists()
+        if plain_file(bundle.path, fault.name)
     ]
 
 
@@ -159,13 +236,13 @@ def _read(bundle: Bundle, name: str) -> object:
     """A document that is no JSON equals nothing."""
     try:
         return bundle.read(name)
-    except ValueError:
+    except BenchError:
         return None
 
 
 def _check_numbers(check: Check, bundle: Bundle) -> None:
     """Does every number of the reports follow from the evidence?"""
-    if not (bundle.path / REPORT_DATA).exists():
+    if plain_file(bundle.path, REPORT_DATA) is None:
         check.lines.append(f"numbers    not compared: there is no {REPORT_DATA}")
         return
     key = key_of(bundle.path / REPORTS_MANIFEST)
@@ -178,20 +255,3 @@ def _check_numbers(check: Check, bundle: Bundle) -> None:
     found = json.loads(done.stdout)
     check.part("numbers", f"recomputed: {found['summary']}", found["problems"])
     check.notes += found["notes"]
-
-
-def _verdict_problems(stored: dict[str, Any], recomputed: dict[str, Any]) -> list[str]:
-    """One line per field that differs; of the requirements one per requirement, with the fields that do."""
-    problems = [
-        f"verdict.json: {key} is {stored.get(key)!r}, recomputed {value!r}"
-        for key, value in recomputed.items()
-        if key != "requirements" and stored.get(key) != value
-    ]
-    before = {one["id"]: one for one in stored.get("requirements", [])}
-    for one in recomputed["requirements"]:
-        was = before.get(one["id"], {})
-        changed = [f"{key} was {was.get(key)!r}, now {value!r}" for key, value in one.items() if was.get(key) != value]
-        if changed:
-            problems.append(f"verdict.json: {one['id']}: {'; '.join(changed[:MOST_FIELDS])}")
-    gone = before.keys() - {one["id"] for one in recomputed["requirements"]}
-    return problems + [f"verdict.json: {name} is no requirement of the bundle's profile" for name in sorted(gone)]

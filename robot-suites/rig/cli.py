@@ -16,23 +16,25 @@ from rich.console import Console
 from bench_model import verdict as outcomes
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError
+from bench_model.judging import judge_bundle
 from bench_model.provenance import REPORTS
-from rig import nightly_cli
+from rig import agreement, nightly_cli
 from rig.bundle import Bundle, to_json
 from rig.candidate_session import CandidateSession, connected
-from rig.checking import check_bundle
-from rig.connection import connection_of
+from rig.checking import check_bundle, printable
+from rig.connection import connection_of, variables_of
 from rig.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_earlier, replay_run
 from rig.host import require_target_directory
-from rig.influx import Influx, chosen, with_tokens
+from rig.influx import INVENTORY_KEY, Influx, chosen, with_tokens
 from rig.influx_server import LocalInflux
-from rig.judging import judge_bundle
 from rig.lock import exclusive
 from rig.machine import machine_of
+from rig.own_profiles import Own
 from rig.qualify import Qualification
-from rig.reporting import report_again, signing_of_run
+from rig.reporting import report_again
 from rig.resume import request_of
-from rig.settings import Layout, Profiles, Request, load_profiles, target_directory
+from rig.settings import Layout, Profiles, Request, load_profiles, profile_file, target_directory
+from rig.signing import INVENTORY_KEYS, of_checker
 from rig.validation import validate_all
 
 EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
@@ -57,6 +59,14 @@ def scale(text: str) -> float:
     if value > 1.2:
         raise argparse.ArgumentTypeError(f"{text} is above 1.2; 1 is the whole load of one readout unit")
     return value
+
+
+def challenge(text: str) -> str:
+    """A nonce, for argparse."""
+    try:
+        return agreement.challenge(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -85,6 +95,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         help="an InfluxDB of your own, instead of the bench's on 127.0.0.1 (docs/telemetry.md)",
     )
+    qualify.add_argument(
+        "--challenge",
+        type=challenge,
+        metavar="NONCE",
+        help="a buyer's nonce, sealed with the run: it was not made before",
+    )
     qualify.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
     resume = commands.add_parser("resume", help="start an interrupted run again, with what it was asked for")
     resume.add_argument("run", type=Path, help="runs/<run-id> of the interrupted run")
@@ -110,11 +126,18 @@ def parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("run", type=Path, help="runs/<run-id>")
+        if name in ("check-bundle", "report"):
+            _add_own(command)
+        if name == "check-bundle":
+            command.add_argument(
+                "--challenge", type=challenge, metavar="NONCE", help="the nonce that the run was given"
+            )
         if name == "replay":
             command.add_argument(
                 "--all", action="store_true", help="also what InfluxDB has acknowledged, because it lost it since"
             )
             command.add_argument("--influx-url", metavar="URL", help="where to; default: the bench's own server")
+            _add_inventory(command)
     nightly_cli.add_to(commands)
     influx = commands.add_parser("influx", help="the bench's own InfluxDB on 127.0.0.1")
     influx.add_argument("action", choices=["start", "stop", "status"])
@@ -132,13 +155,24 @@ def _add_profiles(command: argparse.ArgumentParser) -> None:
     command.add_argument("--inventory", type=Path, metavar="FILE", help="inventory (inventory/lab.yml)")
 
 
+def _add_own(command: argparse.ArgumentParser) -> None:
+    """Whom the checker trusts and what it judges by comes from here, never from the bundle."""
+    command.add_argument("--scenario", metavar="FILE", help="the checker's own (inventory/scenarios/<id>.yml)")
+    command.add_argument("--requirement", metavar="FILE", help="the checker's own (inventory/requirements/<id>.yml)")
+    _add_inventory(command)
+
+
+def _add_inventory(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--inventory", type=Path, metavar="FILE", help="the caller's own (inventory/lab.yml)")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; every error that a user can mend is one message without a traceback."""
     options = parser().parse_args(arguments)
     try:
         return int(COMMANDS[options.command](options))
     except BenchError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         return EXIT[outcomes.ERROR]
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -171,6 +205,7 @@ def qualify(options: argparse.Namespace) -> int:
             target_directory=directory,
             influx_url=options.influx_url,
             keep_tuning=options.keep_tuning,
+            challenge=options.challenge,
         )
         statuses.append(_run(request, console))
         if statuses[-1] == INTERRUPTED:
@@ -300,14 +335,26 @@ def judge(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Status 1 for any difference, and where trusted signatures were asked for, for any lack of one."""
-    found = check_bundle(options.run, signing_of_run(Bundle.open(options.run), "allowed_signers").allowed_signers)
+    signers = of_checker(_own_inventory(options), ("allowed_signers",)).allowed_signers
+    found = check_bundle(options.run, signers, _own(options), options.challenge)
     for problem in found.problems:
         print(problem, file=sys.stderr)
     for line in (*found.lines, *(f"note       {note}" for note in found.notes)):
         print(line)
-    word = "intact" if not found.problems else f"{len(found.problems)} differences"
-    print(f"{options.run}: {word}")
+    print(f"{options.run}: {found.conclusion}")
     return 1 if found.problems else 0
+
+
+def _own(options: argparse.Namespace) -> Own:
+    """The checker's own profiles, each by its id or as a YAML file."""
+    folder = Layout().inventory
+    scenario = profile_file(folder / "scenarios", options.scenario) if options.scenario else None
+    requirement = profile_file(folder / "requirements", options.requirement) if options.requirement else None
+    return Own(scenario, requirement)
+
+
+def _own_inventory(options: argparse.Namespace) -> Path:
+    return options.inventory or Layout().inventory / "lab.yml"
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -315,13 +362,12 @@ def replay(options: argparse.Namespace) -> int:
     telemetry = bundle.run.get("telemetry")
     if telemetry is None:
         raise BenchError(f"{options.run} has no telemetry: the run ended before the agent started")
-    influx = chosen(options.influx_url) or _server_of(telemetry)
+    influx = chosen(options.influx_url) or _server_of(bundle, telemetry, _own_inventory(options))
     if options.all:
         forget_delivery(bundle.path)
     problem = replay_run(Layout().agent, bundle.path, influx)
     if problem:
-        start = "" if influx.configured else " Start it (`make influx-start`) and replay again"
-        raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{start}")
+        raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{_next_step(bundle, influx)}")
     account = bundle.read(REPLAYED_ACCOUNT) or {"sentence": "", "invalid": []}
     if account["invalid"]:
         again = f"make replay RUN={_shown(bundle.path)} ALL=1"
@@ -334,13 +380,33 @@ def replay(options: argparse.Namespace) -> int:
     return 0
 
 
-def _server_of(telemetry: dict[str, Any]) -> Influx:
-    """Where a run's telemetry goes when nobody names another server: its own, if it had one named, else the bench's."""
+def _next_step(bundle: Bundle, influx: Influx) -> str:
+    if not influx.configured:
+        return " Start it (`make influx-start`) and replay again"
+    if influx.token:
+        return ""
+    again = f"make replay RUN={_shown(bundle.path)} INFLUX_URL={influx.url}"
+    return f" It got no token, because only the bundle names this server: if it is yours, `{again}` sends yours"
+
+
+def _server_of(bundle: Bundle, telemetry: dict[str, Any], inventory: Path) -> Influx:
+    """Where a run's telemetry goes when nobody names another server: its own, if it had one named, else the bench's.
+
+    Anybody can write a bundle: a server that the operator's own inventory does not name too never gets the operator's token."""
     used = influx_of(telemetry)
     if used.configured:
-        return _with_rights(used)
+        named = _named_in(inventory, str(bundle.run["candidate"]["name"]))
+        return named if named and named.url == used.url else used
     running = LocalInflux(Layout().influxd, Layout().build / "influxdb").running_url()
     return replace(used, url=running) if running else used
+
+
+def _named_in(inventory: Path, candidate: str) -> Influx | None:
+    """The server that the operator's inventory names for a candidate; None also for a candidate that it does not have."""
+    try:
+        return chosen(None, variables_of(inventory, candidate, (INVENTORY_KEY,)).get(INVENTORY_KEY))
+    except BenchError:
+        return None
 
 
 def _with_rights(influx: Influx) -> Influx:
@@ -351,8 +417,9 @@ def _with_rights(influx: Influx) -> Influx:
 def report(options: argparse.Namespace) -> int:
     """Renders again, and seals (with SIGN_KEY= signs) what was rendered; a report never covers up an alteration."""
     bundle = Bundle.open(options.run)
-    for line in report_again(bundle, signing_of_run(bundle, "key").key):
-        print(line, file=sys.stderr)
+    here = of_checker(_own_inventory(options), INVENTORY_KEYS)
+    for line in report_again(bundle, here.key, here.allowed_signers, _own(options)):
+        print(printable(line), file=sys.stderr)
     for name in REPORTS:
         print(_shown(bundle.path / name))
     return 0

@@ -45,7 +45,8 @@ class Conditioner:
 
     def bring_to(self, condition: str, label: str) -> dict[str, Any]:
         """One document of evidence. `label` names fio's output. Raises BenchError when the condition cannot be reached."""
-        started = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        started = self._observed("the time", lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+        started = str(started).replace("+00:00", "Z")
         purge = self._purge()
         written = self._precondition(label) if condition == PRECONDITIONED else None
         return {
@@ -61,7 +62,7 @@ class Conditioner:
         }
 
     def _purge(self) -> dict[str, Any]:
-        began = time.monotonic()
+        began = self._clock_s()
         if isinstance(self.target, RawDevice):
             self.announce(f"purging drive {self.target.serial} ({self.purge})", 30.0)
             found = self.target.purge(self.purge)
@@ -71,23 +72,23 @@ class Conditioner:
                 "text": text,
                 "done": True,
                 "zero_share": found["zero_share"],
-                "seconds": time.monotonic() - began,
+                "seconds": self._clock_s() - began,
             }
         self.announce("trimming the file system", 10.0)
         self.target.remove()
         done, said = _trim(self.target)
-        return {"method": "fstrim", "text": said, "done": done, "zero_share": None, "seconds": time.monotonic() - began}
+        return {"method": "fstrim", "text": said, "done": done, "zero_share": None, "seconds": self._clock_s() - began}
 
     def _precondition(self, label: str) -> dict[str, Any]:
         total = PASSES * self.span_bytes
         self.announce(f"preconditioning: {PASSES} x {decimal_label(self.span_bytes)} in 128 KiB writes", total / 1e9)
-        began = time.monotonic()
+        began = self._clock_s()
         argv = precondition_arguments(self.target.path, self.span_bytes)
         completed = self.target.run(argv, timeout_s=600 + total / SLOWEST_BYTES_PER_S)
         (self.raw / f"{label}-precondition.json").write_text(completed.stdout, encoding="utf-8")
         completed.check("preconditioning with fio")
         write = direction(jobs_of(completed.stdout, "the preconditioning")[0], "write")
-        seconds = time.monotonic() - began
+        seconds = self._clock_s() - began
         return {
             "passes": PASSES,
             "block_bytes": BLOCK_BYTES,
@@ -96,6 +97,12 @@ class Conditioner:
             "bytes_per_s": write["bytes_per_s"],
             "seconds": seconds,
         }
+
+    def _observed(self, what: str, make: Callable[[], Any]) -> Any:
+        return self.target.machine.observe(what, make)
+
+    def _clock_s(self) -> float:
+        return float(self._observed("the clock", time.monotonic))
 
     def _limits(self, condition: str, purge: dict[str, Any]) -> list[str]:
         limits = []

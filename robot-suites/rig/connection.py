@@ -16,6 +16,7 @@ from ansible.template import Templar
 from ansible.vars.manager import VariableManager
 
 from bench_model.errors import BenchError
+from bench_model.profiles import PLAIN
 
 LOCAL, SSH = "local", "ssh"
 VARIABLES = (
@@ -65,6 +66,7 @@ def connection_of(inventory: Path, candidate: str) -> Connection:
 
 def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[str, Any]:
     """Those of the variables `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file."""
+    _require_plain(inventory, candidate, "name", candidate)
     try:
         loader = DataLoader()
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
@@ -76,6 +78,15 @@ def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[
         return {name: templar.template(variables[name]) for name in names if name in variables}
     except AnsibleError as error:
         raise BenchError(f"{inventory}: the connection of {candidate!r} cannot be read: {error}") from None
+
+
+def _require_plain(inventory: Path, candidate: str, what: str, text: str) -> str:
+    """`text`, when no shell, path or command line can take it for more than a name."""
+    if PLAIN[what].fullmatch(text):
+        return text
+    raise BenchError(
+        f"{inventory}: {candidate}: {what} is {text!r}, which is no plain name. Correct it: a name or an address alone"
+    )
 
 
 def _connection(inventory: Path, candidate: str, found: dict[str, Any]) -> Connection:
@@ -97,11 +108,12 @@ def _connection(inventory: Path, candidate: str, found: dict[str, Any]) -> Conne
     options = ["-o", f"IdentityFile={key}", "-o", "IdentitiesOnly=yes"] if key else []
     for name in ("ansible_ssh_common_args", "ansible_ssh_extra_args"):
         options += shlex.split(str(found.get(name, "")))
+    user = str(found.get("ansible_user") or "")
     return Connection(
         kind=SSH,
         name=candidate,
-        host=str(found.get("ansible_host", candidate)),
-        user=str(found.get("ansible_user", "")),
+        host=_require_plain(inventory, candidate, "ansible_host", str(found.get("ansible_host", candidate))),
+        user=_require_plain(inventory, candidate, "ansible_user", user) if user else "",
         port=port,
         options=tuple(options),
         python=str(found.get("ansible_python_interpreter", "python3")),

@@ -104,7 +104,10 @@ class RunContext:
         profile = load_requirements(profiles / "requirements" / f"{run['requirement']['id']}.yml", metrics)
 
         def cost_so_far() -> Document:
-            return cost.so_far(self.bundle.path, run, time.time())
+            found: Document = self.machine.observe(
+                "the cost so far", lambda: cost.so_far(self.bundle.path, run, time.time())
+            )
+            return found
 
         return Stopping.of(self.scenario, profile, metrics, f"results/{workload}.json", run, cost_so_far, stages)
 

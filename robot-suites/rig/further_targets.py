@@ -34,12 +34,6 @@ class FurtherTargets:
         self._context = context
         self._layout = layout or Layout()
 
-    def reference(self) -> OpenTarget:
-        """The run's own target, which is up already."""
-        context = self._context
-        own = {**context.bundle.run["target"], "layout": context.candidate.target.storage, "tuning_wrong": []}
-        return OpenTarget(context.candidate.target.name, context.scratch, own)
-
     def open(self, name: str) -> OpenTarget:
         """Builds what the inventory asks for, makes the run's folder on it and describes it."""
         context = self._context

@@ -110,12 +110,32 @@ def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool
     if serials and directory_is_there:
         beneath = found.drives_of(found.target.device if found.target else None)
         said = ", ".join(drive.serial or drive.name for drive in beneath) or "no drive"
-        folder = "" if candidate.target.is_raw else " under the target folder"
-        subject = f"{'target drive' if not folder else 'drive' if len(serials) == 1 else 'drives'}{folder}"
         # A raw drive may be named by its WWN, where its serial is not its own.
         known = [drive.wwn if candidate.target.is_raw and drive.wwn in serials else drive.serial for drive in beneath]
-        add(subject, ", ".join(serials), said, sorted(serials) == sorted(name or "" for name in known))
+        add(
+            _target_subject(candidate),
+            ", ".join(serials),
+            said,
+            sorted(serials) == sorted(name or "" for name in known),
+        )
     return checks
+
+
+def planned_checks(candidate: Candidate) -> list[str]:
+    """Subjects of the checks that the inventory's entry asks for, whatever the machine answers; a check that is missing was not made."""
+    declared, serials = candidate.identity, candidate.target.serials
+    named = {"architectures": "architecture", "cpu_model": "CPU model", "cpus_min": "CPUs", "memory_min": "memory"}
+    subjects = [subject for key, subject in named.items() if key in declared]
+    for drive in declared.get("drives", []):
+        serial = drive["serial"]
+        subjects += [f"drive {serial}", *(f"{key} of {serial}" for key in ("model", "firmware") if key in drive)]
+    return subjects + ([_target_subject(candidate)] if serials else [])
+
+
+def _target_subject(candidate: Candidate) -> str:
+    if candidate.target.is_raw:
+        return "target drive"
+    return f"drive{'s' if len(candidate.target.serials) > 1 else ''} under the target folder"
 
 
 def differences(checks: list[dict[str, Any]]) -> str:

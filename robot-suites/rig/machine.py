@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,17 @@ class Machine(ABC):
     """Also a `rig.shell.Shell`. Paths are the candidate's unless they are called `local`."""
 
     is_local: bool
+    from_record: bool = False  # answers from a run's journal (rig.journal): nothing is done
     prefix: tuple[str, ...] = ()  # words before each command
+
+    def observe(self, what: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, as JSON has it: the time, a decision from telemetry, anything that a result rests on and no command of the
+        workload says. The journal has it under the name `what`; the commands of `make` itself are not in there."""
+        return make()
+
+    def beside(self, name: str, reach: Callable[[], Machine]) -> Machine:
+        """Another machine that takes part in a workload."""
+        return reach()
 
     def isolate(self) -> None:
         """Lets commands run on the CPUs that the system's own slices, SSH sessions among them, are kept off (tuning cpu_isolated)."""

@@ -23,7 +23,18 @@ from bench_model import ocp_tv
 from bench_model.baseline import Comparison, compare
 from bench_model.errors import BenchError, RefusedError
 from bench_model.night import FINISHED, Night, read_night
-from bench_model.nightly_outcome import ERROR, INTERRUPTED, SKIPPED, Entry, Job, document, status_of, summary
+from bench_model.nightly_outcome import (
+    ERROR,
+    INTERRUPTED,
+    SKIPPED,
+    Entry,
+    Job,
+    document,
+    outcome_of,
+    status_of,
+    summary,
+    worse,
+)
 from bench_model.run_history import read_all
 from bench_model.xunit import xunit
 from bench_model.yaml_source import check_document
@@ -203,16 +214,22 @@ def _unfinished(entry: Entry) -> bool:
 
 
 def _entry_of(stored: dict[str, Any]) -> Entry:
-    """An entry of an earlier nightly.json. Its comparison stands; the run is read again from its bundle."""
-    night = read_night(Path(stored["run"]), warm=False) if stored["run"] else None
+    """An entry of an earlier nightly.json. Its comparison stands; the run is read and judged again from its bundle."""
+    outcome, reason, night = stored["outcome"], stored["reason"], None
+    if stored["run"]:
+        try:
+            night = read_night(Path(stored["run"]), warm=False)
+            outcome = worse(outcome, outcome_of(night))
+        except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
+            outcome, reason = worse(outcome, ERROR), f"{stored['run_id']} does not count: {error}"
     comparisons = tuple(
         Comparison(**{**one, "interval": tuple(one["interval"]) if one["interval"] else None})
         for one in stored["comparisons"]
     )
     return Entry(
         Job(**stored["job"]),
-        stored["outcome"],
-        stored["reason"],
+        outcome,
+        reason,
         night,
         stored["baseline"],
         comparisons,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model.errors import BenchError, RefusedError
-from bench_model.night import read_night
+from bench_model.night import Night, read_night
 from bench_model.nightly_outcome import ERROR, INTERRUPTED, SKIPPED, Entry, Job, outcome_of
 from rig.lock import exclusive
 from rig.shell import UNTIL_PARENT_DIES
@@ -117,20 +117,22 @@ def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
         night = read_night(path, warm=False)
     except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
         return Entry(
-            job, ERROR, f"{path.name} came to no verdict (exit status {ended.status}): {error}", seconds=seconds
+            job,
+            ERROR,
+            f"{path.name} came to no verdict that counts (exit status {ended.status}): {error}",
+            seconds=seconds,
         )
-    outcome, reason = outcome_of(night), _reason(path)
+    outcome, reason = outcome_of(night), _reason(night)
     if outcome == INTERRUPTED and ended.stopped:
         reason = f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted"
     return Entry(job, outcome, reason, night, seconds=seconds)
 
 
-def _reason(bundle: Path) -> str:
+def _reason(night: Night) -> str:
     """Why the run did not finish, else its verdict's first reason."""
-    broke = json.loads((bundle / "run.json").read_text(encoding="utf-8")).get("state_reason")
+    broke = json.loads((night.path / "run.json").read_text(encoding="utf-8")).get("state_reason")
     if broke:
         return str(broke)
-    verdict = json.loads((bundle / "verdict.json").read_text(encoding="utf-8"))
-    reasons = verdict["reasons"]
+    reasons = night.verdict["reasons"]
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return f"{reasons[0]}{more}" if reasons else ""

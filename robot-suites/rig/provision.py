@@ -34,13 +34,16 @@ class Provisioner:
 
     def run(self, playbook: str, tuning_file: str = "tuning.json", check: bool = False, **more: Any) -> str:
         """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts. Returns Ansible's output.
+        All variables are data: what looks like a template stays as it is.
 
         `check`: changes nothing, tells what would be changed.
 
         Raises BenchError with the end of Ansible's output when it fails."""
         name = f"ansible-{playbook}-{Path(tuning_file).stem}"
         variables = self.log_directory / f"{name}-variables.json"
-        write_text_atomically(variables, to_json({**self.variables, "bench_facts_tuning_file": tuning_file, **more}))
+        write_text_atomically(
+            variables, to_json(unsafe({**self.variables, "bench_facts_tuning_file": tuning_file, **more}))
+        )
         argv: list[str | Path] = [
             Path(sys.executable).parent / "ansible-playbook",
             f"--inventory={self.inventory}",
@@ -61,6 +64,15 @@ class Provisioner:
             said = first_error(completed.stdout + completed.stderr)
             raise BenchError(f"playbook {playbook} failed on {self.candidate}: {said} (whole output: {log})")
         return completed.stdout
+
+
+def unsafe(value: Any) -> Any:
+    """`value` for a JSON file of extra variables, its strings marked so that Ansible expands no template in them."""
+    if isinstance(value, str):
+        return {"__ansible_unsafe": value}
+    if isinstance(value, dict):
+        return {key: unsafe(one) for key, one in value.items()}
+    return [unsafe(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def provisioner(
@@ -86,6 +98,8 @@ def provisioner(
         log_directory=facts,
         variables={
             "bench_repo": str(layout.repository),
+            # As the bench has read and checked it, in place of the inventory's own, which Ansible would expand.
+            "bench_candidate": candidate.document,
             "bench_facts_dir": str(facts),
             "bench_target": candidate.target.name,
             "bench_target_directory": str(target),

@@ -18,6 +18,7 @@ from bench_model import derived, telemetry_account
 from bench_model.column_file import write_columns
 from bench_model.comparison import compared_names
 from bench_model.errors import BenchError, InterruptedRunError
+from bench_model.judging import judge_bundle
 from bench_model.telemetry_files import BMC, OWN, SUMMARY_FILE
 from rig import preflight
 from rig.agent import Agent
@@ -33,7 +34,6 @@ from rig.host import Survey, require_target_directory
 from rig.influx import INVENTORY_KEY, Influx, check, chosen
 from rig.influx_counts import counts_document
 from rig.influx_server import DEFAULT_PORT, LocalInflux
-from rig.judging import judge_bundle
 from rig.load_target import RawDevice
 from rig.lock import exclusive
 from rig.machine import environment_of
@@ -152,6 +152,7 @@ class Qualification:
         bundle.save_run(
             **run_document(bundle, self._profiles, found, folder, session.directory),
             request=request_document(self._request),
+            challenge=self._request.challenge,
             resumes=self._request.resumes,
         )
         if self._request.resumes:

@@ -61,5 +61,6 @@ def request_of(bundle: Bundle) -> Request:
         target_directory=Path(asked["target_directory"]) if asked["target_directory"] else None,
         influx_url=asked["influx_url"],
         keep_tuning=asked["keep_tuning"],
+        challenge=run.get("challenge"),
         resumes=bundle.id,
     )

@@ -8,17 +8,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.bundle_files import plain_file, read_bytes, survey
 from bench_model.errors import BenchError
 from bench_model.provenance import (
     MANIFEST,
     REPORTS,
     REPORTS_MANIFEST,
     SIGNATURE_SUFFIX,
-    digest_of,
+    digest_in,
     is_evidence,
     manifest_of,
     read_manifest,
-    survey,
 )
 from rig.bundle import write_bytes_atomically
 from rig.signing import Signer
@@ -39,7 +39,7 @@ class Change:
 
 
 def sealed(bundle: Path) -> bool:
-    return (bundle / MANIFEST).exists()
+    return plain_file(bundle, MANIFEST) is not None
 
 
 def seal_evidence(bundle: Path, signer: Signer | None = None) -> None:
@@ -49,7 +49,7 @@ def seal_evidence(bundle: Path, signer: Signer | None = None) -> None:
 
 def seal_reports(bundle: Path, signer: Signer | None = None) -> None:
     """Writes REPORTS.sha256 over the reports that there are and the evidence's manifest, and signs it where there is a key."""
-    names = [name for name in (*REPORTS, MANIFEST) if (bundle / name).is_file()]
+    names = [name for name in (*REPORTS, MANIFEST) if plain_file(bundle, name)]
     _seal(bundle, REPORTS_MANIFEST, names, signer)
 
 
@@ -62,7 +62,7 @@ def break_reports_seal(bundle: Path) -> None:
 def _seal(bundle: Path, manifest: str, names: list[str], signer: Signer | None) -> None:
     file, signature = bundle / manifest, bundle / f"{manifest}{SIGNATURE_SUFFIX}"
     content = manifest_of(bundle, names)
-    if not file.exists() or file.read_bytes() != content or manifest == REPORTS_MANIFEST:
+    if not file.exists() or read_bytes(bundle, manifest) != content or manifest == REPORTS_MANIFEST:
         signature.unlink(missing_ok=True)
         write_bytes_atomically(file, content)
     if signer:
@@ -82,16 +82,17 @@ def altered_evidence(bundle: Path) -> list[Change]:
 
 def altered_reports(bundle: Path) -> list[Change] | None:
     """The same of the reports; None where they were never sealed by themselves."""
-    if not (bundle / REPORTS_MANIFEST).exists():
+    if plain_file(bundle, REPORTS_MANIFEST) is None:
         return None
     listed = read_manifest(bundle / REPORTS_MANIFEST)
-    present = {name for name in (*REPORTS, MANIFEST) if (bundle / name).is_file() and not (bundle / name).is_symlink()}
+    files = survey(bundle).files
+    present = {name for name in (*REPORTS, MANIFEST) if name in files}
     return _sorted(_changes(bundle, listed, present))
 
 
 def unsealed_reports(bundle: Path) -> list[str]:
     """Reports that are in neither manifest."""
-    known = [file for file in (bundle / MANIFEST, bundle / REPORTS_MANIFEST) if file.exists()]
+    known = [bundle / name for name in (MANIFEST, REPORTS_MANIFEST) if plain_file(bundle, name)]
     listed = {name for file in known for name in read_manifest(file)}
     return [name for name in REPORTS if (bundle / name).exists() and name not in listed]
 
@@ -101,7 +102,7 @@ def _changes(bundle: Path, listed: dict[str, str], present: set[str], odd: Colle
     missing = [Change(name, MISSING) for name in listed.keys() - present - set(odd)]
     added = [Change(name, ADDED) for name in present - listed.keys()]
     both = listed.keys() & present
-    return [*missing, *added, *(Change(name, ALTERED) for name in both if digest_of(bundle / name) != listed[name])]
+    return [*missing, *added, *(Change(name, ALTERED) for name in both if digest_in(bundle, name) != listed[name])]
 
 
 def _sorted(changes: list[Change]) -> list[Change]:

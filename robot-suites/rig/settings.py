@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model.comparison import check_compared
+from bench_model.demanded_load import check_load
 from bench_model.errors import BenchError
 from bench_model.profiles import (
     Candidate,
@@ -99,6 +100,7 @@ class Request:
     target_directory: Path | None = None
     influx_url: str | None = None
     keep_tuning: bool = False
+    challenge: str | None = None  # a buyer's nonce
     resumes: str | None = None  # id of the interrupted run that this one goes on from
 
 
@@ -133,6 +135,7 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     judged_by = request.requirement or _requirement_of(request, candidate, scenario)
     requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
     check_yields(requirement, scenario)
+    check_load(requirement, scenario)
     check_compared(scenario, candidate, inventory_file)
     load_published(layout.inventory / FOLDER)  # the report draws them: a broken file is found now, not after the run
     return Profiles(

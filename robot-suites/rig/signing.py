@@ -7,6 +7,7 @@ import binascii
 import contextlib
 import os
 import subprocess
+import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,8 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from bench_model.bundle_files import read_bytes
 from bench_model.errors import RefusedError
-from bench_model.provenance import NAMESPACE, SIGNATURE_SUFFIX, SigningKey, fingerprint, signing_key
+from bench_model.provenance import NAMESPACE, SIGNATURE_SUFFIX, SigningKey, fingerprint, signature_of, signing_key
+from bench_model.yaml_source import read_yaml
 
 KEY_VARIABLE, SIGNERS_VARIABLE = "SIGN_KEY", "ALLOWED_SIGNERS"
 INVENTORY_KEY = "bench_signing"  # variable of the candidate, or of a group, in the inventory
@@ -29,7 +32,7 @@ KEY_KINDS = ("ssh-", "ecdsa-", "sk-")
 class State(Enum):
     """What a signature is worth."""
 
-    UNSIGNED = "not signed"
+    UNSIGNED = "unsigned: nobody vouches for it"
     TRUSTED = "signed by a trusted key"
     UNKNOWN = "signed, by a key that nobody here vouches for"
     NOT_VALID = "signed by a listed key that was not valid for it"
@@ -81,6 +84,16 @@ def chosen(
         )
     variables = dict(zip(INVENTORY_KEYS, (KEY_VARIABLE, SIGNERS_VARIABLE), strict=True))
     return Signing(**{name: _file(environment, variables[name], told.get(name), folder) for name in wanted})
+
+
+def of_checker(inventory: Path, wanted: Collection[str]) -> Signing:
+    """The same for whoever checks a bundle: the environment's choice, else `bench_signing` in `all: vars:` of the checker's own inventory.
+
+    It is read as plain YAML: nothing is templated, and no candidate has to be in it."""
+    node = read_yaml(inventory).data if inventory.is_file() else None
+    for key in ("all", "vars", INVENTORY_KEY):
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return chosen(node, inventory.parent, wanted=wanted)
 
 
 def _file(environment: Mapping[str, str], variable: str, told: object, folder: Path) -> Path | None:
@@ -157,20 +170,33 @@ def _keygen(words: list[str | Path], content: bytes) -> subprocess.CompletedProc
         ) from None
 
 
+def end_of(run: Mapping[str, Any]) -> datetime | None:
+    """When a run ended, by its run.json. Raises RefusedError where that is no time: a key has to be valid at one."""
+    finished = run.get("finished_utc")
+    try:
+        return datetime.fromisoformat(finished).astimezone(UTC) if finished is not None else None
+    except (ValueError, TypeError, OverflowError):
+        raise RefusedError(f"run.json: finished_utc is {finished!r}, which is no time. The bundle is damaged") from None
+
+
 def verified(manifest: Path, allowed_signers: Path | None, when: datetime | None) -> Signature:
     """What the signature beside `manifest` is worth. `when`: the run's end, at which the key has to be valid."""
-    file = Path(f"{manifest}{SIGNATURE_SUFFIX}")
-    if not file.exists():
+    text = signature_of(manifest)
+    if text is None:
         return Signature(State.UNSIGNED)
-    key = signing_key(file.read_text(encoding="ascii", errors="replace"))
+    key = signing_key(text)
     if key is None:
-        return Signature(State.BAD, detail=f"{file.name} holds no SSH signature")
-    content = manifest.read_bytes()
-    if _keygen(["check-novalidate", "-s", file], content).returncode != 0:
-        return Signature(State.BAD, key, detail=f"it was not made for this {manifest.name}, or not for {NAMESPACE!r}")
-    if allowed_signers is None:
-        return Signature(State.UNKNOWN, key, detail=f"name the trusted keys with {SIGNERS_VARIABLE}=")
-    return _by_whom(file, content, key, allowed_signers, when)
+        return Signature(State.BAD, detail=f"{manifest.name}{SIGNATURE_SUFFIX} holds no SSH signature")
+    content = read_bytes(manifest.parent, manifest.name)
+    with tempfile.TemporaryDirectory(prefix="daq-bench-signature-") as folder:
+        file = Path(folder, "signature")  # ssh-keygen is never given a path into a bundle
+        file.write_text(text, encoding="ascii", errors="replace")
+        if _keygen(["check-novalidate", "-s", file], content).returncode != 0:
+            detail = f"it was not made for this {manifest.name}, or not for {NAMESPACE!r}"
+            return Signature(State.BAD, key, detail=detail)
+        if allowed_signers is None:
+            return Signature(State.UNKNOWN, key, detail=f"name the trusted keys with {SIGNERS_VARIABLE}=")
+        return _by_whom(file, content, key, allowed_signers, when)
 
 
 def _by_whom(file: Path, content: bytes, key: SigningKey, signers: Path, when: datetime | None) -> Signature:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench_model.demanded_load import check_load
 from bench_model.profiles import (
     check_scenario_metrics,
     check_yields,
@@ -33,8 +34,11 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
         check_scenario_metrics(scenario, metrics)
         suite_files(layout.repository, scenario)
         if wanted := scenario.document.get("requirement"):
-            check_yields(load_requirements(profile_file(folder / "requirements", wanted), metrics), scenario)
+            profile = load_requirements(profile_file(folder / "requirements", wanted), metrics)
+            check_yields(profile, scenario)
+            check_load(profile, scenario)
         yield f"scenarios/{file.name}: {scenario.title}"
     for file in sorted((folder / "requirements").glob("*.yml")):
         profile = load_requirements(file, metrics)
+        check_load(profile)
         yield f"requirements/{file.name}: {len(profile.requirements)} requirements"

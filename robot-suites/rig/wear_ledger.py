@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,16 +111,24 @@ def spent_bytes(document: dict[str, Any]) -> int:
 
 
 class WearLedger:
-    """One experiment's account, open for this run. `copies`: where each state of it goes besides its own file."""
+    """One experiment's account, open for this run. `copies`: where each state of it goes besides its own file; `clock`: the time, UTC."""
 
-    def __init__(self, file: Path, experiment: Experiment, budget_bytes: int, run: str, copies: Sequence[Path]) -> None:
-        self._file, self._copies, self._run = file, tuple(copies), run
+    def __init__(
+        self,
+        file: Path,
+        experiment: Experiment,
+        budget_bytes: int,
+        run: str,
+        copies: Sequence[Path],
+        clock: Callable[[], str] = now_utc,
+    ) -> None:
+        self._file, self._copies, self._run, self._clock = file, tuple(copies), run, clock
         document = read_entries(file)
         self.continued = document is not None and bool(document["entries"])
         self.document: dict[str, Any] = document or {
             "schema_version": 1,
             "experiment": experiment.as_document(),
-            "opened_utc": now_utc(),
+            "opened_utc": clock(),
             "opening": None,
             "entries": [],
         }
@@ -158,7 +166,7 @@ class WearLedger:
             "run": self._run,
             "number": len(self.entries) + 1,
             "kind": kind,
-            "reserved_utc": now_utc(),
+            "reserved_utc": self._clock(),
             "asked_bytes": asked_bytes,
             "reserved_bytes": reserved_bytes,
             "before": before.as_document(),
@@ -191,7 +199,7 @@ class WearLedger:
 
     def _close(self, entry: dict[str, Any], counted: int | None, charged: int, by: str, after: Counters | None) -> None:
         entry |= {
-            "settled_utc": now_utc(),
+            "settled_utc": self._clock(),
             "after": after.as_document() if after else None,
             "counted_bytes": counted,
             "charged_bytes": charged,

@@ -8,4 +8,5 @@ Library          BlockScanKeywords    ${BUNDLE}
 The Block Size Scan Yields A Curve
     ${scan}=    Run Block Size Scan
     Every Block Size Should Have Been Measured    ${scan}
+    Every Large Block Size Should Have Been Repeated    ${scan}
     At Least Half Of The Points Should Be Admissible    ${scan}

@@ -13,6 +13,7 @@ from analysis_factory import TRUTH, farm_round, point
 
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Scenario, load_candidate, load_scenario
+from bench_model.streams_setups import Cpus
 from bench_model.yaml_source import check_document
 from rig.host import Survey
 from rig.machine import LocalMachine
@@ -20,7 +21,6 @@ from rig.open_target import OpenTarget
 from rig.settings import Layout
 from rig.workloads import concurrent_analysis as workload
 from rig.workloads.analysis_runs import Reader, SetPlan, Storage
-from rig.workloads.streams_setups import Cpus
 
 LAYOUT = Layout()
 CPUS = Cpus((0, 1), (0, 1), 1, "notsupported")
@@ -46,20 +46,12 @@ def test_what_could_not_be_compared_is_refused_with_field_and_remedy() -> None:
     assert "farm.nodes: 32 nodes for 16 files" in refused(scenario(farm={"nodes": 32, "rounds": 2}))
 
 
-def test_the_shipped_scenario_is_the_studys_and_the_rehearsal_says_that_it_is_less() -> None:
+def test_the_shipped_scenarios_room_is_the_studys() -> None:
     whole = scenario("concurrent-analysis")
-    assert workload.limits(whole) == []
     assert workload.WORKLOAD.need(whole).size_bytes == pytest.approx(1.15 * 1.4 * 46.4e9, rel=0.01)
     assert (
         "slow_disk: its set and its image" in workload.WORKLOAD.need(scenario()).arithmetic
     )  # a small one is mostly ext4's own
-    said = " ".join(workload.limits(scenario()))
-    for words in (
-        "sparse analysis is over 40000 events instead of 10000000",
-        "instead of 46.4 GB",
-        "drop_caches: false",
-    ):
-        assert words in said
     assert 60 < workload.estimated_s(scenario()) < 900 < workload.estimated_s(whole)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError
+from bench_model.errors import BenchError, ProfileError
 from bench_model.yaml_source import check_document
 from rig.machine import LocalMachine
 from rig.workloads import fio_scan
@@ -69,7 +69,92 @@ def test_a_scan_without_a_plateau_says_so() -> None:
     scan = fio_scan.document("fio-3.33", PARAMETERS, points)
     assert scan["plateau"]["throughput_bytes_per_s"] is None
     assert "no plateau" in scan["reasons"]["block_scan.plateau_throughput"]
-    assert scan["reasons"]["block_scan.large_block_throughput"].startswith("a block size of at least 8 MiB")
+    assert scan["reasons"]["block_scan.large_block_throughput"] == "no block size of at least 8 MiB was measured"
+    assert scan["large_blocks"]["repetitions"] == []
+
+
+def point(size: int, rate: int, **changes: Any) -> dict[str, Any]:
+    return fio_scan.parse_point(fio_output(bw_bytes=rate, **changes), size, 3.0, [float(rate)], None)
+
+
+def test_without_confirmation_the_lowest_large_point_stands_alone() -> None:
+    points = [point(2**22, 10**9), point(2**23, 3 * 10**9), point(2**24, 2 * 10**9)]
+    large = fio_scan.document("fio-3.33", PARAMETERS, points)["large_blocks"]
+    assert [(one["repetition"], one["block_bytes"]) for one in large["repetitions"]] == [(1, 2**24)]
+    assert large["repetitions"][0]["throughput_bytes_per_s"] == large["throughput_bytes_per_s"] == 2 * 10**9
+    assert large["repetitions"][0]["throughput_bytes_per_s_samples"] == [2e9]
+
+
+def test_a_masked_large_point_is_a_hole_and_not_left_out() -> None:
+    points = [point(2**23, 3 * 10**9), point(2**24, 9 * 10**9, runtime=2000)]
+    scan = fio_scan.document("fio-3.33", PARAMETERS, points)
+    check_document(scan, "block-scan", "block_scan.json")
+    (hole,) = scan["large_blocks"]["repetitions"]
+    assert (hole["block_bytes"], hole["throughput_bytes_per_s"], hole["admissible"]) == (2**24, None, False)
+    assert scan["large_blocks"]["throughput_bytes_per_s"] is None
+    assert "16 MiB, repetition 1, ran for 2.00 s of 3 s" in scan["reasons"][fio_scan.LARGE_BLOCK_METRIC]
+
+
+CONFIRMED: dict[str, Any] = {
+    **PARAMETERS,
+    "block_sizes": [1048576, 8388608, 16777216],
+    "confirm": {"repetitions": 3, "seconds_per_repetition": 2},
+}
+TURNS = [(number, size) for number in (1, 2, 3) for size in (8388608, 16777216)]
+
+
+def test_every_large_size_is_measured_again_in_turns_and_for_longer() -> None:
+    asked: list[tuple[int, float, str]] = []
+
+    def measure_one(size: int, parameters: dict[str, Any], suffix: str) -> dict[str, Any]:
+        asked.append((size, parameters["seconds_per_point"], suffix))
+        short = len(asked) == 6  # the second repetition of 8 MiB
+        return point(size, 10**9, runtime=100 if short else 3000)
+
+    steps: list[tuple[int, int, float]] = []
+    points, again = fio_scan._points(CONFIRMED, measure_one, lambda _, *phase: steps.append(phase))
+    assert asked[3:] == [(size, 2, f"-repetition-{number}") for number, size in TURNS]
+    assert [(one["repetition"], one["block_bytes"]) for one in again] == TURNS
+    assert [one["throughput_bytes_per_s"] for one in again] == [10**9, 10**9, None, 10**9, 10**9, 10**9]
+    assert steps[-1] == (9, 9, 2.25)
+    scan = fio_scan.document("fio-3.33", CONFIRMED, points, again)
+    check_document(scan, "block-scan", "block_scan.json")
+    assert "8 MiB, repetition 2, ran for 0.10 s" in scan["reasons"][fio_scan.LARGE_BLOCK_METRIC]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"throughput_bytes_per_s": None},
+        {"admissible": False},
+        {"admissible": False, "reason": "ran for 1 s"},
+        {"reason": "ran for 1 s"},
+        {"throughput_bytes_per_s": "9.9e9"},
+        {"repetition": 0},
+    ],
+)
+def test_a_repetition_that_contradicts_itself_is_no_document(forged: dict[str, Any]) -> None:
+    scan = fio_scan.document("fio-3.33", PARAMETERS, [point(2**23, 10**9)])
+    check_document(scan, "block-scan", "block_scan.json")
+    scan["large_blocks"]["repetitions"][0].update(forged)
+    with pytest.raises(ProfileError, match=r"large_blocks\.repetitions\[0\]"):
+        check_document(scan, "block-scan", "block_scan.json")
+
+
+def test_a_real_confirmation_leaves_a_series_and_an_output_of_each_repetition(disk: Path) -> None:
+    raw = disk / "raw"
+    raw.mkdir()
+    folders = fio_scan.Folders(raw, raw)
+    scan = fio_scan.run_scan(LocalMachine(), CONFIRMED, disk, folders, None, lambda *_: None)
+    check_document(scan, "block-scan", "block_scan.json")
+    found = scan["large_blocks"]["repetitions"]
+    assert [(one["repetition"], one["block_bytes"]) for one in found] == TURNS
+    for one in found:
+        assert 5 <= len(one["throughput_bytes_per_s_samples"]) <= 8  # 2 s in windows of 0.25 s
+        assert (raw / f"fio-{one['block_bytes']}-repetition-{one['repetition']}.json").exists()
+        assert one["admissible"] or one["throughput_bytes_per_s"] is None
+    assert len({one["bytes_written"] for one in found}) > 1  # each was measured by itself
+    assert not (disk / "block-scan.bin").exists()
 
 
 def test_a_real_scan_writes_its_points_and_removes_its_file(disk: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from bench_model.errors import BenchError, RefusedError
+from bench_model.hot_store import ENGINES
 from bench_model.hot_store_runs import loss_of, raw_of, scale_point_of
 from bench_model.profiles import Scenario, load_candidate, load_scenario
 from rig.host import Survey
@@ -55,7 +57,7 @@ HotSite = hot_store.HotSite
 @pytest.fixture
 def campaign(site: HotSite) -> Iterator[hot_store.Campaign]:
     asked = scenario(kills={"seconds": 1, "events": 60, "acknowledged_min": 20}).workloads["hot_store"]
-    yield hot_store.Campaign(site, asked, 1, lambda *_: None)
+    yield hot_store.Campaign(site, asked, 2, 1, lambda *_: None)
     assert not site.tools.memory.exists(), "a folder was left in memory"
 
 
@@ -67,12 +69,6 @@ def test_what_cannot_be_measured_is_refused_with_the_remedy() -> None:
 def scale() -> dict[str, Any]:
     found: dict[str, Any] = scenario().workloads["hot_store"]["scale_out"]
     return found
-
-
-def test_a_rehearsal_says_in_what_it_is_less_and_the_full_scenario_nothing() -> None:
-    assert hot_store.limits(scenario("hot-store")) == []
-    texts = hot_store.limits(scenario(value_sizes=[2000], scale_out={**scale(), "network": "loopback"}))
-    assert len(texts) == 4 and "for 3 s at each value size" in texts[0] and "over loopback" in texts[2]
 
 
 def test_room_is_asked_for_on_the_target_and_in_memory() -> None:
@@ -93,8 +89,38 @@ def test_in_the_base_deployment_a_producer_runs_where_its_events_are_kept() -> N
     assert {"--location=modulo", "--first-event=1", "--stride=3"} <= set(argv)
 
 
+def test_each_value_size_is_measured_again_on_a_fresh_store(
+    campaign: hot_store.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(campaign, "_embedded_run", lambda name, size, folder: done.append(f"{name} in {folder}"))
+    monkeypatch.setattr(campaign, "_redis_run", lambda name, size, seconds: done.append(name))
+    monkeypatch.setattr(campaign, "_remove_target_store", lambda: done.append("removed"))
+    points = [campaign._point(repetition, size) for repetition, size in campaign.turns]
+    assert [(one["repetition"], one["value_bytes"]) for one in points] == [
+        (1, 1000),
+        (1, 10_000),
+        (2, 1000),
+        (2, 10_000),
+    ]
+    own = [name for name in done if name.endswith("{folder}/store")]  # the plan makes its folder anew and removes it
+    assert len(set(own)) == 4 and done.count("removed") == 4
+    first = [name.partition(" ")[0] for name in done[::4]]
+    assert first == [
+        "hot-store-1000-repetition-1", "hot-store-redis-10000-repetition-1",
+        "hot-store-redis-1000-repetition-2", "hot-store-10000-repetition-2",
+    ]  # fmt: skip
+
+
+def test_the_whole_scenario_takes_as_long_as_its_repetitions() -> None:
+    whole = scenario("hot-store")
+    assert whole.repetitions == 6
+    longer, once = (hot_store.estimated_s(one) for one in (whole, replace(whole, repetitions=1)))
+    assert longer - once == pytest.approx(5 * 6 * 3 * 32)
+
+
 @needs_hotstore
-@pytest.mark.parametrize("engine", hot_store.ENGINES)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_every_row_of_the_semantics_passes_on_the_real_engine(campaign: hot_store.Campaign, engine: str) -> None:
     rows = raw_of(campaign.site.raw)(campaign._semantics(engine))["rows"]
     assert len(rows) == 14
@@ -102,7 +128,7 @@ def test_every_row_of_the_semantics_passes_on_the_real_engine(campaign: hot_stor
 
 
 @needs_hotstore
-@pytest.mark.parametrize("engine", hot_store.ENGINES)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_nothing_acknowledged_is_lost_whatever_is_killed(campaign: hot_store.Campaign, engine: str) -> None:
     rows = [loss_of(one, raw_of(campaign.site.raw)) for one in campaign._kills(engine)]
     assert [row["id"] for row in rows][1] == ("node-lost" if engine == "redis-cluster" else "restart-after-kill")
@@ -192,7 +218,7 @@ def test_a_namespace_that_is_not_there_is_named(site: HotSite) -> None:
         (["--engine=redis", "--endpoint=nowhere"], "--endpoint 'nowhere': write HOST:PORT"),
         (["--engine=redis", "--endpoint=127.0.0.1:1"], "no server answers there"),
         (["--dir=/nosuch/place"], "--dir /nosuch/place"),
-        (["--dir={tmp}", "--capacity=1"], "--capacity 1B: give at least 1MiB"),
+        (["--dir={tmp}", "--capacity=1"], "--capacity 1B: give 1MiB to 64TiB"),
         (["--dir={tmp}", "--key=event:65"], "--key 'event:65': write NAME:BITS"),
         (["--dir={tmp}", "--producers=0", "--consumers=0"], "one of either at least"),
         (["--dir={tmp}", "--endpoint=a:1"], "belong to --engine redis"),
@@ -203,6 +229,15 @@ def test_bad_usage_is_one_clear_error(tmp_path: Path, options: list[str], words:
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert words in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def acknowledgements(first: int, *records: tuple[bytes, int]) -> bytes:
+    """Records of a log, as the store writes them; `first`: the number of the first one in its file."""
+    made = b""
+    for number, (kind, event) in enumerate(records, start=first):
+        content = kind + event.to_bytes(8, "little")
+        made += content + zlib.crc32(number.to_bytes(8, "little") + content).to_bytes(4, "little")
+    return made
 
 
 @needs_hotstore
@@ -221,7 +256,7 @@ def test_verify_finds_what_was_lost_damaged_and_came_back(tmp_path: Path) -> Non
     logged = next(log.glob("put-*.acks"))
     records = logged.read_bytes()
     # An event that was acknowledged and is not there; one that was removed and is.
-    logged.write_bytes(records + b"p" + (100_000).to_bytes(8, "little") + b"b" + bytes(8) + b"e" + bytes(8))
+    logged.write_bytes(records + acknowledgements(100, (b"p", 100_000), (b"b", 0), (b"e", 0)))
     done = hotstore("verify", f"--ack-log={log}", "--json=-")
     assert done.returncode == 3
     found = json.loads(done.stdout)

@@ -1,20 +1,23 @@
 """The bench's own InfluxDB and the history in it, against a real server on loopback."""
 
+import http.server
 import socket
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from influx2_server import ORGANISATION, Influx2Server
 from ruamel.yaml import YAML
 
 from rig.bundle import Bundle
+from rig.cli import main
 from rig.history import publish, server_version, trigger_ns, undelivered
-from rig.influx import Influx
+from rig.influx import TOKEN, URL, Influx
 from rig.influx_counts import counts_document
 from rig.influx_server import LocalInflux, free_port
 from rig.settings import Layout
@@ -190,3 +193,48 @@ def test_a_bucket_for_the_history_that_is_missing_is_named(influx2: Influx2Serve
     token = influx2.token(("write", "bare"), ("read", "bare"))
     problem = str(publish(finished.path, Influx(influx2.url, "bare", ORGANISATION, token)))
     assert "on 2.x: a bucket named bare/history" in problem
+
+
+class Eavesdropper(http.server.BaseHTTPRequestHandler):
+    """A server that takes everything and keeps what it was told in headers."""
+
+    authorizations: ClassVar[list[str | None]]
+
+    def do_POST(self) -> None:
+        self.authorizations.append(self.headers.get("Authorization"))
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(401)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.mark.parametrize("named_by", ["the bundle alone", "the inventory too", "the environment"])
+def test_a_token_goes_only_to_a_server_that_the_operator_names(
+    finished: Bundle, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, named_by: str
+) -> None:
+    """A bundle is anybody's: the address in its run.json must not draw the laboratory's token to it."""
+    kind = type("Kept", (Eavesdropper,), {"authorizations": []})
+    with http.server.HTTPServer(("127.0.0.1", 0), kind) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.server_port}"
+        own = f"bench_influxdb: {{url: '{url}'}}" if named_by == "the inventory too" else "bench_run: own"
+        (inventory := tmp_path / "lab.yml").write_text(f"all: {{hosts: {{mine: {{{own}}}}}}}\n", encoding="utf-8")
+        finished.save_run(candidate={"name": "mine"}, telemetry=Influx(url).document())
+        monkeypatch.setenv(TOKEN, "the-laboratorys-own")
+        if named_by == "the environment":
+            monkeypatch.setenv(URL, url)
+        try:
+            assert main(["replay", str(finished.path), "--inventory", str(inventory)]) == 2
+        finally:
+            listening.shutdown()
+            thread.join()
+    trusted = named_by != "the bundle alone"
+    assert kind.authorizations
+    assert set(kind.authorizations) == {"Token the-laboratorys-own" if trusted else None}
+    assert (f"INFLUX_URL={url}` sends yours" in capsys.readouterr().err) is not trusted

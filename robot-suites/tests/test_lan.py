@@ -107,10 +107,9 @@ def test_what_cannot_be_measured_is_refused_with_the_remedy() -> None:
     assert "two nodes have the same address" in refused(scenario("lan-100g"), candidate(twice))
 
 
-def test_a_rehearsal_says_in_what_it_is_less_and_the_full_scenario_nothing() -> None:
+def test_a_network_of_namespaces_is_said_and_of_the_full_scenario_nothing() -> None:
     assert lan.limits(scenario("lan-100g")) == []
-    texts = lan.limits(scenario())
-    assert len(texts) == 3 and "for 1 s at each message size instead of 40 s" in texts[0] and "0.64 Gbit/s" in texts[1]
+    assert ["namespaces" in text for text in lan.limits(scenario())] == [True]
 
 
 def test_perftest_is_asked_for_the_measured_time_and_both_margins() -> None:

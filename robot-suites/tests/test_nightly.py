@@ -15,29 +15,23 @@ from rich.console import Console
 from ruamel.yaml import YAML
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))
+from evidence_factory import seal
 from nights_factory import NightPlan, write_night
 
 from bench_model.errors import BenchError, ProfileError, RefusedError
 from bench_model.night import read_night
-from bench_model.nightly_outcome import INTERRUPTED, Job
+from bench_model.nightly_outcome import INTERRUPTED, Entry, Job, document, worse
 from bench_model.yaml_source import check_document
 from rig import nightly_run
 from rig.baselines import Baselines, prune
 from rig.lock import exclusive
-from rig.nightly import Nightly
+from rig.nightly import Nightly, _entry_of
 from rig.nightly_plan import DEFAULT, Plan, load_plan
 from rig.nightly_run import Where, run_job
-from rig.sealing import seal_evidence
 from rig.settings import Layout
 
 INVENTORY = Layout().inventory / "lab.yml"
 DOCS = Layout().repository / "docs" / "nightly"
-
-
-def sealed(runs: Path, plan: NightPlan) -> Path:
-    bundle = write_night(runs, plan)
-    seal_evidence(bundle)
-    return bundle
 
 
 def test_the_shipped_plan_is_this_machines_smoke() -> None:
@@ -77,7 +71,7 @@ def test_a_wrong_plan_is_refused_before_the_night(tmp_path: Path, new: str, mess
 def test_a_baseline_must_be_intact_and_good(tmp_path: Path) -> None:
     baselines = Baselines(tmp_path / "nightly")
     failed, altered, good = (
-        sealed(tmp_path / "runs", plan) for plan in (NightPlan(1, lost=1.0), NightPlan(2), NightPlan(3))
+        write_night(tmp_path / "runs", plan) for plan in (NightPlan(1, lost=1.0), NightPlan(2), NightPlan(3))
     )
     (altered / "run.json").write_text((altered / "run.json").read_text(encoding="utf-8") + " ", encoding="utf-8")
     with pytest.raises(RefusedError, match="ended finished with FAIL"):
@@ -85,13 +79,47 @@ def test_a_baseline_must_be_intact_and_good(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="was altered since its run"):
         baselines.choose(altered)
     assert baselines.choose(good) == NightPlan(3).run_id
-    night = read_night(sealed(tmp_path / "runs", NightPlan(9)))
+    night = read_night(write_night(tmp_path / "runs", NightPlan(9)))
     found = Baselines(tmp_path / "nightly").of(night, [])
     assert found is not None
     assert found.id == NightPlan(3).run_id
     shutil.rmtree(good)
     with pytest.raises(BenchError, match="is gone or altered"):
         baselines.of(night, [])
+
+
+@pytest.mark.parametrize("how", ["unsealed", "contradictory"])
+def test_what_is_not_sealed_or_contradicts_itself_is_no_baseline_and_no_pass_of_a_night(
+    tmp_path: Path, how: str
+) -> None:
+    runs, night = tmp_path / "runs", NightPlan(2)
+    bundle = write_night(runs, night)
+    chosen = Baselines(tmp_path / "nightly")
+    chosen.choose(bundle)
+    if how == "unsealed":
+        (bundle / "MANIFEST.sha256").unlink()
+    else:
+        verdict = json.loads((bundle / "verdict.json").read_text(encoding="utf-8"))
+        (bundle / "verdict.json").write_text(json.dumps({**verdict, "reasons": ["All is well"]}), encoding="utf-8")
+        seal(bundle)
+    with pytest.raises(BenchError, match="MANIFEST.sha256" if how == "unsealed" else "contradicts itself"):
+        Baselines(tmp_path / "other").choose(bundle)
+    with pytest.raises(BenchError, match="is gone or altered"):
+        chosen.of(read_night(write_night(runs, NightPlan(9))), [])
+    entry = nightly_run._entry(Job("server-a"), bundle, nightly_run.Ended(0, 60.0, ""), 1)
+    assert (entry.outcome, entry.night) == ("ERROR", None)
+    assert ("is not sealed" if how == "unsealed" else "contradicts itself") in entry.reason
+
+
+@pytest.mark.parametrize("stored", ["PASS", "interrupted"])
+def test_a_night_that_goes_on_judges_what_it_had_finished_again(tmp_path: Path, stored: str) -> None:
+    failed = write_night(tmp_path, NightPlan(1, lost=1.0))
+    entry = Entry(Job("server-a"), stored, "", read_night(failed))
+    (kept,) = document([entry], [entry.job], "finished", "n", ("2026-03-01", None), {})["runs"]
+    assert _entry_of(kept).outcome == worse(stored, "FAIL")
+    (failed / "MANIFEST.sha256").unlink()
+    again = _entry_of(kept)
+    assert again.outcome == worse(stored, "ERROR") and "does not count: is not sealed" in again.reason
 
 
 def test_without_a_choice_the_last_good_run_of_the_same_task_is_the_baseline(tmp_path: Path) -> None:
@@ -108,11 +136,12 @@ def test_housekeeping_deletes_old_passes_and_nothing_else(tmp_path: Path) -> Non
         NightPlan(1), NightPlan(2), NightPlan(3, lost=1.0), NightPlan(4), NightPlan(5, outcome="INADMISSIBLE"), NightPlan(6),
         NightPlan(7), NightPlan(8), NightPlan(0, scenario="other"),
     ]  # fmt: skip
-    bundles = {plan.number: sealed(runs, plan) for plan in plans}
+    bundles = {plan.number: write_night(runs, plan) for plan in plans}
     baselines = Baselines(tmp_path / "nightly")
     baselines.choose(bundles[1])
+    nights = [read_night(bundle) for bundle in bundles.values()]
     (bundles[4] / "facts" / "host.json").write_text("{}", encoding="utf-8")  # differs from its manifest
-    gone = prune(runs, 2, baselines, [read_night(bundle) for bundle in bundles.values()])
+    gone = prune(runs, 2, baselines, nights)
     assert sorted(gone) == sorted([bundles[2].name, bundles[6].name])
     assert sorted(path.name for path in runs.iterdir()) == sorted(b.name for n, b in bundles.items() if n not in (2, 6))
 
@@ -131,7 +160,7 @@ def test_a_busy_candidate_is_skipped_with_its_holder(where: Where, tmp_path: Pat
 
 
 def test_a_run_that_never_began_is_an_error_with_what_it_said(where: Where, tmp_path: Path) -> None:
-    (entry,) = run_job(Job("this-machine", duration_s=1e7), where, tmp_path / "log", lambda: "")
+    (entry,) = run_job(Job("this-machine", duration_s=86400.0), where, tmp_path / "log", lambda: "")
     assert entry.outcome == "ERROR"
     assert "is too small: the record of" in entry.reason
 

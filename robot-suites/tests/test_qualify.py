@@ -23,9 +23,10 @@ from ruamel.yaml import YAML
 
 from bench_dashboards.interpolation import Choice
 from bench_dashboards.trial import Server
+from bench_model.bundle_files import survey
 from bench_model.errors import BenchError
 from bench_model.line_protocol import points_of
-from bench_model.provenance import NO_EVIDENCE, survey
+from bench_model.provenance import NO_EVIDENCE
 from rig.bundle import Bundle
 from rig.checking import check_seals
 from rig.history import undelivered
@@ -37,6 +38,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("own_lock")]
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
 TEST_PORT = 18286
+
+
+PROFILE_FILES = {"scenario": "short.yml", "requirement": "short-requirement.yml"}
 
 
 def write_profiles(folder: Path, block_scan: bool) -> tuple[Path, Path]:
@@ -51,7 +55,7 @@ def write_profiles(folder: Path, block_scan: bool) -> tuple[Path, Path]:
         del scenario["workloads"]["block_scan"]
         kept = [entry for entry in requirement["requirements"] if not entry["metric"].startswith("block_scan.")]
         requirement["requirements"] = kept
-    files = folder / "short.yml", folder / "short-requirement.yml"
+    files = folder / PROFILE_FILES["scenario"], folder / PROFILE_FILES["requirement"]
     YAML_SAFE.dump(scenario, files[0])
     YAML_SAFE.dump(requirement, files[1])
     return files
@@ -133,7 +137,7 @@ def test_the_outcome_is_a_declared_rehearsal_with_its_reasons(finished: tuple[Pa
     assert (verdict["outcome"], verdict["declared_rehearsal"]) == ("INADMISSIBLE", True)
     for reason in (
         "The load is 0.05 of one readout unit",
-        "The record lasts 3 s instead of 100 s",
+        "The scenario asks for less than the requirement profile demands: duration_s is 3.0 where at least 100 is demanded",
         "The target is a scratch file",
     ):
         assert any(text.startswith(reason) for text in verdict["reasons"]), reason
@@ -167,8 +171,9 @@ def test_the_bundle_is_whole_sealed_and_gives_the_same_verdict_again(finished: t
     ]
     assert [name for name in names if not (bundle / name).is_file()] == []
     assert not (bundle / "error.txt").exists()
+    own = [f"--{kind}={bundle.parents[1] / name}" for kind, name in PROFILE_FILES.items()]
     checked = subprocess.run(
-        [sys.executable, "-m", "rig", "check-bundle", str(bundle)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "rig", "check-bundle", str(bundle), *own], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
     moved = bundle.parent / "moved"
@@ -189,7 +194,7 @@ def test_every_number_of_the_report_is_recomputed_and_nobody_vouches(finished: t
     assert re.search(r"numbers +recomputed: \d{3,} texts and numbers, \d{3,} plotted values", checked.stdout), (
         checked.stdout
     )
-    assert checked.stdout.count("not signed") == 2
+    assert checked.stdout.count("unsigned: nobody vouches for it") == 2
     pages = [page.extract_text() for page in PdfReader(finished[0] / "report.pdf").pages]
     digest = hashlib.sha256((finished[0] / "MANIFEST.sha256").read_bytes()).hexdigest()
     assert [digest in page for page in pages] == [True] * len(pages)
@@ -383,7 +388,8 @@ def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--duration", "1000000"], "is too small: the record of"),
+        (["--duration", "86400"], "is too small: the record of"),
+        (["--duration", "1000000"], "it must be above 0 and at most 86400"),
         (["--target", "/dev/shm/daq-bench-test"], "is on tmpfs, which does not lead to a drive"),
         (["--scenario", "nemo"], "there is no such file. Known here: "),
         (["--candidate", "nemo"], "has no candidate 'nemo'. Known here: this-machine"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench_model import drive_temperature
-from bench_model.line_protocol import parse_line
+from bench_model.line_protocol import Point, parse_line
 from bench_model.profiles import load_candidate
 from rig.bundle import Bundle
 from rig.host import Target, survey
@@ -43,11 +44,12 @@ def test_run_json_says_what_was_scaled_down(tmp_path: Path) -> None:
     document = run_document(bundle, profiles, found, tmp_path / "scratch", tmp_path)
     assert document["demand"]["offered_bytes_per_s"] == pytest.approx(0.02 * 9.24288e9)
     assert document["scenario"]["parameters"]["duration_s"] == 3.0
-    assert document["scaled_down"] == [
-        "The load is 0.02 of one readout unit: 0.1849 GB/s offered of 9.243 GB/s",
-        "The record lasts 3 s instead of 100 s",
-        "The target is a scratch file on ext4, not the candidate's own storage set aside for the record",
-    ]
+    load, target, scenario, *workloads = document["scaled_down"]
+    assert load == "The load is 0.02 of one readout unit: 0.1849 GB/s offered of 9.243 GB/s"
+    assert target == "The target is a scratch file on ext4, not the candidate's own storage set aside for the record"
+    shortened = "duration_s is 3.0 where at least 100 is demanded; repetitions is 1 where at least 3 is demanded"
+    assert scenario.endswith(f"demands: {shortened}")
+    assert [text.partition(" ")[0] for text in workloads] == ["block_scan", "snb_record"]
 
 
 def test_a_folder_outside_of_git_has_no_commit(tmp_path: Path) -> None:
@@ -108,3 +110,28 @@ def test_a_drive_without_a_sensor_has_no_headroom_but_a_reason(drives: list[str]
     found = drive_temperature.from_points(map(parse_line, LINES), drives)
     assert found["headroom_degC"] is None
     assert "no temperature together with" in found["reasons"]["snb_record.drive_temperature_headroom"]
+
+
+def reading(device: str, degrees: float, warning: float | None = None) -> Point:
+    """A point that no line protocol gives where a value is not finite: `parse_line` refuses such a line."""
+    fields = {"temperature_degc": degrees, "warning_degc": warning}
+    return Point(
+        "temperature", {"device": device}, {name: value for name, value in fields.items() if value is not None}, 5
+    )
+
+
+@pytest.mark.parametrize(
+    ("drives", "odd", "words"),
+    [
+        (["nvme0n1", "nvme3n1"], reading("sda", 40.0), "one or more of the drives"),
+        (["nvme0n1"], reading("nvme0n1", math.nan, 70.0), "temperature_degc of drive nvme0n1 is nan"),
+        (["nvme0n1"], reading("nvme0n1", 60.0, math.inf), "warning_degc of drive nvme0n1 is inf"),
+    ],
+)
+def test_a_drive_that_is_missing_and_a_reading_that_is_no_number_leave_no_headroom(
+    drives: list[str], odd: Point, words: str
+) -> None:
+    """That one might be the hottest."""
+    found = drive_temperature.from_points([*map(parse_line, LINES), odd], drives)
+    assert (found["headroom_degC"], found["max_degC"]) == (None, None)
+    assert words in found["reasons"]["snb_record.drive_temperature_headroom"]

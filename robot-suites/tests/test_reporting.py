@@ -5,20 +5,25 @@ The renderer is replaced: its pages take seconds."""
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from test_seals import RUN
-from test_signing import make_key
+from test_signing import listed, make_key
 
+from bench_model.bundle_files import survey
 from bench_model.errors import RefusedError
-from bench_model.provenance import MANIFEST, REPORTS, REPORTS_MANIFEST, key_of, manifest_of, read_manifest, survey
+from bench_model.provenance import MANIFEST, REPORTS, REPORTS_MANIFEST, key_of, manifest_of, read_manifest
 from rig import reporting
 from rig.bundle import Bundle
 from rig.checking import check_seals
 from rig.reporting import render_and_seal, report_again
 from rig.sealing import seal_evidence
+from rig.settings import Layout
 from rig.signing import Signer
+
+PROFILES = ("scenarios/dune-snb.yml", "requirements/dune-snb.yml", "metrics.yml")
 
 
 @pytest.fixture
@@ -41,6 +46,9 @@ def bundle(tmp_path: Path) -> Bundle:
     (root / "results").mkdir(parents=True)
     (root / "results" / "cost.json").write_text("{}", encoding="utf-8")
     (root / "run.json").write_text(json.dumps(RUN), encoding="utf-8")
+    for name in PROFILES:
+        (root / "profiles" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Layout().inventory / name, root / "profiles" / name)
     return Bundle.open(root)
 
 
@@ -68,15 +76,59 @@ def test_rendered_again_without_the_key_the_reports_say_that_they_are_signed_no_
     assert check_seals(bundle).problems == []
 
 
-def test_a_key_that_comes_later_signs_evidence_and_reports(
+def test_a_key_that_comes_later_signs_neither_evidence_nor_reports(
     bundle: Bundle, key: Path, rendered: list[list[str]]
 ) -> None:
+    """Whoever brings a forged bundle must not get the laboratory's signature by asking for a report."""
     seal_evidence(bundle.path)
     before = (bundle.path / MANIFEST).read_bytes()
-    assert report_again(bundle, key) == []
-    assert (bundle.path / MANIFEST).read_bytes() == before
-    assert key_of(bundle.path / MANIFEST) and key_of(bundle.path / REPORTS_MANIFEST)
+    (warning,) = report_again(bundle, key)
+    assert "no key that is trusted here vouches for the evidence (unsigned: nobody vouches for it)" in warning
+    assert (bundle.path / MANIFEST).read_bytes() == before and rendered == [[]]
+    assert key_of(bundle.path / MANIFEST) is None and key_of(bundle.path / REPORTS_MANIFEST) is None
     assert check_seals(bundle).problems == []
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_reports_on_anothers_evidence_are_signed_only_where_that_key_is_trusted(
+    bundle: Bundle, key: Path, tmp_path: Path, rendered: list[list[str]], trusted: bool
+) -> None:
+    other = make_key(tmp_path, "other")
+    signers = tmp_path / "allowed"
+    signers.write_text(listed(other if trusted else key), encoding="utf-8")
+    seal_evidence(bundle.path, Signer.of(other))
+    lines = report_again(bundle, key, signers)
+    assert (lines == []) is trusted
+    assert (key_of(bundle.path / REPORTS_MANIFEST) is not None) is trusted
+
+
+def test_the_laboratorys_own_key_vouches_for_its_own_evidence(
+    bundle: Bundle, key: Path, rendered: list[list[str]]
+) -> None:
+    seal_evidence(bundle.path, Signer.of(key))
+    assert report_again(bundle, key) == []
+    assert key_of(bundle.path / REPORTS_MANIFEST) == key_of(bundle.path / MANIFEST) is not None
+
+
+def test_no_report_is_rendered_under_a_bad_signature(bundle: Bundle, key: Path, rendered: list[list[str]]) -> None:
+    seal_evidence(bundle.path, Signer.of(key))
+    kept = (bundle.path / f"{MANIFEST}.sig").read_bytes()
+    (bundle.path / "results" / "cost.json").write_text("[]", encoding="utf-8")
+    seal_evidence(bundle.path)
+    (bundle.path / f"{MANIFEST}.sig").write_bytes(kept)
+    with pytest.raises(RefusedError, match="the signature is bad"):
+        report_again(bundle, key)
+    assert rendered == []
+
+
+def test_a_report_on_loosened_profiles_says_so_in_every_field(bundle: Bundle, rendered: list[list[str]]) -> None:
+    file = bundle.path / "profiles/requirements/dune-snb.yml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("severity: mandatory", "severity: desirable", 1), encoding="utf-8")
+    seal_evidence(bundle.path)
+    (line,) = report_again(bundle, None)
+    assert line.startswith("warning: DIFFERENT FROM YOURS: requirement dune-snb: requirements.SNB-")
+    assert rendered[0][0] == "--different" and rendered[0][1].endswith(".severity")
 
 
 def test_an_altered_bundle_is_never_sealed_or_signed_again(
@@ -108,7 +160,8 @@ def test_a_bundle_with_one_seal_gets_two(bundle: Bundle, rendered: list[list[str
     (bundle.path / "report.pdf").write_text("other", encoding="utf-8")
     assert check_seals(bundle).problems == ["report.pdf: altered since it was sealed"]
     assert report_again(bundle, None) == []
-    assert set(read_manifest(bundle.path / MANIFEST)) == {"run.json", "results/cost.json"}
+    evidence = {"run.json", "results/cost.json", *(f"profiles/{name}" for name in PROFILES)}
+    assert set(read_manifest(bundle.path / MANIFEST)) == evidence
     assert set(read_manifest(bundle.path / REPORTS_MANIFEST)) == {*REPORTS, MANIFEST}
 
 

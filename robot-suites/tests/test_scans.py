@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bench_model.errors import RefusedError
-from bench_model.profiles import Scenario, load_candidate, load_scenario
+from bench_model.measured import found_at
+from bench_model.profiles import Scenario, load_candidate, load_metrics, load_scenario
 from bench_model.yaml_source import check_document
 from rig.host import survey
 from rig.machine import LocalMachine
@@ -69,6 +70,28 @@ def test_block_scan_with_daqwriter_beside_fio(disk: Path) -> None:
     assert any(
         name.startswith("block_scan.daqwriter_") for name in scan["reasons"]
     )  # below 8 MiB there are no large blocks
+    assert left_on(disk) == []
+
+
+def test_both_tools_measure_large_blocks_again(disk: Path) -> None:
+    parameters = {
+        "tools": ["fio", "daqwriter"],
+        "block_sizes": [MIB, 8 * MIB],
+        "seconds_per_point": 1,
+        "ramp_s": 0.25,
+        "io_depth": 4,
+        "file_size": 64 * MIB,
+        "confirm": {"repetitions": 3, "seconds_per_repetition": 2},
+    }
+    scan = fio_scan.run_tools(site_in(disk), parameters, announce)
+    check_document(scan, "block-scan", "block_scan.json")
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    for name in ("block_scan.large_block_throughput", "block_scan.daqwriter_large_block_throughput"):
+        metric = metrics[name]
+        assert len(found_at(metric.path, scan) or []) == 3
+        series = found_at(metric.samples or "", scan)
+        assert series is not None and [5 <= len(one) <= 10 for one in series] == [True] * 3
+    assert len(list((disk / "raw").glob("daqwriter-write-8388608-repetition-*.json"))) == 3
     assert left_on(disk) == []
 
 
@@ -136,10 +159,17 @@ def test_minidaq_scan(disk: Path) -> None:
         "seconds_per_point": 0.5,
         "synthetic_threads": 2,
     }
-    scan = minidaq_scan.run_minidaq_scan(site_in(disk), parameters, 0.02, 7, announce)
+    steps: list[tuple[Any, ...]] = []
+    load = minidaq_scan.Load(parameters, 0.02)
+    scan = minidaq_scan.run_minidaq_scan(site_in(disk), load, 2, 7, lambda *step: steps.append(step))
     check_document(scan, "minidaq-scan", "minidaq_scan.json")
     assert scan["demand_bytes_per_s"] == pytest.approx(0.02 * 9.24288e9)
-    assert [point["synthetic"]["first"] for point in scan["points"]] == [True, False]  # in turn, so that drift cancels
+    found = [(one["repetition"], one["asked_request_bytes"], one["synthetic"]["first"]) for one in scan["points"]]
+    # In turn, of each size and within each pass, so that drift cancels.
+    assert found == [(1, MIB, True), (1, 4 * MIB, False), (2, MIB, False), (2, 4 * MIB, True)]
+    assert [(step, steps_of) for _, step, steps_of, _ in steps] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    for kind in ("minidaq-search", "minidaq-scan-synthetic"):  # each with an output of its own
+        assert len(list((disk / "raw").glob(f"{kind}-*-repetition-[12].json"))) == 4
     for point in scan["points"]:
         assert point["request_bytes"] % (5 * 5568) == 0
         assert point["admissible"] or point["reason"]
@@ -181,6 +211,7 @@ def test_latency_under_load(disk: Path) -> None:
             "file_size: 16777216 B hold no block of 33554432 B. Make it 33554432 B or more",
         ),
         ("block-scan", {"tools": ["fio"]}, "yields: block_scan.daqwriter_large_block_throughput needs daqwriter"),
+        ("block-scan", {"block_sizes": [4096, MIB]}, "confirm: none of the block_sizes is 8 MiB or more"),
         ("thread-scan", {"file_size": 8 * MIB}, "8388608 B shared out among 10 threads hold no block of 4194304 B"),
         ("thread-scan", {"threads": [10, 1]}, "threads: is not ascending"),
         ("minidaq-scan", {"ring_size": 8 * MIB}, "hold fewer than four requests of 64 MiB"),
@@ -222,7 +253,20 @@ def test_the_full_scenarios_have_no_limits_of_their_own(name: str) -> None:
     assert all(workload.seconds(scenario(name)) > 300 for workload in workloads_of(scenario(name)))
 
 
-def test_the_rehearsal_says_in_what_it_is_less() -> None:
-    limits = declared_limits(load_scenario(INVENTORY / "scenarios" / "scans-rehearsal.yml"))
-    for words in ("1 s instead of 5 s", "0.1 of one readout unit", "fewer than 1000000 for a p99.999"):
-        assert any(words in text for text in limits), words
+def test_the_minidaq_scan_takes_as_long_as_its_repetitions() -> None:
+    loaded = scenario("minidaq-scan")
+    once = replace(loaded, repetitions=1)
+    assert loaded.repetitions == 6
+    assert minidaq_scan.estimated_s(loaded) == pytest.approx(6 * minidaq_scan.estimated_s(once))
+
+
+@pytest.mark.parametrize("name", ["snb-100s", "snb-100s-nominal", "snb-120s"])
+def test_the_qualifying_bursts_repeat(name: str) -> None:
+    assert load_scenario(INVENTORY / "scenarios" / f"{name}.yml").repetitions >= 3
+
+
+def test_a_scan_with_repetitions_says_how_long_it_takes() -> None:
+    loaded = scenario("block-scan")
+    again_s = fio_scan.estimated_s(loaded)
+    del loaded.workloads["block_scan"]["confirm"]
+    assert again_s - fio_scan.estimated_s(loaded) > 2 * 3 * 6 * 90

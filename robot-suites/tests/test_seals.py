@@ -71,6 +71,7 @@ def test_an_untouched_bundle_is_intact_and_trusted(bundle: Path, pattern: tuple[
     found = check_seals(Bundle.open(bundle), pattern[1])
     assert found.problems == []
     assert sum("signed by a trusted key as lab@example.org" in line for line in found.lines) == 2
+    assert found.conclusion == "intact, and signed by a trusted key"
 
 
 @pytest.mark.parametrize("name", [*(name for name in EVIDENCE if name not in (EMPTY, "run.json")), *REPORTS, *SEALS])
@@ -142,8 +143,12 @@ def test_a_new_seal_over_an_altered_bundle_is_no_longer_signed(bundle: Path, pat
     seal_reports(bundle)
     assert altered_evidence(bundle) == []
     found = problems(bundle, pattern)
-    assert len(found) == 2 and all("not signed, and a trusted signature was asked for" in one for one in found)
-    assert check_seals(Bundle.open(bundle)).problems == []  # without anybody to trust, it is as good as any
+    assert len(found) == 2 and all(
+        "unsigned: nobody vouches for it, and a trusted signature was asked for" in one for one in found
+    )
+    unasked = check_seals(Bundle.open(bundle))  # without anybody to trust, it is as good as any
+    assert unasked.problems == [] and "UNSIGNED: nobody vouches for it" in unasked.conclusion
+    assert "intact" not in unasked.conclusion
 
 
 def test_a_signature_of_another_bundle_does_not_fit(bundle: Path, pattern: tuple[Path, Path]) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from bench_model.decision import decide, estimate, measure
+from bench_model.decision import decide, estimate
 from bench_model.errors import BenchError, RefusedError
+from bench_model.measured import measure
 from bench_model.profiles import Target, load_candidate, load_metrics, load_requirements, load_scenario
 from bench_model.steady_state import steady_window
+from bench_model.steady_summary import summary_of
 from bench_model.units import KIB, MIB
 from bench_model.yaml_source import check_document
 from rig.host import Survey
@@ -22,7 +24,6 @@ from rig.preflight import check_workloads
 from rig.settings import Layout
 from rig.workloads import steady_state, steady_tests
 from rig.workloads.steady_state import SteadyPlan, round_document, run_steady_state, test_document
-from rig.workloads.steady_summary import summary_of
 from rig.workloads.steady_tests import Test, round_arguments, shortcomings, tests_of
 
 INVENTORY = Layout().inventory
@@ -162,8 +163,8 @@ def test_what_is_not_steady_has_no_figure_but_a_reason(measured: dict[str, Any])
     )  # the standard's 25 rounds were not tried
 
 
-def test_a_steady_mean_is_decided_by_its_interval() -> None:
-    """The window's five rounds give the verdict its interval: a single mean alone would stay undecided for ever."""
+def test_a_steady_mean_is_decided_by_its_windows_range() -> None:
+    """The standard's rule decides: all five rounds of the window lie inside, and no level is claimed for it."""
     (test, *_) = tests_of(asked(REHEARSAL), 512)
     rates = [0.098e9, 0.101e9, 0.1e9, 0.104e9, 0.097e9]
     point = {
@@ -191,9 +192,11 @@ def test_a_steady_mean_is_decided_by_its_interval() -> None:
     measured = measure(asked_for, metrics[asked_for.metric], {"results/steady_state.json": document})
     known = estimate(asked_for, metrics[asked_for.metric], measured, seed=1)
     assert known.value == pytest.approx(0.1)
-    assert known.interval == (pytest.approx(0.0966, abs=1e-4), pytest.approx(0.1034, abs=1e-4))
+    assert known.interval == (0.097, 0.104) and known.confidence is None
+    assert known.method.startswith("range of the steady window (SNIA PTS)")
     assert decide(asked_for.comparison, 0.0924288, 0.0, known).decision == "met"
-    assert decide(asked_for.comparison, 0.1, 0.0, known).decision == "undecided"
+    assert decide(asked_for.comparison, 0.098, 0.0, known).decision == "undecided"
+    assert decide(asked_for.comparison, 0.105, 0.0, known).decision == "missed"
 
 
 def test_a_tracked_point_that_ended_early_or_that_the_device_did_not_see_does_not_count() -> None:

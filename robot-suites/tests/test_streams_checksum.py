@@ -15,6 +15,7 @@ import pytest
 from bench_model.errors import RefusedError
 from bench_model.profiles import Scenario, load_candidate, load_scenario
 from bench_model.streams_checksum import document as analysis_of
+from bench_model.streams_setups import ALL, CORES, Cpus, beyond, comparisons
 from bench_model.yaml_source import check_document
 from rig.host import Survey
 from rig.machine import LocalMachine
@@ -22,7 +23,6 @@ from rig.on_candidate import cpu_topology, scratch, stream_files
 from rig.settings import Layout
 from rig.workloads import streams_checksum
 from rig.workloads.site import Site
-from rig.workloads.streams_setups import ALL, CORES, Cpus, beyond, comparisons
 
 LAYOUT = Layout()
 NAME = streams_checksum.NAME
@@ -58,17 +58,6 @@ def test_what_cannot_be_compared_or_written_is_refused_by_field_and_value() -> N
     assert "throughput.small_event_size: 64 B" in refused(scenario(throughput__small_event_size=64))
     assert "identity.run_size: 1000 B holds no event" in refused(scenario(identity__run_size=1000))
     assert "demand.peak_rate_size: one server's share is below 1 B/s" in refused(scenario(demand__peak_rate_size=1))
-
-
-def test_the_rehearsal_says_in_what_it_is_less_and_the_scenario_itself_is_whole() -> None:
-    texts = streams_checksum.WORKLOAD.limits(REHEARSAL)
-    assert "0.2 of one server's share: 0.05 GB/s (sustained) and 0.125 GB/s (peak)" in texts[0]
-    assert any("measured without a drive" in text for text in texts)
-    assert (
-        streams_checksum.WORKLOAD.limits(load_scenario(LAYOUT.inventory / "scenarios" / "streams-checksum.yml")) == []
-    )
-    balanced = streams_checksum.WORKLOAD.limits(scenario(streams__shares=[0.5, 0.5]))
-    assert "The busiest stream has 50% of the events instead of more than 66 %" in balanced
 
 
 def test_space_is_for_the_longest_run_and_each_streams_open_file() -> None:

@@ -1,6 +1,13 @@
 // Promise: what was acknowledged, and what was begun, outlives the process that
 // is killed: every record is handed to the system with one write before the
 // next operation starts. `verify` compares it with the store.
+//
+// A file is a line that says what it is, and records of 13 bytes: the kind, the
+// event (8 bytes, least significant first) and a CRC-32 over the record's number
+// in the file (8 bytes) and those nine bytes. A record that is changed, moved,
+// repeated or gone from the middle is seen; a torn one at the end is what a
+// process leaves that dies while it writes, and a file that ends between two
+// records cannot be told from one whose process was killed there.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +30,14 @@ class AckLog {
   AckLog(const std::string& directory,
          const std::string& name);  // a new file; throws Refusal when it is there
   ~AckLog();
-  AckLog(AckLog&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  AckLog(AckLog&& other) noexcept : fd_(other.fd_), number_(other.number_) { other.fd_ = -1; }
   AckLog& operator=(AckLog&&) = delete;
 
   void write(Ack ack, std::uint64_t primary);  // throws Failure
 
  private:
   int fd_ = -1;
+  std::uint64_t number_ = 0;
 };
 
 struct AckState {
@@ -39,8 +47,13 @@ struct AckState {
   int removed = 0;
 };
 
-// Of all files in the directory; a torn last record is left out. Throws
-// Refusal.
-std::map<std::uint64_t, AckState> read_acks(const std::string& directory);
+struct Acks {
+  std::map<std::uint64_t, AckState> events;
+  std::uint64_t torn = 0;  // records at the end of a file that are not whole, and left out
+};
+
+// Reads all files in the directory. Throws Refusal for a file that is garbled, and
+// when there is nothing that was acknowledged.
+Acks read_acks(const std::string& directory);
 
 }  // namespace hotstore

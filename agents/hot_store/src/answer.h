@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "status.h"
+
 namespace hotstore {
 
 using Bytes = std::string;
@@ -26,6 +28,11 @@ enum class Answer {
 };
 
 const char* answer_name(Answer answer);
+
+// What the store holds is not what was put there, or cannot be read as a store.
+class Damage : public daqwriter::Failure {
+  using daqwriter::Failure::Failure;
+};
 
 // Given out with a lock. Of two tokens for one event the later one is the
 // larger.

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "apart.h"
 #include "commands.h"
 #include "handover.h"
 #include "load.h"
@@ -29,7 +30,7 @@ struct BenchOptions {
 };
 
 void add_load(CLI::App& app, LoadOptions& o) {
-  daqwriter::add_size(app, "--value-size", o.value_bytes, "Bytes of each value");
+  daqwriter::add_size(app, {"--value-size", 0, UINT64_MAX, ""}, o.value_bytes, "Bytes of each value");
   app.add_option("--seconds", o.seconds, "Measured time")->capture_default_str();
   app.add_option("--warm-up", o.warm_up_s, "Time before it that is not measured, seconds")
       ->capture_default_str();
@@ -41,7 +42,7 @@ void add_load(CLI::App& app, LoadOptions& o) {
                         "How consumers find events: by key behind the producers, or by GetAny");
   app.add_option("--lease", o.lease_s, "getany: lease of a claimed event, seconds")->capture_default_str();
   app.add_option("--hold", o.hold_s, "Work of a consumer on each event, seconds")->capture_default_str();
-  daqwriter::add_size(app, "--backlog", o.backlog_bytes,
+  daqwriter::add_size(app, {"--backlog", 0, UINT64_MAX, ""}, o.backlog_bytes,
                       "Bytes put and not yet removed at which producers wait");
   app.add_option("--events", o.events, "Events of each producer; 0: as many as there is time for")
       ->capture_default_str();
@@ -156,20 +157,71 @@ void print_side(const char* name, const SideResult& side, double seconds) {
                static_cast<double>(side.latency_ns.max()) / 1e3);
 }
 
-ExitCode run_bench(const BenchOptions& options, const std::atomic<int>& stop_signal) {
-  daqwriter::require_writable_output("--json", options.json_path);
-  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
-  HotStore store = open_store(options.store);
-  Distance distance;
-  distance.before_ns = handover_ns(kHandoverSeconds);
-  const LoadResult result = run_load(store, options.load, stop_signal);
-  distance.after_ns = handover_ns(kHandoverSeconds);
-  const Json document = bench_json(options, store.engine().promise(), result, distance);
+ExitCode finish(const BenchOptions& options, const std::string& promise, const LoadResult& result,
+                const Distance& distance) {
+  const Json document = bench_json(options, promise, result, distance);
   print_side("put", result.put, result.seconds);
   print_side("get and remove", result.consume, result.seconds);
   daqwriter::write_json(options.json_path, document);
   if (document["status"] == "failed") throw daqwriter::Failure(document["error"].get<std::string>());
   return result.interrupted ? ExitCode::interrupted : ExitCode::complete;
+}
+
+// As generous as a slow drive and a busy machine need, and no more.
+constexpr double kEnd_s = 20, kSlowest_bytes_per_s = 20e6;
+
+// Opening may have to write all of the room, closing to synchronise it.
+double whole_store_s(const StoreOptions& store) {
+  const double bytes = static_cast<double>(store.capacity) +
+                       (store.level2_directory.empty() ? 0 : static_cast<double>(store.level2_capacity));
+  return kEnd_s + bytes / kSlowest_bytes_per_s;
+}
+
+ExitCode measure(const BenchOptions& options, Watch& watch) {
+  watch.allow(whole_store_s(options.store) + options.store.patience_s);
+  HotStore store = open_store(options.store);
+  watch.allow(options.load.warm_up_s + options.load.seconds + options.load.interval_s + kEnd_s +
+              options.store.patience_s);
+  Distance distance;
+  distance.before_ns = handover_ns(kHandoverSeconds);
+  const LoadResult result = run_load(store, options.load, watch.stop_signal);
+  distance.after_ns = handover_ns(kHandoverSeconds);
+  const ExitCode code = finish(options, store.engine().promise(), result, distance);
+  watch.allow(whole_store_s(options.store));
+  return code;
+}
+
+// A run that has no figures has a result all the same.
+ExitCode report_failure(const BenchOptions& options, const std::string& error, bool interrupted) {
+  LoadResult nothing;
+  nothing.started_utc_ns = daqwriter::utc_ns();
+  nothing.interrupted = interrupted;
+  if (!interrupted) nothing.error = error;
+  if (interrupted) std::fprintf(stderr, "hotstore: %s\n", error.c_str());
+  return reported([&] { return finish(options, promise_of(options.store), nothing, {}); });
+}
+
+ExitCode run_bench(const BenchOptions& options, const std::atomic<int>& stop_signal) {
+  daqwriter::require_writable_output(
+      "--json", options.json_path,
+      {options.store.directory, options.store.level2_directory, options.load.ack_log});
+  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
+  check_store(options.store);
+  if (options.load.level == 2 && options.store.level2_directory.empty() &&
+      options.store.level2_endpoints.empty())
+    throw daqwriter::Refusal("--level 2: this store has none: give --level2-dir or --level2-endpoint");
+  const auto work = [&](Watch& watch) {
+    try {
+      return measure(options, watch);
+    } catch (const Damage& damage) {
+      return report_failure(options, damage.what(), false);
+    }
+  };
+  return run_apart(stop_signal, work, [&](const Death& death) {
+    const std::string error =
+        "the process that used the store " + options.store.directory + " is gone: " + death.cause;
+    return report_failure(options, error, death.interrupted);
+  });
 }
 
 }  // namespace

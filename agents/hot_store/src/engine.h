@@ -73,6 +73,12 @@ class Engine {
   // Transactions that this process has committed so far, where the engine counts them: threads may share one.
   virtual std::optional<std::uint64_t> commits() const { return std::nullopt; }
 
+  // What is damaged, where the engine can tell by itself. `progress` is called now and then.
+  virtual std::vector<std::string> check(const std::function<void()>& /*progress*/) { return {}; }
+
+  // The machine went down while what is kept here was not synchronised.
+  virtual bool lost_by_crash() const { return false; }
+
   virtual std::string description() const = 0;
   virtual std::string promise() const = 0;  // what survives what, in one sentence
 };
@@ -88,6 +94,8 @@ class ValueStore {
   // Erases what `wanted` does not want: left by a process that was killed
   // between two steps. Only where nobody else uses the store; returns how many.
   virtual std::size_t sweep(const std::function<bool(View name)>& wanted) = 0;
+  virtual bool lost_by_crash() const { return false; }
+  virtual std::vector<std::string> check(const std::function<void()>& /*progress*/) { return {}; }
 };
 
 }  // namespace hotstore

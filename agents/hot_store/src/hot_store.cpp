@@ -24,7 +24,7 @@ EngineKey split(const KeySchema& schema, const Bytes& encoded) {
 }
 
 char level_of(View record) {
-  if (record.empty()) throw daqwriter::Failure("the store holds a record without a head");
+  if (record.empty()) throw Damage("the store holds a record without a head");
   return record.front();
 }
 
@@ -86,7 +86,7 @@ Answer HotStore::read(const Bytes& encoded, char& level, Bytes& rest, Bytes& val
     // record says now is asked again.
     Bytes now;
     if (engine_->get(split(schema_, encoded), level, now) == Answer::ok && now == rest)
-      throw daqwriter::Failure("a value of level 2 is missing although its key is there");
+      throw Damage("a value of level 2 is missing although its key is there");
   }
 }
 
@@ -205,9 +205,18 @@ Answer HotStore::unlock(const Claim& claim) {
   return engine_->unlock(schema_.encode_primary(claim.primary), claim.token);
 }
 
+std::vector<std::string> HotStore::check(const std::function<void()>& progress) {
+  std::vector<std::string> found = engine_->check(progress);
+  if (second_) {
+    for (std::string& each : second_->check(progress)) found.push_back(std::move(each));
+  }
+  return found;
+}
+
 std::size_t HotStore::sweep() {
   return second().sweep([&](View name) {
-    if (name.size() != schema_.encoded_bytes() + kNameBytes) return false;
+    // Not one of ours: that is not for us to erase.
+    if (name.size() != schema_.encoded_bytes() + kNameBytes) return true;
     const Bytes encoded(name.substr(0, schema_.encoded_bytes()));
     char level = 0;
     Bytes rest;

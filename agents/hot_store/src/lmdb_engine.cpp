@@ -13,14 +13,72 @@ Bytes data_key(const EngineKey& key) {
   return kind_key(kDataKind, key.primary, key.rest);
 }
 
-void fill(const MDB_val& room, View head, View value) {
-  if (!head.empty()) std::memcpy(room.mv_data, head.data(), head.size());
-  if (!value.empty()) std::memcpy(static_cast<char*>(room.mv_data) + head.size(), value.data(), value.size());
-}
-
 // What a caller may have of a record that goes: all of it but a value.
 Bytes outline(View record) {
   return Bytes(record.substr(0, record.starts_with('1') ? 1 : View::npos));
+}
+
+Bytes outline(const Cursor& cursor) {
+  return cursor.level() == '1' ? Bytes("1") : Bytes(cursor.value());
+}
+
+constexpr std::uint64_t kRecordsPerStep = 256;
+
+// Scanned, every key comes after the one before and is found by itself, with the same record, and there are
+// as many as the tree counts.
+void check_table(LmdbEnv& env, MDB_txn* txn, const std::function<void()>& progress) {
+  std::uint64_t records = 0;
+  Cursor cursor(txn, env.table());
+  for (bool there = cursor.first(); there; there = cursor.next()) {
+    if (++records % kRecordsPerStep == 0) progress();
+    const View record = cursor.value();
+    MDB_val at = as_val(cursor.key()), found;
+    const int code = mdb_get(txn, env.table(), &at, &found);
+    if (code == MDB_NOTFOUND) throw Damage("key " + hexadecimal(cursor.key()) + " is there and is not found");
+    check_lmdb(code, "mdb_get");
+    if (record_of(cursor.key(), as_view(found)) != record)
+      throw Damage("key " + hexadecimal(cursor.key()) + " is found with another record");
+  }
+  const std::uint64_t counted = env.entries(txn);
+  if (records != counted)
+    throw Damage(std::to_string(records) + " records are there, the tree counts " + std::to_string(counted));
+}
+
+// Every page is the tree's, or in the list of free ones, once: what writes next takes its pages from there.
+void check_pages(LmdbEnv& env, MDB_txn* txn) {
+  constexpr std::uint64_t kMetaPages = 2;
+  const std::uint64_t pages = env.pages();
+  std::uint64_t accounted = kMetaPages + env.used_pages(txn);
+  std::vector<bool> seen(pages);
+  Cursor cursor(txn, kFreeTable, Cursor::Order::of_the_table);
+  for (bool there = cursor.first(); there; there = cursor.next()) {
+    const View list = cursor.stored();
+    for (std::size_t at = sizeof(std::size_t); at + sizeof(std::size_t) <= list.size();
+         at += sizeof(std::size_t)) {
+      std::size_t page = 0;
+      std::memcpy(&page, list.data() + at, sizeof page);
+      if (page < kMetaPages || page >= pages || seen[page])
+        throw Damage("the list of free pages has page " + std::to_string(page) + ", which cannot be free");
+      seen[page] = true;
+      ++accounted;
+    }
+  }
+  if (accounted != pages)
+    throw Damage(std::to_string(accounted) + " pages are used or free, of " + std::to_string(pages));
+}
+
+// What `check` throws for damage, as a list.
+template <typename Check>
+std::vector<std::string> damages(LmdbEnv& env, const Check& check) {
+  try {
+    env.read([&](MDB_txn* txn) {
+      check(txn);
+      return 0;
+    });
+  } catch (const Damage& damage) {
+    return {damage.what()};
+  }
+  return {};
 }
 
 }  // namespace
@@ -33,18 +91,17 @@ std::int64_t system_clock_ms() {
 LmdbEngine::LmdbEngine(std::unique_ptr<LmdbEnv> env, std::size_t primary_bytes, ClockMs now)
     : env_(std::move(env)), primary_bytes_(primary_bytes), now_(std::move(now)) {}
 
-bool LmdbEngine::find(MDB_txn* txn, View key, MDB_val& value) const {
-  MDB_val wanted = as_val(key);
-  const int code = mdb_get(txn, env_->table(), &wanted, &value);
+bool LmdbEngine::find(MDB_txn* txn, View key, View& record) const {
+  MDB_val wanted = as_val(key), found;
+  const int code = mdb_get(txn, env_->table(), &wanted, &found);
   if (code == MDB_NOTFOUND) return false;
   check_lmdb(code, "mdb_get");
+  record = record_of(key, as_view(found));
   return true;
 }
 
 void LmdbEngine::store(MDB_txn* txn, View key, View head, View value) const {
-  MDB_val at = as_val(key), room{head.size() + value.size(), nullptr};
-  check_lmdb(mdb_put(txn, env_->table(), &at, &room, MDB_RESERVE), "mdb_put");
-  fill(room, head, value);
+  check_lmdb(put_record(txn, env_->table(), key, head, value), "mdb_put");
 }
 
 void LmdbEngine::erase(MDB_txn* txn, View key) const {
@@ -55,11 +112,9 @@ void LmdbEngine::erase(MDB_txn* txn, View key) const {
 Answer LmdbEngine::put(EngineKey key, View head, View value) {
   const Bytes at = data_key(key);
   return change([&](MDB_txn* txn) {
-    MDB_val where = as_val(at), room{head.size() + value.size(), nullptr};
-    const int code = mdb_put(txn, env_->table(), &where, &room, MDB_NOOVERWRITE | MDB_RESERVE);
+    const int code = put_record(txn, env_->table(), at, head, value, MDB_NOOVERWRITE);
     if (code == MDB_KEYEXIST) return Answer::exists;
     check_lmdb(code, "mdb_put");
-    fill(room, head, value);
     env_->leave_room(txn);
     return Answer::ok;
   });
@@ -68,11 +123,11 @@ Answer LmdbEngine::put(EngineKey key, View head, View value) {
 Answer LmdbEngine::get(EngineKey key, char& level, Bytes& rest) {
   const Bytes at = data_key(key);
   return env_->read([&](MDB_txn* txn) {
-    MDB_val record;
+    View record;
     if (!find(txn, at, record)) return Answer::not_found;
-    const View all = as_view(record);
-    level = all.front();
-    rest.assign(all.substr(1));
+    if (record.empty()) throw Damage("the record at key " + hexadecimal(at) + " is empty");
+    level = record.front();
+    rest.assign(record.substr(1));
     return Answer::ok;
   });
 }
@@ -81,13 +136,13 @@ Answer LmdbEngine::update(EngineKey key, View head, View value, Token token, con
                           Bytes& before) {
   const Bytes at = data_key(key);
   return change([&](MDB_txn* txn) {
-    MDB_val record;
+    View record;
     if (!find(txn, at, record)) return Answer::not_found;
     std::optional<Lock> lock;
     const Answer allowed = fence(txn, key.primary, token, lock);
     if (allowed != Answer::ok) return allowed;
-    if (expected && as_view(record) != *expected) return Answer::changed;
-    before = outline(as_view(record));
+    if (expected && record != *expected) return Answer::changed;
+    before = outline(record);
     store(txn, at, head, value);
     return Answer::ok;
   });
@@ -100,9 +155,9 @@ Answer LmdbEngine::remove(EngineKey key, Token token, Bytes* before) {
     const Answer allowed = fence(txn, key.primary, token, lock);
     if (allowed != Answer::ok) return allowed;
     if (before) {
-      MDB_val record;
+      View record;
       if (!find(txn, at, record)) return Answer::not_found;
-      *before = outline(as_view(record));
+      *before = outline(record);
     }
     MDB_val where = as_val(at);
     const int code = mdb_del(txn, env_->table(), &where, nullptr);
@@ -122,7 +177,7 @@ Answer LmdbEngine::complete(View primary, Token token, Records& before) {
     if (allowed != Answer::ok) return allowed;
     Cursor cursor(txn, env_->table());
     while (cursor.seek(prefix) && cursor.key().starts_with(prefix)) {
-      before.emplace_back(cursor.key().substr(1), outline(cursor.value()));
+      before.emplace_back(cursor.key().substr(1), outline(cursor));
       cursor.erase();
     }
     if (lock) drop_lock(txn, primary, *lock);
@@ -142,6 +197,8 @@ Records LmdbEngine::range(const KeySchema& schema, const Box& box) {
       // not wanted.
       while (there && cursor.key().front() == kDataKind) {
         const View encoded = cursor.key().substr(1);
+        if (encoded.size() != schema.encoded_bytes())
+          throw Damage("key " + hexadecimal(encoded) + " is not as long as a key of this store");
         wanted = schema.next_in(box, schema.decode(encoded));
         if (!wanted || schema.encode(*wanted) != encoded) break;
         found.emplace_back(encoded, cursor.value());
@@ -156,37 +213,48 @@ Records LmdbEngine::range(const KeySchema& schema, const Box& box) {
 
 Bytes LmdbEngine::remember(const std::string& name, const Bytes& value) {
   const Bytes at = kind_key(kMetaKind, name);
-  Bytes kept;
+  const auto kept = [&](MDB_txn* txn) {
+    View there;
+    return find(txn, at, there) ? std::optional(Bytes(there)) : std::nullopt;
+  };
+  if (env_->folder().access() == Access::read) return env_->read(kept).value_or(value);
+  std::optional<Bytes> found;
   env_->write([&](MDB_txn* txn) {
-    MDB_val there;
-    if (find(txn, at, there)) {
-      kept = Bytes(as_view(there));
-    } else {
-      store(txn, at, {}, value);
-      kept = value;
-    }
+    found = kept(txn);
+    if (!found) store(txn, at, {}, value);
   });
-  return kept;
+  return found.value_or(value);
+}
+
+std::vector<std::string> LmdbEngine::check(const std::function<void()>& progress) {
+  return damages(*env_, [&](MDB_txn* txn) {
+    check_table(*env_, txn, progress);
+    check_locks(txn);
+    check_pages(*env_, txn);
+  });
 }
 
 std::string LmdbEngine::description() const {
-  return "the LMDB store in " + env_->directory().string();
+  return "the LMDB store in " + env_->folder().path().string();
 }
 
 std::string LmdbEngine::promise() const {
-  return env_->durability() == Durability::process
-             ? "acknowledged operations survive the death of any process (kill "
-               "-9); not a crash of the machine"
-             : "acknowledged operations survive the death of any process and a "
-               "crash of the machine";
+  return promise_of(env_->durability());
+}
+
+std::string promise_of(Durability durability) {
+  return durability == Durability::process
+             ? "acknowledged operations survive the death of any process (kill -9); not a crash of the "
+               "machine, "
+               "which may lose all of the store: it is then marked, and not opened for changes again"
+             : "acknowledged operations survive the death of any process and a crash of the machine";
 }
 
 Answer LmdbValueStore::put(View name, View value) {
   const Bytes key(name);
   try {
     env_->write([&](MDB_txn* txn) {
-      MDB_val at = as_val(key), content = as_val(value);
-      check_lmdb(mdb_put(txn, env_->table(), &at, &content, 0), "mdb_put");
+      check_lmdb(put_record(txn, env_->table(), key, {}, value), "mdb_put");
       env_->leave_room(txn);
     });
   } catch (const StoreFull&) {
@@ -201,7 +269,7 @@ Answer LmdbValueStore::get(View name, Bytes& value) {
     const int code = mdb_get(txn, env_->table(), &at, &content);
     if (code == MDB_NOTFOUND) return Answer::not_found;
     check_lmdb(code, "mdb_get");
-    value.assign(as_view(content));
+    value.assign(record_of(name, as_view(content)));
     return Answer::ok;
   });
 }
@@ -225,6 +293,13 @@ std::size_t LmdbValueStore::sweep(const std::function<bool(View name)>& wanted) 
   });
   for (const Bytes& name : unwanted) erase(name);
   return unwanted.size();
+}
+
+std::vector<std::string> LmdbValueStore::check(const std::function<void()>& progress) {
+  return damages(*env_, [&](MDB_txn* txn) {
+    check_table(*env_, txn, progress);
+    check_pages(*env_, txn);
+  });
 }
 
 }  // namespace hotstore

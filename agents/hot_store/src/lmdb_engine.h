@@ -6,6 +6,7 @@
 //   d primary rest -> record          l primary -> token, deadline, owner
 //   m name -> metadata                x deadline primary -> nothing: the leases
 //   in the order in which they run out
+// Behind each record stands a checksum of the key and the record.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@ namespace hotstore {
 
 using ClockMs = std::function<std::int64_t()>;  // since the epoch: leases outlive a restart
 std::int64_t system_clock_ms();
+std::string promise_of(Durability durability);
 
 class LmdbEngine : public Engine {
  public:
@@ -39,6 +41,8 @@ class LmdbEngine : public Engine {
   std::optional<std::uint64_t> commits() const override { return env_->commits(); }
   std::string description() const override;
   std::string promise() const override;
+  std::vector<std::string> check(const std::function<void()>& progress) override;
+  bool lost_by_crash() const override { return env_->folder().lost_by_crash(); }
 
   LmdbEnv& env() { return *env_; }
 
@@ -48,6 +52,8 @@ class LmdbEngine : public Engine {
     std::int64_t deadline_ms = 0;
     Bytes owner;
   };
+  Lock lock_of(View record) const;
+  void check_locks(MDB_txn* txn) const;
   // Where the next search for an unlocked event starts, and when the last one
   // found none.
   struct Search {
@@ -67,7 +73,7 @@ class LmdbEngine : public Engine {
     }
     return answer;
   }
-  bool find(MDB_txn* txn, View key, MDB_val& value) const;
+  bool find(MDB_txn* txn, View key, View& record) const;
   void store(MDB_txn* txn, View key, View head, View value) const;
   void erase(MDB_txn* txn, View key) const;
   std::optional<Lock> find_lock(MDB_txn* txn, View primary) const;
@@ -96,6 +102,8 @@ class LmdbValueStore : public ValueStore {
   Answer get(View name, Bytes& value) override;
   void erase(View name) override;
   std::size_t sweep(const std::function<bool(View name)>& wanted) override;
+  std::vector<std::string> check(const std::function<void()>& progress) override;
+  bool lost_by_crash() const override { return env_->folder().lost_by_crash(); }
 
  private:
   std::unique_ptr<LmdbEnv> env_;

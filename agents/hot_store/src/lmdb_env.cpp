@@ -1,7 +1,6 @@
 #include "lmdb_env.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <iostream>
 
 #include "cpu_relax.h"
 #include "status.h"
@@ -25,19 +25,28 @@ namespace fs = std::filesystem;
 
 constexpr unsigned kMostReaders = 1022;
 constexpr mode_t kMode = 0644;
-constexpr const char* kPresence = "presence";
-constexpr std::uint64_t kLeastCapacity = 1 << 20;
 // Room that LMDB's own pages may still need beyond what it was told to map.
 constexpr std::uint64_t kMargin = 1 << 20;
 constexpr int kSpins = 2000;       // some 50 to 100 us
 constexpr int kGatherSpins = 400;  // some 10 to 20 us: an operation and its preparation, and a disturbance
 constexpr unsigned kCredit = 64, kProbe = 64;
 
-void make_directory(const fs::path& directory) {
-  std::error_code error;
-  if (fs::is_directory(directory, error)) return;
-  if (!fs::create_directory(directory, error))
-    throw Refusal("--dir " + directory.string() + ": " + (error ? error.message() : "is not a directory"));
+// LMDB answers so for pages that no store of ours has.
+bool means_damage(int code) {
+  switch (code) {
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_PANIC:
+    case MDB_VERSION_MISMATCH:
+    case MDB_INVALID:
+    case MDB_INCOMPATIBLE:
+    case MDB_CURSOR_FULL:
+    case MDB_BAD_TXN:
+    case MDB_BAD_VALSIZE:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -45,6 +54,7 @@ void make_directory(const fs::path& directory) {
 void check_lmdb(int code, const char* what) {
   if (code == 0) return;
   if (code == MDB_MAP_FULL) throw StoreFull();
+  if (means_damage(code)) throw Damage(std::string(what) + ": " + mdb_strerror(code));
   throw Failure(std::string(what) + ": " + mdb_strerror(code));
 }
 
@@ -60,31 +70,39 @@ AdaptiveMutex::~AdaptiveMutex() {
   pthread_mutex_destroy(&mutex_);
 }
 
-LmdbEnv::LmdbEnv(const fs::path& directory, std::uint64_t capacity, Durability durability)
-    : directory_(directory), durability_(durability), capacity_(capacity) {
-  if (capacity < kLeastCapacity)
-    throw Refusal("--capacity " + daqwriter::format_size(capacity) + ": give at least 1MiB");
-  make_directory(directory_);
-  presence_ = ::open((directory_ / kPresence).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
-  if (presence_ < 0) throw Refusal("--dir " + directory_.string() + ": " + errno_text(errno));
+LmdbEnv::LmdbEnv(std::unique_ptr<LevelFolder> folder, std::uint64_t capacity, Durability durability)
+    : folder_(std::move(folder)), durability_(durability), capacity_(capacity) {
+  if (capacity < kLeastCapacity || capacity > kMostCapacity) throw Refusal("a capacity out of bounds");
   try {
-    alone_ = flock(presence_, LOCK_EX | LOCK_NB) == 0;
-    reserve(capacity);
+    if (changes()) {
+      if (folder_->lost_by_crash())
+        throw Refusal(
+            folder_->name() +
+            ": the machine went down while this store was not synchronised, so that it may be damaged: "
+            "`hotstore verify` tells what is left; put new events into a new folder");
+      reserve(capacity);
+      folder_->keep();
+      if (durability_ == Durability::process) folder_->mark_not_synced();
+    }
     open(capacity);
-    // From exclusive to shared: others may open it now.
-    if (flock(presence_, LOCK_SH) != 0)
-      throw Failure("flock " + directory_.string() + ": " + errno_text(errno));
+  } catch (const Damage& damage) {
+    if (env_) mdb_env_close(env_);
+    throw_located(damage);
   } catch (...) {
     if (env_) mdb_env_close(env_);
-    close(presence_);
     throw;
   }
 }
 
+void LmdbEnv::throw_located(const Damage& damage) const {
+  const std::string text = damage.what(), place = folder_->name() + " is damaged: ";
+  throw Damage(text.starts_with(place) ? text : place + text);
+}
+
 void LmdbEnv::reserve(std::uint64_t capacity) const {
-  const fs::path file = directory_ / "data.mdb";
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
-  if (fd < 0) throw Refusal("--dir " + directory_.string() + ": " + errno_text(errno));
+  const fs::path file = folder_->path() / "data.mdb";
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kMode);
+  if (fd < 0) throw Refusal(folder_->name() + ": data.mdb: " + errno_text(errno));
   struct stat found {};
   struct statvfs space {};
   fstat(fd, &found);
@@ -101,9 +119,8 @@ void LmdbEnv::reserve(std::uint64_t capacity) const {
   close(fd);
   if (error == 0) return;
   if (was_new) unlink(file.c_str());
-  throw Refusal("--dir " + directory_.string() + ": no room for --capacity " +
-                daqwriter::format_size(capacity) + " (" + daqwriter::format_size(free_bytes) +
-                " free): " + errno_text(error));
+  throw Refusal(folder_->name() + ": no room for --capacity " + daqwriter::format_size(capacity) + " (" +
+                daqwriter::format_size(free_bytes) + " free): " + errno_text(error));
 }
 
 void LmdbEnv::open(std::uint64_t capacity) {
@@ -111,15 +128,32 @@ void LmdbEnv::open(std::uint64_t capacity) {
   check_lmdb(mdb_env_set_mapsize(env_, capacity), "mdb_env_set_mapsize");
   check_lmdb(mdb_env_set_maxreaders(env_, kMostReaders), "mdb_env_set_maxreaders");
   unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT;
-  if (durability_ == Durability::process) flags |= MDB_WRITEMAP | MDB_NOSYNC;
-  const int code = mdb_env_open(env_, directory_.c_str(), flags, kMode);
-  if (code != 0)
-    throw Refusal("--dir " + directory_.string() + " is no store that can be opened: " + mdb_strerror(code));
+  if (!changes()) flags |= MDB_RDONLY;
+  if (changes() && durability_ == Durability::process) flags |= MDB_WRITEMAP | MDB_NOSYNC;
+  const int code = mdb_env_open(env_, folder_->path().c_str(), flags, kMode);
+  if (means_damage(code)) throw Damage(std::string("mdb_env_open: ") + mdb_strerror(code));
+  if (code == ENOENT && !changes()) throw Damage("data.mdb is missing or empty");
+  if (code != 0) throw Refusal(folder_->name() + ": cannot be opened: " + mdb_strerror(code));
+  refuse_page_size();
   forget_dead_readers();
-  if (durability_ == Durability::process) populate();
+  if (changes() && durability_ == Durability::process) populate();
+  open_table();
+}
+
+// LMDB believes what the file says, and goes round in circles with pages of no such size.
+void LmdbEnv::refuse_page_size() const {
+  MDB_stat found;
+  check_lmdb(mdb_env_stat(env_, &found), "mdb_env_stat");
+  if (found.ms_psize != static_cast<unsigned>(sysconf(_SC_PAGESIZE)))
+    throw Damage("it says that its pages have " + std::to_string(found.ms_psize) + " bytes");
+}
+
+void LmdbEnv::open_table() {
   MDB_txn* txn = nullptr;
-  check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
-  check_lmdb(mdb_dbi_open(txn, nullptr, 0, &table_), "mdb_dbi_open");
+  check_lmdb(mdb_txn_begin(env_, nullptr, changes() ? 0 : MDB_RDONLY, &txn), "mdb_txn_begin");
+  const int code = mdb_dbi_open(txn, nullptr, 0, &table_);
+  if (code != 0) mdb_txn_abort(txn);
+  check_lmdb(code, "mdb_dbi_open");
   check_lmdb(mdb_txn_commit(txn), "mdb_txn_commit");
 }
 
@@ -128,7 +162,7 @@ void LmdbEnv::open(std::uint64_t capacity) {
 // it was asked for a fixed one; the kernel tells it by the file's name.
 void LmdbEnv::populate() const {
 #ifdef MADV_POPULATE_WRITE
-  const std::string file = fs::canonical(directory_ / "data.mdb").string();
+  const std::string file = fs::canonical(folder_->path() / "data.mdb").string();
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (!line.ends_with(" " + file)) continue;
@@ -144,9 +178,12 @@ void LmdbEnv::populate() const {
 
 LmdbEnv::~LmdbEnv() {
   for (MDB_txn* txn : readers_) mdb_txn_abort(txn);
-  if (durability_ == Durability::process) mdb_env_sync(env_, 1);
+  const int code = changes() ? mdb_env_sync(env_, 1) : 0;
   mdb_env_close(env_);
-  close(presence_);
+  if (code != 0)
+    std::cerr << "hotstore: " << folder_->name() << " could not be synchronised: " << mdb_strerror(code)
+              << "; it does not survive a crash of the machine\n";
+  if (changes() && code == 0) folder_->clear_not_synced();
 }
 
 std::size_t LmdbEnv::last_commit() const {
@@ -155,9 +192,32 @@ std::size_t LmdbEnv::last_commit() const {
   return info.me_last_txnid;
 }
 
-void LmdbEnv::forget_dead_readers() {
+int LmdbEnv::forget_dead_readers() {
   int dead = 0;
   check_lmdb(mdb_reader_check(env_, &dead), "mdb_reader_check");
+  return dead;
+}
+
+std::uint64_t LmdbEnv::entries(MDB_txn* txn) const {
+  MDB_stat found;
+  check_lmdb(mdb_stat(txn, table_, &found), "mdb_stat");
+  return found.ms_entries;
+}
+
+std::uint64_t LmdbEnv::pages() const {
+  MDB_envinfo info;
+  mdb_env_info(env_, &info);
+  return info.me_last_pgno + 1;
+}
+
+std::uint64_t LmdbEnv::used_pages(MDB_txn* txn) const {
+  std::uint64_t used = 0;
+  for (const MDB_dbi table : {kFreeTable, table_}) {
+    MDB_stat found;
+    check_lmdb(mdb_stat(txn, table, &found), "mdb_stat");
+    used += found.ms_branch_pages + found.ms_leaf_pages + found.ms_overflow_pages;
+  }
+  return used;
 }
 
 void LmdbEnv::leave_room(MDB_txn* txn) const {
@@ -208,7 +268,8 @@ bool LmdbEnv::commit_soon(const Pending& pending) {
 // for the other's. Where that has not paid, only
 // now and then.
 void LmdbEnv::gather() {
-  Pending* const own = waiting_.load(std::memory_order_relaxed);
+  // Its `next` was written by the thread that it is of.
+  Pending* const own = waiting_.load(std::memory_order_acquire);
   const bool company = last_shared_ || last_committer_ != std::this_thread::get_id();
   if (own->next != nullptr || !company) return;
   if (credit_ == 0 && ++passed_ % kProbe != 0) return;
@@ -262,7 +323,7 @@ void LmdbEnv::commit_waiting() {
   committing_.store(false, std::memory_order_relaxed);
 }
 
-void LmdbEnv::commit_alone(Pending& pending) {
+void LmdbEnv::commit_one(Pending& pending) {
   MDB_txn* txn = nullptr;
   try {
     check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
@@ -273,6 +334,23 @@ void LmdbEnv::commit_alone(Pending& pending) {
     commits_.fetch_add(1, std::memory_order_relaxed);
   } catch (...) {
     if (txn) mdb_txn_abort(txn);
+    throw;
+  }
+}
+
+// A full store may be full of what a killed reader still pins: it is forgotten,
+// and there is room again.
+void LmdbEnv::commit_alone(Pending& pending) {
+  try {
+    try {
+      commit_one(pending);
+    } catch (const StoreFull&) {
+      if (forget_dead_readers() == 0) throw;
+      commit_one(pending);
+    } catch (const Damage& damage) {
+      throw_located(damage);
+    }
+  } catch (...) {
     pending.error = std::current_exception();
   }
 }

@@ -5,6 +5,11 @@
 // Room is reserved when the store is opened: a file system that is full is
 // refused then, and cannot kill the process later (a page of a mapped file that
 // cannot be stored is a SIGBUS).
+//
+// While commits do not wait for the drive, the folder carries a mark: a crash of
+// the machine may lose what was committed and leave the file damaged, so that
+// it is not opened for changes again. The mark goes when the last process closes
+// the store and has synchronised it.
 #pragma once
 
 #include <lmdb.h>
@@ -13,15 +18,19 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <filesystem>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "answer.h"
+#include "store_folder.h"
 
 namespace hotstore {
+
+constexpr std::uint64_t kLeastCapacity = 1 << 20;
+constexpr std::uint64_t kMostCapacity = 64ull << 40;
 
 // What an acknowledged operation survives.
 enum class Durability {
@@ -35,14 +44,16 @@ class StoreFull : public std::exception {
   const char* what() const noexcept override { return "the store is full"; }
 };
 
+constexpr MDB_dbi kFreeTable = 0;  // LMDB's own: the pages that are free
+
 inline MDB_val as_val(View bytes) {
   return {bytes.size(), const_cast<char*>(bytes.data())};
 }
 inline View as_view(const MDB_val& value) {
   return {static_cast<const char*>(value.mv_data), value.mv_size};
 }
-// `what` failed with an LMDB error: throws StoreFull or daqwriter::Failure; 0
-// does nothing.
+// `what` failed with an LMDB error: throws StoreFull, Damage or
+// daqwriter::Failure; 0 does nothing.
 void check_lmdb(int code, const char* what);
 
 // Spins for a moment before it sleeps: the holder is done within microseconds.
@@ -62,9 +73,10 @@ class AdaptiveMutex {
 
 class LmdbEnv {
  public:
-  // Throws Refusal when the directory cannot be used or has no room for
-  // `capacity`.
-  LmdbEnv(const std::filesystem::path& directory, std::uint64_t capacity, Durability durability);
+  // Throws Refusal when the folder cannot be used or has no room for
+  // `capacity`, Damage when what it holds cannot be opened. Nobody else opens it
+  // before share().
+  LmdbEnv(std::unique_ptr<LevelFolder> folder, std::uint64_t capacity, Durability durability);
   ~LmdbEnv();
   LmdbEnv(const LmdbEnv&) = delete;
   LmdbEnv& operator=(const LmdbEnv&) = delete;
@@ -85,20 +97,29 @@ class LmdbEnv {
   // writer waits for.
   template <typename Body>
   auto read(Body&& body) {
-    Reader reader(*this);
-    return body(reader.txn);
+    try {
+      Reader reader(*this);
+      return body(reader.txn);
+    } catch (const Damage& damage) {
+      throw_located(damage);
+    }
   }
 
   MDB_dbi table() const { return table_; }
   // Number of the last commit, of any process.
   std::size_t last_commit() const;
-  // Frees what readers of processes that were killed still hold.
-  void forget_dead_readers();
+  // Frees what readers of processes that were killed still hold; returns how
+  // many there were.
+  int forget_dead_readers();
   // For a transaction that adds something: throws StoreFull unless room is left
   // for the ones that take away, which need some themselves.
   void leave_room(MDB_txn* txn) const;
-  bool alone() const { return alone_; }  // no other process had it open when this one opened it
-  const std::filesystem::path& directory() const { return directory_; }
+  LevelFolder& folder() { return *folder_; }
+  const LevelFolder& folder() const { return *folder_; }
+  // Records in the table, as the tree itself counts them.
+  std::uint64_t entries(MDB_txn* txn) const;
+  std::uint64_t pages() const;                   // of the file, as of the last commit
+  std::uint64_t used_pages(MDB_txn* txn) const;  // by the table and the list of free pages
   Durability durability() const { return durability_; }
   std::uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
 
@@ -119,7 +140,11 @@ class LmdbEnv {
     MDB_txn* txn;
   };
 
+  [[noreturn]] void throw_located(const Damage& damage) const;
+  bool changes() const { return folder_->access() == Access::change; }
   void open(std::uint64_t capacity);
+  void refuse_page_size() const;
+  void open_table();
   void reserve(std::uint64_t capacity) const;
   void populate() const;
   void submit(Pending& pending);
@@ -127,16 +152,15 @@ class LmdbEnv {
   void gather();
   void commit_waiting();
   void commit_alone(Pending& pending);
+  void commit_one(Pending& pending);
   MDB_txn* take_reader();
   void give_reader(MDB_txn* txn);
 
-  std::filesystem::path directory_;
+  std::unique_ptr<LevelFolder> folder_;
   Durability durability_;
   std::uint64_t capacity_;
   MDB_env* env_ = nullptr;
   MDB_dbi table_ = 0;
-  int presence_ = -1;  // a lock that every process holds which has the store open
-  bool alone_ = false;
   // Cache lines of their own: what those that wait read, what those that come
   // write, and what the holder of the gate works with.
   alignas(64) std::atomic<bool> committing_{false};

@@ -16,12 +16,34 @@ std::size_t search_index(std::optional<char> level) {
 
 }  // namespace
 
+LmdbEngine::Lock LmdbEngine::lock_of(View record) const {
+  if (record.size() < 2 * kNumberBytes) throw Damage("a lock is shorter than its token and its deadline");
+  return Lock{number_of(record), static_cast<std::int64_t>(number_of(record.substr(kNumberBytes))),
+              Bytes(record.substr(2 * kNumberBytes))};
+}
+
 std::optional<LmdbEngine::Lock> LmdbEngine::find_lock(MDB_txn* txn, View primary) const {
-  MDB_val found;
+  View found;
   if (!find(txn, kind_key(kLockKind, primary), found)) return std::nullopt;
-  const View bytes = as_view(found);
-  return Lock{number_of(bytes), static_cast<std::int64_t>(number_of(bytes.substr(kNumberBytes))),
-              Bytes(bytes.substr(2 * kNumberBytes))};
+  return lock_of(found);
+}
+
+// Every lock with a deadline stands among the leases, and nothing else does.
+void LmdbEngine::check_locks(MDB_txn* txn) const {
+  std::uint64_t leases = 0;
+  Cursor cursor(txn, env_->table());
+  const Bytes locks = kind_key(kLockKind, {}), dues = kind_key(kDueKind, {});
+  for (bool there = cursor.seek(locks); there && cursor.key().starts_with(locks); there = cursor.next()) {
+    const Lock lock = lock_of(cursor.value());
+    if (lock.deadline_ms == kNoDeadline) continue;
+    View found;
+    if (!find(txn, due_key(lock.deadline_ms, cursor.key().substr(1)), found))
+      throw Damage("lock " + hexadecimal(cursor.key()) + " has no lease");
+    ++leases;
+  }
+  for (bool there = cursor.seek(dues); there && cursor.key().starts_with(dues); there = cursor.next()) {
+    if (leases-- == 0) throw Damage("lease " + hexadecimal(cursor.key()) + " has no lock");
+  }
 }
 
 void LmdbEngine::set_lock(MDB_txn* txn, View primary, const std::optional<Lock>& before,
@@ -49,15 +71,15 @@ bool LmdbEngine::has_fragment(MDB_txn* txn, View primary, std::optional<char> le
   const Bytes prefix = kind_key(kDataKind, primary);
   Cursor cursor(txn, env_->table());
   for (bool there = cursor.seek(prefix); there && cursor.key().starts_with(prefix); there = cursor.next()) {
-    if (!level || cursor.value().front() == *level) return true;
+    if (!level || cursor.level() == *level) return true;
   }
   return false;
 }
 
 Token LmdbEngine::next_token(MDB_txn* txn) const {
   const Bytes at = kind_key(kMetaKind, kTokenName);
-  MDB_val found;
-  const Token last = find(txn, at, found) ? number_of(as_view(found)) : kNoToken;
+  View found;
+  const Token last = find(txn, at, found) ? number_of(found) : kNoToken;
   store(txn, at, number_bytes(last + 1), {});
   return last + 1;
 }
@@ -80,9 +102,13 @@ std::optional<Grant> LmdbEngine::run_out(MDB_txn* txn, const Claimant& claimant,
       if (!cursor.seek(from) || cursor.key().front() != kDueKind) return std::nullopt;
       due = Bytes(cursor.key());
     }
-    if (static_cast<std::int64_t>(number_of(View(due).substr(1))) >= now_ms) return std::nullopt;
+    if (due.size() != 1 + kNumberBytes + primary_bytes_)
+      throw Damage("lease " + hexadecimal(due) + " is not as long as a lease of this store");
+    const auto deadline_ms = static_cast<std::int64_t>(number_of(View(due).substr(1)));
+    if (deadline_ms >= now_ms) return std::nullopt;
     const Bytes primary = due.substr(1 + kNumberBytes);
     const std::optional<Lock> lock = find_lock(txn, primary);
+    if (!lock || lock->deadline_ms != deadline_ms) throw Damage("lease " + hexadecimal(due) + " has no lock");
     if (has_fragment(txn, primary, claimant.level))
       return grant(txn, primary, lock, claimant.owner, now_ms + claimant.lease_ms);
     if (lock && !has_fragment(txn, primary, std::nullopt)) drop_lock(txn, primary, *lock);
@@ -103,6 +129,8 @@ std::optional<Bytes> LmdbEngine::unlocked_from(MDB_txn* txn, View from, std::opt
   Cursor cursor(txn, env_->table());
   while (!at.empty() && cursor.seek(at) && cursor.key().front() == kDataKind) {
     const Bytes primary(cursor.key().substr(1, primary_bytes_));
+    if (primary.size() != primary_bytes_)
+      throw Damage("key " + hexadecimal(cursor.key()) + " is shorter than a key of this store");
     if (!find_lock(txn, primary) && (!level || has_fragment(txn, primary, level))) return primary;
     at = after_all_of(kind_key(kDataKind, primary));
   }

@@ -9,6 +9,8 @@
 #include "ack_log.h"
 #include "payload.h"
 #include "status.h"
+#include "store_options.h"
+#include "units.h"
 
 namespace hotstore {
 namespace {
@@ -155,7 +157,11 @@ void Load::check_value(Tally& tally, std::uint64_t event, std::uint64_t detector
 }
 
 void Load::hold() const {
-  if (options_.hold_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options_.hold_s));
+  if (options_.hold_s == 0) return;
+  constexpr std::int64_t kStep_ns = 20'000'000;
+  const std::int64_t until_ns = monotonic_ns() + daqwriter::to_ns(options_.hold_s);
+  for (std::int64_t now = monotonic_ns(); now < until_ns && !over(); now = monotonic_ns())
+    daqwriter::sleep_until_monotonic_ns(std::min(until_ns, now + kStep_ns));
 }
 
 void Load::get_and_remove(Tally& tally, AckLog& log, std::uint64_t event) {
@@ -216,6 +222,9 @@ void Load::finish_event(Tally& tally, AckLog& log, const Claim& claim) {
   }
   count(tally, answer);
   if (answer == Answer::lease_lost) log.write(Ack::given_up, claim.primary);
+  // It would be claimed again and again.
+  if (answer == Answer::not_found)
+    throw Damage("event " + std::to_string(claim.primary) + " was claimed and has no fragment");
 }
 
 void Load::consume_any(unsigned consumer, AckLog log) {
@@ -344,30 +353,46 @@ View ValuePool::of(std::uint64_t event, std::uint64_t detector) const {
   return View(pool_).substr(offset, value_bytes_);
 }
 
+// The last event that is put still has a number of its own. Without --events nobody lives to see it.
+static void check_events(const LoadOptions& o, std::uint64_t highest) {
+  constexpr std::uint64_t kMostStride = 1ull << 32;
+  require_number("--stride", o.stride, 1, kMostStride);
+  require_number("--first-event", o.first_event, 0, highest);
+  if (o.events == 0 || o.producers == 0) return;
+  const std::uint64_t most = (highest - o.first_event) / o.stride / o.producers;
+  require_number("--events", o.events, 0, std::max<std::uint64_t>(most, 1));
+}
+
 void check_load(const LoadOptions& o, const KeySchema& schema) {
+  constexpr double kLeast_s = 0.001, kLeastInterval_s = 0.05;
   constexpr unsigned kMostThreads = 1024;
   constexpr std::uint64_t kMostValue = 64ull << 20;
   if (schema.sub_keys().size() != 3 || schema.primary() != 0)
     throw Refusal(
         "--key: the load needs three sub-keys, the primary one "
         "first: event, detector, run");
-  if (o.value_bytes == 0 || o.value_bytes > kMostValue) throw Refusal("--value-size: give 1B to 64MiB");
-  if (!(o.seconds > 0)) throw Refusal("--seconds: give more than 0");
-  if (!(o.interval_s >= 0.05) || o.interval_s > o.seconds)
-    throw Refusal("--interval: give 0.05 seconds or more, and no more than --seconds");
-  if (o.producers + o.consumers == 0 || o.producers > kMostThreads || o.consumers > kMostThreads)
-    throw Refusal(
-        "--producers and --consumers: give up to 1024 of each, and "
-        "one of either at least");
-  if (o.fragments == 0 || o.fragments > 65'536) throw Refusal("--fragments: give 1 to 65536");
+  require_bytes("--value-size", o.value_bytes, 1, kMostValue);
+  require_bytes("--backlog", o.backlog_bytes, 1, kMostCapacity);
+  require_seconds("--seconds", o.seconds, kLeast_s);
+  require_seconds("--interval", o.interval_s, kLeastInterval_s);
+  if (o.interval_s > o.seconds)
+    throw Refusal("--interval " + daqwriter::format_number(o.interval_s) + ": give no more than --seconds, " +
+                  daqwriter::format_number(o.seconds));
+  require_seconds("--warm-up", o.warm_up_s, 0);
+  require_seconds("--lease", o.lease_s, kLeast_s);
+  require_seconds("--hold", o.hold_s, 0);
+  require_seconds("--until-empty", o.until_empty_s, 0);
+  require_number("--producers", o.producers, 0, kMostThreads);
+  require_number("--consumers", o.consumers, 0, kMostThreads);
+  if (o.producers + o.consumers == 0)
+    throw Refusal("--producers 0, --consumers 0: give up to 1024 of each, and one of either at least");
+  require_number("--fragments", o.fragments, 1, 65'536);
   if (o.consumers > 0 && o.producers == 0 && o.consume == "direct")
     throw Refusal(
         "--consume direct: follows the producers of the same "
         "process, and --producers is 0; use getany");
-  if (o.stride == 0) throw Refusal("--stride: give 1 or more");
-  if (o.level != 1 && o.level != 2) throw Refusal("--level: give 1 or 2");
-  if (!(o.lease_s > 0) || o.hold_s < 0 || o.warm_up_s < 0)
-    throw Refusal("--lease, --hold, --warm-up: are times in seconds");
+  require_number("--level", static_cast<std::uint64_t>(o.level), 1, 2);
+  check_events(o, schema.sub_keys().front().highest());
 }
 
 LoadResult run_load(HotStore& store, const LoadOptions& options, const std::atomic<int>& stop_signal) {

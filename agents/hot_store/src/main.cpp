@@ -2,8 +2,7 @@
 // done here.
 #include <signal.h>
 
-#include <iostream>
-
+#include "apart.h"
 #include "commands.h"
 
 namespace hotstore {
@@ -19,7 +18,7 @@ constexpr const char* kFooter =
     "error), 2 refused or bad usage (nothing was "
     "done),\n"
     "3 verify found damage or semantics a row that failed, 130 interrupted by "
-    "SIGINT or SIGTERM (the result is "
+    "SIGINT, SIGTERM or SIGHUP (the result is "
     "written).";
 
 // Written by the signal handler: lock-free, so that it is safe there.
@@ -38,6 +37,9 @@ void install_signal_handlers() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup stays nohup
   signal(SIGPIPE,
          SIG_IGN);  // a server that is gone is an error reply, not the end
 }
@@ -68,13 +70,7 @@ int run(int argc, char** argv) {
 }  // namespace hotstore
 
 int main(int argc, char** argv) {
-  try {
-    return hotstore::run(argc, argv);
-  } catch (const daqwriter::Refusal& refusal) {
-    std::cerr << "hotstore: " << refusal.what() << "\n";
-    return static_cast<int>(daqwriter::ExitCode::refused);
-  } catch (const std::exception& failure) {
-    std::cerr << "hotstore: " << failure.what() << "\n";
-    return static_cast<int>(daqwriter::ExitCode::failed);
-  }
+  daqwriter::occupy_standard_descriptors();
+  return static_cast<int>(
+      hotstore::reported([&] { return static_cast<daqwriter::ExitCode>(hotstore::run(argc, argv)); }));
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "apart.h"
 #include "commands.h"
 #include "report_json.h"
 #include "semantics.h"
@@ -14,16 +15,16 @@ namespace {
 
 using daqwriter::ExitCode;
 
+constexpr double kLongest_s = 86'400;
+
 struct Options {
   StoreOptions store;
   SemanticsOptions checks;
   std::string json_path;
 };
 
-ExitCode run_semantics(Options options) {
-  daqwriter::require_writable_output("--json", options.json_path);
-  if (options.checks.consumers == 0 || options.checks.events == 0 || !(options.checks.lease_s >= 0.1))
-    throw daqwriter::Refusal("--consumers, --events: give 1 or more; --lease: 0.1 s or more");
+ExitCode check(Options options, Watch& watch) {
+  watch.allow(kLongest_s);
   options.checks.second_level =
       !options.store.level2_directory.empty() || !options.store.level2_endpoints.empty();
   const KeySchema schema = KeySchema::parse(options.store.key, options.store.primary);
@@ -52,6 +53,22 @@ ExitCode run_semantics(Options options) {
   return all ? ExitCode::complete : ExitCode::damaged;
 }
 
+ExitCode run_semantics(const Options& options, const std::atomic<int>& stop_signal) {
+  daqwriter::require_writable_output("--json", options.json_path,
+                                     {options.store.directory, options.store.level2_directory});
+  require_number("--consumers", options.checks.consumers, 1, 1024);
+  require_number("--events", options.checks.events, 1, 1'000'000);
+  require_seconds("--lease", options.checks.lease_s, 0.1);
+  check_store(options.store);
+  const auto work = [&](Watch& watch) { return check(options, watch); };
+  return run_apart(stop_signal, work, [&](const Death& death) {
+    const std::string error =
+        "the process that used the store " + options.store.directory + " is gone: " + death.cause;
+    std::fprintf(stderr, "hotstore: %s\n", error.c_str());
+    return death.interrupted ? ExitCode::interrupted : ExitCode::failed;
+  });
+}
+
 }  // namespace
 
 daqwriter::ParsedCommand add_semantics(CLI::App& parent) {
@@ -65,7 +82,8 @@ daqwriter::ParsedCommand add_semantics(CLI::App& parent) {
       ->capture_default_str();
   app->add_option("--seed", options->checks.seed, "Of the random keys and values")->capture_default_str();
   app->add_option("--json", options->json_path, "Result file; - is standard output");
-  return {app, [options](const std::atomic<int>&) { return run_semantics(*options); }};
+  return {app,
+          [options](const std::atomic<int>& stop_signal) { return run_semantics(*options, stop_signal); }};
 }
 
 }  // namespace hotstore

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "lmdb_engine.h"
 #include "redis_engine.h"
+#include "units.h"
 
 namespace hotstore {
 namespace {
@@ -14,30 +15,52 @@ using daqwriter::Refusal;
 
 const std::vector<std::string> kEngines{"lmdb", "redis", "redis-cluster"};
 constexpr int kMostReplicas = 8;
+constexpr double kMostSeconds = 2'592'000;  // 30 days
 
 Durability durability_of(const StoreOptions& options) {
   return options.durability == "system" ? Durability::system : Durability::process;
 }
 
-HotStore open_embedded(const StoreOptions& options, const KeySchema& schema) {
+// Values of level 2 are erased only while nobody else can put a key to one: both levels are ours alone.
+void sweep(HotStore& store) {
+  if (const std::size_t swept = store.sweep())
+    std::cerr << "hotstore: " << swept
+              << " values of level 2 without a key, left by a killed "
+                 "process, were removed\n";
+}
+
+// A store keeps to the level 2 that it was given first.
+void bind(LmdbEngine& engine, const LevelFolder& second) {
+  const Bytes kept = engine.remember("level 2", second.own());
+  if (kept != second.own())
+    throw Refusal(second.name() + ": is not the level 2 that " + engine.env().folder().name() +
+                  " has (its identity is " + kept + "): give that one");
+}
+
+HotStore open_embedded(const StoreOptions& options, const KeySchema& schema, Access access) {
   if (options.directory.empty()) throw Refusal("--dir: --engine lmdb needs the store's directory");
-  if (options.directory == options.level2_directory)
-    throw Refusal("--level2-dir " + options.level2_directory + ": is the first level's directory");
-  auto first = std::make_unique<LmdbEnv>(options.directory, options.capacity, durability_of(options));
-  const bool alone = first->alone();
-  std::unique_ptr<ValueStore> second;
+  const Durability durability = durability_of(options);
+  auto first_folder = std::make_unique<LevelFolder>(options.directory, access);
+  std::unique_ptr<LevelFolder> second_folder;
   if (!options.level2_directory.empty())
-    second = std::make_unique<LmdbValueStore>(
-        std::make_unique<LmdbEnv>(options.level2_directory, options.level2_capacity, durability_of(options)));
-  const bool has_second = second != nullptr;
-  HotStore store(schema, std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes()),
-                 std::move(second));
-  if (alone && has_second) {
-    if (const std::size_t swept = store.sweep())
-      std::cerr << "hotstore: " << swept
-                << " values of level 2 without a key, left by a killed "
-                   "process, were removed\n";
+    second_folder = std::make_unique<LevelFolder>(options.level2_directory, access, first_folder.get());
+  const bool alone = first_folder->alone() && second_folder && second_folder->alone();
+  auto first = std::make_unique<LmdbEnv>(std::move(first_folder), options.capacity, durability);
+  LmdbEnv* const env = first.get();
+  auto engine = std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes());
+  if (second_folder) bind(*engine, *second_folder);
+  LmdbEnv* second_env = nullptr;
+  std::unique_ptr<ValueStore> second;
+  if (second_folder) {
+    auto opened = std::make_unique<LmdbEnv>(std::move(second_folder), options.level2_capacity, durability);
+    second_env = opened.get();
+    second = std::make_unique<LmdbValueStore>(std::move(opened));
   }
+  HotStore store(schema, std::move(engine), std::move(second));
+  if (access == Access::read) return store;
+  if (alone) sweep(store);
+  env->folder().share();
+  if (second_env) second_env->folder().share();
   return store;
 }
 
@@ -75,12 +98,14 @@ void add_store(CLI::App& app, StoreOptions& o) {
   app.add_option("--dir", o.directory, "lmdb: directory of level 1 (made when its parent exists)");
   app.add_option("--level2-dir", o.level2_directory,
                  "lmdb: directory of level 2; without it there is no level 2");
-  daqwriter::add_size(app, "--capacity", o.capacity, "lmdb: room of level 1, reserved at opening");
-  daqwriter::add_size(app, "--level2-capacity", o.level2_capacity,
+  daqwriter::add_size(app, {"--capacity", 0, UINT64_MAX, ""}, o.capacity,
+                      "lmdb: room of level 1, reserved at opening");
+  daqwriter::add_size(app, {"--level2-capacity", 0, UINT64_MAX, ""}, o.level2_capacity,
                       "lmdb: room of level 2, reserved at opening");
   daqwriter::add_choice(app, "--durability", o.durability, {"process", "system"},
                         "lmdb: what an acknowledged operation survives: kill "
-                        "-9, or the machine's crash too");
+                        "-9 only (a crash of the machine may then lose or damage the whole store, which is "
+                        "not opened for changes again), or the machine's crash too");
   app.add_option("--endpoint", o.endpoints, "redis: HOST:PORT; of a cluster one or more nodes")
       ->delimiter(',');
   app.add_option("--level2-endpoint", o.level2_endpoints, "redis: the server or cluster of level 2")
@@ -97,8 +122,32 @@ void add_store(CLI::App& app, StoreOptions& o) {
       ->capture_default_str();
 }
 
-HotStore open_store(const StoreOptions& options) {
-  const KeySchema schema = KeySchema::parse(options.key, options.primary);
+void require_seconds(const char* name, double value, double least) {
+  if (value >= least && value <= kMostSeconds) return;
+  throw Refusal(std::string(name) + " " + daqwriter::format_number(value) + ": give " +
+                daqwriter::format_number(least) + " to " + daqwriter::format_number(kMostSeconds, 9) +
+                " seconds");
+}
+
+void require_number(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  if (value >= least && value <= most) return;
+  throw Refusal(std::string(name) + " " + std::to_string(value) + ": give " + std::to_string(least) + " to " +
+                std::to_string(most));
+}
+
+void require_bytes(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  using daqwriter::format_size;
+  if (value >= least && value <= most) return;
+  throw Refusal(std::string(name) + " " + format_size(value) + ": give " + format_size(least) + " to " +
+                format_size(most));
+}
+
+std::string promise_of(const StoreOptions& options) {
+  if (options.engine != "lmdb") return "not known: the process that used the store is gone";
+  return promise_of(durability_of(options));
+}
+
+void check_store(const StoreOptions& options) {
   const bool embedded = options.engine == "lmdb";
   if (embedded && (!options.endpoints.empty() || !options.level2_endpoints.empty() || options.replicas != 0))
     throw Refusal(
@@ -109,7 +158,16 @@ HotStore open_store(const StoreOptions& options) {
   if (options.replicas < 0 || options.replicas > kMostReplicas)
     throw Refusal("--replicas " + std::to_string(options.replicas) + ": give 0 to " +
                   std::to_string(kMostReplicas));
-  return embedded ? open_embedded(options, schema) : open_redis(options, schema);
+  require_seconds("--wait", options.wait_s, 0);
+  require_seconds("--patience", options.patience_s, 0);
+  require_bytes("--capacity", options.capacity, kLeastCapacity, kMostCapacity);
+  require_bytes("--level2-capacity", options.level2_capacity, kLeastCapacity, kMostCapacity);
+}
+
+HotStore open_store(const StoreOptions& options, Access access) {
+  const KeySchema schema = KeySchema::parse(options.key, options.primary);
+  check_store(options);
+  return options.engine == "lmdb" ? open_embedded(options, schema, access) : open_redis(options, schema);
 }
 
 }  // namespace hotstore

@@ -29,8 +29,15 @@ struct StoreOptions {
 };
 
 void add_store(CLI::App& app, StoreOptions& options);
-// Throws Refusal for options that do not go together, and for a store that
-// cannot be used.
-HotStore open_store(const StoreOptions& options);
+// Throws Refusal for options that do not go together, for numbers out of
+// bounds, and for a store that cannot be used; Damage for one that is damaged.
+void check_store(const StoreOptions& options);
+HotStore open_store(const StoreOptions& options, Access access = Access::change);
+std::string promise_of(const StoreOptions& options);  // without opening it
+
+// Throws Refusal, which names the option, its value and the bounds.
+void require_seconds(const char* name, double value, double least);
+void require_number(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most);
+void require_bytes(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most);
 
 }  // namespace hotstore

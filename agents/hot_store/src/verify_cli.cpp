@@ -4,9 +4,10 @@
 // inventory/schemas/hotstore-verify.schema.json.
 #include <cstdio>
 #include <memory>
-#include <set>
+#include <optional>
 
 #include "ack_log.h"
+#include "apart.h"
 #include "commands.h"
 #include "load.h"
 #include "report_json.h"
@@ -34,8 +35,15 @@ struct Findings {
   std::uint64_t undecided = 0;       // their removal was begun and not answered:
                                      // there or not, both are right
   std::uint64_t unacknowledged = 0;  // there, although no put was acknowledged
-  bool intact() const { return missing + corrupt + came_back + removed_twice == 0; }
+  std::uint64_t torn_records = 0;    // ends of logs, of processes that died while they wrote
+  bool unsynced_crash = false;       // the machine went down while the store was not synchronised
+  std::vector<std::string> damage;   // of the store itself
+  bool intact() const { return missing + corrupt + came_back + removed_twice == 0 && damage.empty(); }
 };
+
+constexpr double kOpening_s = 45;  // with the wait for others that use it
+constexpr double kStep_s = 20;     // between two signs of progress
+constexpr double kComparison_s = 3'600;
 
 bool is_whole(const std::vector<Item>& event, const ValuePool& pool, unsigned fragments) {
   if (event.size() != fragments) return false;
@@ -45,10 +53,11 @@ bool is_whole(const std::vector<Item>& event, const ValuePool& pool, unsigned fr
   return true;
 }
 
-Findings compare(HotStore& store, const VerifyOptions& options) {
-  Findings found;
+void compare(HotStore& store, const VerifyOptions& options, Findings& found) {
   const ValuePool pool(options.load.value_bytes);
-  const auto acks = read_acks(options.load.ack_log);
+  const Acks read = read_acks(options.load.ack_log);
+  const auto& acks = read.events;
+  found.torn_records = read.torn;
   std::map<std::uint64_t, std::vector<Item>> events;
   for (Item& item : store.range(store.schema().everything())) events[item.key[0]].push_back(std::move(item));
   for (const auto& [primary, state] : acks) {
@@ -71,20 +80,19 @@ Findings compare(HotStore& store, const VerifyOptions& options) {
     const auto state = acks.find(primary);
     if (state == acks.end() || state->second.puts == 0) ++found.unacknowledged;
   }
-  return found;
 }
 
-ExitCode run_verify(const VerifyOptions& options) {
-  daqwriter::require_writable_output("--json", options.json_path);
-  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
-  HotStore store = open_store(options.store);
-  const Findings found = compare(store, options);
+std::string promise(const VerifyOptions& options, HotStore* store) {
+  return store ? store->engine().promise() : promise_of(options.store);
+}
+
+ExitCode report(const VerifyOptions& options, const std::string& promised, const Findings& found) {
   const nlohmann::ordered_json document{{"schema_version", 1},
                                         {"tool", "hotstore"},
                                         {"version", HOTSTORE_VERSION},
                                         {"command", "verify"},
                                         {"status", found.intact() ? "intact" : "damaged"},
-                                        {"promise", store.engine().promise()},
+                                        {"promise", promised},
                                         {"acknowledged", found.acknowledged},
                                         {"removed", found.removed},
                                         {"present", found.present},
@@ -93,8 +101,17 @@ ExitCode run_verify(const VerifyOptions& options) {
                                         {"came_back", found.came_back},
                                         {"removed_twice", found.removed_twice},
                                         {"undecided", found.undecided},
-                                        {"unacknowledged", found.unacknowledged}};
+                                        {"unacknowledged", found.unacknowledged},
+                                        {"torn_log_records", found.torn_records},
+                                        {"unsynced_crash", found.unsynced_crash},
+                                        {"damage", found.damage}};
   daqwriter::write_json(options.json_path, document);
+  for (const std::string& each : found.damage) std::fprintf(stderr, "hotstore: %s\n", each.c_str());
+  if (found.unsynced_crash)
+    std::fprintf(
+        stderr,
+        "hotstore: the machine went down while this store was not synchronised: what is not named here "
+        "was compared; put new events into a new store\n");
   std::fprintf(stderr,
                "%llu acknowledged, %llu removed, %llu present, %llu missing, "
                "%llu corrupt, %llu came back\n",
@@ -105,18 +122,57 @@ ExitCode run_verify(const VerifyOptions& options) {
   return found.intact() ? ExitCode::complete : ExitCode::damaged;
 }
 
+// What cannot be read is damage; a refusal is none.
+ExitCode verify_store(const VerifyOptions& options, Watch& watch) {
+  Findings found;
+  std::optional<HotStore> store;
+  try {
+    watch.allow(kOpening_s);
+    store.emplace(open_store(options.store, Access::read));
+    found.unsynced_crash = store->lost_by_crash();
+    found.damage = store->check([&] { watch.allow(kStep_s); });
+    watch.allow(kComparison_s);
+    if (found.damage.empty()) compare(*store, options, found);
+  } catch (const daqwriter::Refusal&) {
+    throw;
+  } catch (const std::exception& failure) {
+    found.damage.emplace_back(failure.what());
+  }
+  return report(options, promise(options, store ? &*store : nullptr), found);
+}
+
+ExitCode report_death(const VerifyOptions& options, const Death& death) {
+  Findings found;
+  found.damage.push_back("the process that read the store " + options.store.directory +
+                         " is gone: " + death.cause);
+  const ExitCode code = report(options, promise_of(options.store), found);
+  return death.interrupted ? ExitCode::interrupted : code;
+}
+
+ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
+  const std::string& log = options.load.ack_log;
+  daqwriter::require_writable_output("--json", options.json_path,
+                                     {options.store.directory, options.store.level2_directory, log});
+  check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
+  check_store(options.store);
+  read_acks(log);
+  const auto work = [&](Watch& watch) { return verify_store(options, watch); };
+  return run_apart(stop_signal, work, [&](const Death& death) { return report_death(options, death); });
+}
+
 }  // namespace
 
 daqwriter::ParsedCommand add_verify(CLI::App& parent) {
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* app = parent.add_subcommand("verify", "Compare a store with the logs of what was acknowledged");
   add_store(*app, options->store);
-  daqwriter::add_size(*app, "--value-size", options->load.value_bytes, "Bytes of each value, as for bench");
+  daqwriter::add_size(*app, {"--value-size", 0, UINT64_MAX, ""}, options->load.value_bytes,
+                      "Bytes of each value, as for bench");
   app->add_option("--fragments", options->load.fragments, "Fragments of each event, as for bench")
       ->capture_default_str();
   app->add_option("--ack-log", options->load.ack_log, "Directory of the logs")->required();
   app->add_option("--json", options->json_path, "Result file; - is standard output");
-  return {app, [options](const std::atomic<int>&) { return run_verify(*options); }};
+  return {app, [options](const std::atomic<int>& stop_signal) { return run_verify(*options, stop_signal); }};
 }
 
 }  // namespace hotstore

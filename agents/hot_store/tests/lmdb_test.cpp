@@ -229,8 +229,11 @@ TEST_F(Embedded, ValuesOfLevelTwoThatAKilledProcessLeftAreSweptAway) {
   const KeySchema schema = testing::schema_of_paper();
   {
     // As a process leaves it that was killed between the value and its key.
-    auto env = std::make_unique<LmdbEnv>(directory.path("large"), testing::kCapacity, Durability::process);
-    LmdbValueStore values(std::move(env));
+    LevelFolder fast(directory.path("fast"));
+    fast.keep();
+    auto large = std::make_unique<LevelFolder>(directory.path("large"), Access::change, &fast);
+    LmdbValueStore values(
+        std::make_unique<LmdbEnv>(std::move(large), testing::kCapacity, Durability::process));
     ASSERT_EQ(values.put(schema.encode({1, 1, 1}) + "12345678", "left"), Answer::ok);
   }
   HotStore store = open_lmdb(directory, clock);
@@ -243,14 +246,15 @@ TEST_F(Embedded, ValuesOfLevelTwoThatAKilledProcessLeftAreSweptAway) {
 }
 
 TEST_F(Embedded, RoomIsReservedAtOpeningOrTheStoreIsRefused) {
-  EXPECT_THROW(LmdbEnv(directory.path("x"), 1ull << 50, Durability::process), Refusal);
+  EXPECT_THROW(testing::open_env(directory.path("x"), 1ull << 45), Refusal);
   EXPECT_FALSE(std::filesystem::exists(directory.path("x") / "data.mdb"));
-  EXPECT_THROW(LmdbEnv(directory.path("x"), 1, Durability::process), Refusal);
-  EXPECT_THROW(LmdbEnv(directory.path("no") / "parent", 1 << 20, Durability::process), Refusal);
+  EXPECT_THROW(testing::open_env(directory.path("x"), 1), Refusal);
+  EXPECT_THROW(testing::open_env(directory.path("no") / "parent"), Refusal);
 }
 
 TEST_F(Embedded, WithDurabilityOfTheSystemManyWritersShareACommit) {
-  LmdbEnv env(directory.path("shared"), 16 << 20, Durability::system);
+  const auto opened = testing::open_env(directory.path("shared"), 16 << 20, Durability::system);
+  LmdbEnv& env = *opened;
   constexpr int kThreads = 8, kEach = 20;
   std::vector<std::jthread> writers;
   for (int t = 0; t < kThreads; ++t)

@@ -40,11 +40,19 @@ inline KeySchema schema_of_paper() {
   return KeySchema::parse("event:64,detector:16,run:16", "event");
 }
 
+inline std::unique_ptr<LmdbEnv> open_env(const std::filesystem::path& directory,
+                                         std::uint64_t capacity = kCapacity,
+                                         Durability durability = Durability::process) {
+  return std::make_unique<LmdbEnv>(std::make_unique<LevelFolder>(directory), capacity, durability);
+}
+
 inline HotStore open_lmdb(const TempDir& directory, TestClock& clock,
                           const KeySchema& schema = schema_of_paper(), std::uint64_t capacity = kCapacity,
                           Durability durability = Durability::process) {
-  auto first = std::make_unique<LmdbEnv>(directory.path("fast"), capacity, durability);
-  auto second = std::make_unique<LmdbEnv>(directory.path("large"), capacity, durability);
+  auto fast = std::make_unique<LevelFolder>(directory.path("fast"));
+  auto large = std::make_unique<LevelFolder>(directory.path("large"), Access::change, fast.get());
+  auto first = std::make_unique<LmdbEnv>(std::move(fast), capacity, durability);
+  auto second = std::make_unique<LmdbEnv>(std::move(large), capacity, durability);
   auto engine = std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes(),
                                              [&clock] { return clock.now_ms.load(); });
   return HotStore(schema, std::move(engine), std::make_unique<LmdbValueStore>(std::move(second)));

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench_model.decision import MET, UNDECIDED, Estimate, decide
-from bench_model.paired import Pair, compare
+from bench_model.paired import CONFIDENCE, Pair, compare
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def loss_below(id_: str, text: str, pairs: Sequence[Pair], bound_percent: float)
     if not pairs:
         return Criterion(id_, text, bound_percent, None, False, ("failed",))
     found = compare(pairs)
-    estimate = Estimate(found.ratio, found.n, {}, found.interval, found.method)
+    estimate = Estimate(found.ratio, found.n, {}, found.interval, found.method, confidence=CONFIDENCE)
     loss = 100 * (1 - found.ratio)
     if found.interval is None:
         return Criterion(id_, text, bound_percent, loss, False, undecided=found.method)

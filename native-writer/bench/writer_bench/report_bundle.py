@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from bench_model.column_file import write_columns
+from bench_model.judging import judge_bundle
 from bench_model.provenance import MANIFEST
 from rig.bundle import to_json
-from rig.judging import judge_bundle
 from rig.sealing import seal_evidence
 from rig.settings import Layout
 
@@ -23,19 +23,35 @@ DRIVES = ("nvme0n1", "nvme1n1")
 CORES = 4
 REQUIREMENT = "dune-snb"
 CANDIDATE = "synthetic"
+SCENARIO: dict[str, Any] = {  # YAML takes JSON as it is; a workload without a result says nothing
+    "id": "synthetic", "title": "Synthetic", "source": "made for measuring reports", "requirement": REQUIREMENT, "scale": 1, "seed": 7,
+    "workloads": {
+        "thread_scan": {
+            "tools": ["fio"], "threads": [1, 2], "block_sizes": ["1MiB"], "seconds_per_point": 1, "ramp_s": 0, "io_depth": 1,
+            "file_size": "16MiB", "yields": ["thread_scan.plateau_throughput"],
+        },
+    },
+}  # fmt: skip
+ENTRY = {
+    "description": "made for measuring reports", "identity": {"cpus_min": CORES}, "transient_buffer": "4GB",
+    "tuning": {"cpu_governor": "performance"}, "target": {"kind": "scratch-file", "directory": "none"},
+}  # fmt: skip
+LAB = {"all": {"children": {"candidates": {"hosts": {CANDIDATE: {"bench_candidate": ENTRY}}}}}}
 INLET_EVERY = 100  # ticks between two readings of the BMC
 TAGS = "host=synthetic,run=20260131T120000Z-synthetic-report"
 
 
 def make(root: Path, points: int, columns: bool) -> Path:
     """A sealed bundle with `points` lines of telemetry, half of them of measurements that reports draw, and no report yet."""
-    for folder in ("telemetry", "results", "facts", "profiles/requirements"):
+    for folder in ("telemetry", "results", "facts", "profiles/requirements", "profiles/scenarios"):
         (root / folder).mkdir(parents=True)
     inventory = Layout().inventory
     shutil.copy(inventory / "metrics.yml", root / "profiles")
     shutil.copy(inventory / "requirements" / f"{REQUIREMENT}.yml", root / "profiles" / "requirements")
+    (root / "profiles" / "scenarios" / f"{SCENARIO['id']}.yml").write_text(to_json(SCENARIO), encoding="utf-8")
+    (root / "profiles" / "lab.yml").write_text(to_json(LAB), encoding="utf-8")
     length_ns = write_spool(root / "telemetry" / "points.lp", points)
-    (root / "run.json").write_text(to_json(_run(length_ns / 1e9)), encoding="utf-8")
+    (root / "run.json").write_text(to_json(_run(root.name, length_ns / 1e9)), encoding="utf-8")
     (root / "events.jsonl").write_text(json.dumps(_event()) + "\n", encoding="utf-8")
     (root / "verdict.json").write_text(to_json(judge_bundle(root)), encoding="utf-8")
     if columns:
@@ -89,21 +105,29 @@ def _tick(at: int, tick: int, shares: list[float], rates: list[float]) -> list[s
 
 
 def make_another_night(root: Path, number: int) -> None:
-    """Makes the bundle one of a history: `number` days later, with values as if they had been measured; it is sealed no more."""
+    """Makes the bundle one of a history: `number` days later, with drives that were warmer or colder; judged and sealed as a run is."""
     (root / MANIFEST).unlink()
-    run, verdict = (json.loads((root / name).read_text(encoding="utf-8")) for name in ("run.json", "verdict.json"))
+    run = json.loads((root / "run.json").read_text(encoding="utf-8"))
     for key in ("started_utc", "finished_utc"):
         run[key] = (datetime.fromisoformat(run[key]) + timedelta(days=number)).isoformat()
     run["run_id"] = f"{datetime.fromisoformat(run['started_utc']):%Y%m%dT%H%M%SZ}-{CANDIDATE}-report"
-    verdict |= {"run_id": run["run_id"], "outcome": "PASS"}
-    for entry in verdict["requirements"]:
-        middle = entry["scaled_bound"] * (1 + number % 3 / 100)
-        entry |= {
-            "measured": middle, "confidence_interval": [0.99 * middle, 1.01 * middle], "n": 10, "decision": "met", "outcome": "PASS",
-        }  # fmt: skip
-    for name, document in (("run.json", run), ("verdict.json", verdict)):
-        (root / name).unlink()  # a hard link that other bundles share
-        (root / name).write_text(to_json(document), encoding="utf-8")
+    _replace(root / "run.json", run)
+    _replace(root / "results" / "drive_temperature.json", _temperatures(50 + number % 3))
+    _replace(root / "verdict.json", judge_bundle(root))
+    seal_evidence(root)
+
+
+def _replace(file: Path, document: object) -> None:
+    file.unlink(missing_ok=True)  # a hard link that other bundles share
+    file.write_text(to_json(document), encoding="utf-8")
+
+
+def _temperatures(hottest: float) -> dict[str, Any]:
+    return {
+        "schema_version": 1, "device": ", ".join(DRIVES), "samples": 2, "max_degC": hottest, "hottest_sensor": None,
+        "warning_degC": 77.0, "headroom_degC": 77.0 - hottest, "critical_degC": 85.0, "critical_headroom_degC": 85.0 - hottest,
+        "reasons": {},
+    }  # fmt: skip
 
 
 def _utc(seconds: float) -> str:
@@ -114,19 +138,21 @@ def _event() -> dict[str, Any]:
     return {"time_utc": _utc(0), "kind": "phase", "source": "synthetic", "text": "made, not measured", "data": {}}
 
 
-def _run(length_s: float) -> dict[str, Any]:
+def _run(name: str, length_s: float) -> dict[str, Any]:
     drives = [
-        {"name": name, "model": "synthetic", "serial": None, "firmware": None, "wwn": None, "size_bytes": 1e12, "numa_node": 0,
+        {"name": name, "model": "synthetic", "serial": None, "firmware": None, "wwn": None, "size_bytes": 10**12, "numa_node": 0,
          "rotational": False, "transport": "nvme", "pcie_link": None}
         for name in DRIVES
     ]  # fmt: skip
     return {
-        "schema_version": 1, "run_id": "20260131T120000Z-synthetic-report", "state": "finished", "state_reason": None,
+        "schema_version": 1, "run_id": name, "state": "finished", "state_reason": None,
         "started_utc": _utc(0), "finished_utc": _utc(length_s), "request": {"inventory": None},
-        "candidate": {"name": CANDIDATE, "description": "made for measuring reports", "cpus": CORES, "transient_buffer_bytes": 4e9},
+        "candidate": {"name": CANDIDATE, "description": "made for measuring reports", "cpus": CORES, "virtual": False,
+                      "connection": "local", "transient_buffer_bytes": 4 * 10**9},
         "target": {"name": "", "kind": "scratch-file", "path": "none", "filesystem": "none", "device": drives[0], "drives": drives},
-        "scenario": {"id": "synthetic", "title": "Synthetic", "file": "none.yml", "scale": 1.0, "seed": 7, "repetitions": 1,
-                     "parameters": {"workloads": {}}},
+        "scenario": {"id": SCENARIO["id"], "title": "Synthetic", "file": "none.yml", "scale": 1.0, "seed": SCENARIO["seed"],
+                     "repetitions": 1, "repetitions_max": 1, "parameters": SCENARIO},
         "requirement": {"id": REQUIREMENT, "title": "Synthetic", "file": f"{REQUIREMENT}.yml"},
-        "demand": None, "versions": {}, "git": None, "host_environment": {}, "scaled_down": [], "telemetry": None,
+        "demand": None, "versions": {}, "git": None, "host_environment": {}, "scaled_down": [], "declared_limits": [],
+        "telemetry": None,
     }  # fmt: skip

@@ -40,15 +40,17 @@ def trend(roots: Sequence[Path]) -> int:
 
 
 def judge(roots: Sequence[Path]) -> int:
-    from rig.judging import judge_bundle
+    from bench_model.judging import judge_bundle
 
     return len(judge_bundle(roots[0]))
 
 
 def check(roots: Sequence[Path]) -> int:
     from rig.checking import check_bundle
+    from rig.own_profiles import Own
 
-    found = check_bundle(roots[0])
+    scenario = roots[0] / "profiles" / "scenarios" / f"{report_bundle.SCENARIO['id']}.yml"
+    found = check_bundle(roots[0], own=Own(scenario=scenario))
     if found.problems:
         raise SystemExit("\n".join(found.problems[:5]))
     return len(found.lines)

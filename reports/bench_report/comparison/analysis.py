@@ -17,7 +17,7 @@ from .bundles import Source, read_sources
 from .conditions import marks
 from .configurations import configurations, is_comparison, names_of
 from .contenders import contender_of, grouped, questions_of, speed_of
-from .definitions import check_same
+from .definitions import check_same, differences
 
 Document = dict[str, Any]
 LEAST, MOST = 2, 8
@@ -59,7 +59,7 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
         "equivalence_percent": weights.margin_percent,
         "runs": [_run(source) for source in sources],
         "not_ranked": [name for name in names if name not in {one.name for one in contenders}],
-        **tender.document(contenders, questions, speed, weights),
+        **tender.document(contenders, questions, speed, weights, differences([one for one in sources if one.counts])),
         "conditions": [asdict(mark) for mark in marks(sources)],
     }, sources  # fmt: skip
 
@@ -70,7 +70,7 @@ def _contenders(
     """Only of runs that count: an INADMISSIBLE or ERROR run is never ranked."""
     counting = [source for source in sources if source.counts]
     known = questions_of(sources, Weights())
-    weights = Weights() if weights_file is None else load_weights(weights_file, [one.id for one in known])
+    weights = Weights() if weights_file is None else load_weights(weights_file, known)
     if kind == CONFIGURATIONS:
         if not counting:
             return [], [], weights

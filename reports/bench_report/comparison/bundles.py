@@ -1,7 +1,8 @@
 """What a decision needs of one run bundle: its verdict, the values behind it, its definitions and conditions.
 
-Promise: only run.json, verdict.json, profiles/, facts/ and the results are read, not the telemetry, so that sixty bundles take
-seconds. What is missing is None or empty; what is there and broken is a BundleError that names file and field."""
+Promise: only run.json, profiles/, facts/ and the results are read, not the telemetry, so that sixty bundles take seconds. The verdict is
+judged again, and a run that is not sealed, was altered or contradicts itself is refused (bench_model.judging). What is missing is None or
+empty; what is there and broken is a BundleError that names file and field."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from bench_model.decision import measure
+from bench_model.bundle_files import plain_file
 from bench_model.errors import ProfileError
 from bench_model.evidence import Document
+from bench_model.judging import SEALED, UNJUDGED, VERDICT, standing_of
+from bench_model.measured import measure
 from bench_model.profiles import (
     Candidate,
     RequirementProfile,
@@ -23,7 +26,7 @@ from bench_model.profiles import (
     load_metrics,
     load_requirements,
 )
-from bench_model.provenance import MANIFEST, altered_documents, digest_of
+from bench_model.provenance import MANIFEST, digest_of
 from bench_model.published import FOLDER, PublishedDevice, load_published
 
 from ..dataset import Judged, Run, Verdict
@@ -80,16 +83,16 @@ class Source:
 
     @cached_property
     def profile(self) -> RequirementProfile | None:
-        file = self.root / "profiles" / "requirements" / f"{self.run.requirement_id}.yml"
-        if not self.metrics or not file.is_file():
+        file = plain_file(self.root, f"profiles/requirements/{self.run.requirement_id}.yml")
+        if not self.metrics or file is None:
             return None
         return _checked(lambda: load_requirements(file, self.metrics))
 
     @cached_property
     def candidate(self) -> Candidate | None:
         """Its inventory entry, with the run's target chosen; None where the bundle has none."""
-        file = self.root / "profiles" / "lab.yml"
-        if not file.is_file():
+        file = plain_file(self.root, "profiles/lab.yml")
+        if file is None:
             return None
         found = _checked(lambda: load_candidate(file, self.run.candidate.name))
         target = self.run.target.name if self.run.target else None
@@ -127,23 +130,20 @@ class Source:
 
 
 def read_source(root: Path) -> Source:
-    """Raises BundleError for a folder that is no run bundle, a damaged one, or one that was altered since it was sealed."""
+    """Raises BundleError for a folder that is no run bundle, a damaged one, or one that others may not rest on."""
     document = run_document(root, f"{root}/run.json")
-    verdict, name = read_text(root, "verdict.json"), f"{root}/verdict.json"
-    manifest = root / MANIFEST
-    judged = None if verdict is None else verdict_of(versioned(parse_document(verdict, name), name))
-    if altered := altered_documents(root):
-        raise BundleError(
-            f"{root}/{altered[0]}",
-            "was altered since the run was sealed",
-            f"See make check-bundle RUN={root}, and leave the run out",
-        )
+    stored, name = read_text(root, VERDICT), f"{root}/{VERDICT}"
+    if stored is not None:
+        versioned(parse_document(stored, name), name)
+    standing = standing_of(root)
+    if standing.state not in (SEALED, UNJUDGED):
+        raise BundleError(str(root), standing.reason, standing.remedy)
     return Source(
         root=root,
         document=document,
         run=run_of(document),
-        verdict=judged,
-        manifest_sha256=digest_of(manifest) if manifest.is_file() else None,
+        verdict=None if standing.verdict is None else verdict_of(Node(standing.verdict, name)),
+        manifest_sha256=digest_of(root / MANIFEST),
     )
 
 

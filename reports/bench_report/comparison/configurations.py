@@ -16,8 +16,9 @@ from bench_model.contenders import (
     Question,
     Series,
 )
-from bench_model.decision import MET, decide, estimate, measure
+from bench_model.decision import MET, decide, estimate
 from bench_model.evidence import Document
+from bench_model.measured import measure
 from bench_model.profiles import Requirement
 from bench_model.tender_files import Prices, Weights
 from bench_model.verdict import bounds
@@ -62,7 +63,15 @@ def configurations(source: Source, prices: Prices | None, weights: Weights) -> t
     asked = [one for one in profile.requirements if not one.metric.endswith(OF_REFERENCE)]
     questions = [
         Question(
-            one.id, one.text, one.metric, one.comparison, one.bound, one.unit, one.severity, weights.margin(one.id)
+            one.id,
+            one.text,
+            one.metric,
+            one.comparison,
+            one.bound,
+            one.unit,
+            one.severity,
+            weights.margin(one.id),
+            one.statistic,
         )
         for one in asked
     ]

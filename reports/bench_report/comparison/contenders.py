@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bench_model import raid_facts
 from bench_model.contenders import (
@@ -12,12 +13,14 @@ from bench_model.contenders import (
     POWER,
     REPETITIONS,
     RUNS,
+    Backing,
     Contender,
     Figure,
     Question,
     Series,
 )
 from bench_model.decision import MET, MISSED, UNDECIDED
+from bench_model.measured import measure
 from bench_model.tender_files import Prices, Weights
 from bench_model.units import GB, convert
 
@@ -41,7 +44,7 @@ def questions_of(sources: Sequence[Source], weights: Weights) -> list[Question]:
     return [
         Question(
             row.id, row.text, row.metric, row.comparison, bounds.get(row.id, row.bound if row.bound is not None else 0.0),
-            row.unit, row.severity, weights.margin(row.id),
+            row.unit, row.severity, weights.margin(row.id), row.statistic or "",
         )
         for row in rows.values()
     ]  # fmt: skip
@@ -68,7 +71,7 @@ def contender_of(
     units = RUNS if len(runs) > 1 else REPETITIONS
     series = {question.id: _series(runs, question) for question in questions}
     series[POWER] = _power(runs)
-    figures, currency = declared_figures(name, runs[0], prices)
+    figures, currency = _agreed_figures(name, runs, prices)
     room = figures["rack_units"].value
     if speed is not None and room:
         asked = next(one for one in questions if one.id == speed)
@@ -88,13 +91,33 @@ def contender_of(
 
 def _series(runs: Sequence[Source], question: Question) -> Series:
     rows = [source.row(question.id) for source in runs]
+    backing = tuple(
+        _backing(source, row)
+        for source, row in zip(runs, rows, strict=True)
+        if row is not None and row.measured is not None
+    )
     if len(runs) > 1:
-        return Series(tuple(None if row is None else row.measured for row in rows))
+        return Series(tuple(None if row is None else row.measured for row in rows), backing=backing)
     row = rows[0]
     if row is None or row.measured is None:
         return Series(())
     values = runs[0].values(row)
-    return Series(values, row.interval if len(values) == 1 else None)
+    return Series(values, row.interval if len(values) == 1 else None, backing)
+
+
+def _backing(source: Source, row: Judged) -> Backing:
+    return Backing(row.n or 0, _samples(source, row), row.interval is not None)
+
+
+def _samples(source: Source, row: Judged) -> int | None:
+    """The fewest samples that stand behind a value of the run; None where the metric has none."""
+    asked = next((one for one in source.profile.requirements if one.id == row.id), None) if source.profile else None
+    metric = source.metrics.get(row.metric)
+    node = source.result(Path(metric.file).stem) if asked and metric and metric.samples else None
+    if node is None or asked is None or metric is None or not isinstance(node.value, dict):
+        return None
+    series = measure(asked, metric, {metric.file: node.value}).series
+    return min(map(len, series)) if series else None
 
 
 def _scaled(series: Series, factor: float) -> Series:
@@ -104,31 +127,55 @@ def _scaled(series: Series, factor: float) -> Series:
 
 def _power(runs: Sequence[Source]) -> Series:
     """W of the whole server per GB/s stored, of each run the mean of its records."""
-    of_runs: list[list[float]] = []
+    of_runs: list[list[float | None]] = []
     for source in runs:
         result = source.result("record_power")
         records = result.list("records") if result else ()
-        of_runs.append([value for one in records if (value := one.number("w_per_gb_per_s"))])
+        of_runs.append([one.number("w_per_gb_per_s") for one in records])
     if len(runs) == 1:
         return Series(tuple(of_runs[0]))
-    return Series(tuple(sum(own) / len(own) if own else None for own in of_runs))
+    return Series(tuple(map(_mean, of_runs)))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None where one is missing: the mean of the others would be that of another run."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _decision(runs: Sequence[Source], requirement: str) -> str:
-    """Over all runs: missed by one is missed; met by all is met."""
-    said = {row.decision for source in runs if (row := source.row(requirement)) is not None}
+    """Over all runs: missed by one is missed; met by all is met; a run without it leaves it undecided."""
+    rows = [source.row(requirement) for source in runs]
+    said = {None if row is None else row.decision for row in rows}
     if MISSED in said:
         return MISSED
-    return MET if said == {MET} else UNDECIDED if said else ""
+    return MET if said == {MET} else UNDECIDED if any(row is not None for row in rows) else ""
 
 
 def _barred(runs: Sequence[Source], decisions: Mapping[str, str], questions: Sequence[Question]) -> str:
     failed = sum(source.outcome == "FAIL" for source in runs)
+    mandatory = [one.id for one in questions if one.severity == "mandatory"]
+    missed = [key for key in mandatory if decisions.get(key) == MISSED]
     if not failed:
-        return ""
-    missed = [one.id for one in questions if one.severity == "mandatory" and decisions.get(one.id) == MISSED]
+        unmet = [f"{key} {decisions.get(key) or 'not judged'}" for key in mandatory if decisions.get(key) != MET]
+        nothing = "" if mandatory else "no mandatory requirement was judged"
+        return f"not every mandatory requirement is met: {', '.join(unmet)}" if unmet else nothing
     of = "its run" if len(runs) == 1 else f"{failed} of its {len(runs)} runs"
     return f"FAIL in {of}" + (f": misses {', '.join(missed)}" if missed else "")
+
+
+def _agreed_figures(name: str, runs: Sequence[Source], prices: Prices | None) -> tuple[dict[str, Figure], str]:
+    """What all runs of a contender declare alike; a figure that they contradict each other in is none."""
+    declared = [declared_figures(name, source, prices) for source in runs]
+    agreed: dict[str, Figure] = {}
+    for key, figure in declared[0][0].items():
+        values = dict.fromkeys(figures[key].value for figures, _ in declared)
+        said = " and ".join("none" if value is None else f"{value:g}" for value in values)
+        agreed[key] = figure if len(values) == 1 else Figure(None, f"its runs declare different ones: {said}")
+    currencies = {currency for _, currency in declared}
+    if len(currencies) > 1:
+        agreed[COST] = Figure(None, f"its runs declare different currencies: {', '.join(sorted(currencies))}")
+    return agreed, declared[0][1] if agreed[COST].value is not None else ""
 
 
 def declared_figures(name: str, source: Source, prices: Prices | None) -> tuple[dict[str, Figure], str]:

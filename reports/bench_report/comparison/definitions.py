@@ -1,68 +1,163 @@
-"""Are the runs about the same thing? Different definitions are refused: their numbers would answer different questions."""
+"""Are the runs about the same thing? Runs of another scenario or requirement profile are refused; whatever else differs in the documents
+that define a run is named with both sides, and keeps the requirements that rest on it from being compared.
+
+Everything in the documents is compared but for what `MAY_DIFFER` lists, so that a field that is added tomorrow is compared too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from itertools import combinations
 from typing import Any
+
+from bench_model.contenders import POWER, Difference
+from bench_model.differing import ABSENT, same, shown
+from bench_model.errors import BenchError
+from bench_model.provenance import MANIFEST, read_manifest
 
 from ..errors import BundleError
 from .bundles import Source
+from .contenders import devices_text
 
 SAME = "Compare runs of one scenario, one requirement profile and one version of metrics.yml"
+SHOWN_MAX = 120
+NOTHING = "nothing"
+# Words for readers and names of files; the seed, which chooses the data and not the load; and how many repetitions were made, which
+# the evidence itself shows and is compared by (`unlike_evidence`).
+MAY_DIFFER = (
+    "requirement profile/conditions/metrics",  # follows from the requirements, which are compared themselves
+    "requirement profile/title", "requirement profile/file", "requirement profile/requirements/*/text",
+    "requirement profile/requirements/*/source", "metrics/*/description",
+    *(f"scenario/{at}{key}" for at in ("", "parameters/") for key in
+      ("title", "source", "file", "seed", "repetitions", "repetitions_max")),
+)  # fmt: skip
+SPOOL = "telemetry/points.lp"
 
 
 def check_same(sources: Sequence[Source]) -> None:
-    """Raises BundleError that names the two runs, what differs and both values."""
+    """Raises BundleError for runs of different scenarios or profiles, and for one run that was given under two names."""
     first = sources[0]
     for other in sources[1:]:
-        for what, of in (("scenario", _scenario), ("requirement profile", _requirement)):
-            _check(what, of(first), of(other), first, other)
-        _check("workload parameters", _workloads(first), _workloads(other), first, other)
-        _check("requirement", _questions(first), _questions(other), first, other)
-        _check("metric", _definitions(first), _definitions(other), first, other)
-
-
-def _check(what: str, one: dict[str, Any], two: dict[str, Any], first: Source, other: Source) -> None:
-    for key in [*one, *(key for key in two if key not in one)]:
-        if one.get(key) != two.get(key):
-            values = " against ".join(_shown(each.get(key)) for each in (one, two))
+        for what, one, two in (
+            ("scenario id", first.run.scenario_id, other.run.scenario_id),
+            ("requirement profile id", first.run.requirement_id, other.run.requirement_id),
+        ):
+            if one != two:
+                text = f"its {what} differs from that of {first.run.run_id}: {one} against {two}"
+                raise BundleError(str(other.root), text, SAME)
+    for earlier, later in combinations(sources, 2):
+        if why := _one_run(earlier, later):
             raise BundleError(
-                str(other.root), f"its {what} {key} differs from that of {first.run.run_id}: {values}".replace("  ", " "), SAME
-            )  # fmt: skip
+                str(later.root), f"{why} {earlier.root}", "Name each run once, and only runs that were made"
+            )
 
 
-def _shown(value: Any) -> str:
-    text = "nothing" if value is None else str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+def check_alike(sources: Sequence[Source]) -> None:
+    """Raises BundleError for the first definition that differs, where nothing can be said of a part of the requirements."""
+    for one in _defined(sources):
+        (value, runs), (other, others) = one.sides[:2]
+        raise BundleError(
+            f"{others[0]}", f"its {one.what} differs from that of {runs[0]}: {value} against {other}", SAME
+        )
 
 
-def _scenario(source: Source) -> dict[str, Any]:
-    return {"id": source.run.scenario_id}
+def _one_run(one: Source, two: Source) -> str:
+    """Why two bundles cannot come from two runs; empty where they can."""
+    spools = [_spool(source) for source in (one, two)]
+    if spools[0] is not None and spools[0] == spools[1]:
+        return "has the very telemetry of"
+    overlap = (one.run.started < two.moment and two.run.started < one.moment) or one.run.started == two.run.started
+    return (
+        "was made in the same minutes on the same candidate and target as" if overlap and one.name == two.name else ""
+    )
 
 
-def _requirement(source: Source) -> dict[str, Any]:
-    return {"id": source.run.requirement_id}
+def _spool(source: Source) -> str | None:
+    """Hash of its telemetry by its manifest; None where it has none to speak of."""
+    file = source.root / SPOOL
+    if not (source.root / MANIFEST).is_file() or not file.is_file() or not file.stat().st_size:
+        return None
+    try:
+        return read_manifest(source.root / MANIFEST).get(SPOOL)
+    except BenchError as error:
+        raise BundleError(str(source.root / MANIFEST), str(error)) from error
 
 
-def _workloads(source: Source) -> dict[str, Any]:
-    parameters = source.document.at("scenario").find("parameters")
-    asked = parameters.find("workloads") if parameters else None
+def differences(sources: Sequence[Source]) -> list[Difference]:
+    """What differs in the definitions of these runs, or in the drives of one contender, each with all its values and their runs."""
+    return [*_defined(sources), *_other_drives(sources)]
+
+
+def _defined(sources: Sequence[Source]) -> list[Difference]:
+    if len(sources) < 2:
+        return []
+    documents = [_document(source) for source in sources]
+    return [
+        Difference(".".join(path), _sides(values, sources), _concerned(path, sources))
+        for path, values in differing(documents, ())
+    ]
+
+
+def differing(values: Sequence[Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Each place at which documents differ and may not, with what stands there in each of them."""
+    if any(fnmatchcase("/".join(path), pattern) for pattern in MAY_DIFFER):
+        return
+    if all(isinstance(value, Mapping) for value in values):
+        for key in dict.fromkeys(key for value in values for key in value):
+            yield from differing([value.get(key, ABSENT) for value in values], (*path, str(key)))
+    elif any(not same(values[0], value) for value in values[1:]):
+        yield path, list(values)
+
+
+def _document(source: Source) -> dict[str, Any]:
+    """All that defines what a run asked, in one document."""
+    scenario = {key: node.value for key, node in source.document.at("scenario").entries()}
+    if source.profile is None:
+        return {"requirement profile": "is not in the bundle", "scenario": scenario}
+    profile = asdict(source.profile)
+    asked = {one["metric"] for one in profile["requirements"]}
+    demand = source.document.find("demand")
     return {
-        f"{name}.{key}": child.value
-        for name, node in (asked.entries() if asked else ())
-        for key, child in node.entries()
+        "requirement profile": {**profile, "requirements": {one["id"]: one for one in profile["requirements"]}},
+        "metrics": {name: asdict(source.metrics[name]) for name in sorted(asked)},
+        "scenario": scenario,
+        "demand": None if demand is None else demand.value,
     }
 
 
-def _questions(source: Source) -> dict[str, Any]:
-    """By the profile that the run took along; else by the rows of its verdict, which hold the same."""
-    if source.profile is not None:
-        rows: Sequence[Any] = source.profile.requirements
-    else:
-        rows = source.verdict.requirements if source.verdict else ()
-    return {row.id: (row.metric, row.comparison, row.bound, row.unit, row.statistic, row.severity) for row in rows}
+def _concerned(path: tuple[str, ...], sources: Sequence[Source]) -> tuple[str, ...]:
+    """Ids of the requirements that rest on what stands at `path`; empty: all. What cannot be told to concern only some concerns all."""
+    profiles = [source.profile for source in sources if source.profile is not None]
+    metrics = dict.fromkeys((one.id, one.metric) for profile in profiles for one in profile.requirements)
+    if path[:2] == ("requirement profile", "requirements") and len(path) > 2:
+        return (path[2],)
+    if path[0] == "metrics" and len(path) > 1:
+        return tuple(dict.fromkeys(key for key, metric in metrics if metric == path[1]))
+    if path[:3] == ("scenario", "parameters", "workloads") and len(path) > 3:
+        workloads = {name for source in sources for name in _workloads(source)} - {path[3]}
+        return (*dict.fromkeys(key for key, metric in metrics if metric.partition(".")[0] not in workloads), POWER)
+    return ()
 
 
-def _definitions(source: Source) -> dict[str, Any]:
-    asked = {row.metric for row in source.profile.requirements} if source.profile else set()
-    return {name: (one.unit, one.file, one.path, one.nature) for name, one in source.metrics.items() if name in asked}
+def _workloads(source: Source) -> list[str]:
+    parameters = source.document.at("scenario").find("parameters")
+    asked = parameters.find("workloads") if parameters else None
+    return [name for name, _ in asked.entries()] if asked else []
+
+
+def _other_drives(sources: Sequence[Source]) -> Iterator[Difference]:
+    """Runs of one contender are repetitions of each other only on drives of the same models."""
+    for name in dict.fromkeys(source.name for source in sources):
+        own = [source for source in sources if source.name == name]
+        models = [devices_text(source) for source in own]
+        if len(set(models)) > 1:
+            yield Difference(f"drives of {name} between its runs", _sides(models, own))
+
+
+def _sides(values: Sequence[Any], sources: Sequence[Source]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    texts = [NOTHING if value is None else shown(value, SHOWN_MAX) for value in values]
+    return tuple(
+        (text, tuple(source.run.run_id for source, own in zip(sources, texts, strict=True) if own == text))
+        for text in dict.fromkeys(texts)
+    )

@@ -40,7 +40,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         Section("same", "What is not distinguishable", tuple(tables.not_distinguishable(found))),
         Section("cost", "Price, power, room and wear beside speed", tuple(_cost(found))),
         Section("firmness", "How firm the decision is", tuple(_firmness(found))),
-        Section("conditions", "Conditions that differ", tuple(tables.conditions(found))),
+        Section("conditions", "Conditions that differ", (*tables.unlike(found), *tables.conditions(found))),
         Section("method", "How this was computed", tuple(_method(found, command))),
     )
     scaled = sorted({run["scale"] for run in found["runs"] if run["ranked"] and (run["scale"] or 1) < 1})
@@ -153,7 +153,8 @@ def _cost(found: Document) -> Iterator[Part]:
     pareto = found["pareto"]
     if pareto is None:
         yield Lacking(
-            "the plot of price against throughput: fewer than two contenders have both, or power instead of a price"
+            "the plot of price against throughput: contenders that may be chosen have no price, and no power instead of it, or their "
+            "throughput cannot be compared"
         )
         return
     tags = words.letters(found)
@@ -174,6 +175,11 @@ def _cost(found: Document) -> Iterator[Part]:
         "Best is above and to the left. The axes need not begin at zero. Boxes: 95\u202f% intervals"
         + (" of the throughput; a price is exact" if priced else "")
         + f". Dominated (no better in either, worse in one): {'; '.join(beaten) or 'none'}."
+        + (
+            " Barred: may not be chosen, and beside the front."
+            if any(one["barred"] for one in pareto["points"])
+            else ""
+        )
         + ("" if priced else " Not all contenders have a price, so that power stands in its place.")
     )
     title = "Price against throughput" if priced else "Power per throughput against throughput"
@@ -182,7 +188,8 @@ def _cost(found: Document) -> Iterator[Part]:
 
 def _firmness(found: Document) -> Iterator[Part]:
     if len(found["scores"]) < 2:
-        yield Lacking("a score: fewer than two contenders may be chosen, or they have no criterion in common")
+        why = "; ".join(one["text"] for one in found["decision"]["why"])
+        yield Lacking(f"a score: {why or 'fewer than two contenders may be chosen'}")
         return
     yield tables.scores(found)
     rows = [(words.label(found, one["name"]), one["weight_share"], one["chance_first"]) for one in found["scores"]]
@@ -225,15 +232,15 @@ def _method(found: Document, command: str) -> Iterator[Part]:
         "Only runs that count (PASS or FAIL) are ranked; who misses a mandatory requirement is shown and cannot be chosen. Values above "
         "zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they were measured in the "
         "same rounds in alternating order: then Student's t, stratified by order; else Welch's t over runs, or, with one run each, the "
-        "runs' own intervals combined (MOVER), which knows no scatter between runs. Each row of the differences names its method."
+        "runs' own intervals combined (MOVER), which knows no scatter between runs and decides nothing. Each row of the differences names "
+        "its method. What is asked for exactly is met or missed and never ranked."
     )
     yield (
         f"Many comparisons: the pairs within one requirement are one family, the pairs of the score another. In each, Holm's procedure "
         f"keeps the chance of one or more false \u201cbetter\u201d at {percent(100 * found['alpha'])} at most. "
-        f"Each interval is given at the level of "
-        f"its own step, so that it excludes 1 (or 0) exactly where \u201cbetter\u201d is claimed. Equivalent: the whole "
-        f"interval within the "
-        f"margin, {percent(found['equivalence_percent'])} unless the weights file says otherwise. Undecided: anything else."
+        f"Each interval is given at the level of its own step. Better: the whole interval beyond the margin, "
+        f"{percent(found['equivalence_percent'])} unless the weights file says otherwise. Equivalent: all of it within. Undecided: "
+        "anything else."
     )
     yield (
         "The score is the weighted product of the criteria, each to the power of its share: it depends on no unit, and leaving out a "

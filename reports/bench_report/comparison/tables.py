@@ -9,7 +9,7 @@ from ..marks import see_section
 from ..sections.section import Lacking, Part
 from ..tables import Table
 from ..units import MINUS, NONE, THIN, count, percent, quantity, significant
-from .words import SHORT, change_text, currency_of, letters, more_text
+from .words import SHORT, TIED, change_text, currency_of, letters, more_text
 
 Document = dict[str, Any]
 ROWS_MAX = 120
@@ -49,7 +49,7 @@ def summary(found: Document) -> Table:
             _plain(figures["power_per_rate"]["value"]), _plain(figures["density"]["value"]),
             _plain(figures["endurance"]["value"], PB), count(fast["n"]) if fast else NONE,
         ))  # fmt: skip
-        if one["name"] == found["decision"]["best"]:
+        if one["name"] == found["decision"]["best"] and found["decision"]["kind"] != TIED:
             marked.append(len(rows) - 1)
     rows += [(f"{tags[name]} {name}", "not ranked", *[NONE] * 7) for name in found["not_ranked"]]
     unit = f", {speed['unit']}" if speed else ""
@@ -110,10 +110,14 @@ def ranking(found: Document) -> Table:
     for one in found["requirements"]:
         cells = {each["name"]: each for each in one["contenders"]}
         advisory = ", advisory" if one["severity"] != "mandatory" else ""
-        rows.append((f"{one['id']} {one['text']} ({one['unit']}{advisory})", *(_ranked(cells[name]) for name in names)))
+        apart = ", not compared" if one["not_compared"] else ""
+        rows.append(
+            (f"{one['id']} {one['text']} ({one['unit']}{advisory}{apart})", *(_ranked(cells[name]) for name in names))
+        )
     return Table(
         ("Requirement", *(tags[name] for name in names)), "t" + "t" * len(names), tuple(rows),
-        f"Ranking. Place: mean, with its 95{THIN}% interval; {SIGNS['met']} met, {SIGNS['missed']} missed, "
+        f"Compliance and ranking. Place (none where values are met or missed only, or not alike): mean, with its 95{THIN}% interval; "
+        f"{SIGNS['met']} met, {SIGNS['missed']} missed, "
         f"{SIGNS['undecided']} undecided against the bound.",
         "ranking",
     )  # fmt: skip
@@ -123,7 +127,8 @@ def _ranked(cell: Document) -> str:
     if cell["value"] is None:
         return f"not measured {SIGNS.get(cell['decision'] or '', '')}".strip()
     sign = SIGNS.get(cell["decision"] or "", "")
-    return f"{place_text(cell['place'])}: {_interval(cell['value'], cell['interval'])} {sign}".strip()
+    place = "" if cell["place"] is None else f"{place_text(cell['place'])}: "
+    return f"{place}{_interval(cell['value'], cell['interval'])} {sign}".strip()
 
 
 def differences(found: Document) -> tuple[Part, ...]:
@@ -136,9 +141,10 @@ def differences(found: Document) -> tuple[Part, ...]:
         return (Lacking("differences: no two contenders have values of the same requirement that differ"),)
     caption = (
         "Differences of all pairs. "
-        "First over second, or first less second where values can be zero. Interval: at the level of Holm's step, so that it excludes 1 "
-        "(or 0) exactly where one is better. Effect: Hedges' g (0.8 is large). Higher: how often a value of the first exceeds one of the "
-        "second. p: after Holm. Methods: P paired rounds in alternating order, W Welch, M single runs' own intervals, S sum of errors."
+        "First over second, or first less second where values can be zero. Interval: at the level of Holm's step; one is better where "
+        "all of it lies beyond the margin. Effect: Hedges' g (0.8 is large). Higher: how often a value of the first exceeds one of the "
+        "second. p: after Holm, of a difference within the margin. Methods: P paired rounds in alternating order, W Welch, M single "
+        "runs' own intervals, S sum of errors."
     )
     shown = rows[:ROWS_MAX]
     if len(rows) > len(shown):
@@ -191,11 +197,8 @@ def not_distinguishable(found: Document) -> Iterator[Part]:
     if alike:
         yield f"Exactly the same for all contenders: {', '.join(alike)}."
     if not rows:
-        yield (
-            "Every other pair of contenders is told apart in every requirement."
-            if found["contenders"]
-            else Lacking("no pair")
-        )
+        compared = any(one["contrasts"] for one in found["requirements"])
+        yield "Every other pair of contenders is told apart in every requirement." if compared else Lacking("no pair")
         return
     yield (
         "About the following pairs nothing may be claimed. Equivalent: whatever difference there is lies within the margin for certain. "
@@ -297,12 +300,28 @@ def prices(found: Document) -> Table:
     )  # fmt: skip
 
 
+def unlike(found: Document) -> Iterator[Part]:
+    """In what contenders are not alike, each with both sides and what is not compared for it."""
+    if not found["unlike"]:
+        yield "All contenders answered the same questions, with evidence of the same kind."
+        return
+    rows: list[tuple[str, ...]] = []
+    for one in found["unlike"]:
+        barred = ", ".join(one["concerns"]) or "everything"
+        for index, (value, names) in enumerate(one["sides"]):
+            rows.append((one["what"] if not index else "", value, ", ".join(names), barred if not index else ""))
+    yield Table(
+        ("Differs", "Value", "Of", "Not compared"), "tttt", tuple(rows),
+        "What is not alike. Where what was asked or the kind of evidence differs, values cannot be held against each other.", "unlike",
+    )  # fmt: skip
+
+
 def conditions(found: Document) -> Iterator[Part]:
     if not found["conditions"]:
         yield "The runs were made under the same recorded conditions: load, target, kernel, tools, tuning, firmware."
         return
     yield (
-        "Runs are refused where they answer different questions (scenario, requirements, metrics); the following differs and is marked. "
+        "The following differs too and is marked. "
         "A difference between contenders cannot be told from the effect of such a condition."
     )
     tags = letters(found)

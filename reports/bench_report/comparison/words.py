@@ -5,6 +5,7 @@ Promise: every sentence follows from comparison.json alone."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..marks import see_section
@@ -16,11 +17,13 @@ LETTERS = "ABCDEFGH"
 NAME_MAX = 30
 RIVALS_SHOWN = 3
 CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
+NO_AWARD = "no award"
 BADGES = {
     CLEAR: Badge("DECIDED", "\u2714", "pass"),
     TIED: Badge("NOT TOLD APART", "\u2248", "tied"),
     ONLY: Badge("ONE IS LEFT", "\u2192", "pass"),
     NOBODY: Badge("NO CHOICE", "\u2298", "no-verdict"),
+    NO_AWARD: Badge("NO AWARD", "\u2298", "no-verdict"),
 }
 SHORT = {"cost": "price", "power_per_rate": "W per GB/s", "density": "GB/s per U", "endurance": "endurance"}
 
@@ -41,7 +44,9 @@ def shortened(name: str) -> str:
 
 
 def badge(found: Document) -> Badge:
-    return BADGES[found["decision"]["kind"]]
+    """Who is left because others were not measured was not found to be the better one."""
+    kind = found["decision"]["kind"]
+    return replace(BADGES[ONLY], css="tied") if kind == ONLY and found["not_ranked"] else BADGES[kind]
 
 
 def meaning(found: Document) -> str:
@@ -52,20 +57,34 @@ def meaning(found: Document) -> str:
         return "None of them may be chosen on this evidence."
     if kind == ONLY:
         return f"Only {_tagged(found, best)} may be chosen: every other one is barred or has no evidence that counts."
+    if kind == NO_AWARD:
+        said = "; ".join(one["text"] for one in decision["why"])
+        return f"No award is made: {said}. The tables show what was measured and what each meets."
     if kind == CLEAR:
-        return f"{_tagged(found, best)} is best, by more than chance explains."
-    if not decision["scored"]:
-        return "Nothing is common to all that could decide between them: see the ranking of each requirement."
+        within = percent(100 * found["score_contrasts"][0]["margin"])
+        return f"{_tagged(found, best)} is best, by more than chance and the indifference of {within} explain."
     near = _listed([tags[one["name"]] for one in decision["near"]])
+    if _score_alike(found):
+        return f"{_tagged(found, best)} and {near} cannot be told apart."
     return f"{_tagged(found, best)} scores highest, but {near} cannot be told from it."
 
 
 def reasons(found: Document) -> list[str]:
     """What stands behind it, in the order in which a reader asks."""
     return [
-        *_behind(found), *_near(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
+        *_remedies(found), *_behind(found), *_near(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
         *_conditions(found),
     ]  # fmt: skip
+
+
+def _score_alike(found: Document) -> bool:
+    """The name alone puts one of them first."""
+    return len(found["scores"]) > 1 and found["scores"][1]["relative"] == 1.0
+
+
+def _remedies(found: Document) -> Iterator[str]:
+    for one in found["decision"]["why"]:
+        yield f"For an award: {one['remedy'][0].lower()}{one['remedy'][1:]} ({one['text']})."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -119,7 +138,7 @@ def _near(found: Document) -> Iterator[str]:
         contrast = against_best(found, name)
         said = f": {tags[found['decision']['best']]} scores {ratio_text(contrast)} as much" if contrast else ""
         if one["verdict"] == "equivalent":
-            yield f"{_tagged(found, name)} is equivalent within {percent(found['equivalence_percent'])}{said}."
+            yield f"{_tagged(found, name)} is equivalent within {percent(100 * contrast['margin']) if contrast else 'the margin'}{said}."
         else:
             yield f"{_tagged(found, name)} is undecided{said}; {more_text(one['more_runs'])}."
 
@@ -147,6 +166,8 @@ def _barred(found: Document) -> Iterator[str]:
 
 def _price(found: Document) -> Iterator[str]:
     """At which price the order changes: of the one ahead, and of those whose price would have to change least."""
+    if found["decision"]["kind"] != CLEAR:
+        return  # nobody is ahead for certain
     tags, currency = letters(found), currency_of(found)
     known = [one for one in found["prices"] if one["break_even"] is not None]
     others = sorted((one for one in known if one["name"] != found["decision"]["best"]), key=lambda one: -one["change"])
@@ -192,20 +213,14 @@ def _criteria(found: Document) -> Iterator[str]:
         said = ", ".join(
             f"{SHORT.get(one['key'], one['key'])} {percent(100 * one['share'])}" for one in found["criteria"]
         )
-        given = (
-            "as the weights file says"
-            if found["weights_given"]
-            else "no weights were given, so that each counts the same"
-        )
-        yield f"What counts: {said} ({given})."
-    tags = letters(found)
-    for one in found["criteria_left_out"]:
-        lacking = _listed([tags[name] for name in one["lacking"]]) if one["lacking"] else ""
-        why = one.get("reason") or f"{lacking} {'lack' if len(one['lacking']) > 1 else 'lacks'} it"
-        yield f"Decided without {SHORT.get(one['key'], one['key'])}: {why}."
+        yield f"What counts: {said} (as the weights file says)."
 
 
 def _conditions(found: Document) -> Iterator[str]:
+    if found["unlike"]:
+        named = list(dict.fromkeys(key for one in found["unlike"] for key in one["concerns"]))
+        what = "anything" if any(not one["concerns"] for one in found["unlike"]) else _listed(named)
+        yield f"Not compared, for the contenders are not alike in it: {what} ({see_section('conditions')})."
     between = [one["what"] for one in found["conditions"] if one["between"]]
     if between:
         shown = ", ".join(between[:4]) + (f" and {len(between) - 4} more" if len(between) > 4 else "")

@@ -18,6 +18,7 @@ from .references import COLOUR, dashes, measured_references
 HEIGHT_MM = 78.0
 FARTHEST = 4.0  # a reference line more than so many times above the data would squash them
 MOST_LABELS = 16
+BESIDE = 1.15  # times the block size: where its repetitions stand
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,11 @@ def block_figure(bundle: Bundle) -> Figure | None:
         for one, look in zip(scans, LOOKS, strict=False):
             _draw_points(axes, one, look, alone=len(scans) == 1)
             _draw_plateau(axes, one, look, alone=len(scans) == 1)
-        top = max(max(_spread(point)[1] for point in counted), *(point.throughput_bytes_per_s for point in counted))
+            _draw_repetitions(axes, one, look, alone=len(scans) == 1)
+        again = [rate for one in scans for _, rate in _repeated(one)]
+        top = max(
+            max(_spread(point)[1] for point in counted), *(point.throughput_bytes_per_s for point in counted), *again
+        )
         shown = [reference for reference in references if reference[1] <= FARTHEST * top]
         _draw_references(axes, shown)
         highest = max([top, *(value for _, value, _, _ in shown)])
@@ -87,6 +92,23 @@ def _draw_points(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
     axes.errorbar(
         x, y, yerr=(below, above), fmt="none", ecolor=look.spread, elinewidth=0.8, capsize=2.5, capthick=0.8,
         label="lowest to highest sample" if alone or scan.tool == "fio" else "_nolegend_", zorder=5,
+    )  # fmt: skip
+
+
+def _repeated(scan: BlockScan) -> list[tuple[int, float]]:
+    """(block size, throughput in B/s) of the repetitions that count."""
+    found = ((one.block_bytes, one.throughput_bytes_per_s) for one in scan.repetitions)
+    return [(size, rate) for size, rate in found if rate is not None]
+
+
+def _draw_repetitions(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
+    """Beside the scan's own point, so that neither hides the other."""
+    found = _repeated(scan)
+    if not found:
+        return
+    axes.plot(
+        [size * BESIDE for size, _ in found], [rate / GIB for _, rate in found], color=look.plateau, linestyle="none", marker="x",
+        markersize=4, label="measured again" if alone else f"{scan.tool}, measured again", zorder=6,
     )  # fmt: skip
 
 
@@ -150,6 +172,8 @@ def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidde
         parts.append(_how_measured(other, [point for point in other.points if point.admissible]))
         if other.plateau_bytes_per_s is None:
             parts.append(f"With {other.tool} the scan has no plateau.")
+        if other.repetitions:
+            parts.append(_repetitions_text(other))
     masked = [
         binary_size(point.block_bytes) + (f" with {one.tool}" if scan.others else "")
         for one in (scan, *scan.others)
@@ -179,10 +203,28 @@ def _plateau_text(scan: BlockScan) -> str:
 
 
 def _large_blocks_text(scan: BlockScan) -> str:
+    if scan.repetitions:
+        return _repetitions_text(scan)
     if scan.large_blocks_bytes_per_s is None or scan.large_blocks_from_bytes is None:
         return ""
     rate, start = in_gib_per_s(scan.large_blocks_bytes_per_s), binary_size(scan.large_blocks_from_bytes)
-    return f"The lowest point from {start} on, {rate}, is what requirements on large blocks are judged by."
+    return f"The lowest point from {start} on is {rate}. Large blocks were not measured again, and one short point decides nothing."
+
+
+def _repetitions_text(scan: BlockScan) -> str:
+    """What requirements on large blocks are judged by, with how many and which range."""
+    rates = [rate for _, rate in _repeated(scan)]
+    sizes = sorted({one.block_bytes for one in scan.repetitions})
+    each = sorted({sum(one.block_bytes == size for one in scan.repetitions) for size in sizes})
+    times = str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
+    of = f"With {scan.tool}, blocks" if scan.tool else "Blocks"
+    text = f"{of} of {', '.join(binary_size(size) for size in sizes)} were measured again {times} times each, in turns"
+    if not rates:
+        return f"{text}; none of these repetitions counts."
+    missing = len(scan.repetitions) - len(rates)
+    text += f" (crosses, n = {len(rates)}, {in_gib_per_s(min(rates))} to {in_gib_per_s(max(rates))}"
+    text += f"; {missing} more do not count)" if missing else ")"
+    return f"{text}: requirements on large blocks are judged by these."
 
 
 def _how_measured(scan: BlockScan, drawn: Sequence[BlockPoint]) -> str:

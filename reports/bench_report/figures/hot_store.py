@@ -56,9 +56,29 @@ def kops(value: float) -> str:
     return f"{significant(value / KOPS, 3)}{THIN}KOPS"
 
 
+def repetition_of(point: Node) -> int:
+    """A store that was measured before there were repetitions was measured once."""
+    return point.integer("repetition") or 1
+
+
+def middle_points(document: Node) -> list[Node]:
+    """Of each value size the repetition in the middle of those that count, by its puts over Redis (of two the lower one); where none
+    counts, one that does not."""
+    by_size: dict[int, list[Node]] = {}
+    for point in document.list("points"):
+        by_size.setdefault(point.at("value_bytes").as_integer(), []).append(point)
+    return [_middle(own) for own in by_size.values()]
+
+
+def _middle(repetitions: list[Node]) -> Node:
+    counted = [one for one in repetitions if one.at("admissible").as_flag()]
+    ordered = sorted(counted, key=lambda one: one.at("ratios").at("put").number("value") or 0.0)
+    return ordered[(len(ordered) - 1) // 2] if ordered else repetitions[0]
+
+
 def size_figure(document: Node) -> Figure | None:
     """Mean KOPS with whiskers to the least sample and of one standard deviation, by value size."""
-    points = list(document.list("points"))
+    points = middle_points(document)
     drawn = [point for point in points if point.at("admissible").as_flag()]
     if not drawn:
         return None
@@ -87,7 +107,7 @@ def size_figure(document: Node) -> Figure | None:
         panels[-1].set_xlabel("value size (B)", color=INK)
         alt = f"{title}: {len(drawn)} sizes from {sizes[0]} to {sizes[-1]} B, highest {kops(top)}."
         svg = to_svg(figure, name, alt)
-    caption = _size_caption(document, points, drawn, [one for one in references if one not in shown])
+    caption = _size_caption(document, drawn, [one for one in references if one not in shown])
     return Figure(name, title, caption, alt, svg, _size_words(drawn))
 
 
@@ -117,21 +137,23 @@ def _draw_sizes(axes: Axes, points: Sequence[Node], sizes: Sequence[int], line: 
         )
 
 
-def _size_caption(
-    document: Node, points: Sequence[Node], drawn: Sequence[Node], beyond: Sequence[tuple[str, float]]
-) -> str:
+def _size_caption(document: Node, drawn: Sequence[Node], beyond: Sequence[tuple[str, float]]) -> str:
+    points = list(document.list("points"))
+    repetitions = max(repetition_of(point) for point in points)
     numbers = sorted({point.at("embedded").at("put").at("n").as_integer() for point in drawn})
-    published, masked = document.at("published"), [point for point in points if point not in drawn]
+    published, masked = document.at("published"), [one for one in points if not one.at("admissible").as_flag()]
     promise = document.at("promises").text("lmdb") or "not recorded"
     samples = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     just_below, least, deviation = (
         kops(published.at(key).as_number())
         for key in ("just_below_ops_per_s", "min_ops_per_s", "stdev_at_most_ops_per_s")
     )
-    left_out = ", ".join(f"{one.at('value_bytes').as_integer()} B" for one in masked)
+    which = {one: f" (repetition {one})" if repetitions > 1 else "" for one in range(1, repetitions + 1)}
+    left_out = ", ".join(f"{one.at('value_bytes').as_integer()} B{which[repetition_of(one)]}" for one in masked)
+    middle = f"of {repetitions} repetitions the one in the middle by its puts over Redis; " if repetitions > 1 else ""
     parts = [
         f"One put thread beside one get-and-remove thread for {duration(document.at('seconds_per_point').as_number())} at each "
-        f"size; n = {len(drawn)} sizes, each with {samples} samples of {duration(document.at('sample_s').as_number())}. "
+        f"size; {middle}n = {len(drawn)} sizes, each with {samples} samples of {duration(document.at('sample_s').as_number())}. "
         "Thin whisker: down to the least sample; thick: one standard deviation.",
         f"Persistence: the embedded store (LMDB; memory: a file in {document.at('memory_folder').as_text()}, which stands for "
         f"persistent memory) keeps its promise, {promise}. Redis is volatile here, and is reached over loopback by "
@@ -151,7 +173,7 @@ def _size_caption(
 
 def series_figure(document: Node) -> Figure | None:
     """KOPS of the embedded store in each sample, at the smallest and at the largest value size that counts."""
-    drawn = [point for point in document.list("points") if point.at("admissible").as_flag()]
+    drawn = [point for point in middle_points(document) if point.at("admissible").as_flag()]
     if not drawn:
         return None
     name, title = "hot-store-series", "Operations per second against time"

@@ -20,6 +20,7 @@ SHAPES = {
     "front": ("o", "not dominated"),
     "maybe dominated": ("D", "dominated by the estimates, not for certain"),
     "dominated": ("X", "dominated"),
+    "barred": ("x", "may not be chosen"),
 }
 
 
@@ -113,7 +114,7 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
         lifted = _label_offsets(points)
         for point in points:
             shape, label = SHAPES[point.kind]
-            colour = GREY if point.kind == "dominated" else BLUE
+            colour = GREY if point.kind in ("dominated", "barred") else BLUE
             axes.add_patch(Rectangle(
                 (point.across[1], point.up[1]), point.across[2] - point.across[1], point.up[2] - point.up[1],
                 facecolor=FAINT, edgecolor=GREY, linewidth=0.6, zorder=2,

@@ -11,6 +11,7 @@ from typing import Any
 
 from scipy.stats import fisher_exact
 
+from bench_model import decision
 from bench_model.contenders import Question
 from bench_model.drive_spread import CLUSTER_P, clusters, limiting, spread
 from bench_model.lot_sampling import (
@@ -23,15 +24,16 @@ from bench_model.lot_sampling import (
 )
 from bench_model.tender import clean
 from bench_model.tender_files import Weights
-from bench_model.tolerance import COVERAGE, NORMAL_P_MIN, bounds, wilks_n
+from bench_model.tolerance import COVERAGE, NORMAL_P_MIN, bounds, free_rank, wilks_n
 
 from ..comparison.bundles import Source, read_sources
 from ..comparison.contenders import questions_of, speed_of
-from ..comparison.definitions import check_same
+from ..comparison.definitions import check_alike, check_same
 from ..errors import BundleError
-from .drives import FAILED, FIRMWARE, PASSED, Drive, drives_of
+from .drives import FAILED, FIRMWARE, PASSED, UNTESTED, Drive, drives_of
 
 Document = dict[str, Any]
+MET, REFUTED, OPEN = "met", "refuted", "open"
 OC_POINTS = (1, 2, 5, 10, 20)  # percent of the lot that fails
 
 
@@ -50,6 +52,7 @@ def lot(asked: Asked) -> tuple[Document, list[Source]]:
     """The document, and the runs that it rests on. Raises BundleError for what makes no lot."""
     sources = read_sources(list(asked.roots))
     check_same(sources)
+    check_alike([source for source in sources if source.counts])
     drives = drives_of(sources, asked.model)
     questions = questions_of(sources, Weights())
     judged = asked.requirement or speed_of(questions)
@@ -59,6 +62,7 @@ def lot(asked: Asked) -> tuple[Document, list[Source]]:
             f"Known: {', '.join(one.id for one in questions)}",
         )  # fmt: skip
     tested = [drive for drive in drives if drive.outcome in (PASSED, FAILED)]
+    unresolved = [drive.serial for drive in drives if drive.outcome == UNTESTED and drive.unresolved]
     if asked.lot_size is not None and asked.lot_size < len(drives):
         raise BundleError(
             "--lot-size", f"{asked.lot_size} is less than the {len(drives)} drives of these runs", "Name the whole lot"
@@ -79,9 +83,9 @@ def lot(asked: Asked) -> tuple[Document, list[Source]]:
         "wilks": {"first": wilks_n(), "second": wilks_n(rank=2)},
         "runs": [_run(source) for source in sources],
         "drives": [_drive(drive) for drive in drives],
-        "acceptance": _acceptance(tested, asked.lot_size),
+        "acceptance": _acceptance(tested, unresolved, asked.lot_size),
         "requirements": [
-            _question(question, tested, asked.stripe, identity)
+            _question(question, tested, unresolved, asked, identity)
             for question in questions
             if any(drive.values.get(question.id) for drive in tested)
         ],
@@ -112,11 +116,12 @@ def _drive(drive: Drive) -> Document:
     }
 
 
-def _acceptance(tested: Sequence[Drive], lot_size: int | None) -> Document | None:
+def _acceptance(tested: Sequence[Drive], unresolved: list[str], lot_size: int | None) -> Document | None:
+    """`unresolved`: drives that ran, and none of whose runs counts. To leave them out would pick the sample by its results."""
     if not tested:
         return None
-    number, passed = len(tested), sum(drive.outcome == PASSED for drive in tested)
-    failing = failing_at_most(passed, number, lot_size) if lot_size else None
+    number, passed, ran = len(tested), sum(drive.outcome == PASSED for drive in tested), len(tested) + len(unresolved)
+    failing = failing_at_most(passed, ran, lot_size) if lot_size else None
     plan = plan_for(lot_size) if lot_size else None
     curve = []
     if lot_size and plan:
@@ -127,8 +132,9 @@ def _acceptance(tested: Sequence[Drive], lot_size: int | None) -> Document | Non
         "tested": number,
         "passed": passed,
         "share": passed / number,
-        "interval": list(passing_share(passed, number)),
-        "at_least": passing_share_at_least(passed, number),
+        "unresolved": unresolved,
+        "interval": [passing_share(passed, ran)[0], passing_share(passed + len(unresolved), ran)[1]],
+        "at_least": passing_share_at_least(passed, ran),
         "failing_at_most": failing,
         "plan": asdict(plan) if plan else None,
         "plan_curve": curve,
@@ -136,7 +142,7 @@ def _acceptance(tested: Sequence[Drive], lot_size: int | None) -> Document | Non
 
 
 def _question(
-    question: Question, tested: Sequence[Drive], stripe: int | None, identity: Sequence[Document]
+    question: Question, tested: Sequence[Drive], unresolved: Sequence[str], asked: Asked, identity: Sequence[Document]
 ) -> Document:
     """One requirement over the drives that have values of it; each drive counts once, by its mean."""
     values = {drive.serial: drive.values[question.id] for drive in tested if drive.values.get(question.id)}
@@ -156,9 +162,57 @@ def _question(
             **asdict(found),
             "normal_to_be_relied_on": found.normality_p is not None and found.normality_p >= NORMAL_P_MIN,
         },
-        "limiting": _limiting(question, values, stripe),
+        "claim": _claim(question, tested, unresolved, asked.lot_size),
+        "limiting": _limiting(question, values, asked.stripe),
         "clusters": _clusters(means, identity),
     }
+
+
+def _claim(question: Question, tested: Sequence[Drive], unresolved: Sequence[str], lot_size: int | None) -> Document:
+    """Do the lot's drives meet the bound? One tested drive that does not refutes it, and one without a value leaves it open.
+
+    Met: as many drives as a bound without any assumption needs, or the whole lot. No number of drives shows values to be normal."""
+    refuted = [drive.serial for drive in tested if _refutes(question, drive)]
+    missing = [*(drive.serial for drive in tested if not _answers(question, drive)), *unresolved]
+    whole = lot_size is not None and len(tested) == lot_size
+    if refuted:
+        return {"kind": REFUTED, "drives": refuted, "reason": "tested drives do not meet it"}
+    if missing:
+        return {"kind": OPEN, "drives": missing, "reason": "drives have no value that decides"}
+    if isinstance(question.bound, str):
+        return {"kind": OPEN, "drives": [], "reason": "each candidate declares a bound of its own"}
+    if whole:
+        return {"kind": MET, "drives": [], "reason": "every drive of the lot was measured"}
+    if free_rank(len(tested)):
+        return {
+            "kind": MET,
+            "drives": [],
+            "reason": f"{COVERAGE:.0%} of them or more at {CONFIDENCE:.0%} confidence, whatever their distribution",
+        }
+    return {
+        "kind": OPEN,
+        "drives": [],
+        "reason": f"it takes {wilks_n()} drives, or the whole lot; {len(tested)} were tested",
+    }
+
+
+def _refutes(question: Question, drive: Drive) -> bool:
+    """One value suffices: a mean over runs hides none."""
+    inside = all(_inside(question, value) for value in drive.values.get(question.id, ()))
+    return not inside or decision.MISSED in drive.decisions.get(question.id, ())
+
+
+def _inside(question: Question, value: float) -> bool:
+    if isinstance(question.bound, str):
+        return True  # decided by its own run, against what its own candidate declares
+    if question.comparison == "equal":
+        return value == question.bound
+    return value >= question.bound if question.larger_is_better else value <= question.bound
+
+
+def _answers(question: Question, drive: Drive) -> bool:
+    """Every run of its own has a value and is decided."""
+    return bool(drive.values.get(question.id)) and set(drive.decisions.get(question.id, ())) == {decision.MET}
 
 
 def _limiting(question: Question, values: dict[str, list[float]], stripe: int | None) -> Document | None:

@@ -41,7 +41,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         summary=_summary(found),
         notes=(
             "Bound for the lot: beyond it lie 95\u202f% of such drives at 95\u202f% confidence, if their values are normally distributed. "
-            "It stands whether or not the requirement is met.",
+            "It stands whether or not the requirement is met. By the lot: met only where so many drives show it, refuted by one.",
         ),
         sections=(
             Section("acceptance", "What K of N says about the lot", tuple(_acceptance(found))),
@@ -71,19 +71,19 @@ def _badge(found: Document) -> Badge:
 def _summary(found: Document) -> Table:
     rows = []
     for one in found["requirements"]:
-        known, bound = one["tolerance"], one["bound"]
+        known, bound, exact = one["tolerance"], one["bound"], one["comparison"] == "equal"
         stated = bound if isinstance(bound, str) else quantity(bound, one["unit"], trim=True)
         means = list(one["means"].values())
-        limit = NONE if known["normal"] is None else quantity(known["normal"], one["unit"])
-        if known["normal"] is not None and not known["normal_to_be_relied_on"] and known["sd"]:
+        limit = NONE if known["normal"] is None or exact else quantity(known["normal"], one["unit"])
+        if limit != NONE and not known["normal_to_be_relied_on"] and known["sd"]:
             limit += " (not normal)"
         rows.append((
             f"{one['id']} {one['text']}", stated, quantity(known["mean"], one["unit"]),
-            f"{quantity(min(means), one['unit'])} to {quantity(max(means), one['unit'])}", limit, count(known["n"]),
+            f"{quantity(min(means), one['unit'])} to {quantity(max(means), one['unit'])}", limit, one["claim"]["kind"], count(known["n"]),
         ))  # fmt: skip
     return Table(
-        ("Requirement", "Asked", "Mean", "Drives from, to", "Bound for the lot", "Drives"),
-        "tnnnnn",
+        ("Requirement", "Asked", "Mean", "Drives from, to", "Bound for the lot", "By the lot", "Drives"),
+        "tnnnntn",
         tuple(rows),
         "Requirements over all drives.",
         "lot-summary",
@@ -119,6 +119,8 @@ def _acceptance(found: Document) -> Iterator[Part]:
         return
     enough = one["tested"] >= plan["sample"]
     decided = "accept" if one["passed"] == one["tested"] else "reject"
+    if decided == "accept" and one["unresolved"]:
+        decided = f"not accepted, for {', '.join(one['unresolved'][:SERIALS_MAX])} ran and no run of it counts"
     yield (
         f"After ISO 2859-1 (single sampling, normal inspection, general level II) a lot of this size has code letter {plan['letter']}: "
         f"test {plan['sample']} drives taken at random and accept the lot when none fails (acceptable quality limit "
@@ -154,6 +156,8 @@ def _tolerance(found: Document) -> Iterator[Part]:
     )
     rows = []
     for one in found["requirements"]:
+        if one["comparison"] == "equal":
+            continue  # what is asked for exactly has no side
         known = one["tolerance"]
         side = "lower" if one["comparison"] == "at_least" else "upper"
         free = (
@@ -188,7 +192,7 @@ def _figure(found: Document, one: Document) -> Figure:
     lines = []
     if not isinstance(one["bound"], str) and _near(one):
         lines.append(Line(one["bound"], f"asked at full scale: {quantity(one['bound'], one['unit'], trim=True)}", "--"))
-    if one["tolerance"]["normal"] is not None:
+    if one["tolerance"]["normal"] is not None and one["comparison"] != "equal":
         lines.append(Line(one["tolerance"]["normal"], "normal tolerance bound, 95 % / 95 %", ":"))
     number = sum(len(row.values) for row in rows)
     caption = (

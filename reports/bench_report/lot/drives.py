@@ -20,13 +20,16 @@ OCP_LOG, NAND_LOG = "fields that its OCP log keeps", "log that its NAND writes a
 
 @dataclass
 class Drive:
-    """`values`: by requirement, each repetition or round of a run in which the drive was alone. `identity`: each value, with its runs."""
+    """`values`: by requirement, each repetition or round of a run in which the drive was alone; a run that has none leaves a decision
+    without values. `identity`: each value, with its runs."""
 
     serial: str
     model: str
     runs: list[str] = field(default_factory=list)
     outcomes: list[str] = field(default_factory=list)  # of runs of its own that count
+    unresolved: list[str] = field(default_factory=list)  # runs of its own that do not count
     values: dict[str, list[float]] = field(default_factory=dict)
+    decisions: dict[str, list[str | None]] = field(default_factory=dict)  # by requirement: of each run of its own
     identity: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @property
@@ -46,15 +49,27 @@ def drives_of(sources: Sequence[Source], model: str | None) -> list[Drive]:
     """By serial. Raises BundleError for runs without drives, or drives of several models where none is chosen."""
     found: dict[str, Drive] = {}
     for source in sources:
-        members = {serial: node for node in _members(source) if (serial := node.text("serial"))}
+        nodes = list(_members(source))
+        members = {serial: node for node in nodes if (serial := (node.text("serial") or "").strip())}
         for serial, node in members.items():
             drive = found.setdefault(serial, Drive(serial, node.text("model") or "unnamed model"))
+            _check_model(drive, node, source)
             drive.runs.append(source.run.run_id)
             _identify(drive, node, source.run.run_id)
         _identify_by_smart(found, members, source)
         _identify_by_logs(found, members, source)
-        _measure(found, list(members), source)
+        nameless = any(not (node.text("serial") or "").strip() for node in nodes)
+        _measure(found, [] if nameless else list(members), source)
     return _of_one_model(found, model)
+
+
+def _check_model(drive: Drive, node: Node, source: Source) -> None:
+    model = node.text("model") or "unnamed model"
+    if model != drive.model:
+        raise BundleError(
+            f"{source.root}/run.json", f"drive {drive.serial} is a {model} here and a {drive.model} in run {drive.runs[0]}",
+            "A serial names one drive: leave out the run that is wrong",
+        )  # fmt: skip
 
 
 def _of_one_model(found: dict[str, Drive], model: str | None) -> list[Drive]:
@@ -145,16 +160,19 @@ def _identify_by_logs(found: dict[str, Drive], members: dict[str, Node], source:
 
 
 def _measure(found: dict[str, Drive], members: list[str], source: Source) -> None:
-    """Only of runs that count, and only where the drive was alone: an array's rate is nobody's own."""
-    if not source.counts:
-        return
+    """Only of runs that count, and only where the drive was alone: an array's rate is nobody's own, nor is one beside a nameless drive."""
     if is_comparison(source):
-        _measure_targets(found, source)
+        if source.counts:
+            _measure_targets(found, source)
+    elif len(members) == 1 and not source.counts:
+        found[members[0]].unresolved.append(source.run.run_id)
     elif len(members) == 1 and source.verdict is not None:
         drive = found[members[0]]
         drive.outcomes.append(source.outcome)
         for row in source.verdict.requirements:
-            drive.values.setdefault(row.id, []).extend(source.values(row))
+            own = source.values(row)
+            drive.values.setdefault(row.id, []).extend(own)
+            drive.decisions.setdefault(row.id, []).append(row.decision if own else None)
 
 
 def _measure_targets(found: dict[str, Drive], source: Source) -> None:
@@ -163,10 +181,12 @@ def _measure_targets(found: dict[str, Drive], source: Source) -> None:
     contenders, _ = configurations(source, None, Weights())
     for name, contender in zip(names_of(source), contenders, strict=True):
         drives = result.at("targets").at(name).list("drives")
-        serial = drives[0].text("serial") if len(drives) == 1 else None
-        if serial is None:
+        serial = (drives[0].text("serial") or "").strip() if len(drives) == 1 else ""
+        if not serial:
             continue
         found[serial].outcomes.append("FAIL" if contender.barred else "PASS")
         for key, series in contender.series.items():
             if "-" in key:  # requirements; other series are the contender's own
                 found[serial].values.setdefault(key, []).extend(series.known)
+                decision = None if series.has_holes else contender.decisions.get(key)
+                found[serial].decisions.setdefault(key, []).append(decision)

@@ -9,6 +9,7 @@ from ..units import THIN, percent, quantity
 
 Document = dict[str, Any]
 SURE = 0.05
+SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
 def oddities(found: Document) -> int:
@@ -48,23 +49,35 @@ def _judged(found: Document) -> Document | None:
 
 def _bounds(found: Document) -> Iterator[str]:
     one = _judged(found)
-    if one is None or one["tolerance"]["normal"] is None:
+    if one is None:
         return
-    known, bound = one["tolerance"], one["bound"]
+    known = one["tolerance"]
+    yield claim_sentence(one)
+    if known["normal"] is None or one["comparison"] == "equal":
+        return
     lower = one["comparison"] == "at_least"
     doubt = (
         ""
         if known["normal_to_be_relied_on"]
         else "; not to be relied on, for the values do not look normal or are too few"
     )
-    text = (
+    yield (
         f"{one['id']}: 95{THIN}% of such drives {'reach' if lower else 'stay below'} {quantity(known['normal'], one['unit'])} "
-        f"(95{THIN}% confidence, normal{doubt})"
+        f"(95{THIN}% confidence, if their values are normally distributed{doubt})."
     )
-    if not isinstance(bound, str):
-        inside = known["normal"] >= bound if lower else known["normal"] <= bound
-        text += f"; {'this meets' if inside else 'this does not meet'} the {quantity(bound, one['unit'], trim=True)} asked at full scale"
-    yield text + "."
+
+
+def claim_sentence(one: Document) -> str:
+    """Whether such drives meet what is asked, and what says so."""
+    claim, bound = one["claim"], one["bound"]
+    asked = bound if isinstance(bound, str) else quantity(bound, one["unit"], trim=True)
+    what = f"{SIDES[one['comparison']]} {asked} at full scale"
+    if claim["kind"] == "refuted":
+        return f"{one['id']}: such drives do not all meet {what}: refuted by {_some(claim['drives'])}."
+    why = claim["reason"] + (f" ({_some(claim['drives'])})" if claim["drives"] else "")
+    if claim["kind"] == "met":
+        return f"{one['id']}: such drives meet {what}: {why}."
+    return f"{one['id']}: whether such drives meet {what} stays open: {why}."
 
 
 def _slowest(found: Document) -> Iterator[str]:
@@ -127,6 +140,9 @@ def cluster_sentence(one: Document) -> str:
 
 
 def _untested(found: Document) -> Iterator[str]:
+    accepted = found["acceptance"]
+    if accepted and accepted["unresolved"]:
+        yield f"Taken for failing in all shares, for none of their runs counts: {_some(accepted['unresolved'])}."
     untested = [drive["serial"] for drive in found["drives"] if drive["outcome"] == "not tested"]
     if untested:
         yield f"Not tested in a run of its own that counts: {_some(untested)}."

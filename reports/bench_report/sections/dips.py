@@ -44,7 +44,7 @@ def _words(dips: Node, throttling: Node | None) -> str:
     count, unexplained = summary.integer("dips"), summary.integer("unexplained")
     if count is None:
         return "Whether the rate dipped cannot be said."
-    text = "The rate never dipped by 10 % or more under sustained load."
+    text = "The rate never dipped by 10 % or more under sustained load, and no loss recurred, crept in or added up."
     if count:
         plural = "s" if count != 1 else ""
         text = (
@@ -55,23 +55,49 @@ def _words(dips: Node, throttling: Node | None) -> str:
     for pattern in patterns:
         text += (
             f" A regular dip every {duration(pattern.at('period_s').as_number())}, "
-            f"{percent(100 * pattern.at('depth_fraction').as_number())} deep, belongs to the target's own rhythm."
+            f"{percent(100 * pattern.at('depth_fraction').as_number())} deep, {_rhythm(pattern)}."
         )
     return f"{text} {_throttling_words(throttling)}"
 
 
+def _rhythm(pattern: Node) -> str:
+    return (
+        "costs too much to be a rhythm of the target's"
+        if pattern.flag("costly")
+        else "belongs to the target's own rhythm"
+    )
+
+
 def _throttling_words(throttling: Node | None) -> str:
-    episodes = throttling.at("summary").integer("episodes") if throttling else None
-    if throttling is None or episodes is None:
+    if throttling is None:
         return "No drive told of its heat, so that thermal throttling could neither be found nor excluded."
-    watched = ", ".join(kind.replace("_", " ") for kind in throttling.texts("watched"))
+    told = "".join(f" {one.capitalize()}." for one in throttling.texts("processors"))
+    return _episodes_words(throttling) + told
+
+
+def _episodes_words(throttling: Node) -> str:
+    episodes = throttling.at("summary").integer("episodes")
+    watched = ", ".join(kind.replace("_", " ") for kind in throttling.texts("watched")) or "nothing"
+    if episodes is None:
+        reasons = throttling.find("reasons")
+        reason = (reasons.text("throttling.episodes") if reasons else None) or "no drive told of its heat"
+        return f"Thermal throttling could neither be found nor excluded: {reason}."
     if episodes == 0:
         return f"No thermal throttling was found; watched of the drives: {watched}."
     first = throttling.list("episodes")[0]
-    return (
+    onset = first.number("time_to_onset_s")
+    when = (
+        f"{duration(onset)} after the begin of the load"
+        if onset is not None
+        else "outside of the loads, or at an unknown time"
+    )
+    text = (
         f"Thermal throttling was found {episodes} time{'s' if episodes != 1 else ''} (watched of the drives: {watched}), first "
-        f"{duration(first.at('time_to_onset_s').as_number())} after the begin of the load, with confidence "
-        f"{first.at('confidence').as_text()}."
+        f"{when}, with confidence {first.at('confidence').as_text()}."
+    )
+    contradictions = throttling.texts("contradictions")
+    return text + (
+        f" The drives' word and the rate contradict each other: {'; '.join(contradictions)}." if contradictions else ""
     )
 
 
@@ -103,6 +129,11 @@ def _table(windows: Sequence[Node]) -> Table | None:
     )  # fmt: skip
 
 
+def _kind(dip: Node) -> str:
+    kind = dip.text("kind") or "dip"
+    return "" if kind == "dip" else f" ({kind})"
+
+
 def _row(window: Node, dip: Node) -> tuple[str, ...]:
     start, end = (dip.at(key).as_number() for key in ("start_s", "end_s"))
     evidence = "; ".join(one.at("text").as_text() for one in dip.list("evidence"))
@@ -113,7 +144,7 @@ def _row(window: Node, dip: Node) -> tuple[str, ...]:
     level = decimal_rate(dip.at("level_bytes_per_s").as_number(), 3)
     return (
         f"{window.at('workload').as_text()}: {window.at('name').as_text()}",
-        f"{duration(start)} to {until}",
+        f"{duration(start)} to {until}{_kind(dip)}",
         f"{percent(100 * dip.at('depth_fraction').as_number())}, to {level}",
         decimal_size(dip.at("lost_bytes").as_number(), 3) or NONE,
         dip.at("cause").as_text().replace("_", " "),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dataset import Bundle
 from ..fields import Node
-from ..figures.hot_store import kops, scale_figure, series_figure, size_figure
+from ..figures.hot_store import kops, repetition_of, scale_figure, series_figure, size_figure
 from ..tables import Table
 from ..units import NONE, count, decimal_size, percent, significant
 from .section import Lacking, Part, Section
@@ -109,8 +109,9 @@ def _moved(points: list[Node]) -> str:
         if own.flag("cpus_moved"):
             before, after = (own.at("handover_ns").number(name) or 0.0 for name in ("before", "after"))
             value = count(point.at("value_bytes").as_integer())
+            which = f", repetition {repetition_of(point)}" if point.integer("repetition") else ""
             found.append(
-                f"{value} B (a cache line passed in {significant(before, 2)} ns before and {significant(after, 2)} ns after)"
+                f"{value} B{which} (a cache line passed in {significant(before, 2)} ns before and {significant(after, 2)} ns after)"
             )
     return f" The distance of the CPUs changed while these values were measured: {'; '.join(found)}." if found else ""
 
@@ -120,7 +121,8 @@ def _size_table(document: Node) -> Table:
     for point in points:
         own, redis, drive, ratios = point.at("embedded"), point.at("redis"), point.find("drive"), point.at("ratios")
         rows.append((
-            count(point.at("value_bytes").as_integer()), _rate(own.at("put")), _rate(redis.at("set")), _ratio(ratios.at("put")),
+            count(point.at("value_bytes").as_integer()), count(repetition_of(point)),
+            _rate(own.at("put")), _rate(redis.at("set")), _ratio(ratios.at("put")),
             _rate(own.at("consume")), _rate(redis.at("get")), _ratio(ratios.at("consume")),
             f"{_latency(own.at('put'))}; {_latency(own.at('consume'))}",
             NONE if drive is None else f"{_rate(drive.at('put'))}; {_rate(drive.at('consume'))}",
@@ -128,10 +130,11 @@ def _size_table(document: Node) -> Table:
         ))  # fmt: skip
     return Table(
         heads=(
-            "Value, B", "Put", "Redis SET", "Ratio", "Get and remove", "Redis GET", "Ratio", "p50 / p99, us: put; get and remove",
+            "Value, B", "Repetition", "Put", "Redis SET", "Ratio", "Get and remove", "Redis GET", "Ratio",
+            "p50 / p99, us: put; get and remove",
             "On the target: put; get and remove", "In the figure",
         ),
-        kinds="nnnnnnnnnt", rows=tuple(rows), name="hot-store-sizes-table",
+        kinds="nnnnnnnnnnt", rows=tuple(rows), name="hot-store-sizes-table",
         caption="Mean (least sample; standard deviation of the samples). Ratio: of the means, with its 95 % interval where the series "
         f"are long enough.{_moved(points)}",
         marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),

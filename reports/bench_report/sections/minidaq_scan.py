@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
+from dataclasses import dataclass
+
 from matplotlib.axes import Axes
 
 from ..dataset import Bundle
@@ -30,6 +33,47 @@ LIMITS = {
     "source": "source",
     "nothing stood": "no rate stood",
 }
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The repetitions of one request size that count; the figure draws their medians."""
+
+    request_bytes: int
+    counted: list[Node]
+
+    def rate(self, key: str = "") -> float | None:
+        """Median of the MiniDAQ's throughput, or of the synthetic writes'; None where no repetition counts."""
+        found = [_of(point, key).number("throughput_bytes_per_s") for point in self.counted]
+        rates = [one for one in found if one is not None]
+        return statistics.median(rates) if rates else None
+
+    def samples(self, key: str = "") -> tuple[float, ...]:
+        return tuple(one for point in self.counted for one in _of(point, key).numbers("throughput_bytes_per_s_samples"))
+
+    @property
+    def top(self) -> float:
+        return max(max((*self.samples(key), self.rate(key) or 0.0)) for key in ("", "synthetic"))
+
+
+def _sizes(points: list[Node]) -> list[_Size]:
+    asked = dict.fromkeys(point.at("asked_request_bytes").as_integer() for point in points)
+    return [
+        _Size(
+            size,
+            [
+                point
+                for point in points
+                if point.at("admissible").as_flag() and point.at("asked_request_bytes").as_integer() == size
+            ],
+        )
+        for size in asked
+    ]
+
+
+def _repetition(point: Node) -> int:
+    """A scan from before repetitions was made once."""
+    return point.integer("repetition") or 1
 
 
 def section(bundle: Bundle) -> Section | None:
@@ -72,19 +116,20 @@ def _paragraph(bundle: Bundle, node: Node) -> str:
 
 
 def _figure(bundle: Bundle, node: Node, points: list[Node]) -> Figure | None:
-    drawn = [point for point in points if point.at("admissible").as_flag()]
+    all_sizes = _sizes(points)
+    drawn = [one for one in all_sizes if one.counted]
     if not drawn:
         return None
     name, title = "minidaq-scan", "Highest throughput of the MiniDAQ without inhibit, beside synthetic writes"
     applications, threads = node.at("applications").as_integer(), node.at("synthetic_threads").as_integer()
-    sizes = [point.at("asked_request_bytes").as_integer() for point in points]
+    sizes = [one.request_bytes for one in all_sizes]
     demand = node.at("demand_bytes_per_s").as_number()
-    top = max(_top(point) for point in drawn)
+    top = max(one.top for one in drawn)
     references = measured_references(bundle, "minidaq_throughput")
     shown, hidden = split_references(references, top)
     with sheet(HEIGHT_MM) as (figure, (axes,)):
-        _draw(axes, points, sizes, f"{applications} \u00d7 MiniDAQ", BLUE, "-", "o")
-        _draw(axes, points, sizes, f"synthetic, {threads} threads", ORANGE, "--", "s", key="synthetic")
+        _draw(axes, all_sizes, f"{applications} \u00d7 MiniDAQ", BLUE, "-", "o")
+        _draw(axes, all_sizes, f"synthetic, {threads} threads", ORANGE, "--", "s", key="synthetic")
         _draw_plateau(axes, node, sizes)
         if demand <= 2 * top:
             label = f"all that the links deliver {in_gib_per_s(demand)}"
@@ -95,12 +140,14 @@ def _figure(bundle: Bundle, node: Node, points: list[Node]) -> Figure | None:
         legend_above(axes, columns=3)
         alt = f"{title}: {len(drawn)} request sizes, highest {in_gib_per_s(top)}."
         svg = to_svg(figure, name, alt)
-    masked = [binary_size(s) for s, point in zip(sizes, points, strict=True) if not point.at("admissible").as_flag()]
-    each = samples_text([len(point.numbers("throughput_bytes_per_s_samples")) for point in drawn])
+    repetitions = max(_repetition(point) for point in points)
+    masked = [_name(point, repetitions) for point in points if not point.at("admissible").as_flag()]
+    each = samples_text([len(one.samples()) for one in drawn])
+    several = f"medians of {samples_text([len(one.counted) for one in drawn])} repetitions; " if repetitions > 1 else ""
     caption = [
         f"{applications} applications of {node.at('links').as_integer()} links, one writer thread each; records of "
         f"{duration(node.at('seconds_per_point').as_number())} at the highest trigger rate that stood without inhibit, and "
-        "synthetic writes with blocks of the request's size in the same round; "
+        f"synthetic writes with blocks of the request's size in the same round; {several}"
         f"{node.at('condition').as_text()}; n = {len(drawn)} request sizes, each with {each} samples; "
         "bars reach from the lowest to the highest sample, which do not include the final flush.",
         f"{node.at('plateau').at('rule').as_text()}.",
@@ -117,25 +164,18 @@ def _of(point: Node, key: str) -> Node:
     return point.at(key) if key else point
 
 
-def _top(point: Node) -> float:
-    found = [point, point.at("synthetic")]
-    return max(
-        max((*one.numbers("throughput_bytes_per_s_samples"), one.number("throughput_bytes_per_s") or 0.0))
-        for one in found
-    )
+def _name(point: Node, repetitions: int) -> str:
+    size = binary_size(point.at("asked_request_bytes").as_integer())
+    return size if repetitions == 1 else f"{size} (repetition {_repetition(point)})"
 
 
-def _draw(
-    axes: Axes, points: list[Node], sizes: list[int], label: str, colour: str, dashes: str, marker: str, key: str = ""
-) -> None:
-    rates = [
-        _of(point, key).number("throughput_bytes_per_s") if point.at("admissible").as_flag() else None
-        for point in points
-    ]
-    axes.plot(sizes, with_gaps(rates), color=colour, linestyle=dashes, marker=marker, label=label, zorder=3)
-    known = [(s, rate, point) for s, rate, point in zip(sizes, rates, points, strict=True) if rate is not None]
-    samples = [_of(point, key).numbers("throughput_bytes_per_s_samples") for _, _, point in known]
-    draw_spread(axes, [s for s, _, _ in known], [rate for _, rate, _ in known], samples, colour)
+def _draw(axes: Axes, sizes: list[_Size], label: str, colour: str, dashes: str, marker: str, key: str = "") -> None:
+    rates = [one.rate(key) for one in sizes]
+    x = [one.request_bytes for one in sizes]
+    axes.plot(x, with_gaps(rates), color=colour, linestyle=dashes, marker=marker, label=label, zorder=3)
+    known = [(one, rate) for one, rate in zip(sizes, rates, strict=True) if rate is not None]
+    samples = [one.samples(key) for one, _ in known]
+    draw_spread(axes, [one.request_bytes for one, _ in known], [rate for _, rate in known], samples, colour)
 
 
 def _draw_plateau(axes: Axes, node: Node, sizes: list[int]) -> None:
@@ -150,10 +190,10 @@ def _table(points: list[Node]) -> Table:
     rows = [_row(point) for point in points]
     return Table(
         heads=(
-            "Request", "MiniDAQ", "Trigger rate", "Kept from more by", "Inhibits", "Records", "Copying", "Synthetic", "Ratio",
+            "Request", "Repetition", "MiniDAQ", "Trigger rate", "Kept from more by", "Inhibits", "Records", "Copying", "Synthetic", "Ratio",
             "In the figure",
         ),
-        kinds="nnntnnnnnt", rows=tuple(rows), name="minidaq-scan",
+        kinds="nnnntnnnnnt", rows=tuple(rows), name="minidaq-scan",
         caption="MiniDAQ: stored per second by all applications, final flush included. Trigger rate: decisions per second of each "
         "application. Inhibits: vetoed decisions, BUSY episodes and lost superchunks of the record drawn. Records: how many it took, each "
         "2 % slower, until one had none. Copying: share of the CPU time.",
@@ -167,6 +207,7 @@ def _row(point: Node) -> tuple[str, ...]:
     limit = point.at("limited_by").as_text()
     return (
         binary_size(point.at("asked_request_bytes").as_number()),
+        count(_repetition(point)),
         in_gib_per_s(rate) if rate is not None else NONE,
         f"{significant(runs[-1].at('trigger_rate_hz').as_number(), 4)}\u202fHz" if runs else NONE,
         LIMITS.get(limit, limit),
@@ -179,10 +220,10 @@ def _row(point: Node) -> tuple[str, ...]:
     )
 
 
-def _see(drawn: list[Node]) -> str:
-    largest = max(drawn, key=lambda point: point.at("asked_request_bytes").as_integer())
-    rate, synthetic = (one.number("throughput_bytes_per_s") for one in (largest, largest.at("synthetic")))
+def _see(drawn: list[_Size]) -> str:
+    largest = max(drawn, key=lambda one: one.request_bytes)
+    rate, synthetic = largest.rate(), largest.rate("synthetic")
     if rate is None or synthetic is None:
         return ""
-    size = binary_size(largest.at("asked_request_bytes").as_integer())
+    size = binary_size(largest.request_bytes)
     return f"At {size}, the largest size drawn, the MiniDAQ stores {in_gib_per_s(rate)} and synthetic writes {in_gib_per_s(synthetic)}."

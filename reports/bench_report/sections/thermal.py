@@ -10,6 +10,11 @@ from ..tables import Table
 from ..units import NONE, count, decimal_rate, decimal_size, duration, percent, significant
 from .section import Lacking, Part, Section
 
+CAPTION = (
+    "The drives' temperatures during the soak, beside their own limits. Heading for: the end of the approach that the readings follow, "
+    "with its 95 % interval; a dash: not known yet."
+)
+
 
 def thermal_section(bundle: Bundle) -> Section | None:
     thermal, soak = bundle.results.get("thermal"), bundle.results.get("thermal_soak")
@@ -37,6 +42,10 @@ def _words(thermal: Node, soak: Node) -> str:
             f"{percent(100 * onset.at('depth_fraction').as_number())} of the rate (confidence {onset.at('confidence').as_text()}),"
             f" {'and ended while the load went on' if onset.flag('ended_in_soak') else 'and lasted to the end of the soak'}."
         )
+    word = soak.list("drives_word")
+    if word and not onset:
+        said = "; ".join(one.at("text").as_text() for one in word)
+        text += f" The drives throttled by their own word, where the rate shows no dip: {said}."
     recovery = soak.find("recovery")
     probe = recovery.number("probe_fraction") if recovery else None
     if recovery and probe is not None:
@@ -53,9 +62,18 @@ def _degrees(node: Node, key: str) -> str:
     return NONE if value is None else significant(value, 3)
 
 
+def _heading(node: Node) -> str:
+    """Where the temperature is heading, with its interval."""
+    ends = node.numbers("equilibrium_interval_degC") if node.find("equilibrium_interval_degC") else ()
+    value = _degrees(node, "equilibrium_degC")
+    return f"{value} ({significant(ends[0], 3)} to {significant(ends[1], 3)})" if len(ends) == 2 else value
+
+
 def _heat_table(soak: Node) -> Table | None:
-    keys = ("max_degC", "warning_degC", "critical_degC", "headroom_degC", "equilibrium_degC", "slope_k_per_min")
-    rows = tuple((name, *(_degrees(node, key) for key in keys)) for name, node in soak.at("drives").entries())
+    keys = ("max_degC", "warning_degC", "critical_degC", "headroom_degC", "slope_k_per_min")
+    rows = tuple(
+        (name, *(_degrees(node, key) for key in keys), _heading(node)) for name, node in soak.at("drives").entries()
+    )
     if not rows:
         return None
     heads = (
@@ -64,10 +82,10 @@ def _heat_table(soak: Node) -> Table | None:
         "Its warning (°C)",
         "Its critical (°C)",
         "Headroom (K)",
-        "Equilibrium (°C)",
         "Last slope (K/min)",
+        "Heading for (°C)",
     )
-    return Table(heads, "tnnnnnn", rows, "The drives' temperatures during the soak, beside their own limits.", "heat")
+    return Table(heads, "tnnnnnn", rows, CAPTION, "heat")
 
 
 def _record_table(soak: Node) -> Table | None:
@@ -113,8 +131,7 @@ def _sweep(sweep: Node, soak: Node) -> list[Part]:
                 f"{name} {count(round(speed.as_number()))}" for name, speed in point.at("fan_speeds_rpm").entries()
             )
             or NONE,
-            ", ".join(f"{name} {_degrees(node, 'equilibrium_degC')}" for name, node in point.at("drives").entries())
-            or NONE,
+            ", ".join(f"{name} {_heading(node)}" for name, node in point.at("drives").entries()) or NONE,
             decimal_rate(point.at("throughput_bytes_per_s").as_number(), 3),
             f"{point.at('stopped_by').as_text()}{', throttled' if point.flag('throttled') else ''}",
         )

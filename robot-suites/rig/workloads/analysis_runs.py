@@ -45,7 +45,8 @@ class Reader:
     def of(context: RunContext) -> Reader:
         """Raises BenchError when the candidate has no Python with uproot."""
         places, machine = context.places, context.machine
-        python = Path(sys.executable) if machine.is_local else places.analysis_python
+        own = str(machine.observe("the bench's Python", lambda: sys.executable))
+        python = Path(own) if machine.is_local else places.analysis_python
         reader = Reader(machine, (str(python), str(places.analysis_reader)), places.raw, context.raw)
         try:
             asked = machine.run([*reader.command, "--help"], timeout_s=CALL_S_MIN)

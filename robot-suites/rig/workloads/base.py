@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from bench_model.profiles import Candidate, Scenario
 from rig.host import Survey
 
 Report = Callable[[str, int, int, float], None]  # (text, step, steps, expected seconds)
+Measure = Callable[..., dict[str, Any]]  # (RunContext, Report, what only a suite can give and is None afterwards)
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,29 @@ class Workload:
 
     `seconds`: expected duration. `need`: the most that it keeps on the target at a time. `memory`: RAM for buffers, which
     the candidate must declare. `check`: raises RefusedError, before anything is written, for what cannot work on this
-    candidate. `limits`: one sentence for each respect in which the scenario asks for less than its source or standard
-    does; they forbid a PASS and stand on the report's first page. `raw`: it can load a drive that has no file system."""
+    candidate. `limits`: one sentence for each respect in which what the scenario asks for is no real measurement, whatever a
+    requirement profile demands (bench_model.demanded_load); they forbid a PASS and stand on the report's first page.
+    `raw`: it can load a drive that has no file system.
+
+    `measure`: runs it and returns its result. All that the result rests on comes from the run's scenario, from the context's machine, and
+    from that machine's `observe` for what no command says: then the result can be extracted again from the run's journal (rig.extraction).
+    `has_schema`: of its result, in inventory/schemas."""
 
     name: str
     seconds: Callable[[Scenario], float]
     need: Callable[[Scenario], Need]
+    measure: Measure
     memory: Callable[[Scenario], Need] = _no_memory
     check: Callable[[Scenario, Candidate, Survey], None] = _accept
     limits: Callable[[Scenario], list[str]] = _no_limits
     raw: bool = False
+    stem: str = ""  # of the result's file where it is not the name
+    has_schema: bool = True
+
+    @property
+    def result(self) -> str:
+        return f"results/{self.stem or self.name}.json"
+
+    @property
+    def schema(self) -> str | None:
+        return (self.stem or self.name).replace("_", "-") if self.has_schema else None

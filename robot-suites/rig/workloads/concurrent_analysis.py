@@ -14,20 +14,18 @@ from typing import Any
 from bench_model.analysis_points import worker_counts
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
+from bench_model.streams_setups import Cpus
 from bench_model.units import decimal_label
+from rig.context import RunContext
 from rig.host import Survey
-from rig.open_target import OpenTarget, Targets
+from rig.open_target import Builder, ObservedTargets, OpenTarget, Targets
 from rig.workloads.analysis_runs import PREFIX, Reader, SetPlan, Storage
 from rig.workloads.base import Need, Report, Workload
-from rig.workloads.streams_setups import Cpus
 
 NAME = "concurrent_analysis"
 KINDS = ("sparse", "full")
 SLOW_DISK = "slow-disk"
 ROUNDS_MIN = 4  # of fewer pairs no interval is worth having
-PAPER_EVENTS = {"sparse": 10_000_000, "full": 3_400_000}
-PAPER_FULL_BYTES = 46.4e9
-COMPRESSION_FACTOR = 1.4  # measured on these events with zlib-1
 FILE_MARGIN, IMAGE_MARGIN, FILESYSTEM_BYTES = 1.15, 1.1, 64 << 20  # as in agents/analysis_reader
 ROOM_BYTES = 0.05e9  # of the expectation of a run's length: what two cores generate and read, in B/s
 PASS_BYTES_MAX = 1e9
@@ -93,22 +91,15 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def limits(scenario: Scenario) -> list[str]:
-    own, said = scenario.workloads[NAME], []
-    for kind, wanted in PAPER_EVENTS.items():
-        if own["sets"][kind]["events"] < wanted:
-            said.append(f"The {kind} analysis is over {own['sets'][kind]['events']} events instead of {wanted}")
-    size = _raw_bytes(own, "full") / COMPRESSION_FACTOR
-    if size < PAPER_FULL_BYTES:
-        said.append(
-            f"The full analysis is over files of about {decimal_label(size)} instead of {decimal_label(PAPER_FULL_BYTES)}"
-        )
-    if not own["drop_caches"]:
-        said.append("Before each point only the set's own files are dropped from the page cache (drop_caches: false)")
-    return said
+def measure(context: RunContext, report: Report, builder: Builder | None = None) -> dict[str, Any]:
+    """results/concurrent_analysis.json of this run. What builds further targets is there while the run lasts."""
+    scenario = context.scenario
+    cpus = Cpus.of(context.machine.call("cpu_topology"))
+    plan = Plan(scenario.workloads[NAME], cpus, scenario.repetitions, scenario.seed)
+    return Campaign(Reader.of(context), plan, ObservedTargets(context, builder), report).run()
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, check=check, limits=limits)
+WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=check)
 
 
 @dataclass(frozen=True)

@@ -5,24 +5,40 @@ No step begins that does not fit what is left, with what a file system or an arr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import decimal_label
-from rig.host import Device, Survey
+from bench_model.yaml_source import check_document
+from rig.bundle import now_utc, to_json
+from rig.context import RunContext
+from rig.host import Device, Survey, device_from
+from rig.lock import exclusive
 from rig.machine import Machine
 from rig.settings import Layout
-from rig.wear_ledger import Counters, Experiment, WearLedger, held_elsewhere, ledger_file, read_entries, spent_bytes
+from rig.wear_ledger import (
+    Counters,
+    Experiment,
+    WearLedger,
+    adopt,
+    held_elsewhere,
+    ledger_file,
+    read_entries,
+    spent_bytes,
+    write_durably,
+)
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.endurance_step import Plan, Step, fill_step, mix_step, write
 
+RESULT, LEDGER = "results/endurance.json", "results/endurance_ledger.json"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only
 DEVICE_SHARE_MIN = 0.95  # a step whose bytes the drives do not confirm is masked
-TELLING_BYTES = 1e12  # [P] a smaller budget is a rehearsal: even a small drive's life is hundreds of TB
 # What may reach the drives beyond what is asked: journal and metadata of the file system, the counters' steps.
 OVERHEAD_SHARE, OVERHEAD_BYTES = 0.02, 4 * 2**20
 # md(4): the most drive writes per byte written: copies, or data and parity of a stripe that is not written whole
@@ -146,16 +162,71 @@ def beneath(device: Device | None, drives: list[Device], candidate: str) -> tupl
     return ids, copies_of(device.raid_level, len(drives))
 
 
-def _limits(scenario: Scenario) -> list[str]:
-    budget = scenario.workloads["endurance"]["write_budget"]
-    if budget >= TELLING_BYTES:
-        return []
-    return [
-        f"The write budget is {decimal_label(budget)}: too little for wear to show, which drives count in whole percents"
-    ]
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/endurance.json of this run, which is kept up to date as it goes."""
+    plan = _plan_of(context)
+
+    def keep(document: dict[str, Any]) -> None:
+        check_document(document, "endurance", RESULT)
+        context.bundle.write(RESULT, document)
+
+    with ExitStack() as locks:
+        context.machine.observe("the drives' locks", lambda: _lock(locks, plan, context.bundle.id))
+        return run_experiment(context.machine, plan, _ledger(context, plan), report, keep)
 
 
-WORKLOAD = Workload("endurance", estimated_s, _need, check=check, limits=_limits)
+def _plan_of(context: RunContext) -> Plan:
+    target = context.bundle.run["target"]
+    device = device_from(target["device"]) if target["device"] else None
+    drives = [device_from(drive) for drive in target["drives"]]
+    ids, copies = beneath(device, drives, context.candidate.name)
+    return Plan(
+        parameters=context.scenario.workloads["endurance"],
+        seed=context.scenario.seed,
+        scratch=context.scratch,
+        raw=context.raw,
+        drives=tuple(drives),
+        copies=copies,
+        experiment=Experiment(context.candidate.name, context.scenario.id, context.candidate.target.name, ids),
+    )
+
+
+def _lock(locks: ExitStack, plan: Plan, run: str) -> None:
+    """Whatever the candidate is called: two experiments on one drive would each count the other's writes."""
+    for serial in plan.experiment.serials:
+        name = "drive-" + re.sub(r"[^A-Za-z0-9.-]", "_", serial)
+        locks.enter_context(exclusive(name, f"run {run}", subject="drive lock"))
+
+
+def _ledger(context: RunContext, plan: Plan) -> WearLedger:
+    """The account; from the journal it is a copy in the bundle, since nobody's budget may change then. Raises as `_opened`."""
+    machine, budget, copy = context.machine, plan.parameters["write_budget"], context.bundle.path / LEDGER
+    file = copy if machine.from_record else account_of(plan.experiment)
+    before = machine.observe("the account before", lambda: _opened(context, plan, file))
+    if machine.from_record and before is not None:
+        write_durably(file, to_json(before))
+    clock = partial(machine.observe, "the time", now_utc)
+    ledger = WearLedger(file, plan.experiment, budget, context.bundle.id, [copy], clock)
+    ledger.save()
+    if ledger.continued:
+        text = f"{plan.experiment.text} goes on: {ledger.spent_bytes} B of {budget} B are spent, {ledger.left_bytes} B left"
+        context.bundle.event(
+            "endurance", "endurance", text, spent_bytes=ledger.spent_bytes, left_bytes=ledger.left_bytes
+        )
+    return ledger
+
+
+def _opened(context: RunContext, plan: Plan, file: Path) -> dict[str, Any] | None:
+    """The account so far, from an earlier run's bundle where the control node has lost it. Raises RefusedError when nothing is left."""
+    for copy in sorted(context.bundle.path.parent.glob(f"*/{LEDGER}")):
+        if adopt(file, copy, plan.experiment):
+            text = f"the write budget's account was taken from {copy.parts[-3]}"
+            context.bundle.event("endurance", "endurance", text)
+    require_left(context.scenario, file, plan.parameters["write_budget"], *first_need(plan.parameters, plan.copies))
+    return read_entries(file)
+
+
+WORKLOAD = Workload("endurance", estimated_s, _need, measure, check=check)
 
 
 class Wear:

@@ -2,23 +2,27 @@
 (DUNE paper, figure 1). Its fio points also serve the thread scan.
 
 fio's file is written once before the first point, so that every point overwrites allocated blocks and none pays for the
-file system's allocation. Evidence that a point's bytes reached the device is the device's own write counter."""
+file system's allocation. Evidence that a point's bytes reached the device is the device's own write counter.
+
+A short point draws the curve and decides nothing. With `confirm` every large block size is measured again, several times and for
+longer; these repetitions are what the throughput of large blocks is judged by (docs/scenarios-scans.md)."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
-from bench_model.plateau import LARGE_BLOCK_BYTES, RULE, find_plateau, lowest_of_large_blocks
+from bench_model.plateau import LARGE_BLOCK_BYTES, RULE, deciding_point, find_plateau, is_large
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import binary_label, decimal_label
 from rig import fio
+from rig.context import RunContext
 from rig.host import Survey
 from rig.machine import Machine
 from rig.workloads.base import Need, Report, Workload
@@ -33,6 +37,9 @@ SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the de
 PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_size")
 LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
 
+START_S = 0.6  # fio's own start
+WRITING_BYTES_PER_S = 2e9  # guess of what laying out a file takes, for the progress display
+
 
 @dataclass(frozen=True)
 class Folders:
@@ -43,13 +50,26 @@ class Folders:
 
 
 def estimated_s(scenario: Scenario) -> float:
-    """Expected duration of the scan in s, for the progress display: a point takes its time plus fio's start."""
+    """Expected duration of the scan in s, for the progress display: a point takes its time plus the tool's start."""
     parameters = scenario.workloads["block_scan"]
-    tools = _tools(parameters)
-    per_point = parameters["seconds_per_point"] + parameters["ramp_s"] + 0.6
-    writing_s = parameters["file_size"] / 2e9
-    layouts = 1 + (len(parameters["block_sizes"]) if "daqwriter" in tools else 0)
-    return float(per_point * len(parameters["block_sizes"]) * len(tools) + layouts * writing_s)
+    tools, points, again = _tools(parameters), len(parameters["block_sizes"]), len(turns(parameters))
+    seconds = points * (_point_s(parameters) + START_S) + again * (_point_s(_longer(parameters)) + START_S)
+    layouts = 1 + (points + again if "daqwriter" in tools else 0)
+    return float(seconds * len(tools) + layouts * parameters["file_size"] / WRITING_BYTES_PER_S)
+
+
+def turns(parameters: dict[str, Any]) -> list[tuple[int, int]]:
+    """(repetition, block size) of what `confirm` measures again, in order. The sizes take turns: a size's repetitions then lie
+    apart in time, so that one slow spell of the drive is not all that they see."""
+    large = [size for size in parameters["block_sizes"] if is_large(size)]
+    count = parameters["confirm"]["repetitions"] if "confirm" in parameters else 0
+    return [(number, size) for number in range(1, count + 1) for size in large]
+
+
+def _longer(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with which a repetition is measured."""
+    plan = parameters.get("confirm", {})
+    return {**parameters, "seconds_per_point": plan.get("seconds_per_repetition", parameters["seconds_per_point"])}
 
 
 def _tools(parameters: dict[str, Any]) -> list[str]:
@@ -83,9 +103,19 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             f"{scenario.file}: workloads.block_scan.yields: {asked[0]} needs daqwriter, which `tools` does not name. "
             "Write tools: [fio, daqwriter], or leave it out"
         )
+    if "confirm" in parameters and not turns(parameters):
+        raise RefusedError(
+            f"{scenario.file}: workloads.block_scan.confirm: none of the block_sizes is {binary_label(LARGE_BLOCK_BYTES)} or more, so "
+            "there is nothing to measure again. Add such a block size, or leave `confirm` out"
+        )
 
 
-WORKLOAD = Workload("block_scan", estimated_s, _need, check=_check)
+def measure_scan(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/block_scan.json of this run."""
+    return run_tools(Site.of(context), context.scenario.workloads["block_scan"], report)
+
+
+WORKLOAD = Workload("block_scan", estimated_s, _need, measure_scan, check=_check)
 
 
 def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -103,13 +133,45 @@ def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[st
 
 
 def _run_daqwriter(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
-    sizes, points = parameters["block_sizes"], []
-    for step, block_bytes in enumerate(sizes, start=1):
-        seconds = parameters["seconds_per_point"] + parameters["ramp_s"]
-        report(f"block size {binary_label(block_bytes)} with daqwriter", step, len(sizes), seconds)
-        points.append(measure_write(site, block_bytes, 1, parameters, f"daqwriter-write-{block_bytes}"))
+    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> dict[str, Any]:
+        return measure_write(site, block_bytes, 1, asked, f"daqwriter-write-{block_bytes}{suffix}")
+
+    points, again = _points(parameters, measure_one, report, " with daqwriter")
     condition = "overwrite of a file that was written once before each point"
-    return document(version_of(site), parameters, points, "daqwriter", condition)
+    return document(version_of(site), parameters, points, again, "daqwriter", condition)
+
+
+# (block size, parameters, suffix of the output's name) -> point
+Measure = Callable[[int, dict[str, Any], str], dict[str, Any]]
+
+
+def _points(
+    parameters: dict[str, Any], measure_one: Measure, report: Report, said: str = ""
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """One tool's points, and the repetitions of `confirm`. `said`: with what, for the progress display."""
+    sizes, asked, longer = parameters["block_sizes"], turns(parameters), _longer(parameters)
+    steps, points, again = len(sizes) + len(asked), [], []
+    for step, size in enumerate(sizes, start=1):
+        report(f"block size {binary_label(size)}{said}", step, steps, _point_s(parameters))
+        points.append(measure_one(size, parameters, ""))
+    for step, (number, size) in enumerate(asked, start=len(sizes) + 1):
+        text = f"block size {binary_label(size)}{said}, repetition {number} of {parameters['confirm']['repetitions']}"
+        report(text, step, steps, _point_s(longer))
+        again.append(repetition_of(measure_one(size, longer, f"-repetition-{number}"), number))
+    return points, again
+
+
+def _point_s(parameters: dict[str, Any]) -> float:
+    return float(parameters["seconds_per_point"] + parameters["ramp_s"])
+
+
+def repetition_of(point: dict[str, Any], number: int) -> dict[str, Any]:
+    """What of a point stands among the repetitions. One that does not count keeps its place, as a hole with its reason."""
+    kept = (
+        "block_bytes", "throughput_bytes_per_s_samples", "bytes_written", "runtime_s", "device_bytes_written", "admissible", "reason",
+    )  # fmt: skip
+    rate = point["throughput_bytes_per_s"] if point["admissible"] else None
+    return {"repetition": number, "throughput_bytes_per_s": rate, **{key: point[key] for key in kept}}
 
 
 def run_scan(
@@ -117,41 +179,44 @@ def run_scan(
 ) -> dict[str, Any]:
     """fio's scan: all points on a file in `scratch`. `report` gets (text, step, steps, seconds)."""
     version = machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
-    sizes = parameters["block_sizes"]
     file = scratch / "block-scan.bin"
+
+    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> dict[str, Any]:
+        return measure(machine, file, block_bytes, asked, folders, device, suffix=suffix)
+
     with removed_afterwards(machine, file):
-        report("laying out the scan's file", 0, len(sizes), parameters["file_size"] / 2e9)
+        steps = len(parameters["block_sizes"]) + len(turns(parameters))
+        report("laying out the scan's file", 0, steps, parameters["file_size"] / WRITING_BYTES_PER_S)
         fio.lay_out(machine, file, parameters["file_size"])
-        points = []
-        for step, block_bytes in enumerate(sizes, start=1):
-            seconds = parameters["seconds_per_point"] + parameters["ramp_s"]
-            report(f"block size {binary_label(block_bytes)}", step, len(sizes), seconds)
-            points.append(measure(machine, file, block_bytes, parameters, folders, device))
-    return document(version, parameters, points)
+        points, again = _points(parameters, measure_one, report)
+    return document(version, parameters, points, again)
 
 
 def document(
     version: str,
     parameters: dict[str, Any],
     points: list[dict[str, Any]],
+    again: list[dict[str, Any]] | None = None,
     tool: str = "fio",
     condition: str = "overwrite of a file that was written once before the scan",
 ) -> dict[str, Any]:
     """One tool's scan from its points; what it does not show is null, and `reasons` says why by metric.
 
-    `throughput_bytes_per_s_samples` of `large_blocks` are those of the lowest point, whose mean is the value."""
+    `again`: the repetitions that large blocks are judged by. Without any, the scan's lowest large point stands there alone."""
     measured = [
         (point["block_bytes"], point["throughput_bytes_per_s"] if point["admissible"] else None) for point in points
     ]
     plateau = find_plateau([(size, rate) for size, rate in measured if rate is not None])
-    lowest = lowest_of_large_blocks(measured)
+    deciding = deciding_point(points)
+    lowest = repetition_of(deciding, 1) if deciding else None
+    repetitions = again or ([lowest] if lowest else [])
     reasons: dict[str, str] = {}
     if plateau is None:
         reasons |= dict.fromkeys(
             PLATEAU_METRICS, "throughput does not level out within the scan, so there is no plateau"
         )
-    if lowest is None:
-        reasons[LARGE_BLOCK_METRIC] = "a block size of at least 8 MiB was not measured, or its point does not count"
+    if why := _why_not_judged(repetitions):
+        reasons[LARGE_BLOCK_METRIC] = why
     return {
         "schema_version": 1,
         "tool": tool,
@@ -171,17 +236,26 @@ def document(
             "rule": RULE,
         },
         "large_blocks": {
-            "throughput_bytes_per_s": lowest,
-            "throughput_bytes_per_s_samples": _samples_of_lowest(points, lowest),
+            "throughput_bytes_per_s": lowest["throughput_bytes_per_s"] if lowest else None,
+            "throughput_bytes_per_s_samples": lowest["throughput_bytes_per_s_samples"] if lowest else [],
             "from_block_bytes": LARGE_BLOCK_BYTES,
+            "seconds_per_repetition": _longer(parameters)["seconds_per_point"],
+            "repetitions": repetitions,
         },
         "reasons": reasons,
     }
 
 
-def _samples_of_lowest(points: list[dict[str, Any]], lowest: float | None) -> list[float]:
-    large = [point for point in points if point["block_bytes"] >= LARGE_BLOCK_BYTES and point["admissible"]]
-    return next((p["throughput_bytes_per_s_samples"] for p in large if p["throughput_bytes_per_s"] == lowest), [])
+def _why_not_judged(repetitions: list[dict[str, Any]]) -> str:
+    """Why large blocks have no throughput; empty where every repetition counts."""
+    if not repetitions:
+        return "no block size of at least 8 MiB was measured"
+    holes = [
+        f"{binary_label(one['block_bytes'])}, repetition {one['repetition']}, {one['reason']}"
+        for one in repetitions
+        if not one["admissible"]
+    ]
+    return f"a measurement of large blocks does not count: {'; '.join(holes)}" if holes else ""
 
 
 @contextmanager
@@ -231,9 +305,10 @@ def measure(
     folders: Folders,
     device: str | None,
     threads: int = 1,
+    suffix: str = "",
 ) -> dict[str, Any]:
-    """One point with fio; its output is kept in `folders.raw`."""
-    name = f"fio-{block_bytes}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads"
+    """One point with fio; its output is kept in `folders.raw`, in files whose name ends with `suffix`."""
+    name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
     log, logged = folders.work / name, f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
     argv = fio_arguments(file, block_bytes, parameters, log, threads)
     before = written_bytes(machine, device)

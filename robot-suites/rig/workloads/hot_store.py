@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
-from bench_model.hot_store import SAMPLE_S
+from bench_model.hot_store import CONSUMER, ENGINES, NODE, RESTART, SAMPLE_S
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import decimal_label
 from bench_model.yaml_source import check_document
@@ -21,13 +21,10 @@ from rig.workloads import hot_store_plans as plans
 from rig.workloads.base import Need, Report, Workload
 
 NAME = "hot_store"
-ENGINES = ("lmdb", "redis", "redis-cluster")
 CLUSTER_MASTERS, CLUSTER_REPLICAS = 3, 1
-PAPER_SECONDS, PAPER_LEAST_BYTES, PAPER_MOST_BYTES = 30.0, 1000, 10_000
 EMPTY_SCAN_S = 3.0
 SEMANTICS_CAPACITY = 64 << 20
 TARGET_STORE = "hot-store"
-RESTART, CONSUMER, NODE = "restart-after-kill", "consumer-killed", "node-lost"
 TEXTS = {
     RESTART: "Every acknowledged operation is there after kill -9 and a restart",
     CONSUMER: "A killed consumer's events come back, and none is completed twice",
@@ -39,10 +36,10 @@ def _of(scenario: Scenario) -> dict[str, Any]:
     return scenario.workloads[NAME]
 
 
-def _runs_s(parameters: dict[str, Any]) -> list[float]:
+def _runs_s(parameters: dict[str, Any], repetitions: int) -> list[float]:
     point = parameters["seconds_per_point"] + 2 * plans.WARM_UP_S
     scale = parameters["scale_out"]
-    sizes = len(parameters["value_sizes"]) * (2 + parameters.get("target_too", True)) * point
+    sizes = len(turns(parameters, repetitions)) * (2 + parameters.get("target_too", True)) * point
     clients = len(parameters["client_counts"]) * point
     semantics = 4 * len(ENGINES) * (parameters["semantics"]["lease_s"] + EMPTY_SCAN_S)
     kills = 6 * (parameters["kills"]["seconds"] + 2 * EMPTY_SCAN_S) + 20
@@ -52,7 +49,12 @@ def _runs_s(parameters: dict[str, Any]) -> list[float]:
 
 def estimated_s(scenario: Scenario) -> float:
     """Expected duration in s."""
-    return float(sum(_runs_s(_of(scenario))))
+    return float(sum(_runs_s(_of(scenario), scenario.repetitions)))
+
+
+def turns(parameters: dict[str, Any], repetitions: int) -> list[tuple[int, int]]:
+    """(repetition, value size) in the order of measuring: a size's repetitions lie a whole pass apart."""
+    return [(number, size) for number in range(1, repetitions + 1) for size in parameters["value_sizes"]]
 
 
 def _need(scenario: Scenario) -> Need:
@@ -83,23 +85,13 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def limits(scenario: Scenario) -> list[str]:
-    parameters, found = _of(scenario), []
-    if parameters["seconds_per_point"] < PAPER_SECONDS:
-        found.append(
-            f"The hot store is measured for {parameters['seconds_per_point']:g} s at each value size instead of {PAPER_SECONDS:g} s"
-        )
-    sizes = parameters["value_sizes"]
-    if min(sizes) > PAPER_LEAST_BYTES or max(sizes) < PAPER_MOST_BYTES:
-        found.append(f"The hot store's values are of {min(sizes)} to {max(sizes)} B instead of 1000 to 10000 B")
-    if parameters["scale_out"]["network"] == "loopback":
-        found.append("The hot store scales out over loopback, so that no network bytes are counted")
-    if parameters["scale_out"]["replicas"] == 0:
-        found.append("The hot store scales out without replicas, so that a lost node would lose events")
-    return found
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/hot_store_runs.json of this run."""
+    scenario = context.scenario
+    return Campaign(HotSite.of(context), scenario.workloads[NAME], scenario.repetitions, scenario.seed, report).run()
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, memory=_memory, check=check, limits=limits)
+WORKLOAD = Workload(NAME, estimated_s, _need, measure, memory=_memory, check=check, stem="hot_store_runs")
 
 
 @dataclass(frozen=True)
@@ -137,15 +129,20 @@ class HotSite:
         self.machine.fetch(self.work / f"{name}.json", file)
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         check_document(found, schema, str(file))
+        if schema == "hotstore-bench" and found["status"] != "complete":
+            raise BenchError(
+                f"hotstore bench ({name}) ended as {found['status']}: {found['error'] or 'no reason given'}"
+            )
         return found
 
 
 class Campaign:
     """The whole workload on one site."""
 
-    def __init__(self, site: HotSite, parameters: dict[str, Any], seed: int, report: Report) -> None:
+    def __init__(self, site: HotSite, parameters: dict[str, Any], repetitions: int, seed: int, report: Report) -> None:
         self.site, self.tools, self.parameters, self.seed, self.report = site, site.tools, parameters, seed, report
-        self.steps = len(parameters["value_sizes"]) + len(parameters["client_counts"]) + 2 * len(ENGINES) + len(
+        self.turns = turns(parameters, repetitions)
+        self.steps = len(self.turns) + len(parameters["client_counts"]) + 2 * len(ENGINES) + len(
             parameters["scale_out"]["nodes"]
         ) * len(parameters["scale_out"]["deployments"])  # fmt: skip
         self.step = 0
@@ -166,7 +163,7 @@ class Campaign:
             "redis_clients": parameters["redis_clients"],
             "client_value_bytes": parameters["client_value_size"],
             "memory_folder": "/dev/shm",
-            "points": [self._point(index, size) for index, size in enumerate(parameters["value_sizes"])],
+            "points": [self._point(repetition, size) for repetition, size in self.turns],
             "clients": [self._clients(count) for count in parameters["client_counts"]],
             "semantics": {engine: self._semantics(engine) for engine in ENGINES},
             "losses": [row for engine in ENGINES for row in self._kills(engine)],
@@ -179,23 +176,30 @@ class Campaign:
             },
         }
 
-    def _point(self, index: int, value_bytes: int) -> dict[str, Any]:
-        """The embedded store and Redis in turns, now the one first and now the other."""
-        seconds = self.parameters["seconds_per_point"]
-        self._begin(f"values of {value_bytes} B", (3 * seconds) + 6)
-        embedded, redis, drive = f"hot-store-{value_bytes}", f"hot-store-redis-{value_bytes}", None
-        for side in ("embedded", "redis") if index % 2 == 0 else ("redis", "embedded"):
+    def _point(self, repetition: int, value_bytes: int) -> dict[str, Any]:
+        """The embedded store and Redis in turns, now the one first and now the other: of a size, and of its neighbours."""
+        seconds, name = self.parameters["seconds_per_point"], f"{value_bytes}-repetition-{repetition}"
+        self._begin(f"values of {value_bytes} B, repetition {repetition}", (3 * seconds) + 6)
+        embedded, redis, drive = f"hot-store-{name}", f"hot-store-redis-{name}", None
+        place = self.parameters["value_sizes"].index(value_bytes) + repetition
+        for side in ("embedded", "redis") if place % 2 == 1 else ("redis", "embedded"):
             if side == "embedded":
                 self._embedded_run(embedded, value_bytes, "{folder}/store")
             else:
                 self._redis_run(redis, value_bytes, seconds)
         if self.parameters.get("target_too", True):
-            drive = f"hot-store-target-{value_bytes}"
+            drive = f"hot-store-target-{name}"
             try:
                 self._embedded_run(drive, value_bytes, str(self.site.scratch / TARGET_STORE))
             finally:
                 self._remove_target_store()
-        return {"value_bytes": value_bytes, "embedded": embedded, "redis": redis, "drive": drive}
+        return {
+            "repetition": repetition,
+            "value_bytes": value_bytes,
+            "embedded": embedded,
+            "redis": redis,
+            "drive": drive,
+        }
 
     def _embedded_run(self, name: str, value_bytes: int, directory: str, clients: int = 1) -> None:
         capacity, seconds = self.parameters["capacity_size"], self.parameters["seconds_per_point"]
@@ -214,7 +218,7 @@ class Campaign:
 
     def _remove_target_store(self) -> None:
         store = self.site.scratch / TARGET_STORE
-        for name in ("data.mdb", "lock.mdb", "presence"):
+        for name in ("data.mdb", "lock.mdb", "hotstore.level", "hotstore.not-synced"):
             self.site.machine.remove(store / name)
         self.site.machine.run(["rmdir", "--", store], timeout_s=60)
 

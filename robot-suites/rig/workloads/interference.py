@@ -15,6 +15,8 @@ from bench_model.load import Demand
 from bench_model.profiles import Candidate, Scenario
 from bench_model.slowdown import overlap_problem, ratio, slowdown_of
 from bench_model.units import GB, decimal_label
+from rig.bundle import to_json
+from rig.context import RunContext
 from rig.host import Survey
 from rig.machine import Machine
 from rig.workloads.activities import KINDS, Activity, Fio, Measured, Setting
@@ -27,7 +29,6 @@ MARGIN_SHARE, MARGIN_S = 0.5, 15.0
 SAMPLE_S = 0.25
 LIMIT_S = 180.0
 SETTLE_S = 1.0  # for the display: what a run takes besides its time
-RECORD_S = 100.0  # DUNE: a record's length
 BURST = "burst"
 
 
@@ -98,23 +99,32 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
 
 
 def _limits(scenario: Scenario) -> list[str]:
-    texts, parameters = [], scenario.workloads["interference"]
-    if scenario.scale < 1:
-        demand = demand_of(scenario)
-        texts.append(
-            f"The burst is {scenario.scale:g} of one readout unit: {demand.offered_bytes_per_s / GB:.4g} GB/s offered of "
-            f"{demand.real_bytes_per_s / GB:.4g} GB/s"
-        )
-    if scenario.duration_s is not None and scenario.duration_s < RECORD_S:
-        texts.append(f"The burst lasts {scenario.duration_s:g} s instead of {RECORD_S:g} s")
-    if "network" in {*parameters["victims"], *parameters["disturbers"]} and "peer" not in parameters["network"]:
-        texts.append(
-            "The network traffic goes over loopback: it takes CPU and memory bandwidth, and uses no network interface"
-        )
-    return texts
+    parameters = scenario.workloads["interference"]
+    if "network" not in {*parameters["victims"], *parameters["disturbers"]} or "peer" in parameters["network"]:
+        return []
+    return ["The network traffic goes over loopback: it takes CPU and memory bandwidth, and uses no network interface"]
 
 
-WORKLOAD = Workload("interference", estimated_s, _need, memory=_rings, check=check, limits=_limits)
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/interference.json of this run."""
+    scenario = context.scenario
+    setting = Setting(
+        daqwriter=context.daqwriter,
+        demand=demand_of(scenario),
+        parameters=scenario.workloads["interference"],
+        scratch=context.scratch,
+        work=context.places.raw,
+        seed=scenario.seed,
+    )
+
+    def keep(name: str, said: dict[str, Any]) -> None:
+        (context.raw / f"interference-run-{name}.json").write_text(to_json(said), encoding="utf-8")
+
+    plan = Plan.of(setting, scenario.duration_s or 0.0, scenario.repetitions)
+    return run_interference(context.machine, plan, report, keep)
+
+
+WORKLOAD = Workload("interference", estimated_s, _need, measure, memory=_rings, check=check, limits=_limits)
 
 
 @dataclass(frozen=True)

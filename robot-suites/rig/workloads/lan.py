@@ -6,18 +6,21 @@ candidate with shaped ports: a rehearsal."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import decimal_label
+from rig.context import RunContext
 from rig.host import Survey
+from rig.machine import Machine
 from rig.workloads import lan_plans as plans
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.lan_site import LanSite
 
 NAME = "lan"
-PAPER_SECONDS, NODES_MIN = 40.0, 4
+NODES_MIN = 4
 PAIRS_MIN = 4  # fewer give no interval that is worth having (bench_model.paired)
 EXTRA_S, TRIAL_EXTRA_S = 1.2, 1.0  # making and removing the network, starting the tools
 CROWDS = (plans.MANY_TO_ONE, plans.ALL_TO_ALL)
@@ -92,22 +95,23 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
 
 
 def limits(scenario: Scenario) -> list[str]:
-    own, texts = _of(scenario), []
-    if own["seconds_per_size"] < PAPER_SECONDS:
-        texts.append(
-            f"The network is measured for {own['seconds_per_size']:g} s at each message size instead of {PAPER_SECONDS:g} s"
-        )
-    if scenario.scale < 1:
-        need = scenario.scale * own["need_size"] / GBIT
-        texts.append(
-            f"The network's ports are held against {need:.3g} Gbit/s, {scenario.scale:g} of what one source needs"
-        )
-    if own.get("emulated"):
-        texts.append("The network may be one of namespaces on one machine, where no card, cable or switch takes part")
-    return texts
+    if not _of(scenario).get("emulated"):
+        return []
+    return ["The network may be one of namespaces on one machine, where no card, cable or switch takes part"]
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, check=check, limits=limits)
+def _nobody(host: str) -> Machine:
+    raise BenchError(f"this run's suite links to no peer, and {host} is one")
+
+
+def measure(context: RunContext, report: Report, reach: Callable[[str], Machine] = _nobody) -> dict[str, Any]:
+    """results/lan.json of this run. `reach` links to a peer while the run lasts."""
+    link = context.candidate.document.get("network", {}).get("link", "switch")
+    site = LanSite.of(context, emulated_of(context.scenario), reach)
+    return Campaign(site, context.scenario, link, report).run()
+
+
+WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=check, limits=limits)
 
 
 def emulated_of(scenario: Scenario) -> dict[str, Any]:

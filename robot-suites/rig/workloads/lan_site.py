@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError
+from rig.context import RunContext
 from rig.machine import Machine
 from rig.on_candidate.network_meeting import NOT_MET
 from rig.workloads.lan_plans import Settings, Transfer
 
 PROVISIONED = "tuning-before.json"  # what provisioning found before it tuned (ansible/module_utils/bench_state.py)
+JOURNAL = "lan-settings.json"
 OF_ROLES = ("cpu-", "nic-irq-affinity")
 GRACE_S = 20.0
 ATTEMPTS = 3
@@ -53,6 +56,22 @@ class LanSite:
     state: Path
     raw: Path
     emulated: dict[str, Any]
+
+    @staticmethod
+    def of(context: RunContext, emulated: dict[str, Any], reach: Callable[[str], Machine]) -> LanSite:
+        """The site of a run. `reach` links to a peer, by its name in the inventory."""
+        places = context.places
+        declared = context.candidate.document.get("network")
+        nodes: list[Node] = []
+        if declared:
+            own = (context.candidate.name, context.machine, declared["interface"], declared["address"])
+            nodes.append(Node("node0", *own, str(places.state / JOURNAL)))
+            for number, peer in enumerate(declared["peers"], start=1):
+                name, host = f"node{number}", peer["host"]
+                machine = context.machine.beside(name, partial(reach, host))
+                journal = str(machine.places(host, context.bundle.path).state / JOURNAL)
+                nodes.append(Node(name, host, machine, peer["interface"], peer["address"], journal))
+        return LanSite(context.machine, tuple(nodes), places.netprobe, places.state, context.raw, emulated)
 
     @property
     def kind(self) -> str:

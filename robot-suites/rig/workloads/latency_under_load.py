@@ -14,14 +14,13 @@ from bench_model.load import Demand
 from bench_model.load_latency import PERCENTILE_RULE, Load, find_knee, judged_rate, percentiles, value_of, why_masked
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import GB, decimal_label
+from rig.context import RunContext
 from rig.host import Survey
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.site import Site
 
 RECORD = "latency-under-load.daq"
 NS_PER_US = 1000.0
-BEYOND_FACTOR_MIN = 1.0  # a ladder must reach the real demand, or nothing is said about it
-SUPERCHUNKS_MIN = 1_000_000  # for a p99.999 with ten superchunks beyond it
 SUSTAINED = "latency_under_load.sustained_rate"
 AT_DEMAND = {"latency_under_load.p99_9_at_demand": 99.9, "latency_under_load.p99_999_at_demand": 99.999}
 LOST = "latency_under_load.lost_at_demand"
@@ -84,22 +83,14 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def _limits(scenario: Scenario) -> list[str]:
-    ladder, found = _ladder(scenario), []
-    if scenario.scale < 1:
-        found.append(f"Latency under load goes up to {scenario.scale:g} of one readout unit's load")
-    if max(ladder.factors) < BEYOND_FACTOR_MIN:
-        found.append("The ladder of latency under load ends below the demand")
-    demand = ladder.demand(1.0)
-    superchunks = demand.record_bytes / demand.superchunk_bytes
-    if superchunks < SUPERCHUNKS_MIN:
-        found.append(
-            f"A rung of latency under load has {superchunks:.0f} superchunks at the demand, fewer than {SUPERCHUNKS_MIN} for a p99.999"
-        )
-    return found
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/latency_under_load.json of this run."""
+    scenario = context.scenario
+    ladder = Ladder(scenario.workloads["latency_under_load"], scenario.scale, scenario.seed)
+    return run_ladder(Site.of(context), ladder, report)
 
 
-WORKLOAD = Workload("latency_under_load", estimated_s, _need, memory=_memory, check=_check, limits=_limits)
+WORKLOAD = Workload("latency_under_load", estimated_s, _need, measure, memory=_memory, check=_check)
 
 
 def run_ladder(site: Site, ladder: Ladder, report: Report) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Of each request size: daqwriter searches the highest trigger rate without inhibit, then one record at that rate is the point.
 When it meets an inhibit in that longer record, the rate is lowered by 2 % and tried again, as often as BACK_OFFS says.
 Synthetic writes by two threads with blocks of the same size run in the same round, before or after in turn, so that drift cancels.
+The scenario's `repetitions` makes the whole pass over the sizes so often: only between repetitions is it seen how runs scatter.
 Like with like: both write new, preallocated files, and both rates include draining and the final flush."""
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 from bench_model.errors import RefusedError
 from bench_model.minidaq_curve import inhibits_of, limited_by, ratio_of, summarize, why_masked
 from bench_model.profiles import Candidate, Scenario
-from bench_model.units import GB, MIB, binary_label, decimal_label
+from bench_model.units import GB, binary_label, decimal_label
+from rig.context import RunContext
 from rig.host import Survey
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.site import Site, unless_failed
@@ -24,8 +26,6 @@ from rig.workloads.write_point import SAMPLE_S
 BACK_OFFS = 5
 STEP = 0.98
 TRIALS = 10  # expected number of trials of a search, for the progress display
-PAPER_APPLICATIONS, PAPER_LINKS, PAPER_REQUEST_BYTES = 2, 5, 16 * MIB
-SECONDS_MIN = 5  # [P]
 RECORD, SYNTHETIC = "minidaq-scan.daq", "minidaq-scan-synthetic.bin"
 
 
@@ -60,8 +60,13 @@ def _load(scenario: Scenario) -> Load:
 def estimated_s(scenario: Scenario) -> float:
     """Expected duration in s: search, record and synthetic writes of each request size."""
     parameters = scenario.workloads["minidaq_scan"]
-    each_s = TRIALS * (parameters["seconds_per_trial"] + 0.5) + 2 * (parameters["seconds_per_point"] + 1)
-    return float(len(parameters["request_sizes"]) * each_s)
+    return len(turns(parameters, scenario.repetitions)) * estimated_point_s(parameters)
+
+
+def turns(parameters: dict[str, Any], repetitions: int) -> list[tuple[int, int]]:
+    """(repetition, request size) in the order of measuring. A size's repetitions lie a whole pass apart, so that one slow spell of
+    the drive is not all that they see."""
+    return [(number, size) for number in range(1, repetitions + 1) for size in parameters["request_sizes"]]
 
 
 def _need(scenario: Scenario) -> Need:
@@ -93,39 +98,29 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def _limits(scenario: Scenario) -> list[str]:
-    parameters, found = scenario.workloads["minidaq_scan"], []
-    if (parameters["applications"], parameters["links"]) != (PAPER_APPLICATIONS, PAPER_LINKS):
-        found.append(
-            f"The MiniDAQ scan runs {parameters['applications']} applications of {parameters['links']} links instead of "
-            f"{PAPER_APPLICATIONS} of {PAPER_LINKS}"
-        )
-    if scenario.scale < 1:
-        found.append(f"The MiniDAQ scan's links deliver {scenario.scale:g} of one readout unit's load")
-    if not any(size > PAPER_REQUEST_BYTES for size in parameters["request_sizes"]):
-        found.append(f"The MiniDAQ scan has no request size beyond {binary_label(PAPER_REQUEST_BYTES)}")
-    if parameters["seconds_per_point"] < SECONDS_MIN:
-        found.append(
-            f"The MiniDAQ scan measures each point for {parameters['seconds_per_point']:g} s instead of {SECONDS_MIN} s or more"
-        )
-    return found
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/minidaq_scan.json of this run."""
+    scenario = context.scenario
+    parameters = scenario.workloads["minidaq_scan"]
+    load = Load(parameters, scenario.scale)
+    return run_minidaq_scan(Site.of(context), load, scenario.repetitions, scenario.seed, report)
 
 
-WORKLOAD = Workload("minidaq_scan", estimated_s, _need, memory=_memory, check=_check, limits=_limits)
+WORKLOAD = Workload("minidaq_scan", estimated_s, _need, measure, memory=_memory, check=_check)
 
 
-def run_minidaq_scan(site: Site, parameters: dict[str, Any], scale: float, seed: int, report: Report) -> dict[str, Any]:
-    """Runs every request size; returns results/minidaq_scan.json."""
-    load = Load(parameters, scale)
-    sizes, points = parameters["request_sizes"], []
-    for index, request_bytes in enumerate(sizes):
-        seconds = estimated_point_s(parameters)
-        report(f"request size {binary_label(request_bytes)}", index + 1, len(sizes), seconds)
-        first = index % 2 == 0
-        synthetic = _synthetic(site, load, request_bytes) if first else None
-        search, runs = _minidaq(site, load, request_bytes, seed)
-        synthetic = synthetic or _synthetic(site, load, request_bytes)
-        points.append(point(load, request_bytes, search, runs, synthetic, first))
+def run_minidaq_scan(site: Site, load: Load, repetitions: int, seed: int, report: Report) -> dict[str, Any]:
+    """Runs every request size, `repetitions` times; returns results/minidaq_scan.json."""
+    sizes, asked, points = load.parameters["request_sizes"], turns(load.parameters, repetitions), []
+    for step, (repetition, request_bytes) in enumerate(asked, start=1):
+        text = f"request size {binary_label(request_bytes)}, repetition {repetition} of {repetitions}"
+        report(text, step, len(asked), estimated_point_s(load.parameters))
+        name = f"{request_bytes}-repetition-{repetition}"
+        first = (sizes.index(request_bytes) + repetition) % 2 == 1  # of a size, and of its neighbours, in turn
+        synthetic = _synthetic(site, load, request_bytes, name) if first else None
+        search, runs = _minidaq(site, load, request_bytes, seed, name)
+        synthetic = synthetic or _synthetic(site, load, request_bytes, name)
+        points.append({"repetition": repetition, **point(load, request_bytes, search, runs, synthetic, first)})
     return document(load, points)
 
 
@@ -162,7 +157,7 @@ def point(
     synthetic: dict[str, Any],
     synthetic_first: bool,
 ) -> dict[str, Any]:
-    """One request size. `runs`: records at the rate found and at lower ones; the last is the point."""
+    """One request size of one repetition. `runs`: records at the rate found and at lower ones; the last is the point."""
     last = _run_document(runs[-1]) if runs else None
     limit = limited_by(search)
     made: dict[str, Any] = {
@@ -205,8 +200,10 @@ def _run_document(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _minidaq(site: Site, load: Load, request_bytes: int, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(the search's document, records at the rate found and, while they met an inhibit, at lower ones)."""
+def _minidaq(
+    site: Site, load: Load, request_bytes: int, seed: int, name: str
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """(the search's document, records at the rate found and, while they met an inhibit, at lower ones). `name`: of their output."""
     parameters = load.parameters
     rate, names = load.highest_trigger_rate_hz(request_bytes), _record_names(parameters["applications"])
     common = [
@@ -234,16 +231,16 @@ def _minidaq(site: Site, load: Load, request_bytes: int, seed: int) -> tuple[dic
             "--search",
             f"--search-resolution={parameters['search_resolution']:g}",
         ]
-        name = f"minidaq-search-{request_bytes}"
-        search = site.run_daqwriter("minidaq", options, name, "daqwriter-minidaq-search", 120 + 40 * (trial_s + 60))
+        limit_s = 120 + 40 * (trial_s + 60)
+        search = site.run_daqwriter("minidaq", options, f"minidaq-search-{name}", "daqwriter-minidaq-search", limit_s)
         unless_failed(search, f"the search for the highest rate of {what}")
     found, runs = search["highest_trigger_rate_hz"], []
     for number in range(BACK_OFFS + 1 if found else 0):
         options = [*common, f"--trigger-rate={found * STEP**number:.9g}", f"--duration={seconds:g}"]
         options.append(f"--interval={SAMPLE_S:g}")
         with site.removed_afterwards(*names):
-            name = f"minidaq-scan-{request_bytes}-{number + 1}"
-            run = site.run_daqwriter("minidaq", options, name, "daqwriter-minidaq", 120 + 5 * seconds)
+            record = f"minidaq-scan-{name}-{number + 1}"
+            run = site.run_daqwriter("minidaq", options, record, "daqwriter-minidaq", 120 + 5 * seconds)
         runs.append(unless_failed(run, what))
         if not inhibits_of(_run_document(run)):
             break
@@ -259,7 +256,7 @@ def _block_bytes(parameters: dict[str, Any], request_bytes: int) -> int:
     return min(-(-request_bytes // 4096) * 4096, int(parameters["block_size"]))
 
 
-def _synthetic(site: Site, load: Load, request_bytes: int) -> dict[str, Any]:
+def _synthetic(site: Site, load: Load, request_bytes: int, name: str) -> dict[str, Any]:
     parameters = load.parameters
     threads, seconds = parameters["synthetic_threads"], parameters["seconds_per_point"]
     block_bytes = -(-request_bytes // 4096) * 4096
@@ -275,8 +272,8 @@ def _synthetic(site: Site, load: Load, request_bytes: int) -> dict[str, Any]:
         f"--interval={SAMPLE_S:g}",
     ]
     with site.removed_afterwards(SYNTHETIC):
-        name = f"minidaq-scan-synthetic-{request_bytes}"
-        written = site.run_daqwriter("write", options, name, "daqwriter-write", 120 + 10 * seconds)
+        output = f"minidaq-scan-synthetic-{name}"
+        written = site.run_daqwriter("write", options, output, "daqwriter-write", 120 + 10 * seconds)
     unless_failed(written, f"synthetic writes with blocks of {binary_label(block_bytes)}")
     # A drive that is faster than the links fills the span, which is what they would have delivered, in less time.
     ended = written["ended_by"]

@@ -19,6 +19,7 @@ from bench_model.units import decimal_label
 from bench_model.yaml_source import check_document
 from rig.machine import Machine
 from rig.open_target import OpenTarget
+from rig.workloads.site import agreeing
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, INTERRUPTED = 0, 1, 130
@@ -134,7 +135,7 @@ def _run(plan: VisitPlan, target: OpenTarget, name: str, arguments: Any, seed: i
         completed.check(f"daqwriter {words[0]} on {target.name}")
         raise BenchError(f"daqwriter {words[0]} left no readable result {name}.json: {error}") from None
     check_document(document, f"daqwriter-{words[0]}", f"results/raw/{name}.json")
-    return document
+    return agreeing(document, completed)
 
 
 def _window(document: dict[str, Any], length_s: float) -> dict[str, float]:

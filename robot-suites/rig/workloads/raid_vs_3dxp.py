@@ -10,22 +10,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from bench_model.comparison import Compared
+from bench_model.comparison import Compared, compared
 from bench_model.errors import BenchError
 from bench_model.profiles import Scenario, Target
 from bench_model.units import decimal_label, parse_size
-from rig.open_target import OpenTarget, Targets
+from rig.context import RunContext
+from rig.machine import Machine
+from rig.open_target import Builder, ObservedTargets, OpenTarget, Targets
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.raid_visit import VisitPlan, counters, paced_demand, visit
 
 NAME = "raid_vs_3dxp"
 BUILD_S = 15.0  # what building a set takes on the machines seen so far, without a resync; only for the display
-WRITE_BYTES_MIN = (
-    32e9  # [P] a smaller write may fit a drive's cache, or be over before the drive shows what it sustains
-)
-ROUNDS_MIN = 6  # [P] with fewer the exact tests cannot reach 5 %
 
 Note = Callable[[str, dict[str, Any]], None]  # an event of the run: text, data
 
@@ -79,26 +78,32 @@ def _buffers(scenario: Scenario) -> Need:
 
 
 def _limits(scenario: Scenario) -> list[str]:
-    parameters = scenario.workloads[NAME]
-    said = []
-    if scenario.scale < 1:
-        said.append(f"The set is asked to sustain {scenario.scale:g} of one readout unit's demand")
-    if parameters["write_size"] < WRITE_BYTES_MIN:
-        said.append(
-            f"Each write of the comparison is of {decimal_label(parameters['write_size'])}, less than "
-            f"{decimal_label(WRITE_BYTES_MIN)}: it may not show what the drives sustain"
-        )
-    if parameters["rounds"] < ROUNDS_MIN:
-        said.append(f"The comparison has {parameters['rounds']} rounds per set instead of {ROUNDS_MIN}")
-    for hazard in parameters.get("hazards", []):
-        said.append(
-            f"A fault is caused on purpose: drive {hazard['throttle_drive']} is throttled in round {hazard['round']} of "
-            f"{hazard['set']}"
-        )
-    return said
+    return [
+        f"A fault is caused on purpose: drive {hazard['throttle_drive']} is throttled in round {hazard['round']} of {hazard['set']}"
+        for hazard in scenario.workloads[NAME].get("hazards", [])
+    ]
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, memory=_buffers, limits=_limits)
+def measure(
+    context: RunContext, report: Report, builder: Builder | None = None, faults: Faults | None = None
+) -> dict[str, Any]:
+    """results/raid_vs_3dxp.json of this run. What builds sets and causes faults is there while the run lasts."""
+    parameters = context.scenario.workloads[NAME]
+    plan = VisitPlan(
+        machine=context.machine,
+        daqwriter=context.daqwriter,
+        parameters=parameters,
+        seed=context.scenario.seed,
+        work=context.places.raw,
+        raw=context.raw,
+        line_protocol=context.places.workload_file,
+        tags={"host": context.candidate.name, "run": context.bundle.id},
+    )
+    comparison = compared(context.scenario, context.candidate)
+    return run_comparison(plan, comparison, ObservedTargets(context, builder), faults, report)
+
+
+WORKLOAD = Workload(NAME, estimated_s, _need, measure, memory=_buffers, limits=_limits)
 
 
 def run_comparison(
@@ -174,7 +179,7 @@ def _round(
     for position, name in enumerate(order_of([one.name for one in up], turn)):
         progress.visit(name, turn)
         label = f"raid-{group}-{turn:02d}-{name}"
-        with _hazards(plan.parameters, name, turn, faults):
+        with _hazards(plan.machine, plan.parameters, name, turn, faults):
             seed = plan.seed + 1000 * group + turn  # the same data for both of a pair
             visits.append({"target": name, "position": position, **visit(plan, by_name[name], label, seed)})
     return {"group": group, "round": turn, "reference_first": turn % 2 == 1, "idle": idle, "visits": visits}
@@ -185,27 +190,37 @@ def _rest(plan: VisitPlan, reference: OpenTarget, progress: _Progress) -> dict[s
     seconds = float(plan.parameters["idle_s"])
     progress.tell("at rest, for the idle power", seconds)
     begin = float(counters(plan.machine, reference)["clock_s"])
-    time.sleep(seconds)
+    plan.machine.observe("a rest", lambda: time.sleep(seconds))
     return {"begin_s": begin, "end_s": begin + seconds}
 
 
 @contextmanager
-def _hazards(parameters: dict[str, Any], name: str, turn: int, faults: Faults | None) -> Iterator[None]:
+def _hazards(
+    machine: Machine, parameters: dict[str, Any], name: str, turn: int, faults: Faults | None
+) -> Iterator[None]:
     """The faults that the scenario asks for in this visit, released after it."""
     asked = [one for one in parameters.get("hazards", []) if (one["set"], one["round"]) == (name, turn)]
-    if asked and faults is None:
-        raise BenchError(f"round {turn} of {name}: the scenario asks for a fault, and nothing here can cause one")
-    for one in asked if faults else []:
+
+    def cause(one: dict[str, Any]) -> None:
+        if faults is None:
+            raise BenchError(f"round {turn} of {name}: the scenario asks for a fault, and nothing here can cause one")
         serial, size = one["throttle_drive"], parse_size(one["bandwidth_size"])
-        faults.throttle(serial, size)  # type: ignore[union-attr]
-        faults.note(f"drive {serial} is held to {decimal_label(size)}/s, critical warning set", {"serial": serial})  # type: ignore[union-attr]
+        faults.throttle(serial, size)
+        faults.note(f"drive {serial} is held to {decimal_label(size)}/s, critical warning set", {"serial": serial})
+
+    def end(one: dict[str, Any]) -> None:
+        if faults:
+            faults.release(one["throttle_drive"])
+            text = f"drive {one['throttle_drive']} is released"
+            faults.note(text, {"serial": one["throttle_drive"], "released": True})
+
+    for one in asked:
+        machine.observe(f"fault of {one['throttle_drive']}", partial(cause, one))
     try:
         yield
     finally:
-        for one in asked if faults else []:
-            serial = one["throttle_drive"]
-            faults.release(serial)  # type: ignore[union-attr]
-            faults.note(f"drive {serial} is released", {"serial": serial, "released": True})  # type: ignore[union-attr]
+        for one in asked:
+            machine.observe(f"end of the fault of {one['throttle_drive']}", partial(end, one))
 
 
 def document(

@@ -17,6 +17,7 @@ from rig.shell import Completed
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, DAMAGED, INTERRUPTED = 0, 1, 3, 130
+SAID = {COMPLETE: ("complete", "intact"), FAILED: ("failed",), DAMAGED: ("damaged",)}  # by exit status
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
 
 
@@ -69,7 +70,7 @@ class Site:
             completed.check("daqwriter")
             raise BenchError(f"daqwriter left no readable result in {file}: {error}") from None
         check_document(document, schema, str(file))
-        return document
+        return agreeing(document, completed)
 
     def device_written_bytes(self) -> int | None:
         """Bytes that the device has written since boot, by its own counter; None where no single device is beneath."""
@@ -86,6 +87,16 @@ class Site:
         finally:
             for name in names:
                 self.machine.remove(self.scratch / name)
+
+
+def agreeing(document: dict[str, Any], completed: Completed) -> dict[str, Any]:
+    """daqwriter's document, or BenchError where its status is another than daqwriter's exit says: neither can be trusted then."""
+    if document["status"] not in SAID.get(completed.returncode, ()):
+        raise BenchError(
+            f"daqwriter {document['command']} ended with exit status {completed.returncode}, but its document says {document['status']!r} "
+            f"(error: {document['error'] or 'none'}). Its result is not used. It printed: {completed.stderr.strip()[-300:] or 'nothing'}"
+        )
+    return document
 
 
 def unless_failed(document: dict[str, Any], what: str) -> dict[str, Any]:

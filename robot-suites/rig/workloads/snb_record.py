@@ -18,10 +18,12 @@ from bench_model.sequential import Stopping
 from bench_model.units import GB, decimal_label
 from bench_model.yaml_source import check_document
 from rig.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
+from rig.context import RunContext
 from rig.load_target import LoadTarget, RawDevice
 from rig.machine import Machine
 from rig.shell import Completed
 from rig.workloads.base import Need, Report, Workload
+from rig.workloads.site import agreeing
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -77,7 +79,28 @@ def _rings(scenario: Scenario) -> Need:
     return Need(links * each, f"ring_size: {links} rings of {each} B need {links * each} B")
 
 
-WORKLOAD = Workload("snb_record", estimated_s, _need, memory=_rings, raw=True)
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/snb_record.json of this run."""
+    run, parameters = context.bundle.run, context.scenario.workloads["snb_record"]
+    plan = RecordPlan(
+        daqwriter=context.daqwriter,
+        parameters=parameters,
+        demand=context.demand,
+        seed=context.scenario.seed,
+        load=context.load_target,
+        capacity_bytes=run["target"]["device"]["size_bytes"] if run["target"]["device"] else None,
+        dedicated=context.candidate.target.storage is not None,
+        work=context.places.raw,
+        raw=context.raw,
+        line_protocol=context.places.workload_file,
+        tags={"host": run["candidate"]["name"], "run": context.bundle.id},
+    )
+    return run_record(
+        context.machine, plan, context.stopping("snb_record", stages=len(conditions_of(parameters))), report
+    )
+
+
+WORKLOAD = Workload("snb_record", estimated_s, _need, measure, memory=_rings, raw=True, has_schema=False)
 
 
 def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: Report) -> dict[str, Any]:
@@ -157,7 +180,7 @@ def minidaq_arguments(plan: RecordPlan, target: LoadTarget, number: int) -> list
         "minidaq",
         f"--target={target.path}",
         *target.daqwriter_options,
-        f"--duration={plan.demand.duration_s:g}",
+        f"--duration={plan.demand.duration_s}",
         f"--links={parameters['links']}",
         f"--superchunk-bytes={parameters['superchunk_bytes']}",
         f"--superchunk-rate={parameters['superchunk_rate_hz']}",
@@ -207,7 +230,7 @@ def _document(
         completed.check(f"daqwriter {completed.argv[1]}")
         raise BenchError(f"daqwriter {completed.argv[1]} left no readable result in {file}: {error}") from None
     check_document(document, schema, str(file))
-    return document
+    return agreeing(document, completed)
 
 
 def repetition_document(

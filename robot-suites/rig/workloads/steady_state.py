@@ -11,15 +11,16 @@ from typing import Any
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.steady_state import RULE, Window, steady_window, why_not
+from bench_model.steady_summary import summary_of
 from bench_model.units import decimal_label
 from rig.conditioning import PRECONDITIONED, Conditioner, seconds_for
+from rig.context import RunContext
 from rig.fio import direction, jobs_of
 from rig.host import Survey
 from rig.load_target import LoadTarget
 from rig.machine import Machine
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.fio_scan import DEVICE_SHARE_MIN, RUNTIME_SHARE_MIN, written_bytes
-from rig.workloads.steady_summary import summary_of
 from rig.workloads.steady_tests import Test, round_arguments, shortcomings, tests_of, untracked
 
 NAME = "steady_state"
@@ -81,7 +82,21 @@ def _limits(scenario: Scenario) -> list[str]:
     return shortcomings(scenario.workloads[NAME])
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, check=_check, limits=_limits, raw=True)
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/steady_state.json of this run."""
+    device = context.bundle.run["target"]["device"]
+    plan = SteadyPlan(
+        parameters=context.scenario.workloads[NAME],
+        seed=context.scenario.seed,
+        target=context.load_target(FILE),
+        device=context.device,
+        capacity_bytes=device["size_bytes"] if device else None,
+        raw=context.raw,
+    )
+    return run_steady_state(context.machine, plan, report)
+
+
+WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=_check, limits=_limits, raw=True)
 
 
 def run_steady_state(machine: Machine, plan: SteadyPlan, report: Report) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_model.streams_setups import Cpus, Setup
 from rig.workloads.site import COMPLETE, DAMAGED, FAILED, Site
-from rig.workloads.streams_setups import Cpus, Setup
 
 READ_BYTES_PER_S_MIN = 20e6  # a drive that reads more slowly is no storage server's
 CALL_S_MIN = 120.0

@@ -13,12 +13,7 @@ from typing import Any
 from bench_model.errors import RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.stream_runs import paced, unpaced
-from bench_model.units import GB, decimal_label
-from rig.host import Survey
-from rig.workloads.base import Need, Report, Workload
-from rig.workloads.site import COMPLETE, DAMAGED, Site
-from rig.workloads.streams_application import Application, Telemetry
-from rig.workloads.streams_setups import (
+from bench_model.streams_setups import (
     ALL,
     ORIGINAL,
     THREADED,
@@ -29,15 +24,17 @@ from rig.workloads.streams_setups import (
     beyond,
     comparisons,
 )
+from bench_model.units import GB, decimal_label
+from rig.context import RunContext
+from rig.host import Survey
+from rig.workloads.base import Need, Report, Workload
+from rig.workloads.site import COMPLETE, DAMAGED, Site
+from rig.workloads.streams_application import Application, Telemetry
 
 NAME = "streams_checksum"
 ROUNDS_MIN = 4  # fewer give no interval that is worth having (bench_model.paired)
 RUN_EXTRA_S = 0.7  # queues to fill, files to flush
 HEADER_BYTES = 65  # daqwriter's smallest event
-SHARE_MIN = 0.66  # the source's busiest stream has more
-SECONDS_MIN, SUSTAINED_S_MIN, PEAK_S_MIN = 5.0, 600.0, 60.0  # [P]
-ROUNDS_WANTED = 8  # [P]
-SERVERS, SUSTAINED, PEAK = 8, 2 * GB, 5 * GB  # the source's section 1 and 2
 IDENTITY_FILE_SHARE = (
     16  # files of an identity run: so many at least, so that more than one of each large stream is closed
 )
@@ -127,43 +124,14 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             raise RefusedError(f"{at}.demand.{name}_rate_size: one server's share is below 1 B/s. Ask for more")
 
 
-def _limits(scenario: Scenario) -> list[str]:
-    own, texts = scenario.workloads[NAME], []
-    demand, throughput = own["demand"], own["throughput"]
-    if scenario.scale < 1:
-        shown = " and ".join(f"{rate / GB:.4g} GB/s ({name})" for name, rate, _ in rates(scenario))
-        texts.append(f"The storage application's demand is held at {scenario.scale:g} of one server's share: {shown}")
-    for name, wanted in (("sustained", SUSTAINED), ("peak", PEAK)):
-        each = demand[f"{name}_rate_size"] / demand["servers"]
-        if each < wanted / SERVERS:
-            texts.append(
-                f"The storage application's {name} rate is {each / GB:.4g} GB/s for each server instead of {wanted / SERVERS / GB:.4g} GB/s"
-            )
-    for name, least in (("sustained", SUSTAINED_S_MIN), ("peak", PEAK_S_MIN)):
-        if demand[f"{name}_s"] < least:
-            texts.append(
-                f"The storage application's {name} rate lasts {demand[f'{name}_s']:g} s instead of {least:g} s"
-            )
-    if own["streams"]["shares"][0] <= SHARE_MIN:
-        texts.append(
-            f"The busiest stream has {own['streams']['shares'][0]:.0%} of the events instead of more than 66 %"
-        )
-    if throughput["sink"] == "null":
-        texts.append(
-            "The storage application's throughput by checksum threads is measured without a drive (sink: null)"
-        )
-    if throughput["seconds"] < SECONDS_MIN:
-        texts.append(
-            f"Each run of the storage application lasts {throughput['seconds']:g} s instead of {SECONDS_MIN:g} s"
-        )
-    if scenario.repetitions < ROUNDS_WANTED:
-        texts.append(
-            f"The storage application's throughput is compared in {scenario.repetitions} pairs instead of {ROUNDS_WANTED}"
-        )
-    return texts
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/streams_checksum.json of this run."""
+    tags = {"host": context.bundle.run["candidate"]["name"], "run": context.bundle.id}
+    plan = Plan(context.scenario, Telemetry(context.places.workload_file, tags))
+    return run_streams_checksum(Site.of(context), plan, report)
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, memory=_memory, check=check, limits=_limits)
+WORKLOAD = Workload(NAME, estimated_s, _need, measure, memory=_memory, check=check)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bench_model.errors import RefusedError
 from bench_model.load import Demand
 from bench_model.profiles import Candidate, Scenario
+from bench_model.telemetry_files import POINTS_FILE, SPOOLS
 from bench_model.thermal_soak import PROBE, SOAK
-from bench_model.units import GB, decimal_label
+from bench_model.units import decimal_label
 from rig import fio
+from rig.context import RunContext
 from rig.fan_duty import FanDuty
 from rig.hazard_schedule import HazardSchedule
 from rig.host import Survey
@@ -28,8 +31,6 @@ NAME = "thermal"
 POLL_S = 1.0
 DECIDE_EVERY_S = 5.0
 START_S_MAX = 60.0
-SOAK_S_WANTED = 1800.0  # [P] a drive behind a heat sink takes a quarter of an hour and more to settle
-RECORD_S_WANTED = 100.0  # DUNE paper, section 5
 
 
 def estimated_s(scenario: Scenario) -> float:
@@ -73,26 +74,27 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
 
 
 def _limits(scenario: Scenario) -> list[str]:
-    parameters = scenario.workloads[NAME]
-    demand = demand_of(scenario)
-    found = []
-    if parameters["soak"]["max_s"] < SOAK_S_WANTED:
-        found.append(f"The soak lasts at most {parameters['soak']['max_s']:g} s instead of {SOAK_S_WANTED:g} s")
-    if demand.duration_s < RECORD_S_WANTED:
-        found.append(
-            f"The record whose loss is computed lasts {demand.duration_s:g} s instead of {RECORD_S_WANTED:g} s"
-        )
-    cap = parameters.get("rate_size")
-    if cap and cap < demand.real_bytes_per_s:
-        found.append(
-            f"The soak's load is held to {cap / GB:.4g} GB/s, below the {demand.real_bytes_per_s / GB:.4g} GB/s of one readout unit"
-        )
-    if parameters.get("hazards"):
-        found.append("Faults are commanded during the soak")
-    return found
+    return ["Faults are commanded during the soak"] if scenario.workloads[NAME].get("hazards") else []
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, check=_check, limits=_limits)
+def measure(
+    context: RunContext, report: Report, hazards: HazardSchedule | None = None, fans: FanDuty | None = None
+) -> dict[str, Any]:
+    """results/thermal.json of this run. What causes hazards and turns fans is there while the run lasts."""
+    plan = Plan(
+        parameters=context.scenario.workloads[NAME],
+        demand=demand_of(context.scenario),
+        scratch=context.scratch,
+        work=context.places.raw,
+        raw=context.raw,
+        points=[context.bundle.path / spool / POINTS_FILE for spool in SPOOLS],
+        run=context.bundle.run,
+    )
+    no_hazards = HazardSchedule([], lambda: None)
+    return Soak(context.machine, plan, hazards or no_hazards, fans or FanDuty("nobody turns them", {}), report).run()
+
+
+WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=_check, limits=_limits)
 
 
 def _without_series(load: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +151,7 @@ class Soak:
             ],
             "soak": _without_series(loads[0]),
             "cool_down": cooling,
-            "hazards": self._hazards.commanded,
+            "hazards": self._machine.observe("the hazards that were commanded", lambda: self._hazards.commanded),
             "fan_sweep": {**sweep, "points": [_without_series(point) for point in sweep["points"]]},
         }
 
@@ -157,43 +159,48 @@ class Soak:
         self, name: str, rule: Rule, tick: Callable[[float], None] | None = None, by_us: bool = False
     ) -> dict[str, Any]:
         load = Load(self._machine, self._plan, name, rule.max_s)
-        self._watch.tracks()
-        self._watch.forget()
         load.start()
-        reason = "time limit"
         try:
-            begin = time.monotonic()
-            start_s = self._clock_s()
-            decided = 0.0
-            while load.running():
-                time.sleep(POLL_S)
-                elapsed = time.monotonic() - begin
-                if tick:
-                    tick(elapsed)
-                # A long soak is looked at more rarely, since each look goes through all of it.
-                if elapsed - decided >= max(DECIDE_EVERY_S, elapsed / 100):
-                    decided = elapsed
-                    found = decide(self._watch.tracks(), self._plan.run, rule, start_s, start_s + elapsed, by_us)
-                    if found:
-                        reason = found
-                        break
+            reason = self._machine.observe(f"what ended {name}", lambda: self._until(load, rule, tick, by_us))
         finally:
             result = load.stop()
         return {**result, "stopped_by": reason}
+
+    def _until(self, load: Load, rule: Rule, tick: Callable[[float], None] | None, by_us: bool) -> str:
+        """Looks on while the load runs; returns what is to end it, or has. The telemetry decides (bench_model.thermal_soak)."""
+        self._watch.tracks()
+        self._watch.forget()
+        begin = time.monotonic()
+        start_s = self._clock_s()
+        decided = 0.0
+        while load.running():
+            time.sleep(POLL_S)
+            elapsed = time.monotonic() - begin
+            if tick:
+                tick(elapsed)
+            # A long soak is looked at more rarely, since each look goes through all of it.
+            if elapsed - decided >= max(DECIDE_EVERY_S, elapsed / 100):
+                decided = elapsed
+                found = decide(self._watch.tracks(), self._plan.run, rule, start_s, start_s + elapsed, by_us)
+                if found:
+                    return found
+        return "time limit"
 
     def _clock_s(self) -> float:
         return float(self._machine.run(["date", "+%s.%N"], timeout_s=30).check("reading the candidate's clock").stdout)
 
     def _cool_down(self, seconds: float) -> dict[str, float]:
         start = self._clock_s()
-        time.sleep(seconds)
+        self._machine.observe("a rest", lambda: time.sleep(seconds))
         return {"start_utc_s": start, "end_utc_s": self._clock_s()}
 
     def _sweep(self) -> dict[str, Any]:
         asked = self._plan.parameters.get("fan_sweep")
         if not asked:
             return {"status": "not asked", "reason": None, "points": []}
-        obstacle = self._fans.obstacle or self._blind()
+        obstacle = self._machine.observe(
+            "what keeps fans from being turned", lambda: self._fans.obstacle or self._blind()
+        )
         if obstacle:
             return {"status": "unsupported", "reason": obstacle, "points": []}
         points: list[dict[str, Any]] = []
@@ -203,7 +210,7 @@ class Soak:
         try:
             for step, percent in enumerate(duties, start=1):
                 self._report(f"fans at {percent} %", step, len(duties), asked["max_s"])
-                refusal = self._fans.set(percent)
+                refusal = self._machine.observe(f"fans at {percent} %", partial(self._fans.set, percent))
                 slowed = slowed or refusal is None
                 if refusal:
                     return {"status": "unsupported", "reason": refusal, "points": points}
@@ -213,7 +220,7 @@ class Soak:
                     reason = f"at {percent} % a drive came within {DANGER_K:g} K of its critical temperature, or the BMC warned"
                     return {"status": "stopped", "reason": reason, "points": points}
         finally:
-            self._fans.give_back(slowed)
+            self._machine.observe("fans at full speed", lambda: self._fans.give_back(slowed))
         return {"status": "done", "reason": None, "points": points}
 
     def _blind(self) -> str | None:

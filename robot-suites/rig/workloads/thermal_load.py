@@ -85,11 +85,15 @@ class Load:
     def running(self) -> bool:
         return self._thread.is_alive()
 
+    def _ask_to_end(self) -> bool:
+        if running := self.running():
+            self._machine.run(["touch", "--", self._trigger], timeout_s=60).check("asking fio to end")
+        return running
+
     def stop(self) -> dict[str, Any]:
         """Ends fio if it still runs; returns its window, bytes and rate. Raises BenchError for what went wrong with it."""
         try:
-            if self.running():
-                self._machine.run(["touch", "--", self._trigger], timeout_s=60).check("asking fio to end")
+            self._machine.observe(f"{self._name} asked to end", self._ask_to_end)
             self._thread.join(120)
         finally:
             self._machine.remove(self._trigger)

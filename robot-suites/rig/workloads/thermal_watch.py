@@ -10,12 +10,12 @@ from typing import Any
 from bench_model import dips, equilibrium, telemetry_tracks, throttling
 from bench_model.line_protocol import Point, parse_line
 from bench_model.load_windows import STEP_S, target_counter
-from bench_model.telemetry_tracks import Tracks
+from bench_model.telemetry_tracks import Track, Tracks
 
 TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent for longer says nothing of equilibrium
 DANGER_K = 2.0  # [P] below its own critical temperature a drive that we made hot is relieved
 BMC_CRITICAL = 2  # severity of a BMC's sensor: critical
-WATCHED = ("temperature,", "smart,", "block_device,", "ipmi_sensor,")
+WATCHED = ("temperature,", "smart,", "smart_ocp,", "smart_temperature,", "block_device,", "ipmi_sensor,")
 
 
 @dataclass(frozen=True)
@@ -77,27 +77,34 @@ def decide(
     onset = _onset_s(tracks, run, drives, start_s, now_s)
     if onset is not None:
         return "throttling" if elapsed - onset >= rule.hold_s else None
-    levels = []
+    settled = []
     for drive in drives:
         track = tracks.get("temperature", drive, "temperature_degc")
         # The telemetry of a candidate behind SSH arrives seconds late: its last sample is "now", unless the sensor fell silent.
         last_s = min(now_s, float(track.times_s[-1])) if track else now_s
         heard = track is not None and now_s - last_s <= TELEMETRY_LATE_S_MAX
-        levels.append(equilibrium.level_at(track, last_s, rule.window_s, start_s) if track and heard else None)
-    if levels and all(equilibrium.settled(level, rule.slope_max_k_per_min) for level in levels):
-        return "equilibrium"
-    return None
+        settled.append(track is not None and heard and _settled(track, rule, start_s, last_s, len(drives)))
+    return "equilibrium" if settled and all(settled) else None
+
+
+def _settled(track: Track, rule: Rule, start_s: float, last_s: float, drives: int) -> bool:
+    """Level by the rule, and the temperature that it is heading for is known: a slow approach looks level long before its end."""
+    if not equilibrium.settled(equilibrium.level_at(track, last_s, rule.window_s, start_s), rule.slope_max_k_per_min):
+        return False
+    confidence = 1 - (1 - equilibrium.CONFIDENCE) / drives
+    return equilibrium.asymptote(track, start_s, last_s, confidence).interval is not None
 
 
 def _onset_s(tracks: Tracks, run: dict[str, Any], drives: Sequence[str], start_s: float, now_s: float) -> float | None:
+    """When throttling began by the rate, or by the drives' own word."""
+    told = [one.since_utc_s for one in throttling.signals_between(tracks, drives, start_s, now_s)]
+    onsets = [max(0.0, since - start_s) for since in told if since is not None]
     counter, _ = target_counter(run, tracks)
-    if counter is None:
-        return None
-    series = telemetry_tracks.rates(counter, start_s, now_s, STEP_S)
+    series = telemetry_tracks.rates(counter, start_s, now_s, STEP_S) if counter is not None else []
     for dip in dips.analyse(series, STEP_S).dips:
         if throttling.judge_dip(tracks, drives, dip, start_s).throttling:
-            return dip.start_s
-    return None
+            onsets.append(dip.start_s)
+    return min(onsets, default=None)
 
 
 def in_danger(tracks: Tracks, drives: Sequence[str], now_s: float) -> bool:

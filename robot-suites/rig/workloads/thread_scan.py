@@ -9,9 +9,10 @@ from typing import Any
 
 from bench_model.errors import RefusedError
 from bench_model.profiles import Candidate, Scenario
-from bench_model.thread_scaling import CPU_BLOCK_BYTES, FEW_THREADS, MANY_THREADS, RATIO_BLOCK_BYTES, Point, summarize
+from bench_model.thread_scaling import FEW_THREADS, MANY_THREADS, Point, summarize
 from bench_model.units import binary_label, decimal_label
 from rig import fio
+from rig.context import RunContext
 from rig.host import Survey
 from rig.workloads import fio_scan
 from rig.workloads.base import Need, Report, Workload
@@ -20,7 +21,6 @@ from rig.workloads.write_point import SAMPLE_S, measure_write, version_of
 
 FILE = "thread-scan.bin"
 PAPER_THREADS, PAPER_BLOCK_BYTES = (FEW_THREADS, MANY_THREADS), (8 * 2**10, 4 * 2**20)
-SECONDS_MIN = 5  # [P] a shorter point shows the drive's cache and little else
 
 
 def _parameters(scenario: Scenario) -> dict[str, Any]:
@@ -58,22 +58,12 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     fio_scan.check_sizes(scenario, "thread_scan", max(parameters["threads"]))
 
 
-def _limits(scenario: Scenario) -> list[str]:
-    parameters, found = _parameters(scenario), []
-    threads, sizes = parameters["threads"], parameters["block_sizes"]
-    if not {FEW_THREADS, MANY_THREADS} <= set(threads) or not {RATIO_BLOCK_BYTES, CPU_BLOCK_BYTES} <= set(sizes):
-        found.append(
-            f"The thread scan lacks {FEW_THREADS} or {MANY_THREADS} threads, or blocks of {binary_label(RATIO_BLOCK_BYTES)} or "
-            f"{binary_label(CPU_BLOCK_BYTES)}, which its requirements speak of"
-        )
-    if parameters["seconds_per_point"] < SECONDS_MIN:
-        found.append(
-            f"The thread scan measures each point for {parameters['seconds_per_point']:g} s instead of {SECONDS_MIN} s or more"
-        )
-    return found
+def measure(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/thread_scan.json of this run."""
+    return run_thread_scan(Site.of(context), _parameters(context.scenario), report)
 
 
-WORKLOAD = Workload("thread_scan", estimated_s, _need, memory=_memory, check=_check, limits=_limits)
+WORKLOAD = Workload("thread_scan", estimated_s, _need, measure, memory=_memory, check=_check)
 
 
 def run_thread_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:

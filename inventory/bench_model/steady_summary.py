@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from bench_model.steady_state import ROUNDS_MAX, mean_interval_of_rounds
+from bench_model.steady_state import ROUNDS_MAX, range_of_rounds
 
 KIB = 2**10
 
 
 @dataclass(frozen=True)
 class Summary:
-    """By metric, without the workload's name: `values`; `samples`, the window's rounds in their order; `intervals`, of the means.
+    """By metric, without the workload's name: `values`; `samples`, the window's rounds in their order; `intervals`, the range of these.
 
     `reasons`: by full metric name, for what has no value."""
 
@@ -87,7 +87,7 @@ def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
         if found:
             samples[wanted.name] = found
             if wanted.join is mean:
-                intervals[wanted.name] = list(mean_interval_of_rounds(found))
+                intervals[wanted.name] = list(range_of_rounds(found))
         else:
             reasons[f"steady_state.{wanted.name}"] = reason
     values["rounds"] = float(max(len(test["rounds"]) for test in tests)) if tests else None

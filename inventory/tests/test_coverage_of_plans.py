@@ -1,0 +1,156 @@
+"""The plans of the LAN, the hot store, the storage application, concurrent analysis and RAID sets are counted: a hole never passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import pytest
+from audit.good import results_of
+from audit.good.case import case_of, evidence_of
+
+from bench_model.coverage import gaps
+from bench_model.evidence import Document
+from bench_model.verdict import judge
+
+FULL_SCALE = (
+    "lan-100g", "hot-store", "streams-checksum", "concurrent-analysis", "raid-vs-3dxp", "steady-state", "jesd219", "endurance", "thermal",
+)  # fmt: skip
+REHEARSALS = (
+    "lan-100g-rehearsal", "hot-store-rehearsal", "streams-checksum-rehearsal", "concurrent-analysis-rehearsal", "raid-vs-3dxp-rehearsal",
+    "raid-vs-3dxp-emulated", "steady-state-rehearsal", "steady-state-emulated", "endurance-rehearsal", "thermal-rehearsal",
+    "thermal-emulated",
+)  # fmt: skip
+Results = dict[str, Document]
+
+
+@cache
+def _results(scenario: str) -> Results:
+    return results_of(case_of(scenario))
+
+
+def verdict(scenario: str, results: Results) -> dict[str, Any]:
+    case = case_of(scenario)
+    return judge(evidence_of(case, results), case.profile, case.metrics)
+
+
+@pytest.mark.parametrize("scenario", [*FULL_SCALE, *REHEARSALS])
+def test_a_good_run_has_no_gap(scenario: str) -> None:
+    assert [gap.text for gap in gaps(case_of(scenario).run, _results(scenario))] == []
+
+
+@pytest.mark.parametrize("scenario", FULL_SCALE)
+def test_a_good_run_at_full_scale_passes(scenario: str) -> None:
+    document = verdict(scenario, _results(scenario))
+    assert document["outcome"] == "PASS", document["reasons"]
+
+
+@pytest.mark.parametrize("scenario", REHEARSALS)
+def test_a_good_rehearsal_passes_nobody(scenario: str) -> None:
+    assert verdict(scenario, _results(scenario))["outcome"] == "INADMISSIBLE"
+
+
+LAN, LAN_FIGURES = "results/lan.json", "results/lan_analysis.json"
+STORE, RUNS = "results/hot_store.json", "results/hot_store_runs.json"
+STREAMS = "results/streams_checksum.json"
+ANALYSIS, RATES = "results/concurrent_analysis.json", "results/concurrent_analysis_rates.json"
+SETS, COMPARISON = "results/raid_vs_3dxp.json", "results/raid_comparison.json"
+
+
+def last_tuned(run: Results) -> Document:
+    """The last transfer in which settings were in force."""
+    found: Document = [one for one in run[LAN]["transfers"] if one["settings"]][-1]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("scenario", "spoil", "said"),
+    [
+        (
+            "lan-100g",
+            lambda run: run[LAN]["transfers"].pop(0),
+            "bandwidth, switch, iperf3, 64 B was planned and is missing",
+        ),
+        ("lan-100g", lambda run: run[LAN]["transfers"].append(run[LAN]["transfers"][0]), "stands there 2 times"),
+        ("lan-100g", lambda run: run[LAN]["transfers"][3]["flows"][0].update(returncode=1), "ended with exit status 1"),
+        ("lan-100g", lambda run: last_tuned(run).update(settings=[]), "nobody read back the setting"),
+        (
+            "lan-100g",
+            lambda run: run[LAN]["left_out"].append({"id": "mtu", "reason": "no"}),
+            "setting mtu was not tried",
+        ),
+        ("lan-100g", lambda run: run[LAN]["ports"].pop(), "port of node3 was planned and is missing"),
+        ("lan-100g", lambda run: run[LAN].update(need_bytes_per_s=1.0), "what was asked of the network"),
+        ("lan-100g", lambda run: run[LAN_FIGURES]["confirmation"].pop(), "confirmation-6 was planned and is missing"),
+        (
+            "lan-100g",
+            lambda run: run[LAN_FIGURES]["judged"].update(port_share=[9.0] * 6),
+            "does not follow from its rows",
+        ),
+        ("lan-100g", lambda run: run.pop(LAN_FIGURES), "was not written"),
+        (
+            "hot-store",
+            lambda run: run[STORE]["points"].pop(),
+            "values of 10000 B, repetition 6 was planned and is missing",
+        ),
+        ("hot-store", lambda run: run[STORE]["losses"].pop(), "kill node-lost of redis-cluster was planned"),
+        ("hot-store", lambda run: run[STORE]["semantics"]["rows"].pop(0), "semantics put-refuses-existing on lmdb was"),
+        ("hot-store", lambda run: run[STORE]["points"][0].update(admissible=False, reason="it hung"), "it hung"),
+        (
+            "hot-store",
+            lambda run: run[STORE]["summary"].update(lost_events=-1),
+            "is not what the bench writes|the summary",
+        ),
+        (
+            "hot-store",
+            lambda run: run[RUNS]["scale_out"]["points"].pop(),
+            "the detached deployment on 6 nodes was planned",
+        ),
+        (
+            "streams-checksum",
+            lambda run: run[STREAMS]["comparisons"].pop(),
+            "comparison no checksum at all was planned",
+        ),
+        (
+            "streams-checksum",
+            lambda run: run[STREAMS]["comparisons"][0]["pairs"].pop(),
+            "round 8 was planned and is missing",
+        ),
+        ("streams-checksum", lambda run: run[STREAMS]["verification"].pop(0), "the files of identity-zlib was planned"),
+        (
+            "streams-checksum",
+            lambda run: run[STREAMS]["verification"][0].update(status="damaged"),
+            "ended as 'damaged'",
+        ),
+        ("streams-checksum", lambda run: run[STREAMS]["demand"][0].update(asked_bytes_per_s=1.0), "the sustained rate"),
+        ("streams-checksum", lambda run: run[STREAMS]["demand"].pop(), "the rate peak was planned and is missing"),
+        ("concurrent-analysis", lambda run: run[ANALYSIS]["points"].pop(5), "was planned and is missing"),
+        ("concurrent-analysis", lambda run: run[ANALYSIS].update(farm=None), "the farm was planned and is missing"),
+        ("concurrent-analysis", lambda run: run[ANALYSIS]["farm"]["rounds"].pop(), "round of the farm 6 was planned"),
+        (
+            "concurrent-analysis",
+            lambda run: run[ANALYSIS]["sets"][0]["shape"].update(events=1000),
+            "set target, sparse",
+        ),
+        (
+            "concurrent-analysis",
+            lambda run: run[RATES]["judged"].update(wrong_results=-1),
+            "does not follow from its rows",
+        ),
+        ("raid-vs-3dxp", lambda run: run[SETS]["rounds"].pop(), "visit of nand-raid5 in round 6 was planned"),
+        ("raid-vs-3dxp", lambda run: run[SETS]["rounds"][0]["visits"].pop(0), "the reference was not visited once"),
+        ("raid-vs-3dxp", lambda run: run[COMPARISON]["judged"].update(lost_superchunks=[0] * 5), "what is judged"),
+        ("raid-vs-3dxp", lambda run: run[SETS]["write"].update(write_size=1), "the write: write_size does not follow"),
+    ],
+)
+def test_a_hole_or_a_contradiction_is_named_and_never_passes(
+    scenario: str, spoil: Callable[[Results], object], said: str
+) -> None:
+    results = deepcopy(_results(scenario))
+    spoil(results)
+    found = " | ".join(gap.text for gap in gaps(case_of(scenario).run, results))
+    document = verdict(scenario, results)
+    assert document["outcome"] != "PASS"
+    assert any(words in " | ".join([found, *document["reasons"]]) for words in said.split("|"))

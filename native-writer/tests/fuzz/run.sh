@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Builds the fuzzers and runs each of them, from its corpus in the tree and from what earlier runs found; one line
+# of result for each. Exit 1 if one found something: its input is then named, for the corpus.
+#
+# usage: run.sh SECONDS            each fuzzer so long
+#        run.sh --share MINUTES    all of them together so long
+set -euo pipefail
+root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)"
+corpus="${root}/native-writer/tests/fuzz/corpus"
+build="${root}/build/fuzz"
+fuzzers=(record_header trailer record events manifest ack_log)
+
+die() {
+  echo "fuzz: $*" >&2
+  exit 2
+}
+
+if [[ "${1:-}" == --share ]]; then
+  [[ "${2:-}" =~ ^[1-9][0-9]{0,4}$ ]] || die "minutes '${2:-}': give a whole number from 1 on"
+  each=$((($2 * 60 + ${#fuzzers[@]} - 1) / ${#fuzzers[@]}))
+else
+  [[ "${1:-}" =~ ^[1-9][0-9]{0,6}$ ]] || die "seconds '${1:-}': give a whole number from 1 on"
+  each=$1
+fi
+
+compiler="$(type -P clang++-14 || type -P clang++ || true)"
+[[ -n "${compiler}" ]] || die "no clang++: install clang-14 and libclang-rt-14-dev, or run 'make apt-test'"
+launcher=()
+if type -P ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+cmake -S "${root}/native-writer" -B "${build}" -G Ninja --log-level=WARNING -DDAQWRITER_FUZZ=ON \
+  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="${compiler}" "${launcher[@]}" >/dev/null
+cmake --build "${build}" | tail -n 1
+
+failed=0
+for name in "${fuzzers[@]}"; do
+  found="${build}/found/${name}"
+  log="${build}/${name}.log"
+  mkdir -p "${found}" "${build}/crashes"
+  status=0
+  "${build}/tests/fuzz/fuzz_${name}" -max_total_time="${each}" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+    -artifact_prefix="${build}/crashes/${name}-" "${found}" "${corpus}/${name}" >"${log}" 2>&1 || status=$?
+  runs="$(sed -n 's/^stat::number_of_executed_units: *//p' "${log}")"
+  if ((status == 0)); then
+    echo "${name}: ${runs:-0} runs in ${each} s, nothing found"
+  else
+    failed=1
+    echo "${name}: FAILED: $(grep -m 1 -E 'ERROR|runtime error' "${log}" || tail -n 1 "${log}"); $(grep -m 1 'Test unit written' "${log}" || echo "see ${log}")"
+  fi
+done
+exit "${failed}"

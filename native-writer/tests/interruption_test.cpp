@@ -1,0 +1,286 @@
+// The real program when it is told to end, or kept from what it needs: signals while a drive hangs, a closed
+// terminal, a process that was stopped, no threads, no memory, no large files. Each time it says so, also in
+// its JSON, and it ends.
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/fs.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <thread>
+
+#include "clock.h"
+#include "status.h"
+#include "support.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+namespace daqwriter {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::LoopDevice;
+using testing::run_daqwriter;
+using testing::TempDir;
+using Arguments = std::vector<std::string>;
+
+// A drive that takes requests and does not answer: the file system that holds its image is frozen.
+class FrozenDriveTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    SKIP_WITHOUT_LOOP_DEVICES();
+    testing::make_mounts_private();
+    below = std::make_unique<LoopDevice>(directory.path("below"), 256 << 20);
+    testing::run_tool("mkfs.ext4 -q -F -m 0 " + below->path());
+    fs::create_directory(mnt);
+    ASSERT_EQ(mount(below->path().c_str(), mnt.c_str(), "ext4", 0, nullptr), 0) << errno_text(errno);
+    mnt_fd = open(mnt.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    drive = std::make_unique<LoopDevice>(mnt + "/image", 200 << 20);
+    ASSERT_EQ(mount("tmpfs", "/run", "tmpfs", 0, nullptr), 0) << errno_text(errno);
+    testing::write_text("/run/udev/data/b" + drive->number().text(), "E:ID_SERIAL_SHORT=L1\n");
+  }
+  void TearDown() override {
+    thaw();
+    if (mnt_fd >= 0) close(mnt_fd);
+    drive.reset();
+    umount2(mnt.c_str(), MNT_DETACH);
+  }
+  void freeze() { ASSERT_EQ(ioctl(mnt_fd, FIFREEZE, 0), 0) << errno_text(errno); }
+  void thaw() {
+    if (mnt_fd >= 0) ioctl(mnt_fd, FITHAW, 0);
+  }
+  bool json_within(double limit_s) {
+    for (int i = 0; i < static_cast<int>(limit_s * 100) && !fs::exists(json); ++i) usleep(10'000);
+    return fs::exists(json);
+  }
+  // Freezes the drive of a running command, sends the signals, waits for the JSON, and lets the kernel go on.
+  nlohmann::json end_frozen(Arguments arguments, const std::vector<int>& signals, double limit_s) {
+    arguments.insert(arguments.end(), {"--target", drive->path(), "--allow-serial", "L1", "--json", json,
+                                       "--line-protocol", lines});
+    bool in_time = false;
+    const auto result = run_daqwriter(arguments, [&](pid_t child) {
+      testing::wait_for_lines(lines, 5);
+      freeze();
+      usleep(300'000);
+      for (const int number : signals) {
+        kill(child, number);
+        usleep(100'000);
+      }
+      in_time = json_within(limit_s);
+      thaw();
+    });
+    EXPECT_TRUE(in_time);
+    exit_code = result.exit_code;
+    said = result.error_text;
+    return fs::exists(json) ? testing::read_json(json) : nlohmann::json();
+  }
+
+  TempDir directory;
+  std::string mnt = directory.path("mnt");
+  std::string json = directory.path("result.json");
+  std::string lines = directory.path("lines");
+  std::unique_ptr<LoopDevice> below;
+  std::unique_ptr<LoopDevice> drive;
+  int mnt_fd = -1;
+  int exit_code = -1;
+  std::string said;
+};
+
+const Arguments kRecord = {"minidaq", "--duration",  "30",   "--links",      "2",    "--scale",
+                           "0.002",   "--ring-size", "8MiB", "--block-size", "64KiB"};
+
+TEST_F(FrozenDriveTest, OneSignalEndsTheRecordWithinItsBound) {
+  const auto document = end_frozen(kRecord, {SIGINT}, 12);
+  EXPECT_EQ(exit_code, 130) << said;
+  EXPECT_EQ(document["status"], "interrupted");
+  EXPECT_GT(document["bytes"]["unanswered"], 0);
+  const std::string error = document["error"];
+  EXPECT_NE(error.find("whether they are stored is unknown"), std::string::npos) << error;
+  EXPECT_NE(error.find("the record is incomplete: " +
+                       std::to_string(document["superchunks"]["stored"].get<std::uint64_t>())),
+            std::string::npos)
+      << error;
+}
+
+TEST_F(FrozenDriveTest, ASecondSignalOfAnotherKindEndsItSoonerAndWithJson) {
+  const auto document = end_frozen(kRecord, {SIGINT, SIGTERM}, 8);
+  EXPECT_EQ(exit_code, 130) << said;
+  EXPECT_EQ(document["status"], "interrupted");
+}
+
+TEST_F(FrozenDriveTest, SyntheticWritesToo) {
+  const auto document = end_frozen(
+      {"write", "--duration", "40", "--condition", "overwrite", "--span", "8MiB", "--block-size", "64KiB"},
+      {SIGTERM}, 12);
+  EXPECT_EQ(exit_code, 130) << said;
+  EXPECT_EQ(document["status"], "interrupted");
+  EXPECT_EQ(document["ended_by"], "signal");
+  EXPECT_GT(document["unanswered_bytes"], 0);
+}
+
+TEST_F(FrozenDriveTest, SilenceWithoutASignalIsAFailure) {
+  Arguments arguments = kRecord;
+  arguments.insert(arguments.end(), {"--stall-limit", "1"});
+  const auto document = end_frozen(arguments, {}, 15);
+  EXPECT_EQ(exit_code, 1) << said;
+  EXPECT_EQ(document["status"], "failed");
+  const std::string error = document["error"];
+  EXPECT_NE(error.find("--stall-limit"), std::string::npos) << error;
+}
+
+class EndingTest : public ::testing::Test {
+ protected:
+  Arguments record(const Arguments& more) const {
+    Arguments all = {"minidaq", "--target", target, "--links",         "2",  "--scale", "0.01", "--ring-size",
+                     "8MiB",    "--json",   json,   "--line-protocol", lines};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  void expect_failed(const testing::ProcessResult& result, const std::string& part) {
+    EXPECT_EQ(result.exit_code, 1) << result.error_text;
+    EXPECT_NE(result.error_text.find(part), std::string::npos) << result.error_text;
+    ASSERT_TRUE(fs::exists(json)) << result.error_text;
+    EXPECT_EQ(testing::read_json(json)["status"], "failed");
+    EXPECT_NE(testing::read_json(json)["error"].get<std::string>().find(part), std::string::npos);
+    fs::remove(json);
+  }
+  // What the child inherits; this process keeps its own rights.
+  testing::ProcessResult run_limited(__rlimit_resource resource, rlim_t limit, const Arguments& arguments) {
+    rlimit before{};
+    getrlimit(resource, &before);
+    const rlimit lower{limit, before.rlim_max};
+    setrlimit(resource, &lower);
+    const auto result = run_daqwriter(arguments);
+    setrlimit(resource, &before);
+    return result;
+  }
+
+  TempDir directory;
+  std::string target = directory.path("target");
+  std::string json = directory.path("result.json");
+  std::string lines = directory.path("lines");
+};
+
+TEST_F(EndingTest, AClosedTerminalClosesTheRecord) {
+  const auto result = run_daqwriter(record({"--duration", "40"}), [&](pid_t child) {
+    testing::wait_for_lines(lines, 3);
+    kill(child, SIGHUP);
+  });
+  EXPECT_EQ(result.exit_code, 130) << result.error_text;
+  EXPECT_EQ(testing::read_json(json)["status"], "interrupted");
+  EXPECT_EQ(run_daqwriter({"verify", "--target", target, "--json", json}).exit_code, 0);
+  EXPECT_EQ(testing::read_json(json)["trailer_status"], "interrupted");
+}
+
+// What should have been offered in the meantime was not, though the source caught up.
+TEST_F(EndingTest, AStoppedProcessDidNotOfferItsLoad) {
+  const auto result = run_daqwriter(record({"--duration", "5"}), [&](pid_t child) {
+    testing::wait_for_lines(lines, 5);
+    kill(child, SIGSTOP);
+    usleep(2'000'000);
+    kill(child, SIGCONT);
+  });
+  EXPECT_EQ(result.exit_code, 0) << result.error_text;
+  const auto source = testing::read_json(json)["source"];
+  EXPECT_LT(source["achieved_fraction"], 0.8);
+  EXPECT_GT(source["achieved_fraction"], 0.2);
+  EXPECT_GT(source["too_late_superchunks"], 0);
+}
+
+TEST_F(EndingTest, AStoppedStorageApplicationNeither) {
+  const auto result = run_daqwriter({"streams", "--sink", "null", "--rate", "20MB", "--duration", "5",
+                                     "--json", json, "--line-protocol", lines},
+                                    [&](pid_t child) {
+                                      testing::wait_for_lines(lines, 5);
+                                      kill(child, SIGSTOP);
+                                      usleep(2'000'000);
+                                      kill(child, SIGCONT);
+                                    });
+  EXPECT_EQ(result.exit_code, 0) << result.error_text;
+  EXPECT_LT(testing::read_json(json)["source"]["achieved_fraction"], 0.8);
+}
+
+TEST_F(EndingTest, ANullSinkStoresNothing) {
+  const auto result = run_daqwriter(
+      {"minidaq", "--sink", "null", "--duration", "0.3", "--links", "2", "--scale", "0.01", "--json", json});
+  EXPECT_EQ(result.exit_code, 0) << result.error_text;
+  EXPECT_NE(result.error_text.find("discarded"), std::string::npos) << result.error_text;
+  EXPECT_EQ(result.error_text.find("stored"), std::string::npos) << result.error_text;
+  EXPECT_EQ(testing::read_json(json)["discarded"], true);
+}
+
+TEST_F(EndingTest, AFileMayNotBecomeThatLarge) {
+  constexpr rlim_t kLimit = 20 << 20;
+  const auto refused = run_limited(RLIMIT_FSIZE, kLimit, record({"--duration", "3"}));  // before it begins
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.error_text.find("EFBIG"), std::string::npos) << refused.error_text;
+  const std::vector<Arguments> commands = {
+      record({"--duration", "3", "--preallocate", "none"}),
+      {"write", "--target", directory.path("w"), "--bytes", "64MiB", "--json", json, "--preallocate", "none"},
+      {"streams", "--target", directory.path("s"), "--bytes", "64MiB", "--json", json}};
+  for (const Arguments& command : commands)
+    expect_failed(run_limited(RLIMIT_FSIZE, kLimit, command), "EFBIG");
+}
+
+TEST_F(EndingTest, ThereIsNotEnoughMemory) {
+  if (SANITIZED) GTEST_SKIP() << "a sanitizer's own memory exceeds any such limit";
+  constexpr rlim_t kLimit = 200 << 20;
+  const std::vector<Arguments> commands = {
+      {"minidaq", "--target", target, "--duration", "1", "--links", "2", "--scale", "0.01", "--ring-size",
+       "200MiB", "--json", json},
+      {"write", "--target", directory.path("w"), "--bytes", "1GiB", "--block-size", "64MiB", "--json", json},
+      {"streams", "--target", directory.path("s"), "--bytes", "64MiB", "--queue-size", "200MiB", "--json",
+       json}};
+  for (const Arguments& command : commands) expect_failed(run_limited(RLIMIT_AS, kLimit, command), "ENOMEM");
+}
+
+// No new threads for this thread and for the programs that it starts.
+void forbid_threads() {
+  constexpr auto kFail = [](std::uint32_t error) { return SECCOMP_RET_ERRNO | error; };
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, kFail(ENOSYS)),  // glibc then calls clone
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, kFail(EAGAIN)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(code), code};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0) << errno_text(errno);
+}
+
+TEST_F(EndingTest, TheSystemGivesNoThreads) {
+  const std::vector<Arguments> commands = {
+      record({"--duration", "1"}),
+      {"write", "--target", directory.path("w"), "--bytes", "1MiB", "--json", json},
+      {"streams", "--target", directory.path("s"), "--bytes", "16MiB", "--json", json}};
+  for (const Arguments& command : commands) {
+    testing::ProcessResult result;
+    std::thread([&] {  // the filter stays with this thread
+      forbid_threads();
+      result = run_daqwriter(command);
+    })
+        .join();
+    expect_failed(result, "no more threads");
+  }
+}
+
+}  // namespace
+}  // namespace daqwriter

@@ -1,0 +1,313 @@
+// The loads over an engine that is stuck or lies: each way ends in a failure that names it, or in right data;
+// never in a hang, and never in a "complete" that is none.
+#include <cerrno>
+#include <deque>
+#include <set>
+
+#include "block_writer.h"
+#include "memory.h"
+#include "support.h"
+#include "synthetic.h"
+#include "worker_thread.h"
+
+namespace daqwriter {
+namespace {
+
+using testing::TempDir;
+
+constexpr std::int64_t kShortNs = 50'000'000;
+
+// Answers as the test says; what it took and did not answer stays owed.
+class LyingEngine : public IoEngine {
+ public:
+  using Answers = std::vector<IoCompletion>;
+  // Given the n-th request, all the answers that it ever gets.
+  std::function<Answers(std::size_t n, const IoRequest&)> answer = good;
+  std::int64_t delay_ns = 0;
+
+  static IoCompletion right(const IoRequest& request) {
+    return {request.tag, static_cast<std::int64_t>(bytes_of(request.pieces))};
+  }
+  static Answers good(std::size_t, const IoRequest& request) { return {right(request)}; }
+
+  std::string_view name() const override { return "lying"; }
+  int submit(std::span<const IoRequest> requests) override {
+    for (const IoRequest& request : requests) {
+      for (const IoCompletion& each : answer(taken_++, request))
+        due_.push_back({monotonic_ns() + delay_ns, each});
+    }
+    return static_cast<int>(requests.size());
+  }
+  int reap(std::span<IoCompletion> out, unsigned, std::int64_t timeout_ns) override {
+    std::size_t count = 0;
+    for (; count < out.size() && !due_.empty() && due_.front().first <= monotonic_ns(); due_.pop_front())
+      out[count++] = due_.front().second;
+    if (count == 0) sleep_until_monotonic_ns(monotonic_ns() + std::min<std::int64_t>(timeout_ns, 1'000'000));
+    return static_cast<int>(count);
+  }
+
+ private:
+  std::size_t taken_ = 0;
+  std::deque<std::pair<std::int64_t, IoCompletion>> due_;
+};
+
+class LyingEngineTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBlock = 16384;
+
+  BlockWriter writer() {
+    BlockWriter::Config config;
+    config.target = "the target";
+    config.block_bytes = kBlock;
+    config.alignment = 4096;
+    config.depth = 2;
+    config.stall_ns = kShortNs;
+    config.stop = &stop;
+    return BlockWriter(config, engine, ledger, memory.data());
+  }
+  // So many whole blocks, then the end.
+  bool write(BlockWriter& blocks, std::size_t count) {
+    const std::vector<std::byte> block(kBlock);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!blocks.append(block.data(), block.size())) break;
+      ledger.note_superchunk(0, i, 0);
+      blocks.submit_if_full();
+    }
+    return blocks.finish();
+  }
+  void expect_said(const BlockWriter& blocks, const std::string& part) {
+    EXPECT_NE(blocks.error().text.find(part), std::string::npos) << blocks.error().text;
+    EXPECT_NE(blocks.error().text.find("the target"), std::string::npos) << blocks.error().text;
+  }
+
+  LyingEngine engine;
+  std::atomic<int> signal{0};
+  StopClock stop{signal};
+  DurabilityLedger ledger{1, 0, {[](std::int64_t) { return 0ull; }, [] { return 0ull; }}};
+  Memory memory{BlockWriter::buffer_count(2) * kBlock, std::nullopt};
+};
+
+TEST_F(LyingEngineTest, NeverAnswers) {
+  engine.answer = [](std::size_t n, const IoRequest& r) {
+    return n < 3 ? LyingEngine::good(n, r) : LyingEngine::Answers{};
+  };
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_EQ(blocks.error().error_number, ETIMEDOUT);
+  expect_said(blocks,
+              "2 writes of 32768 B together, the first at offset 49152, have had no answer for 0.05 s");
+  expect_said(blocks, "--stall-limit");
+  EXPECT_EQ(blocks.in_flight(), 2u);
+  EXPECT_EQ(blocks.in_flight_bytes(), 2 * kBlock);
+  EXPECT_EQ(ledger.durable_bytes(), 3 * kBlock);
+  EXPECT_FALSE(blocks.interrupted());
+}
+
+TEST_F(LyingEngineTest, NeverAnswersAndIsInterrupted) {
+  engine.answer = [](std::size_t, const IoRequest&) { return LyingEngine::Answers{}; };
+  signal = 15 | kSecondSignal;
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_TRUE(blocks.interrupted());
+  expect_said(blocks, "an interruption leaves; whether they are stored is unknown");
+}
+
+TEST_F(LyingEngineTest, OneSignalLeavesTheTargetAFewSeconds) {
+  engine.answer = [](std::size_t, const IoRequest&) { return LyingEngine::Answers{}; };
+  signal = 2;
+  BlockWriter::Config config;
+  config.block_bytes = kBlock;
+  config.alignment = 4096;
+  config.stop = &stop;
+  BlockWriter blocks(config, engine, ledger, memory.data());
+  const std::int64_t since = monotonic_ns();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_TRUE(blocks.interrupted());
+  EXPECT_GE(monotonic_ns() - since, StopClock::kAnswerNs);
+  EXPECT_LT(monotonic_ns() - since, 15'000'000'000);
+}
+
+TEST_F(LyingEngineTest, AnErrorWhileOthersNeverAnswer) {
+  engine.answer = [](std::size_t n, const IoRequest& r) {
+    return n == 0 ? LyingEngine::Answers{{r.tag, -EIO}} : LyingEngine::Answers{};
+  };
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_EQ(blocks.error().error_number, EIO);  // the first error is the cause
+  EXPECT_EQ(blocks.in_flight(), 1u);
+}
+
+TEST_F(LyingEngineTest, AnswersTwice) {
+  engine.answer = [](std::size_t n, const IoRequest& r) {
+    LyingEngine::Answers answers = LyingEngine::good(n, r);
+    if (n == 4) answers.push_back(answers.front());
+    return answers;
+  };
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_EQ(blocks.error().error_number, EPROTO);
+  expect_said(blocks, "not in flight");
+}
+
+// When the buffer is in use again: the second answer must not count for the request that has it now.
+TEST_F(LyingEngineTest, AnswersTheOldRequestOfABufferInUseAgain) {
+  std::optional<IoCompletion> first;
+  engine.answer = [&](std::size_t n, const IoRequest& r) {
+    if (n == 0) first = LyingEngine::right(r);
+    const bool again = n > 0 && first && InFlight::slot_of(r.tag) == InFlight::slot_of(first->tag);
+    return again ? LyingEngine::Answers{*first} : LyingEngine::good(n, r);
+  };
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_EQ(blocks.error().error_number, EPROTO);
+  EXPECT_LT(ledger.durable_bytes(), 20 * kBlock);
+}
+
+TEST_F(LyingEngineTest, AnswersShort) {
+  std::uint64_t bytes = 0;
+  engine.answer = [&](std::size_t, const IoRequest& r) {
+    const auto part = std::min<std::size_t>(4096, bytes_of(r.pieces));
+    bytes += part;
+    return LyingEngine::Answers{{r.tag, static_cast<std::int64_t>(part)}};
+  };
+  BlockWriter blocks = writer();
+  EXPECT_TRUE(write(blocks, 20)) << blocks.error().text;
+  EXPECT_EQ(bytes, 20 * kBlock);
+  EXPECT_EQ(ledger.superchunks_stored(), 20u);
+}
+
+TEST_F(LyingEngineTest, AnswersWithNothing) {
+  engine.answer = [](std::size_t, const IoRequest& r) { return LyingEngine::Answers{{r.tag, 0}}; };
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  expect_said(blocks, "no progress");
+}
+
+TEST_F(LyingEngineTest, AnswersWithMoreThanItWasGiven) {
+  engine.answer = [](std::size_t, const IoRequest& r) {
+    return LyingEngine::Answers{{r.tag, static_cast<std::int64_t>(bytes_of(r.pieces)) + 512}};
+  };
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_EQ(blocks.error().error_number, EPROTO);
+  EXPECT_EQ(ledger.durable_bytes(), 0u);
+}
+
+TEST_F(LyingEngineTest, AnswersLateButInTime) {
+  engine.delay_ns = kShortNs / 5;
+  BlockWriter blocks = writer();
+  EXPECT_TRUE(write(blocks, 20)) << blocks.error().text;
+  EXPECT_EQ(ledger.superchunks_stored(), 20u);
+}
+
+TEST_F(LyingEngineTest, AnswersARequestThatNobodyMade) {
+  for (const std::uint64_t tag : {std::uint64_t{3}, std::uint64_t{999}, UINT64_MAX}) {
+    LyingEngine liar;
+    liar.answer = [tag](std::size_t n, const IoRequest& r) {
+      return n == 2 ? LyingEngine::Answers{{tag, 4096}, LyingEngine::right(r)} : LyingEngine::good(n, r);
+    };
+    engine = liar;
+    DurabilityLedger fresh{1, 0, {[](std::int64_t) { return 0ull; }, [] { return 0ull; }}};
+    BlockWriter::Config config;
+    config.target = "the target";
+    config.block_bytes = kBlock;
+    config.alignment = 4096;
+    config.stall_ns = kShortNs;
+    BlockWriter blocks(config, engine, fresh, memory.data());
+    const std::vector<std::byte> block(kBlock);
+    for (std::size_t i = 0; i < 20 && blocks.append(block.data(), block.size()); ++i) blocks.submit_if_full();
+    EXPECT_FALSE(blocks.finish());
+    EXPECT_EQ(blocks.error().error_number, EPROTO) << tag;
+  }
+}
+
+TEST_F(LyingEngineTest, AnErrorAndThenSuccess) {
+  engine.answer = [](std::size_t n, const IoRequest& r) {
+    return n == 3 ? LyingEngine::Answers{{r.tag, -EIO}, LyingEngine::right(r)} : LyingEngine::good(n, r);
+  };
+  BlockWriter blocks = writer();
+  EXPECT_FALSE(write(blocks, 20));
+  EXPECT_EQ(blocks.error().error_number, EIO);
+  EXPECT_EQ(blocks.error().offset, 3 * kBlock);
+  EXPECT_EQ(ledger.superchunks_stored(), 3u);
+}
+
+// A stop of the whole process is no silence of the target.
+TEST(Silence, CountsOneLookOfALongGap) {
+  Silence silence;
+  silence.end(0);
+  EXPECT_FALSE(silence.exceeds(1'000'000'000, 3'600'000'000'000));
+  for (int i = 1; i < 10; ++i)
+    EXPECT_FALSE(silence.exceeds(1'000'000'000, 3'600'000'000'000 + i * 100'000'000ll));
+  EXPECT_TRUE(silence.exceeds(1'000'000'000, 3'600'000'000'000 + 1'000'000'001));
+}
+
+// The same through the whole commands: nothing is freed under the request that is owed, and the result is
+// told.
+class StuckLoadTest : public ::testing::Test {
+ protected:
+  static EngineFactory stuck_after(std::size_t requests) {
+    return [requests](unsigned) {
+      auto engine = std::make_unique<LyingEngine>();
+      engine->answer = [requests](std::size_t n, const IoRequest& r) {
+        return n < requests ? LyingEngine::good(n, r) : LyingEngine::Answers{};
+      };
+      return engine;
+    };
+  }
+  TempDir directory;
+  std::atomic<int> signal{0};
+};
+
+TEST_F(StuckLoadTest, ARecordFails) {
+  static const MiniDaqOptions options = [this] {  // what is kept for the kernel refers to them
+    MiniDaqOptions o = testing::small_record(directory.path("record"));
+    o.stall_limit_s = 0.2;
+    return o;
+  }();
+  static const MiniDaqPlan plan = plan_minidaq(options);
+  const MiniDaqResult result = run_minidaq(options, plan, stuck_after(2), signal);
+  EXPECT_EQ(result.status, RunStatus::failed);
+  EXPECT_NE(result.error.find("have had no answer for 0.2 s"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("the record is incomplete"), std::string::npos) << result.error;
+  EXPECT_GT(result.unanswered_bytes, 0u);
+  EXPECT_EQ(minidaq_json(options, plan, result)["bytes"]["unanswered"], result.unanswered_bytes);
+  EXPECT_TRUE(anything_kept());
+}
+
+TEST_F(StuckLoadTest, AnInterruptedRecordIsInterrupted) {
+  static const MiniDaqOptions options = [this] {
+    MiniDaqOptions o = testing::small_record(directory.path("record"));
+    o.unpaced = true;
+    return o;
+  }();
+  static const MiniDaqPlan plan = plan_minidaq(options);
+  const EngineFactory interrupted_at_the_first_write = [this](unsigned) {
+    auto engine = std::make_unique<LyingEngine>();
+    engine->answer = [this](std::size_t, const IoRequest&) {
+      signal = 1 | kSecondSignal;
+      return LyingEngine::Answers{};
+    };
+    return engine;
+  };
+  const MiniDaqResult result = run_minidaq(options, plan, interrupted_at_the_first_write, signal);
+  EXPECT_EQ(result.status, RunStatus::interrupted) << result.error;
+}
+
+TEST_F(StuckLoadTest, AWriteFails) {
+  static WriteOptions options;
+  options.target = directory.path("file");
+  options.bytes = 4 << 20;
+  options.block_bytes = 64 << 10;
+  options.stall_limit_s = 0.2;
+  static const WritePlan plan = plan_write(options);
+  const WriteResult result = run_write(options, plan, stuck_after(5), signal);
+  EXPECT_EQ(result.status, RunStatus::failed);
+  EXPECT_EQ(result.ended_by, "error");
+  EXPECT_EQ(result.bytes, 5u * (64 << 10));
+  EXPECT_EQ(result.unanswered_bytes, 4u * (64 << 10));
+  EXPECT_NE(result.error.find("have had no answer"), std::string::npos) << result.error;
+}
+
+}  // namespace
+}  // namespace daqwriter

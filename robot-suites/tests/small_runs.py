@@ -1,0 +1,246 @@
+"""Bundles of one workload each, measured on this machine in seconds: real tools, real output, hardly any load."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from bench_model.errors import BenchError
+from bench_model.profiles import load_candidate, load_metrics, load_requirements, load_scenario
+from rig.bundle import Bundle
+from rig.context import RunContext
+from rig.extraction import measured
+from rig.host import survey
+from rig.machine import LocalMachine, Places
+from rig.on_candidate.drive_wear import HEALTH
+from rig.open_target import OpenTarget
+from rig.record import copy_profiles, run_document
+from rig.settings import Layout, Profiles
+from rig.shell import Completed
+from rig.workloads.registry import WORKLOADS
+
+LAYOUT = Layout()
+INVENTORY = LAYOUT.inventory
+MIB = 2**20
+SNB = {"links": 10, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000}
+DRIVE = {
+    "name": "nvme0n1", "model": "Drive", "serial": "S1", "firmware": "1", "wwn": None, "size_bytes": 10**12, "numa_node": 0,
+    "rotational": False, "transport": "nvme", "pcie_link": None, "raid_level": None, "members": [],
+}  # fmt: skip
+
+# By workload: the shipped scenario, what it is changed to, and what its workload's parameters are changed to.
+SMALL: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "snb_record": (
+        "snb-emulated",
+        {"duration_s": 1.0000001, "repetitions": 2, "scale": 0.001},  # a length whose every digit the writer must be told
+        {"conditions": ["fresh", "preconditioned"], "precondition_size": "8MiB", "ring_size": "1MiB"},
+    ),
+    "block_scan": (
+        "scans-rehearsal",
+        {},
+        {"block_sizes": ["64KiB", "8MiB"], "file_size": "16MiB", "tools": ["fio", "daqwriter"]},
+    ),
+    "thread_scan": (
+        "scans-rehearsal",
+        {},
+        {"block_sizes": ["32KiB"], "threads": [1, 2], "file_size": "16MiB", "tools": ["fio", "daqwriter"]},
+    ),
+    "minidaq_scan": (
+        "scans-rehearsal",
+        {"scale": 0.01, "repetitions": 2},
+        {"request_sizes": ["1MiB", "2MiB"], "block_size": "1MiB", "ring_size": "8MiB", "seconds_per_trial": 0.2, "io_depth": 1},
+    ),
+    "latency_under_load": (
+        "scans-rehearsal",
+        {"scale": 0.001},
+        {"load_factors": [0.5, 1.0], "seconds_per_point": 0.5, "ring_size": "1MiB"},
+    ),
+    "interference": (
+        "interference-rehearsal",
+        {"duration_s": 1, "repetitions": 1, "scale": 0.001},
+        {"victims": ["burst"], "disturbers": ["checksums"]},
+    ),
+    "steady_state": (
+        "steady-state-rehearsal",
+        {},
+        {
+            "span_size": "16MiB",
+            "rounds_max": 5,
+            "seconds_per_point": 1,
+            "iops": {"transfer_sizes": ["4KiB"], "read_percents": [0], "io_depth": 1, "threads": 1},
+        },
+    ),
+    "thermal": (
+        "thermal-rehearsal",
+        {},
+        {
+            "file_size": "16MiB",
+            "soak": {"min_s": 30, "max_s": 31, "hold_s": 1, "cool_down_s": 1, "probe_s": 25},
+            "equilibrium": {"window_s": 30, "slope_max_k_per_min": 0.5},
+        },
+    ),
+    "endurance": ("endurance-rehearsal", {}, {"write_budget": "700MB"}),
+    "raid_vs_3dxp": (
+        "raid-vs-3dxp-rehearsal",
+        {"scale": 0.001},
+        {"rounds": 2, "write_size": "4MiB", "block_size": "1MiB", "idle_s": 0},
+    ),
+    "streams_checksum": ("streams-checksum-rehearsal", {"repetitions": 4, "scale": 0.01}, {}),
+    "lan": (
+        "lan-100g-rehearsal",
+        {"repetitions": 1},
+        {
+            "topologies": ["direct"],
+            "message_sizes": ["64KiB"],
+            "bidirectional_sizes": ["64KiB"],
+            "latency_sizes": [64],
+            "settings": {
+                "pairs": 4, "seconds": 1, "message_size": "128KiB", "latency_size": 64, "provisioned": False, "list": [],
+            },
+        },
+    ),
+    "concurrent_analysis": (
+        "concurrent-analysis-rehearsal",
+        {"repetitions": 4},
+        {
+            "sets": {
+                "sparse": {"events": 400, "files": 4, "event_size": "1000B", "cluster_events": 50},
+                "full": {"events": 100, "files": 4, "event_size": "13600B", "cluster_events": 5},
+            },
+            "layouts": ["ttree"],
+            "workers_beyond": 1.1,
+        },
+    ),
+    "hot_store": (
+        "hot-store-rehearsal",
+        {"repetitions": 2},
+        {"value_sizes": [1000], "client_counts": [1], "seconds_per_point": 2, "target_too": False},
+    ),
+}  # fmt: skip
+CANDIDATES = {"raid_vs_3dxp": "this-machine-twice"}
+# Parts of parameters that are themselves a group: what is named is changed in it, the rest stays.
+WITHIN: dict[str, dict[str, dict[str, Any]]] = {
+    "raid_vs_3dxp": {"paced": {"seconds": 1, "ring_size": "1MiB", "share": 0.001}},
+    "streams_checksum": {
+        "overhead": {"seconds_per_point": 0.01, "repetitions": 2},
+        "throughput": {"seconds": 0.2, "threads": [1, 2]},
+        "demand": {"sustained_s": 0.5, "peak_s": 0.5},
+        "identity": {"run_size": "2MB"},
+        "streams": {"event_size": 100000, "file_size": 1000000, "queue_size": "1MiB"},
+    },
+    "hot_store": {"scale_out": {"nodes": [1], "deployments": ["base"], "network": "loopback", "seconds": 2}},
+}
+DROPPED = {
+    "thermal": ["fan_sweep"],
+    "concurrent_analysis": ["farm", "slow_disk"],
+    "steady_state": ["throughput", "latency", "jesd219"],
+}
+
+
+def small_scenario(folder: Path, workload: str) -> Path:
+    """The shipped scenario with this workload alone, shortened, as a file of that name in `folder`."""
+    name, changes, parameters = SMALL[workload]
+    file = INVENTORY / "scenarios" / f"{name}.yml"
+    text = YAML(typ="safe").load(file)
+    own = {**text["workloads"][workload], **parameters}
+    for key in DROPPED.get(workload, []):
+        own.pop(key, None)
+    for key, inner in WITHIN.get(workload, {}).items():
+        own[key] = {**own[key], **inner}
+    made = folder / file.name
+    with made.open("w", encoding="utf-8") as stream:
+        YAML().dump({**text, **changes, "workloads": {workload: own}}, stream)
+    return made
+
+
+class Bench(LocalMachine):
+    """This machine with the programs of the checkout, and a drive that counts what fio says it wrote for the wear experiment."""
+
+    def __init__(self, programs: Path) -> None:
+        super().__init__()
+        self._programs, self._counted = programs, 0
+
+    def places(self, candidate: str, bundle: Path) -> Places:
+        own = super().places(candidate, bundle)
+        return Places(self._programs, own.state, own.raw, own.telemetry)
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        done = super().run(argv, timeout_s, env)
+        if str(argv[0]) == "fio" and done.stdout.startswith("{"):
+            self._counted += sum(job["write"]["io_bytes"] for job in json.loads(done.stdout)["jobs"]) + 8192
+        return done
+
+    def call(self, program: str, *arguments: str | Path, timeout_s: float = 120.0) -> Any:
+        if program != "drive_wear":
+            return super().call(program, *arguments, timeout_s=timeout_s)
+        health = {"media_errors": 0, "percentage_used": 1, "available_spare": 100}
+        counts = {"counter": "nvme", "written_bytes": self._counted, "step_bytes": 512000, "nand_bytes": None}
+        more = dict.fromkeys(HEALTH, 0)
+        return {"boot_id": "boot-1", "drives": [{"name": DRIVE["name"], **counts, **more, **health}]}
+
+
+class Folders:
+    """Targets that are folders of this machine, in the place of those that Ansible builds."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def open(self, name: str) -> OpenTarget:
+        folder = self._root / name
+        folder.mkdir()
+        about = {
+            "name": name,
+            "kind": "scratch-file",
+            "directory": str(folder),
+            "path": str(folder),
+            "filesystem": "ext4",
+        }
+        return OpenTarget(name, folder, {**about, "device": None, "drives": [], "layout": None, "tuning_wrong": []})
+
+    def close(self, target: OpenTarget) -> None:
+        target.scratch.rmdir()
+
+
+def programs_of(folder: Path) -> Path:
+    """What Ansible would have installed. Raises BenchError for a program that is not built."""
+    folder.mkdir()
+    for file in (LAYOUT.daqwriter, LAYOUT.hotstore, LAYOUT.netprobe, LAYOUT.analysis_reader):
+        if not file.exists():
+            raise BenchError(f"{file} is not built. `make build` does it")
+        (folder / file.name).symlink_to(file)
+    return folder
+
+
+def small_run(folder: Path, disk: Path, workload: str) -> Path:
+    """The bundle of a run of `workload`, its journal and its result; no verdict and no seal."""
+    metrics = load_metrics(INVENTORY / "metrics.yml")
+    scenario = load_scenario(small_scenario(folder, workload))
+    requirement = (
+        load_requirements(INVENTORY / "requirements" / f"{scenario.document['requirement']}.yml", metrics)
+        if ("requirement" in scenario.document)
+        else load_requirements(INVENTORY / "requirements" / "dune-snb.yml", metrics)
+    )
+    candidate = load_candidate(INVENTORY / "lab.yml", CANDIDATES.get(workload, "this-machine"))
+    profiles = Profiles(candidate, scenario, requirement, metrics, INVENTORY / "lab.yml", INVENTORY / "metrics.yml")
+    bundle = Bundle.create(folder / "runs", candidate.name, candidate.target.name, scenario.id)
+    scratch = disk / "scratch"
+    scratch.mkdir()
+    found = survey(LocalMachine(), disk)
+    bundle.save_run(**run_document(bundle, profiles, found, scratch, disk), request={}, resumes=None)
+    if workload == "endurance":
+        drive = {**DRIVE, "serial": f"trial-{uuid.uuid4().hex}"}
+        bundle.save_run(target={**bundle.run["target"], "device": drive, "drives": [drive]})
+    copy_profiles(bundle, profiles)
+    bundle.workload_file.touch()
+    context = RunContext(bundle, Bench(programs_of(folder / "programs")))
+    given = [Folders(disk)] if workload == "raid_vs_3dxp" else []
+    measured(context, WORKLOADS[workload], *given)
+    bundle.save_run(state="finished")
+    for account in (LAYOUT.state_directory(candidate.name) / "endurance").glob("trial-*.json"):
+        account.unlink()
+    return bundle.path

@@ -1,0 +1,195 @@
+"""hotstore as a process: it ends in time and with a result whatever happens to its store, and overwrites nothing of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rig.settings import Layout
+
+LAYOUT = Layout()
+pytestmark = pytest.mark.skipif(not LAYOUT.hotstore.exists(), reason="hotstore is not built")
+FEED = ["--consumers=0", "--warm-up=0", "--seconds=20"]
+LONG = ["--warm-up=0", "--seconds=120"]
+REFUSED, INTERRUPTED = 2, 130
+
+
+class Store:
+    """A store with its logs in a folder of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path, self.log = folder, folder / "store", folder / "acks"
+        self.result = folder / "result.json"
+        self.started: list[subprocess.Popen[str]] = []
+
+    def argv(self, command: str, *options: str) -> list[str]:
+        common = [f"--dir={self.path}", "--capacity=8MiB", "--value-size=1000", f"--json={self.result}"]
+        return [str(LAYOUT.hotstore), command, *common, *options]
+
+    def run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.argv(command, *options), capture_output=True, text=True, check=False, timeout=60)
+
+    def fill(self) -> None:
+        done = self.run("bench", *FEED, "--events=500", f"--ack-log={self.log}")
+        assert done.returncode == 0, done.stderr
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        # hotstore respects nohup, under which these tests may run.
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        try:
+            process = subprocess.Popen(self.argv("bench", *options), stderr=subprocess.PIPE, text=True)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        self.started.append(process)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not (self.path / "data.mdb").exists():
+            time.sleep(0.05)
+        time.sleep(1)
+        return process
+
+    def said(self) -> dict[str, object]:
+        found: dict[str, object] = json.loads(self.result.read_text(encoding="utf-8"))
+        return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path)
+    yield made
+    for process in made.started:  # a test that failed may have left it
+        if process.poll() is None:
+            process.kill()
+            process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("options", [[], ["--consume=getany", "--hold=100000"]])
+def test_a_signal_ends_it_in_time_with_a_result(store: Store, number: int, options: list[str]) -> None:
+    process = store.start(*LONG, *options)
+    started = time.monotonic()
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == INTERRUPTED and time.monotonic() - started < 10
+    assert store.said()["status"] == "interrupted"
+
+
+def test_a_signal_ends_it_even_when_its_work_stands_still(store: Store) -> None:
+    process = store.start(*LONG)
+    work = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()[0])
+    os.kill(work, signal.SIGSTOP)
+    process.terminate()
+    _, text = process.communicate(timeout=30)
+    assert process.returncode == INTERRUPTED and "ended by force" in text
+    assert store.said()["status"] == "interrupted"
+    assert not Path(f"/proc/{work}").exists()
+
+
+def test_killed_it_takes_its_work_along_and_keeps_what_it_acknowledged(store: Store) -> None:
+    process = store.start(*LONG, f"--ack-log={store.log}")
+    process.kill()
+    process.communicate(timeout=30)
+    assert (store.path / "hotstore.not-synced").exists()
+    done = store.run("verify", f"--ack-log={store.log}")
+    assert done.returncode == 0, done.stderr
+    assert store.said()["status"] == "intact" and store.said()["acknowledged"]
+
+
+def test_a_file_that_is_cut_in_mid_run_is_a_failure_with_a_name(store: Store) -> None:
+    process = store.start(*LONG)
+    os.truncate(store.path / "data.mdb", 8192)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "hotstore: " in text and str(store.path) in text
+    assert store.said()["status"] == "failed" and store.said()["error"]
+
+
+@pytest.mark.parametrize("consume", ["direct", "getany"])
+def test_a_load_on_a_damaged_store_ends_and_says_so(store: Store, consume: str) -> None:
+    store.fill()
+    file = store.path / "data.mdb"
+    content = bytearray(file.read_bytes())
+    for page in range(3, len(bytes(content).rstrip(b"\0")) // 4096, 2):
+        content[page * 4096 : (page + 1) * 4096] = bytes(4096)
+    file.write_bytes(content)
+    started = time.monotonic()
+    done = store.run("bench", "--warm-up=0", "--seconds=5", f"--consume={consume}", "--first-event=100")
+    assert time.monotonic() - started < 45
+    assert done.returncode == 1 and "hotstore: " in done.stderr
+    assert store.said()["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--warm-up=nan"], "--warm-up nan: give 0 to 2592000 seconds"),
+        (["--hold=1e18"], "--hold 1e+18: give 0 to 2592000"),
+        (["--seconds=inf"], "--seconds inf: give"),
+        (["--interval=inf"], "--interval inf: give"),
+        (["--lease=-1"], "--lease -1: give"),
+        (["--until-empty=nan"], "--until-empty nan: give"),
+        (["--patience=1e300"], "--patience 1e+300: give"),
+        (["--wait=-inf"], "--wait -inf: give"),
+        (["--capacity=18446744073709551615"], "--capacity 18446744073709551615B: give 1MiB to 64TiB"),
+        (["--level2-capacity=1"], "--level2-capacity 1B: give 1MiB to 64TiB"),
+        (["--backlog=18446744073709551615"], "--backlog 18446744073709551615B: give 1B to 64TiB"),
+        (["--value-size=18446744073709551615"], "--value-size 18446744073709551615B: give 1B to 64MiB"),
+        (["--stride=18446744073709551615"], "--stride 18446744073709551615: give 1 to 4294967296"),
+        (["--events=18446744073709551615", "--stride=3"], "--events 18446744073709551615: give"),
+        (["--level=2"], "--level 2: this store has none"),
+        (["--level=3"], "--level 3: give 1 to 2"),
+    ],
+)
+def test_numbers_out_of_bounds_are_refused_at_once(store: Store, options: list[str], words: str) -> None:
+    argv = [str(LAYOUT.hotstore), "bench", f"--dir={store.path}", *options]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == REFUSED and words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and not store.path.exists()
+
+
+def test_nothing_to_verify_is_no_success(store: Store) -> None:
+    store.fill()
+    for log in store.log.iterdir():
+        log.unlink()
+    done = store.run("verify", f"--ack-log={store.log}")
+    assert done.returncode == REFUSED and "nothing was acknowledged there" in done.stderr
+
+
+def test_a_garbled_log_is_named(store: Store) -> None:
+    store.fill()
+    log = next(store.log.glob("put-*.acks"))
+    content = bytearray(log.read_bytes())
+    content[100] ^= 1
+    log.write_bytes(content)
+    done = store.run("verify", f"--ack-log={store.log}")
+    assert done.returncode == REFUSED and f"{log}: record 5 is garbled" in done.stderr
+
+
+def test_a_result_does_not_overwrite_the_store_or_its_logs(store: Store) -> None:
+    store.fill()
+    link = store.folder / "link.json"
+    (store.folder / "other").symlink_to(store.path)
+    os.link(store.path / "data.mdb", link)
+    log = next(store.log.glob("put-*.acks"))
+    for place in (store.path / "data.mdb", store.folder / "other" / "new.json", link, log, store.path):
+        store.result = place
+        done = store.run("verify", f"--ack-log={store.log}")
+        assert done.returncode == REFUSED and f"--json {place}" in done.stderr, done.stderr
+    store.result = store.folder / "result.json"
+    assert store.run("verify", f"--ack-log={store.log}").returncode == 0
+
+
+def test_a_store_after_a_crash_of_the_machine_is_verified_and_not_written(store: Store) -> None:
+    store.fill()
+    (store.path / "hotstore.not-synced").write_text("00000000-0000-4000-8000-000000000000\n", encoding="ascii")
+    done = store.run("bench", *FEED, "--events=1", "--first-event=1000")
+    assert done.returncode == REFUSED and "the machine went down" in done.stderr
+    done = store.run("verify", f"--ack-log={store.log}")
+    assert done.returncode == 0 and "the machine went down" in done.stderr
+    assert store.said()["unsynced_crash"] is True
