@@ -22,10 +22,11 @@ std::uint64_t used_slots(const RecordHeader& record) {
   return std::min(record.slots_per_link, most_per_link(record));
 }
 
-// Payloads to keep; the header's bounds keep the product from wrapping.
+// Payloads to keep; the header's bounds keep the product from wrapping. One at least: a header that intends no
+// superchunk may stand before some.
 std::uint64_t kept_payloads(const RecordHeader& record, std::uint64_t held) {
   const std::uint64_t all = record.links * used_slots(record);
-  return all <= held ? all : std::min<std::uint64_t>(held, 1);
+  return all <= held ? all : 1;
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ ExpectedPayload::ExpectedPayload(const RecordHeader& record, std::uint64_t held)
       all_(record.links * used_slots_ <= held),
       kind_(record.checksum),
       key_(payload_key(record.seed, record.record_id)),
-      memory_(std::max<std::uint64_t>(1, kept_payloads(record, held) * payload_bytes_), std::nullopt),
+      memory_(kept_payloads(record, held) * payload_bytes_, std::nullopt),
       checksums_(kept_payloads(record, held)) {
   for (std::uint32_t link = 0; all_ && link < record.links; ++link) {
     for (std::uint64_t slot = 0; slot < used_slots_; ++slot) compute(link * used_slots_ + slot, link, slot);

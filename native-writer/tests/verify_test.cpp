@@ -354,6 +354,15 @@ TEST_F(VerifyTest, ARecordWithoutASuperchunkIsNotIntact) {
   expect_fault(result.json["faults"][0], "incomplete", 4096);
 }
 
+TEST_F(VerifyTest, AHeaderThatIntendsNoSuperchunkBeforeSomeIsDamageAndNoCrash) {
+  RecordHeader h;
+  ASSERT_EQ(decode_record_header(read_bytes(target, 0, 4096), h), BlockCheck::valid);
+  h.intended_superchunks = 0;
+  put(h);
+  flip(place(0) + 100);
+  EXPECT_EQ(verify().exit_code, 3);
+}
+
 TEST_F(VerifyTest, WhatIsNoRecordIsRefused) {
   zero(0, 4096);
   EXPECT_THROW(verify(), Refusal);
