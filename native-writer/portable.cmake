@@ -16,7 +16,7 @@ foreach(name aio uring numa deflate blkid z isal)
 endforeach()
 
 set(portable_directory ${CMAKE_CURRENT_BINARY_DIR}/portable)
-add_executable(daqwriter_portable EXCLUDE_FROM_ALL src/main.cpp)
+add_executable(daqwriter_portable EXCLUDE_FROM_ALL src/cli/main.cpp)
 add_dependencies(daqwriter_portable daqwriter_core)
 set_target_properties(daqwriter_portable PROPERTIES OUTPUT_NAME daqwriter RUNTIME_OUTPUT_DIRECTORY ${portable_directory})
 # The archive by its file and not by its target, whose interface would bring the shared libraries along.

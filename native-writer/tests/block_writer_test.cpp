@@ -1,11 +1,11 @@
 // The block writer over an engine that misbehaves: what reaches the "disk", and what is said about what did
 // not.
-#include "block_writer.h"
+#include "io/block_writer.h"
 
 #include <cerrno>
 #include <random>
 
-#include "memory.h"
+#include "base/memory.h"
 #include "support.h"
 
 namespace daqwriter {

@@ -1,12 +1,12 @@
 // The microbenchmark: its arithmetic, that a wrong checksum cannot pass, and the real command.
-#include "checksum_bench.h"
+#include "laboratory/checksum_bench.h"
 
 #include <signal.h>
 
 #include <thread>
 
-#include "placement.h"
-#include "status.h"
+#include "base/placement.h"
+#include "base/status.h"
 #include "support.h"
 
 namespace daqwriter {

@@ -1,6 +1,6 @@
 // Checksums are zlib's, whatever the length, the alignment and the split; the copy that goes with them copies
 // exactly and nothing else.
-#include "checksum.h"
+#include "checksum/checksum.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-#include "durability.h"
+#include "io/durability.h"
 
 #include <gtest/gtest.h>
 

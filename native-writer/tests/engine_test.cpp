@@ -14,12 +14,12 @@
 #include <cstring>
 #include <thread>
 
-#include "block_reader.h"
-#include "engines.h"
-#include "memory.h"
-#include "status.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "io/block_reader.h"
+#include "io/engines.h"
+#include "io/uring_engine.h"
 #include "support.h"
-#include "uring_engine.h"
 
 namespace daqwriter {
 namespace {

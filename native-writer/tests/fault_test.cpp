@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "status.h"
+#include "base/status.h"
 #include "support.h"
 
 namespace daqwriter {

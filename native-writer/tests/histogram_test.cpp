@@ -1,4 +1,4 @@
-#include "histogram.h"
+#include "base/histogram.h"
 
 #include <gtest/gtest.h>
 #include <libdeflate.h>
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "hdr_encoding.h"
+#include "base/hdr_encoding.h"
 
 namespace daqwriter {
 namespace {

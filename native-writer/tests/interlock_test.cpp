@@ -1,9 +1,9 @@
 // The interlock over a fake /sys, /proc and udev database: every reason to refuse, each by itself.
 #include <linux/magic.h>
 
-#include "status.h"
+#include "base/status.h"
 #include "support.h"
-#include "target.h"
+#include "target/target.h"
 
 namespace daqwriter {
 namespace {

@@ -19,8 +19,8 @@
 #include <cstddef>
 #include <thread>
 
-#include "clock.h"
-#include "status.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "support.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

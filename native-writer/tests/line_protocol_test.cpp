@@ -1,8 +1,8 @@
-#include "line_protocol.h"
+#include "report/line_protocol.h"
 
 #include <gtest/gtest.h>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace daqwriter {
 namespace {

@@ -1,8 +1,8 @@
-#include "link_order.h"
+#include "verify/link_order.h"
 
 #include <gtest/gtest.h>
 
-#include "damage.h"
+#include "verify/damage.h"
 
 namespace daqwriter {
 namespace {

@@ -1,4 +1,4 @@
-#include "link_ring.h"
+#include "source/link_ring.h"
 
 #include <gtest/gtest.h>
 

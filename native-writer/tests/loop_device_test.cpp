@@ -16,10 +16,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "memory.h"
-#include "status.h"
+#include "base/memory.h"
+#include "base/status.h"
 #include "support.h"
-#include "target.h"
+#include "target/target.h"
 
 namespace daqwriter {
 namespace {

@@ -4,11 +4,11 @@
 #include <deque>
 #include <set>
 
-#include "block_writer.h"
-#include "memory.h"
+#include "base/memory.h"
+#include "base/worker_thread.h"
+#include "io/block_writer.h"
 #include "support.h"
-#include "synthetic.h"
-#include "worker_thread.h"
+#include "write/synthetic.h"
 
 namespace daqwriter {
 namespace {

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <numeric>
 
-#include "null_engine.h"
-#include "rate_search.h"
-#include "status.h"
+#include "base/status.h"
+#include "io/null_engine.h"
+#include "record/rate_search.h"
 #include "support.h"
 
 namespace daqwriter {

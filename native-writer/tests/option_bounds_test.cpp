@@ -1,13 +1,13 @@
 // Every numeric option of every command: what is absurd is refused at once, with the option's name. First by
 // the parsers alone, over random command lines; then by the real program.
-#include "option_bounds.h"
+#include "format/option_bounds.h"
 
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "support.h"
 
 namespace daqwriter {

@@ -1,8 +1,8 @@
-#include "pacing.h"
+#include "base/pacing.h"
 
 #include <gtest/gtest.h>
 
-#include "busy.h"
+#include "source/busy.h"
 
 namespace daqwriter {
 namespace {

@@ -1,14 +1,14 @@
 // Every variant is zlib's adler32, bit for bit, for every length, split, number of threads and reuse.
-#include "parallel_adler.h"
+#include "checksum/parallel_adler.h"
 
 #include <zlib.h>
 
 #include <random>
 #include <thread>
 
-#include "checksum.h"
-#include "placement.h"
-#include "status.h"
+#include "base/placement.h"
+#include "base/status.h"
+#include "checksum/checksum.h"
 #include "support.h"
 
 namespace daqwriter {

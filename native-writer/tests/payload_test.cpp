@@ -1,4 +1,4 @@
-#include "payload.h"
+#include "format/payload.h"
 
 #include <gtest/gtest.h>
 #include <libdeflate.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "checksum.h"
+#include "checksum/checksum.h"
 
 namespace daqwriter {
 namespace {

@@ -1,8 +1,8 @@
-#include "placement.h"
+#include "base/placement.h"
 
 #include <gtest/gtest.h>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace daqwriter {
 namespace {

@@ -1,4 +1,4 @@
-#include "readout_emulator.h"
+#include "source/readout_emulator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The bytes on the disk against goldens that were computed from FORMAT.md by another program (Python's struct
 // and zlib), so that the encoder is not its own judge.
-#include "record_format.h"
+#include "format/record_format.h"
 
 #include <gtest/gtest.h>
 #include <libdeflate.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace daqwriter {
 namespace {

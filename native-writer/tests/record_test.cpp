@@ -4,9 +4,9 @@
 #include <numeric>
 #include <thread>
 
-#include "null_engine.h"
-#include "record_format.h"
-#include "status.h"
+#include "base/status.h"
+#include "format/record_format.h"
+#include "io/null_engine.h"
 #include "support.h"
 
 namespace daqwriter {

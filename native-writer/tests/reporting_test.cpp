@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "status.h"
+#include "base/status.h"
 #include "support.h"
 
 namespace daqwriter {

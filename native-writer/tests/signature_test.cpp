@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "status.h"
+#include "base/status.h"
 #include "support.h"
-#include "target.h"
+#include "target/target.h"
 
 namespace daqwriter {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "streams.h"
+#include "streams/streams.h"
 #include "support.h"
 
 namespace daqwriter {

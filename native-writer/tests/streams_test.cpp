@@ -1,6 +1,6 @@
 // The storage application on a real disk and on engines that misbehave: what it writes, what it says about
 // it, and what a read-back makes of it.
-#include "streams.h"
+#include "streams/streams.h"
 
 #include <signal.h>
 
@@ -10,9 +10,9 @@
 #include <fstream>
 #include <thread>
 
-#include "null_engine.h"
+#include "io/null_engine.h"
 #include "support.h"
-#include "verify_command.h"
+#include "verify/verify_command.h"
 
 namespace daqwriter {
 namespace {

@@ -18,10 +18,10 @@
 #include <fstream>
 #include <random>
 
-#include "aio_engine.h"
-#include "clock.h"
-#include "status.h"
-#include "verify_command.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "io/aio_engine.h"
+#include "verify/verify_command.h"
 
 namespace daqwriter::testing {
 

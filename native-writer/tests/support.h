@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "io_engine.h"
-#include "minidaq.h"
+#include "io/io_engine.h"
+#include "record/minidaq.h"
 
 namespace daqwriter::testing {
 

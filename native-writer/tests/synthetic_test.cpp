@@ -1,6 +1,6 @@
 // Synthetic writes: every block where and as often as it was asked for, on the real disk; and what is said
 // when the kernel does not do its part, by an engine that misbehaves.
-#include "synthetic.h"
+#include "write/synthetic.h"
 
 #include <signal.h>
 
@@ -10,8 +10,8 @@
 #include <numeric>
 #include <set>
 
-#include "block_permutation.h"
 #include "support.h"
+#include "write/block_permutation.h"
 
 namespace daqwriter {
 namespace {

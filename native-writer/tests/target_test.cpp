@@ -1,6 +1,6 @@
 // A file as the target: what was made is what is written, vouched for and removed, whatever becomes of its
 // name.
-#include "target.h"
+#include "target/target.h"
 
 #include <signal.h>
 #include <sys/mount.h>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "status.h"
+#include "base/status.h"
 #include "support.h"
 
 namespace daqwriter {

@@ -1,4 +1,4 @@
-#include "trigger.h"
+#include "source/trigger.h"
 
 #include <gtest/gtest.h>
 

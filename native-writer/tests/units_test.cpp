@@ -1,10 +1,10 @@
-#include "units.h"
+#include "base/units.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace daqwriter {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "record_format.h"
-#include "status.h"
+#include "base/status.h"
+#include "format/record_format.h"
 #include "support.h"
 
 namespace daqwriter {

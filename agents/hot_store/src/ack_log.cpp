@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace hotstore {
 namespace {

@@ -17,7 +17,7 @@
 #include <new>
 #include <optional>
 
-#include "clock.h"
+#include "base/clock.h"
 
 namespace hotstore {
 namespace {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace hotstore {
 

@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "apart.h"
+#include "base/units.h"
 #include "commands.h"
 #include "handover.h"
 #include "load.h"
-#include "report_json.h"
+#include "report/report_json.h"
 #include "store_options.h"
-#include "units.h"
 
 namespace hotstore {
 namespace {

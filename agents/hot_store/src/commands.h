@@ -2,7 +2,7 @@
 // and returns what runs it.
 #pragma once
 
-#include "cli.h"
+#include "cli/cli.h"
 
 namespace hotstore {
 

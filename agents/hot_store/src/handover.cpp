@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "cpu_relax.h"
 
 namespace hotstore {

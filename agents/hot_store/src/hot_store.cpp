@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace hotstore {
 namespace {

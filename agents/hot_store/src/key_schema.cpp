@@ -4,7 +4,7 @@
 #include <charconv>
 #include <sstream>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace hotstore {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "lmdb_keys.h"
-#include "status.h"
 
 namespace hotstore {
 namespace {

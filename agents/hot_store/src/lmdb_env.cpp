@@ -11,9 +11,9 @@
 #include <fstream>
 #include <iostream>
 
+#include "base/status.h"
+#include "base/units.h"
 #include "cpu_relax.h"
-#include "status.h"
-#include "units.h"
 
 namespace hotstore {
 namespace {

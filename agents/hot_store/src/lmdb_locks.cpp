@@ -1,9 +1,9 @@
 // The locks of the embedded engine: which event is whose, until when.
 #include <algorithm>
 
+#include "base/status.h"
 #include "lmdb_engine.h"
 #include "lmdb_keys.h"
-#include "status.h"
 
 namespace hotstore {
 namespace {

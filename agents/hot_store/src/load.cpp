@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "ack_log.h"
-#include "payload.h"
-#include "status.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "format/payload.h"
 #include "store_options.h"
-#include "units.h"
 
 namespace hotstore {
 namespace {

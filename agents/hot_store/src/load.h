@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "clock.h"
-#include "histogram.h"
+#include "base/clock.h"
+#include "base/histogram.h"
 #include "hot_store.h"
 
 namespace hotstore {

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <sstream>
 
-#include "payload.h"
-#include "status.h"
+#include "base/status.h"
+#include "format/payload.h"
 
 namespace hotstore {
 namespace {

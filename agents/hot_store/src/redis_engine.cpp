@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <random>
 
+#include "base/status.h"
 #include "lmdb_keys.h"
 #include "redis_scripts.h"
-#include "status.h"
 
 namespace hotstore {
 namespace {

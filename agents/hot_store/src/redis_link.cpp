@@ -7,8 +7,8 @@
 #include <set>
 #include <thread>
 
-#include "clock.h"
-#include "status.h"
+#include "base/clock.h"
+#include "base/status.h"
 
 namespace hotstore {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace hotstore {
 namespace {

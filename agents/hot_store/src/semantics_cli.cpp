@@ -6,7 +6,7 @@
 
 #include "apart.h"
 #include "commands.h"
-#include "report_json.h"
+#include "report/report_json.h"
 #include "semantics.h"
 #include "store_options.h"
 

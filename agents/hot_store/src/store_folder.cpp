@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace hotstore {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cli.h"
+#include "base/units.h"
+#include "cli/cli.h"
 #include "lmdb_engine.h"
 #include "redis_engine.h"
-#include "units.h"
 
 namespace hotstore {
 namespace {

@@ -10,7 +10,7 @@
 #include "apart.h"
 #include "commands.h"
 #include "load.h"
-#include "report_json.h"
+#include "report/report_json.h"
 #include "store_options.h"
 
 namespace hotstore {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "status.h"
+#include "base/status.h"
 #include "support.h"
 
 namespace hotstore {

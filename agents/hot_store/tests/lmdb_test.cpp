@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "status.h"
+#include "base/status.h"
 #include "support.h"
 
 namespace hotstore {

@@ -4,8 +4,8 @@
 
 #include <set>
 
+#include "base/status.h"
 #include "placement.h"
-#include "status.h"
 
 namespace hotstore {
 namespace {

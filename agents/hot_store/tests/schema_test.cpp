@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "base/status.h"
 #include "key_schema.h"
-#include "status.h"
 
 namespace hotstore {
 namespace {

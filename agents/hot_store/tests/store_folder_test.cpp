@@ -9,9 +9,9 @@
 #include <fstream>
 
 #include "apart.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "lmdb_keys.h"
-#include "status.h"
 #include "store_options.h"
 #include "support.h"
 

@@ -1,9 +1,9 @@
 // Promise: the commands of netprobe. Each adds its options to the command line and returns what runs it.
 #pragma once
 
-#include "cli.h"
-#include "clock.h"
-#include "report_json.h"
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "report/report_json.h"
 
 namespace netprobe {
 

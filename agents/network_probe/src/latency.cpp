@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/units.h"
 #include "commands.h"
-#include "units.h"
 #include "wire.h"
 
 namespace netprobe {

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "commands.h"
 #include "wire.h"
 

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <memory>
 
-#include "clock.h"
-#include "status.h"
+#include "base/clock.h"
+#include "base/status.h"
 
 namespace netprobe {
 namespace {

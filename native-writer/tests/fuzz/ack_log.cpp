@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/status.h"
 #include "fuzz.h"
-#include "status.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // The files of one stream: the first byte says how they are listed, the second where the second one begins.
 #include "fuzz.h"
-#include "stream_verifier.h"
+#include "verify/stream_verifier.h"
 
 namespace daqwriter {
 namespace {

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "record_format.h"
+#include "format/record_format.h"
 
 namespace daqwriter::fuzz {
 

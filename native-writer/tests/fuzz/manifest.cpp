@@ -1,9 +1,9 @@
 // A manifest of any bytes: refused, or read with every bad line named in plain ASCII.
 #include <sstream>
 
+#include "base/status.h"
+#include "format/stream_manifest.h"
 #include "fuzz.h"
-#include "status.h"
-#include "stream_manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace daqwriter;

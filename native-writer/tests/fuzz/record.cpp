@@ -1,6 +1,6 @@
 // A whole small record in memory: header and trailer fields, then the superchunks, through the verifier.
 #include "fuzz.h"
-#include "verifier.h"
+#include "verify/verifier.h"
 
 namespace daqwriter {
 namespace {

@@ -1,6 +1,6 @@
 // A record header block with any fields: refused with a reason, or within bounds that no product leaves.
 #include "fuzz.h"
-#include "verifier.h"
+#include "verify/verifier.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace daqwriter;

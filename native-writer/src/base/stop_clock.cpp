@@ -1,0 +1,30 @@
+#include "base/stop_clock.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace daqwriter {
+
+// Relaxed: neither the signal nor the time carries other data.
+bool StopClock::expired(std::int64_t after_ns) const {
+  const int signal = signal_.load(std::memory_order_relaxed);
+  if (signal == 0) return false;
+  const std::int64_t now = monotonic_ns();
+  std::int64_t noticed = 0;
+  if (noticed_ns_.compare_exchange_strong(noticed, now, std::memory_order_relaxed)) noticed = now;
+  return (signal & kSecondSignal) != 0 || now - noticed >= after_ns;
+}
+
+void Silence::end(std::int64_t now_ns) {
+  quiet_ns_ = 0;
+  looked_ns_ = now_ns;
+}
+
+bool Silence::exceeds(std::int64_t limit_ns, std::int64_t now_ns) {
+  quiet_ns_ += std::clamp<std::int64_t>(now_ns - looked_ns_, 0, kMostBetweenLooksNs);
+  looked_ns_ = now_ns;
+  return quiet_ns_ > limit_ns;
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,41 @@
+// Promise: calls back at every multiple of an interval until the work is finished, and not later than that.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "base/clock.h"
+
+namespace daqwriter {
+
+class Ticker {
+ public:
+  // By any thread, once; what it did before is visible to whoever returns from run().
+  void finish() {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+    wake_.notify_all();
+  }
+
+  // Blocks until finish(); `tick` runs in this thread.
+  void run(std::int64_t start_ns, double interval_s, const std::function<void()>& tick) {
+    const std::chrono::nanoseconds interval(to_ns(interval_s));
+    auto next = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(start_ns)) + interval;
+    std::unique_lock lock(mutex_);
+    for (; !wake_.wait_until(lock, next, [this] { return finished_; }); next += interval) {
+      lock.unlock();
+      tick();
+      lock.lock();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool finished_ = false;
+};
+
+}  // namespace daqwriter

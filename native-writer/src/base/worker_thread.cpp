@@ -1,0 +1,121 @@
+#include "base/worker_thread.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace daqwriter {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks{10};
+
+struct Call {
+  std::function<void()> work;
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool done = false;
+  std::exception_ptr failure;
+
+  void run() {
+    std::exception_ptr thrown;
+    try {
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    const std::lock_guard lock(mutex);
+    failure = thrown;
+    done = true;
+    wake.notify_all();
+  }
+};
+
+struct Kept {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<void>> all;
+};
+
+// Never destroyed: the kernel may write into what it holds until the very end.
+Kept& kept() {
+  static Kept* const instance = new Kept;
+  return *instance;
+}
+
+}  // namespace
+
+WorkerThread::WorkerThread(std::function<void()> work, std::function<void(bool)> at_end)
+    : failure_(std::make_shared<std::exception_ptr>()) {
+  const auto body = [failure = failure_, work = std::move(work), at_end = std::move(at_end)] {
+    try {
+      work();
+    } catch (...) {
+      *failure = std::current_exception();
+    }
+    at_end(*failure != nullptr);
+  };
+  try {
+    thread_ = std::jthread(body);
+  } catch (const std::system_error& error) {
+    throw Failure(std::string("the system gives no more threads: ") + error.what() +
+                  "; raise the limits of processes (ulimit -u) and memory (ulimit -v)");
+  }
+}
+
+void WorkerThread::join() {
+  if (thread_.joinable()) thread_.join();
+  if (failure_ && *failure_) std::rethrow_exception(std::exchange(*failure_, nullptr));
+}
+
+void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
+                 std::function<void()> work) {
+  const auto call = std::make_shared<Call>();
+  call->work = std::move(work);
+  std::thread thread;
+  try {
+    thread = std::thread([call] { call->run(); });
+  } catch (const std::system_error&) {
+    call->run();  // better without a bound than not at all
+    if (call->failure) std::rethrow_exception(call->failure);
+    return;
+  }
+  Silence silence;
+  silence.end(monotonic_ns());
+  std::unique_lock lock(call->mutex);
+  while (!call->wake.wait_for(lock, kBetweenLooks, [&] { return call->done; })) {
+    const bool interrupted = stop.expired(after_ns);
+    if (!interrupted && !silence.exceeds(stall_ns, monotonic_ns())) continue;
+    thread.detach();
+    throw Unanswered(what + " has not returned " +
+                     (interrupted
+                          ? "in the time that an interruption leaves"
+                          : "for " + std::to_string(stall_ns / 1'000'000'000) +
+                                " s; look at the drive and the kernel's log, or raise --stall-limit"));
+  }
+  lock.unlock();
+  thread.join();
+  if (call->failure) std::rethrow_exception(call->failure);
+}
+
+void keep_until_exit(std::shared_ptr<void> used_by_the_kernel) {
+  const std::lock_guard lock(kept().mutex);
+  kept().all.push_back(std::move(used_by_the_kernel));
+}
+
+ExitCode leave(ExitCode code) {
+  if (anything_kept()) _exit(static_cast<int>(code));
+  return code;
+}
+
+bool anything_kept() {
+  const std::lock_guard lock(kept().mutex);
+  return !kept().all.empty();
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,63 @@
+// Promise: no exception leaves a thread and none is lost: it is kept and thrown again where the thread is
+// joined. Nothing that the kernel may still use is freed, and nobody waits for a call that does not return.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "base/status.h"
+#include "base/stop_clock.h"
+
+namespace daqwriter {
+
+class WorkerThread {
+ public:
+  WorkerThread() = default;
+  // `at_end` is called in the thread whatever way `work` ends, told whether by an exception; it must not
+  // throw. Throws Failure when the system gives no thread.
+  explicit WorkerThread(
+      std::function<void()> work, std::function<void(bool failed)> at_end = [](bool) {});
+
+  // Throws what left `work`.
+  void join();
+
+ private:
+  std::shared_ptr<std::exception_ptr> failure_;
+  std::jthread thread_;
+};
+
+// A call or a write that did not come back: what it uses must stay as it is until the process ends.
+class Unanswered : public Failure {
+  using Failure::Failure;
+};
+
+// Runs `call` and throws what it throws; Unanswered when it has not returned within `stall_ns`, or within
+// `after_ns` of an interruption. Then it still runs, and keep_until_exit() must be given what it uses.
+void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
+                 std::function<void()> call);
+
+// Never destroyed. Whoever ends the process must leave by _exit() when anything was kept.
+void keep_until_exit(std::shared_ptr<void> used_by_the_kernel);
+bool anything_kept();
+// Ends the process at once with this code when anything was kept; before what it uses goes out of scope.
+ExitCode leave(ExitCode code);
+
+// What `load` returns; what `failed` makes of the message when it could not run to a result.
+template <typename Load, typename Failed>
+auto or_failed(const Load& load, const Failed& failed) -> decltype(load()) {
+  try {
+    return load();
+  } catch (const Refusal&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return failed("the system gives no more memory; raise its limit (ulimit -v) or use smaller buffers");
+  } catch (const std::exception& failure) {
+    return failed(failure.what());
+  }
+}
+
+}  // namespace daqwriter

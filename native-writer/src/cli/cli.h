@@ -1,0 +1,65 @@
+// Promise: one room for what the command lines of all commands share. Each command's own options stand in
+// <command>_cli.cpp; main.cpp only calls them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "format/option_bounds.h"
+#include "report/reporting.h"
+#include "target/target.h"
+
+namespace daqwriter {
+
+// Does the work of a parsed command. `stop_signal`: non-zero asks for an orderly end.
+using Command = std::function<ExitCode(const std::atomic<int>& stop_signal)>;
+
+// Each adds its subcommand to the application and returns what runs it.
+struct ParsedCommand {
+  CLI::App* app;
+  Command run;
+};
+ParsedCommand add_write(CLI::App& parent);
+ParsedCommand add_minidaq(CLI::App& parent);
+ParsedCommand add_streams(CLI::App& parent);
+ParsedCommand add_verify(CLI::App& parent);
+ParsedCommand add_checksum(CLI::App& parent);
+
+// Every command; parsing their command lines does no I/O.
+std::vector<ParsedCommand> add_commands(CLI::App& app);
+
+// An option whose text our own parser reads ("8MiB"); the present value is shown as the default.
+CLI::Option* add_size(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
+                      const std::string& help);
+// A number within its bounds, anything else is refused; a value other than 0 is shown as the default.
+template <typename Value>
+CLI::Option* add_number(CLI::App& app, const Bounds<Value>& bounds, Value& value, const std::string& help) {
+  const auto parse = [&value, bounds](const std::string& text) { value = parse_within(bounds, text); };
+  CLI::Option* option = app.add_option_function<std::string>(bounds.option, parse, help)->type_name("NUMBER");
+  if (value != 0) option->default_str(format_number(static_cast<double>(value)));
+  return option;
+}
+void add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help);
+CLI::Option* add_cpus(CLI::App& app, const std::string& name, std::vector<int>& cpus,
+                      const std::string& help);
+void add_stall_limit(CLI::App& app, double& seconds);
+// One of `choices`, anything else is refused; the present value is the default.
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        const std::vector<std::string>& choices, const std::string& help);
+void add_reporting(CLI::App& app, Reporting& reporting, bool with_series = true);
+void add_consent(CLI::App& app, Consent& consent);
+
+// Says what the examination of a device could not see.
+void print_caution(const TargetPlan& target);
+
+// First of all in main: a standard descriptor that is closed would become the next file's that is opened, and
+// what is meant for standard output would be written to it. In its place stands one that fails.
+void occupy_standard_descriptors();
+
+}  // namespace daqwriter

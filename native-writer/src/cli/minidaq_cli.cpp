@@ -1,0 +1,175 @@
+// Promise: the options of `daqwriter minidaq`, their units and defaults.
+#include <iostream>
+#include <memory>
+
+#include "base/worker_thread.h"
+#include "cli/cli.h"
+#include "record/minidaq.h"
+#include "record/minidaq_search.h"
+#include "report/report_json.h"
+
+namespace daqwriter {
+namespace {
+
+// Options as text where our own parsers give the better message.
+struct Asked {
+  MiniDaqOptions options;
+  std::uint64_t max_buffer = 0;
+  std::string checksum = "crc32";
+  std::string record_id;
+  std::string sink = "target";
+  std::string mode = "continuous";
+  std::string data_path = "copy";
+  std::uint64_t request_size = 16ull << 20;
+  std::string preallocate = "full";
+  bool dry_run = false;
+  bool search = false;
+  double search_resolution = 0.02;
+};
+
+void add_options(CLI::App& app, Asked& t) {
+  MiniDaqOptions& o = t.options;
+  app.add_option("--target", o.target, "New file or block device to record on");
+  add_choice(app, "--sink", t.sink, {"target", "null"},
+             "target, or null: no I/O, to calibrate the program itself");
+  add_number(app, bounds::kRecordDuration, o.duration_s, "Length of the record, seconds")->required();
+  add_choice(app, "--mode", t.mode, {"continuous", "triggered"},
+             "continuous: all that the links emit; triggered: what trigger decisions ask for");
+  add_size(app, bounds::kRequestSize, t.request_size,
+           "Triggered: wanted of all links of an application per decision; rounded up to whole superchunks");
+  add_number(app, bounds::kTriggerRate, o.trigger_rate_hz,
+             "Triggered: decisions per second of each application, Hz");
+  app.add_flag("--unpaced", o.unpaced, "As fast as the writer takes it, instead of at the links' rate");
+  add_size(
+      app, bounds::kBytes, o.most_bytes,
+      "Unpaced: end after this much, all applications; a file ends at half of the free space without it");
+  add_choice(app, "--data-path", t.data_path, {"copy", "zero-copy"},
+             "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings");
+  add_number(app, bounds::kApplications, o.applications,
+             "MiniDAQ applications at once, each with its links, buffers, writer and record");
+  add_number(app, bounds::kLinks, o.links, "Number of links of each application");
+  add_number(app, bounds::kSuperchunkBytes, o.superchunk_bytes,
+             "Size of a superchunk, 64 B header included, bytes");
+  add_number(app, bounds::kSuperchunkRate, o.superchunk_rate_hz, "Superchunks per second and link, Hz");
+  add_number(app, bounds::kScale, o.scale, "Factor on the rate");
+  add_size(app, bounds::kRingSize, o.ring_bytes, "Transient buffer of each link");
+  add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
+  add_number(app, bounds::kStreamDepth, o.io_depth, "Most writes in flight");
+  add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
+  add_choice(app, "--checksum", t.checksum, {"crc32", "adler32", "off"}, "Per superchunk");
+  add_choice(app, "--preallocate", t.preallocate, {"full", "none"},
+             "full: fallocate the file before the record; none: let it grow");
+  add_size(app, bounds::kMaxBuffer, t.max_buffer, "Refuse when rings and block buffers exceed this size");
+  add_seed(app, o.seed, "Seed of the payload");
+  add_stall_limit(app, o.stall_limit_s);
+  app.add_option("--record-id", t.record_id, "32 hexadecimal digits; random when not given");
+  add_cpus(app, "--writer-cpu", o.writer_cpus,
+           "CPU of the writer thread; of several applications in turn, e.g. 2,4; default: near the drive");
+  add_cpus(app, "--source-cpu", o.source_cpus,
+           "CPU of the source thread; default: near the drive, another one");
+  add_consent(app, o.consent);
+  app.add_flag(
+      "--search", t.search,
+      "Find the highest rate without inhibit or loss, up to the one asked for; each trial is a record "
+      "of --duration, which is removed");
+  add_number(app, bounds::kSearchResolution, t.search_resolution,
+             "Where the search ends, a fraction of the rate");
+  app.add_flag("--dry-run", t.dry_run, "Check everything, write nothing, print the plan");
+  add_reporting(app, o);
+}
+
+void resolve(Asked& t) {
+  MiniDaqOptions& o = t.options;
+  if (t.max_buffer > 0) o.max_buffer_bytes = t.max_buffer;
+  o.checksum = parse_checksum_kind(t.checksum);
+  if (!t.record_id.empty()) o.record_id = parse_record_id(t.record_id);
+  o.null_sink = t.sink == "null";
+  if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+  o.preallocate = t.preallocate == "full";
+  o.request_bytes = t.mode == "triggered" ? t.request_size : 0;
+  o.zero_copy = t.data_path == "zero-copy";
+}
+
+MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,
+                             const std::atomic<int>& stop_signal) {
+  return or_failed(
+      [&] { return run_minidaq(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
+      [&](const std::string& error) { return failed_minidaq(o, error); });
+}
+
+// Every trial is a record of its own; nothing of it stays on a file system.
+ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
+  const MiniDaqOptions& asked = t.options;
+  if (asked.unpaced) throw Refusal("--search looks for a rate: leave --unpaced away");
+  MiniDaqPlan full = plan_minidaq(asked);
+  print_caution(full.target());
+  for (ApplicationPlan& each : full.applications)
+    each.target.claim.reset();  // every trial claims the device itself
+  std::vector<SearchTrial> trials;
+  MiniDaqOptions unpaced = asked;
+  unpaced.unpaced = true;
+  unpaced.trigger_rate_hz = 0;
+  unpaced.keep = false;
+  unpaced.line_protocol_path.clear();
+  const auto record = [&](const MiniDaqOptions& options) {
+    return record_or_fail(options, plan_minidaq(options), stop_signal);
+  };
+  // The first guess: nine tenths of what the writer takes when it is never kept waiting.
+  const MiniDaqResult limit = record(unpaced);
+  RunStatus status = limit.status;
+  std::string error = limit.error;
+  double limit_bytes_per_s = 0;
+  RateSearch found;
+  if (status == RunStatus::complete) {
+    limit_bytes_per_s = static_cast<double>(limit.payload_bytes) / seconds(limit.total_ns);
+    found =
+        search_rate(0.9 * limit_bytes_per_s / asked_bytes_per_s(asked, full), t.search_resolution,
+                    [&](double factor) -> std::optional<bool> {
+                      MiniDaqOptions options = asked;
+                      options.keep = false;
+                      (options.triggered() ? options.trigger_rate_hz : options.scale) *= factor;
+                      const MiniDaqResult result = record(options);
+                      status = result.status;
+                      error = result.error;
+                      if (status != RunStatus::complete) return std::nullopt;
+                      trials.push_back(make_trial(factor, asked_bytes_per_s(asked, full) * factor, result));
+                      std::cerr << search_trial_text(trials.back());
+                      return trials.back().stood;
+                    });
+  } else {
+    std::cerr << "the unpaced record, which tells where to look first, did not complete:\n"
+              << minidaq_summary(unpaced, limit);
+  }
+  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, status, error));
+  if (limit_bytes_per_s > 0) std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
+  if (!error.empty()) std::cerr << "error: " << error << "\n";
+  return leave(exit_code_of(status));
+}
+
+ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
+  resolve(t);
+  const MiniDaqOptions& o = t.options;
+  if (t.search && !t.dry_run) return search(t, stop_signal);
+  const MiniDaqPlan plan = plan_minidaq(o);
+  print_caution(plan.target());
+  if (t.dry_run) {
+    std::cerr << minidaq_plan_text(o, plan);
+    return ExitCode::complete;
+  }
+  const MiniDaqResult result = record_or_fail(o, plan, stop_signal);
+  write_json(o.json_path, minidaq_json(o, plan, result));
+  std::cerr << minidaq_summary(o, result);
+  return leave(exit_code_of(result.status));
+}
+
+}  // namespace
+
+ParsedCommand add_minidaq(CLI::App& parent) {
+  const auto asked = std::make_shared<Asked>();
+  CLI::App* app = parent.add_subcommand(
+      "minidaq", "The MiniDAQ: all that paced links emit, as in a supernova burst, or triggered requests");
+  add_options(*app, *asked);
+  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,77 @@
+// Promise: the options of `daqwriter write`, their units and defaults.
+#include <iostream>
+#include <memory>
+
+#include "base/worker_thread.h"
+#include "cli/cli.h"
+#include "report/report_json.h"
+#include "write/synthetic.h"
+
+namespace daqwriter {
+namespace {
+
+struct Asked {
+  WriteOptions options;
+  std::string sink = "target";
+  std::string pattern = "sequential";
+  std::string condition = "fresh";
+  std::string preallocate = "full";
+  std::string data = "incompressible";
+};
+
+void add_options(CLI::App& app, Asked& t) {
+  WriteOptions& o = t.options;
+  app.add_option("--target", o.target, "New file or block device to write to");
+  add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
+  add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
+  add_number(app, bounds::kThreads, o.threads, "Writing threads, 1 to 64");
+  add_number(app, bounds::kLoadDepth, o.io_depth, "Most writes in flight of each thread");
+  add_size(app, bounds::kBytes, o.bytes, "How much to write, all threads; rounded up to whole blocks");
+  add_number(app, bounds::kLoadDuration, o.duration_s, "How long to write at most, seconds");
+  add_size(app, bounds::kSpan, o.span_bytes,
+           "The part of the target that is written, shared out among the threads; default: --bytes, or the "
+           "device, or half of the free space and at most 16GiB");
+  add_choice(app, "--pattern", t.pattern, {"sequential", "random"}, "Order within a thread's part");
+  add_choice(app, "--condition", t.condition, {"fresh", "overwrite"},
+             "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
+             "once before");
+  add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
+  add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
+  add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
+  add_cpus(app, "--cpus", o.cpus,
+           "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node");
+  add_seed(app, o.seed, "Seed of data and order");
+  add_stall_limit(app, o.stall_limit_s);
+  app.add_flag("--keep", o.keep, "Keep the file; it is removed otherwise");
+  add_consent(app, o.consent);
+  add_reporting(app, o);
+}
+
+ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
+  WriteOptions& o = t.options;
+  o.null_sink = t.sink == "null";
+  if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+  o.random = t.pattern == "random";
+  o.overwrite = t.condition == "overwrite";
+  o.preallocate = t.preallocate == "full";
+  o.zeros = t.data == "zeros";
+  const WritePlan plan = plan_write(o);
+  print_caution(plan.target);
+  const WriteResult result = or_failed(
+      [&] { return run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
+      [&](const std::string& error) { return failed_write(o, error); });
+  write_json(o.json_path, write_result_json(o, plan, result));
+  std::cerr << write_summary(o, result);
+  return leave(exit_code_of(result.status));
+}
+
+}  // namespace
+
+ParsedCommand add_write(CLI::App& parent) {
+  const auto asked = std::make_shared<Asked>();
+  CLI::App* app = parent.add_subcommand("write", "Synthetic writes as fast as the target takes them");
+  add_options(*app, *asked);
+  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,129 @@
+// Promise: a gapless byte stream becomes aligned blocks on the target. Bytes are copied into rotating
+// buffers, or written from where they lie (aligned pieces). A buffer is either being filled (ours) or in
+// flight (the kernel's, until its completion is reaped); it is never both. A short write is continued, EAGAIN
+// is retried for a bounded time, any other error ends the stream with its offset and errno, and so do an
+// engine that stays silent and an answer to a request that nobody made; what did become durable stays
+// accounted for in the ledger.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/stop_clock.h"
+#include "checksum/checksum.h"
+#include "io/durability.h"
+#include "io/in_flight.h"
+#include "io/io_engine.h"
+
+namespace daqwriter {
+
+struct WriteError {
+  int error_number = 0;
+  std::uint64_t offset = 0;
+  std::string text;  // names target, offset, errno
+};
+
+class BlockWriter {
+ public:
+  struct Config {
+    int fd = -1;
+    std::string target;  // for error texts
+    std::uint64_t start_offset = 0;
+    std::size_t block_bytes = 0;  // a multiple of alignment
+    std::size_t alignment = 0;
+    unsigned depth = 1;                     // most requests in flight
+    std::int64_t retry_ns = 5'000'000'000;  // how long EAGAIN is borne
+    // Brings appended bytes into a buffer; may look at them on the way.
+    std::function<void(std::byte* destination, const std::byte* source, std::size_t bytes)> copy =
+        stream_copy;
+    // Told the lease of every piece appended in place once its block is on the target.
+    std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
+    std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
+    const StopClock* stop = nullptr;                     // null: nobody interrupts
+  };
+
+  // `memory` holds buffer_count(depth) * block_bytes, aligned, and outlives the writer and the engine's
+  // requests.
+  BlockWriter(const Config& config, IoEngine& engine, DurabilityLedger& ledger, std::byte* memory);
+  // Half of them in flight, half filled or being filled: while a block is filled, completions must not leave
+  // the target with less than `depth` requests.
+  static constexpr std::size_t buffer_count(unsigned depth) { return std::size_t{2} * depth; }
+
+  // Appends bytes, waiting for a free buffer where needed. False once the stream has failed.
+  bool append(const std::byte* data, std::size_t bytes);
+  // Appends an aligned piece of aligned length without copying it; it belongs to the engine until `lease` is
+  // released. Not to be used while a copied block is partly filled; the other way round is fine.
+  bool append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease);
+  // Submits the block being filled if it is full; call when what was appended has been noted in the ledger.
+  void submit_if_full();
+  // Submits a block made of pieces in place, however full it is.
+  void submit_in_place();
+  // Reaps what has completed; with a timeout, waits for one completion if any is in flight.
+  bool poll(std::int64_t timeout_ns = 0);
+  // Pads the last block to the alignment, submits it and waits for everything, but not for ever: see
+  // in_flight().
+  bool finish();
+
+  bool failed() const { return error_.error_number != 0; }
+  const WriteError& error() const { return error_; }
+  // After finish(): requests that were given up. The kernel may still use their buffers.
+  unsigned in_flight() const { return requests_.count(); }
+  std::uint64_t in_flight_bytes() const { return requests_.bytes(); }
+  bool interrupted() const { return error_.error_number == ECANCELED; }  // it ended because of that
+  std::uint64_t padding_bytes() const { return padding_bytes_; }
+  std::uint64_t end_offset() const { return next_offset_; }           // of what was submitted
+  std::uint64_t completed_end() const { return completed_end_; }      // highest end of a completed block
+  std::uint64_t completed_bytes() const { return completed_bytes_; }  // padding included
+  std::int64_t io_ns() const { return io_ns_; }                       // spent submitting and waiting
+
+ private:
+  struct Buffer {
+    std::byte* data = nullptr;
+    std::vector<iovec> pieces;  // what is still to be written; made at submission when the bytes were copied
+    std::vector<std::uint64_t> leases;
+    std::size_t filled = 0;
+    std::size_t written = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t block = 0;
+    std::int64_t submitted_ns = 0;
+    unsigned stalls = 0;  // completions without any progress
+  };
+
+  bool acquire();
+  bool make_room();
+  void submit_current(bool ends_inside, std::uint64_t payload_bytes);
+  void pump();
+  void reap(unsigned min_count, std::int64_t timeout_ns);
+  void handle(const IoCompletion& completion);
+  void wait_for_all();
+  void look_at_the_clock();
+  void give_up(bool interrupted);
+  void fail(int error_number, const Buffer& buffer, const std::string& what);
+
+  Config config_;
+  IoEngine& engine_;
+  DurabilityLedger& ledger_;
+  std::vector<Buffer> buffers_;
+  std::vector<std::size_t> free_;
+  std::deque<std::size_t> to_submit_;  // not yet taken by the engine
+  std::vector<IoCompletion> completions_;
+  Buffer* current_ = nullptr;
+  std::size_t unnoted_ = 0;  // bytes appended since the last noted superchunk
+  InFlight requests_;
+  bool engine_broken_ = false;  // what is in flight cannot be waited for
+  std::int64_t refused_since_ns_ = 0;
+  std::uint64_t next_offset_;
+  std::uint64_t padding_bytes_ = 0;
+  std::uint64_t completed_end_;
+  std::uint64_t completed_bytes_ = 0;
+  std::int64_t io_ns_ = 0;
+  WriteError error_;
+};
+
+}  // namespace daqwriter

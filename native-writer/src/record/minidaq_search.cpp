@@ -1,0 +1,90 @@
+#include "record/minidaq_search.h"
+
+#include <numeric>
+
+#include "base/units.h"
+#include "report/report_json.h"
+
+namespace daqwriter {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr double kLeastAchieved = 0.999;
+
+std::string gb_per_s(double bytes_per_s) {
+  return format_gb(bytes_per_s) + "/s";
+}
+
+}  // namespace
+
+SearchTrial make_trial(double factor, double asked_bytes_per_s, const MiniDaqResult& r) {
+  SearchTrial trial{factor, asked_bytes_per_s};
+  trial.stored_bytes_per_s = r.total_ns > 0 ? static_cast<double>(r.payload_bytes) / seconds(r.total_ns) : 0;
+  trial.achieved_fraction = r.achieved_fraction();
+  trial.lost = std::accumulate(r.lost_per_link.begin(), r.lost_per_link.end(), std::uint64_t{0});
+  trial.vetoed = r.vetoed;
+  trial.busy = r.busy.count();
+  trial.stood =
+      trial.lost == 0 && trial.vetoed == 0 && trial.busy == 0 && trial.achieved_fraction >= kLeastAchieved;
+  return trial;
+}
+
+std::string search_trial_text(const SearchTrial& t) {
+  return "trial at " + gb_per_s(t.asked_bytes_per_s) + ": " +
+         (t.stood ? "stood"
+                  : "not stood (lost " + std::to_string(t.lost) + ", vetoed " + std::to_string(t.vetoed) +
+                        ", BUSY " + std::to_string(t.busy) + ", source " +
+                        format_number(100 * t.achieved_fraction, 5) + " %)") +
+         "\n";
+}
+
+std::string search_summary(double asked_bytes_per_s, const RateSearch& found) {
+  if (!found.highest) return "no rate was stood twice without inhibit\n";
+  return "highest rate stood twice without inhibit: " + gb_per_s(asked_bytes_per_s * *found.highest) +
+         (found.lowest_refused ? "; not stood: " + gb_per_s(asked_bytes_per_s * *found.lowest_refused)
+                               : ", all that was asked for") +
+         "\n";
+}
+
+Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_bytes_per_s,
+                 const std::vector<SearchTrial>& trials, const RateSearch& found, RunStatus status,
+                 const std::string& error) {
+  const double asked = asked_bytes_per_s(o, plan);
+  const auto rate = [&](std::optional<double> factor) {
+    return factor ? Json(asked * *factor) : Json(nullptr);
+  };
+  const auto of_trigger = [&](std::optional<double> factor) {
+    return factor && o.triggered() ? Json(o.trigger_rate_hz * *factor) : Json(nullptr);
+  };
+  Json list = Json::array();
+  for (const SearchTrial& t : trials) {
+    list.push_back({{"factor", t.factor},
+                    {"asked_bytes_per_s", t.asked_bytes_per_s},
+                    {"stored_bytes_per_s", t.stored_bytes_per_s},
+                    {"achieved_fraction", t.achieved_fraction},
+                    {"lost", t.lost},
+                    {"vetoed", t.vetoed},
+                    {"busy_count", t.busy},
+                    {"stood", t.stood}});
+  }
+  return {{"schema_version", 1},
+          {"tool", "daqwriter"},
+          {"command", "minidaq-search"},
+          {"version", DAQWRITER_VERSION},
+          {"status", run_status_name(status)},
+          {"error", error.empty() ? Json(nullptr) : Json(error)},
+          {"mode", o.triggered() ? "triggered" : "continuous"},
+          {"data_path", o.zero_copy ? "zero-copy" : "copy"},
+          {"applications", o.applications},
+          {"links", o.links},
+          {"request_bytes", o.triggered() ? Json(plan.request_bytes(o)) : Json(nullptr)},
+          {"duration_s", o.duration_s},
+          {"unpaced_bytes_per_s", limit_bytes_per_s},
+          {"asked_bytes_per_s", asked},
+          {"highest_bytes_per_s", rate(found.highest)},
+          {"highest_trigger_rate_hz", of_trigger(found.highest)},
+          {"lowest_refused_bytes_per_s", rate(found.lowest_refused)},
+          {"trials", list}};
+}
+
+}  // namespace daqwriter

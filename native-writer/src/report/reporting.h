@@ -1,0 +1,23 @@
+// Promise: what every command has in common about where its results go.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/line_protocol.h"
+
+namespace daqwriter {
+
+// Where a command leaves its results, and how often it speaks while it runs.
+struct Reporting {
+  double interval_s = 0.1;
+  std::string json_path;           // "-": standard output, "": nowhere
+  std::string line_protocol_path;  // "": nowhere
+  Tags tags;
+};
+
+// Throws Refusal: --interval, --json and --line-protocol must be usable before any work is done, and apart
+// from each other and from `used`, all that the command reads or writes besides.
+void check_reporting(const Reporting& reporting, const std::vector<std::string>& used = {});
+
+}  // namespace daqwriter

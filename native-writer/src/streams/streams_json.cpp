@@ -1,0 +1,202 @@
+// Promise: the result of the storage application for machines
+// (inventory/schemas/daqwriter-streams.schema.json) and for people.
+#include <algorithm>
+#include <numeric>
+
+#include "base/units.h"
+#include "report/report_json.h"
+#include "streams/streams.h"
+
+namespace daqwriter {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+std::uint64_t written_bytes(const StreamsResult& r) {
+  return std::accumulate(r.written.begin(), r.written.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const auto& each) { return sum + each.bytes; });
+}
+
+std::uint64_t unanswered_bytes(const StreamsResult& r) {
+  return std::accumulate(r.written.begin(), r.written.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const auto& each) { return sum + each.unanswered_bytes; });
+}
+
+double rate(const StreamsResult& r, std::int64_t time_ns) {
+  return ratio(static_cast<double>(written_bytes(r)), seconds(time_ns));
+}
+
+double cpu_s(const CpuUse& cpu) {
+  return cpu.user_s + cpu.system_s;
+}
+
+double achieved(const StreamsResult& r) {
+  const auto offered = std::accumulate(r.offered_bytes.begin(), r.offered_bytes.end(), std::uint64_t{0});
+  return r.due_bytes > 0 ? static_cast<double>(offered - r.too_late_bytes) / static_cast<double>(r.due_bytes)
+                         : 1;
+}
+
+std::int64_t held_ns(const StreamsResult& r) {
+  return std::accumulate(r.offered.begin(), r.offered.end(), std::int64_t{0},
+                         [](std::int64_t sum, const auto& each) { return sum + each.held_ns; });
+}
+
+Json parameters_json(const StreamsOptions& o, const StreamsPlan& plan, const StreamsResult& r) {
+  const bool threads = uses_threads(o.checksum);
+  return {{"target", o.null_sink ? "null" : o.target},
+          {"target_kind", o.null_sink ? "null" : "directory"},
+          {"filesystem", plan.target.filesystem.empty() ? Json(nullptr) : Json(plan.target.filesystem)},
+          {"prefix", o.prefix},
+          {"shares", o.run.shares},
+          {"event_bytes", o.run.event_bytes},
+          {"event_spread", o.run.event_spread},
+          {"bytes", o.bytes > 0 ? Json(o.bytes) : Json(nullptr)},
+          {"duration_s", o.duration_s > 0 ? Json(o.duration_s) : Json(nullptr)},
+          {"rate_bytes_per_s", o.rate_bytes_per_s > 0 ? Json(o.rate_bytes_per_s) : Json(nullptr)},
+          {"file_bytes", o.file_bytes},
+          {"queue_bytes_per_stream", o.queue_bytes},
+          {"queue_slots_per_stream", o.run.slots_per_stream},
+          {"block_bytes", o.block_bytes},
+          {"io_depth", o.io_depth},
+          {"buffer_bytes", plan.buffer_bytes},
+          {"memory_locked", r.memory_locked},
+          {"preallocate", o.preallocate && !o.null_sink},
+          {"checksum_variant", adler_variant_name(o.checksum)},
+          {"checksum_threads", threads ? o.checksum_threads : 1},
+          {"smallest_parallel_bytes", threads ? Json(o.smallest_parallel_bytes) : Json(nullptr)},
+          {"cpus", o.cpus.empty() ? Json(nullptr) : Json(o.cpus)},
+          {"seed", o.run.seed},
+          {"run_id", record_id_text(o.run.run_id)},
+          {"numa_node", plan.target.numa_node ? Json(*plan.target.numa_node) : Json(nullptr)},
+          {"placement_note", plan.placement.note}};
+}
+
+Json streams_array(const StreamsOptions& o, const StreamsResult& r) {
+  const auto all = static_cast<double>(written_bytes(r));
+  Json streams = Json::array();
+  for (std::size_t i = 0; i < r.written.size(); ++i) {
+    const EventSource::Account& offered = r.offered[i];
+    const StreamWriter::Account& written = r.written[i];
+    streams.push_back({{"share", o.run.shares[i]},
+                       {"achieved_share", ratio(static_cast<double>(written.bytes), all)},
+                       {"offered_events", offered.events},
+                       {"offered_bytes", r.offered_bytes[i]},
+                       {"written_events", written.events},
+                       {"written_bytes", written.bytes},
+                       {"abandoned_events", offered.events - written.events},
+                       {"closed_files", written.closed_files},
+                       {"closed_events", written.closed_events},
+                       {"fallback_events", written.fallback_events},
+                       {"held_events", offered.held_events},
+                       {"held_s", seconds(offered.held_ns)},
+                       {"queue_high_water", offered.fullest_queue},
+                       {"backlog_high_water_bytes", written.backlog_high_water_bytes},
+                       {"checksum_and_copy_s", seconds(written.copy_ns)},
+                       {"file_closing_s", seconds(written.close_ns)},
+                       {"user_s", written.cpu.user_s},
+                       {"system_s", written.cpu.system_s},
+                       {"voluntary_context_switches", written.cpu.voluntary_context_switches},
+                       {"involuntary_context_switches", written.cpu.involuntary_context_switches}});
+  }
+  return streams;
+}
+
+Json totals(const StreamsResult& r) {
+  std::uint64_t offered_events = 0, offered_bytes = 0;
+  StreamWriter::Account sum;
+  for (std::size_t i = 0; i < r.written.size(); ++i) {
+    offered_events += r.offered[i].events;
+    offered_bytes += r.offered_bytes[i];
+    sum.events += r.written[i].events;
+    sum.closed_files += r.written[i].closed_files;
+    sum.closed_events += r.written[i].closed_events;
+    sum.fallback_events += r.written[i].fallback_events;
+  }
+  return {{"offered_events", offered_events},      {"offered_bytes", offered_bytes},
+          {"written_events", sum.events},          {"written_bytes", written_bytes(r)},
+          {"closed_files", sum.closed_files},      {"closed_events", sum.closed_events},
+          {"fallback_events", sum.fallback_events}};
+}
+
+Json cpu_json(const StreamsResult& r) {
+  double copy_s = 0;
+  for (const StreamWriter::Account& written : r.written) copy_s += seconds(written.copy_ns);
+  return {{"user_s", r.cpu.user_s},
+          {"system_s", r.cpu.system_s},
+          {"seconds_per_gb", ratio(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)},
+          {"source_s", cpu_s(r.source_cpu)},
+          {"checksum_and_copy_s", copy_s},
+          {"checksum_and_copy_share", ratio(copy_s, cpu_s(r.cpu))},
+          {"voluntary_context_switches", r.cpu.voluntary_context_switches},
+          {"involuntary_context_switches", r.cpu.involuntary_context_switches},
+          {"max_rss_bytes", r.cpu.max_rss_bytes}};
+}
+
+}  // namespace
+
+Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const StreamsResult& r) {
+  const char* from = o.rate_bytes_per_s > 0 ? "intended arrival" : "handed to its stream's queue";
+  return {{"schema_version", 1},
+          {"tool", "daqwriter"},
+          {"command", "streams"},
+          {"version", DAQWRITER_VERSION},
+          {"engine", o.null_sink ? "null" : o.engine},
+          {"status", run_status_name(r.status)},
+          {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
+          {"started_utc", iso8601_utc(r.started_utc_ns)},
+          {"parameters", parameters_json(o, plan, r)},
+          {"ended_by", r.ended_by},
+          {"unanswered_bytes", unanswered_bytes(r)},
+          {"discarded", o.null_sink},
+          {"totals", totals(r)},
+          {"time",
+           {{"prepare_s", seconds(r.prepare_ns)},
+            {"emission_s", seconds(r.emission_ns)},
+            {"write_s", seconds(r.write_ns)},
+            {"flush_s", seconds(r.flush_ns)}}},
+          {"bytes_per_s", rate(r, r.write_ns)},
+          {"bytes_per_s_with_flush", rate(r, r.write_ns + r.flush_ns)},
+          {"source",
+           {{"due_bytes", r.due_bytes},
+            {"achieved_fraction", o.rate_bytes_per_s > 0 ? Json(achieved(r)) : Json(nullptr)},
+            {"too_late_bytes", r.too_late_bytes},
+            {"held_s", seconds(held_ns(r))},
+            {"held_share", ratio(seconds(held_ns(r)), seconds(r.emission_ns))}}},
+          {"latency_us",
+           latency_json(r.latency_ns,
+                        std::string("per event: ") + from +
+                            " until the completions of all blocks holding a part of it were reaped")},
+          {"cpu", cpu_json(r)},
+          {"streams", streams_array(o, r)},
+          {"series",
+           {{"interval_s", o.interval_s},
+            {"t_s", r.series.t_s},
+            {"offered_bytes", r.series.offered_bytes},
+            {"written_bytes", r.series.written_bytes},
+            {"backlog_bytes", r.series.backlog_bytes}}},
+          {"failed_line_records", r.failed_line_records}};
+}
+
+std::string streams_summary(const StreamsOptions& o, const StreamsResult& r) {
+  const auto number = [](double value) { return format_number(value, 4); };
+  const auto us = [&](double percent) {
+    return number(static_cast<double>(r.latency_ns.percentile(percent)) / 1e3);
+  };
+  std::string text =
+      "streams " + run_status_name(r.status) + " (" + r.ended_by +
+      "): " + format_gb(static_cast<double>(written_bytes(r))) + (o.null_sink ? " discarded in " : " in ") +
+      number(seconds(r.write_ns)) + " s = " + number(rate(r, r.write_ns) / 1e9) + " GB/s (" +
+      number(rate(r, r.write_ns + r.flush_ns) / 1e9) + " GB/s with the final flush), checksum " +
+      adler_variant_name(o.checksum) + "; source held back " + number(seconds(held_ns(r))) + " s";
+  if (o.rate_bytes_per_s > 0) text += ", achieved " + number(achieved(r)) + " of its pace";
+  text += "; latency p50 " + us(50) + " us, p99 " + us(99) + " us; " +
+          number(ratio(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)) + " CPU s/GB\n";
+  if (!r.error.empty()) text += "error: " + r.error + "\n";
+  return text;
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,445 @@
+#include "target/device_facts.h"
+
+#include <blkid/blkid.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "base/file_identity.h"
+#include "base/status.h"
+
+namespace daqwriter {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+fs::path sys_directory(DeviceNumber device, const SystemPaths& paths) {
+  std::error_code missing;
+  return fs::canonical(paths.sys + "/dev/block/" + device.text(), missing);
+}
+
+std::string node_of(const fs::path& directory, const SystemPaths& paths) {
+  return paths.dev + "/" + directory.filename().string();
+}
+
+std::optional<std::string> read_text(const fs::path& file) {
+  std::ifstream in(file);
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\0'; };
+  while (!text.empty() && blank(text.back())) text.pop_back();
+  while (!text.empty() && blank(text.front())) text.erase(0, 1);
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
+Strings entries(const fs::path& directory) {
+  Strings names;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(directory, missing))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The device's own directory and those of its partitions.
+std::vector<fs::path> with_partitions(const fs::path& disk) {
+  std::vector<fs::path> all = {disk};
+  for (const std::string& name : entries(disk)) {
+    if (fs::exists(disk / name / "partition")) all.push_back(disk / name);
+  }
+  return all;
+}
+
+// NVMe: the namespaces of a controller share its serial, and lie beside each other in its directory.
+std::size_t namespaces_beside(const fs::path& disk) {
+  const fs::path controller = disk / "device";
+  const Strings names = entries(controller);
+  return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+    return name.starts_with("nvme") && fs::exists(controller / name / "size");
+  }));
+}
+
+// The page 0x80 of a SCSI device: four bytes of header, then the serial.
+std::optional<std::string> scsi_serial(const fs::path& disk) {
+  const auto page = read_text(disk / "device/vpd_pg80");
+  if (!page || page->size() < 4) return std::nullopt;
+  const std::size_t start = page->find_first_not_of(std::string_view(" \0\t", 3), page->find('\x80') + 3);
+  if (start == std::string::npos) return std::nullopt;
+  return page->substr(start);
+}
+
+std::optional<std::string> udev_property(DeviceNumber device, const SystemPaths& paths,
+                                         const std::string& key) {
+  std::ifstream in(paths.udev + "/b" + device.text());
+  const std::string wanted = "E:" + key + "=";
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(wanted) && line.size() > wanted.size()) return line.substr(wanted.size());
+  }
+  return std::nullopt;
+}
+
+DeviceNumber device_number(const fs::path& directory) {
+  DeviceNumber number;
+  char colon = 0;
+  std::istringstream(read_text(directory / "dev").value_or("")) >> number.major >> colon >> number.minor;
+  return number;
+}
+
+std::optional<std::string> first_of(std::initializer_list<std::optional<std::string>> choices) {
+  for (const auto& choice : choices) {
+    if (choice) return choice;
+  }
+  return std::nullopt;
+}
+
+struct Mount {
+  std::string device;  // major:minor
+  std::string point;
+  std::string source;
+};
+
+std::vector<Mount> read_mounts(const SystemPaths& paths) {
+  std::vector<Mount> mounts;
+  std::ifstream in(paths.proc + "/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    Mount mount;
+    std::string skipped;
+    std::istringstream fields(line);
+    fields >> skipped >> skipped >> mount.device >> skipped >> mount.point;
+    while (fields >> skipped && skipped != "-") {
+    }
+    fields >> skipped >> mount.source;
+    mounts.push_back(mount);
+  }
+  if (mounts.empty())
+    throw Refusal(paths.proc + "/self/mountinfo cannot be read: cannot tell what is mounted");
+  return mounts;
+}
+
+// Whole disks below a device: a partition's parent, the members of RAID, LVM or encryption.
+void collect_disks(const fs::path& directory, std::set<std::string>& names) {
+  if (directory.empty() || !names.insert(directory.filename()).second) return;
+  if (fs::exists(directory / "partition")) collect_disks(directory.parent_path(), names);
+  for (const std::string& slave : entries(directory / "slaves")) {
+    std::error_code missing;
+    collect_disks(fs::canonical(directory / "slaves" / slave, missing), names);
+  }
+}
+
+bool holds_the_system(const Strings& names, const std::vector<Mount>& mounts, const SystemPaths& paths) {
+  static constexpr std::array<std::string_view, 6> points = {"/",    "/boot", "/boot/efi",
+                                                             "/efi", "/usr",  "/var"};
+  std::set<std::string> disks;
+  for (const Mount& mount : mounts) {
+    if (std::find(points.begin(), points.end(), mount.point) == points.end()) continue;
+    std::error_code missing;
+    collect_disks(fs::canonical(paths.sys + "/dev/block/" + mount.device, missing), disks);
+    // File systems over several devices (btrfs) have an anonymous number: go by the source's name as well.
+    const fs::path by_name = paths.sys + "/class/block/" + fs::path(mount.source).filename().string();
+    if (mount.source.starts_with("/dev/")) collect_disks(fs::canonical(by_name, missing), disks);
+  }
+  return std::any_of(names.begin(), names.end(), [&](const auto& name) { return disks.contains(name); });
+}
+
+// Not by the name in sysfs, which is text: nodes have other names, or none any more.
+std::optional<Backing> backing_of(const fs::path& directory, const SystemPaths& paths) {
+  if (!fs::exists(directory / "loop/backing_file")) return std::nullopt;  // no loop device, or an idle one
+  const std::string node = node_of(directory, paths);
+  const int fd = open(node.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat status {};
+  const bool itself =
+      fd >= 0 && fstat(fd, &status) == 0 && number_of(status.st_rdev).text() == read_text(directory / "dev");
+  const std::optional<Backing> backing = itself ? loop_backing(fd) : std::nullopt;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (backing || (itself && error == ENXIO)) return backing;  // ENXIO: it was detached meanwhile
+  throw Refusal(node + ": cannot tell what this loop device lies over: " +
+                (fd >= 0 && !itself ? "it is another device" : errno_text(error)) +
+                "; detach it (losetup -d) or run where its node can be opened");
+}
+
+// A device and what else shows the same data.
+struct Disk {
+  fs::path directory;
+  std::optional<std::string> serial;
+  std::optional<std::string> wwn;
+  std::optional<Backing> backing;
+};
+
+Disk read_disk(const fs::path& directory, const SystemPaths& paths) {
+  const DeviceNumber number = device_number(directory);
+  return {directory,
+          first_of({read_text(directory / "device/serial"), read_text(directory / "serial"),
+                    scsi_serial(directory), udev_property(number, paths, "ID_SERIAL_SHORT")}),
+          first_of({read_text(directory / "wwid"), read_text(directory / "device/wwid"),
+                    udev_property(number, paths, "ID_WWN")}),
+          backing_of(directory, paths)};
+}
+
+// All whole drives that have a node.
+std::vector<Disk> read_disks(const SystemPaths& paths) {
+  std::vector<Disk> disks;
+  for (const std::string& name : entries(fs::path(paths.sys) / "class/block")) {
+    std::error_code missing;
+    const fs::path directory = fs::canonical(fs::path(paths.sys) / "class/block" / name, missing);
+    const bool whole = !directory.empty() && !fs::exists(directory / "partition");
+    if (whole && read_text(directory / "hidden") != "1") disks.push_back(read_disk(directory, paths));
+  }
+  return disks;
+}
+
+// Two paths to one drive, or two loop devices over one file.
+bool same_data(const Disk& one, const Disk& other) {
+  if (one.backing && other.backing) {
+    const bool nodes = one.backing->node != 0;
+    if (nodes ? one.backing->node == other.backing->node : one.backing->file == other.backing->file)
+      return true;
+  }
+  if (one.wwn && other.wwn) return one.wwn == other.wwn;
+  return one.serial && one.serial == other.serial;
+}
+
+std::vector<fs::path> twins_of(const Disk& disk, const std::vector<Disk>& all, const SystemPaths& paths) {
+  std::vector<fs::path> twins;
+  for (const Disk& other : all) {
+    if (other.directory != disk.directory && same_data(disk, other)) twins.push_back(other.directory);
+  }
+  if (disk.backing && disk.backing->node != 0) {
+    std::error_code missing;
+    const fs::path below =
+        fs::canonical(paths.sys + "/dev/block/" + number_of(disk.backing->node).text(), missing);
+    if (!below.empty()) twins.push_back(below);
+  }
+  return twins;
+}
+
+struct Observed {
+  const SystemPaths& paths;
+  std::vector<Mount> mounts;
+  std::vector<Disk> disks;
+};
+
+// Adds what uses one device or partition.
+void add_uses(const fs::path& part, const Observed& observed, DeviceFacts& facts) {
+  const std::string node = node_of(part, {});
+  const auto number = read_text(part / "dev");
+  for (const Mount& mount : observed.mounts) {
+    if (mount.device == number || mount.source == node) facts.mounts.push_back(node + " on " + mount.point);
+  }
+  std::ifstream swaps(observed.paths.proc + "/swaps");
+  for (std::string line; std::getline(swaps, line);) {
+    if (line.starts_with(node + " ") || line.starts_with(node + "\t")) facts.swaps.push_back(node);
+  }
+  for (const std::string& holder : entries(part / "holders")) {
+    if (holder != facts.name) facts.holders.push_back(holder);
+  }
+  // A loop device over a drive neither claims it nor is among its holders.
+  for (const Disk& loop : observed.disks) {
+    const std::string name = loop.directory.filename();
+    if (loop.backing && loop.backing->node != 0 && number_of(loop.backing->node).text() == number &&
+        name != facts.name)
+      facts.holders.push_back(name);
+  }
+}
+
+std::uint64_t read_sectors(const fs::path& file) {
+  constexpr std::uint64_t kSector = 512;  // sysfs counts in these, whatever the drive's own are
+  const auto text = read_text(file);
+  std::uint64_t sectors = 0;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), sectors);
+  return sectors * kSector;
+}
+
+// By what is open, not by its name: as virtual machines and copying tools use a drive, without claiming it.
+class OpenFiles {
+ public:
+  OpenFiles(std::set<std::string> devices, std::optional<FileIdentity> file)
+      : devices_(std::move(devices)), file_(std::move(file)) {}
+
+  // Looks at all processes but this one.
+  void look(const SystemPaths& paths, DeviceFacts& facts) {
+    for (const std::string& pid : entries(paths.proc)) {
+      const bool process = std::all_of(pid.begin(), pid.end(), [](char c) { return c >= '0' && c <= '9'; });
+      if (process && pid != std::to_string(getpid()) && writes(fs::path(paths.proc) / pid))
+        facts.writers.push_back(read_text(fs::path(paths.proc) / pid / "comm").value_or("?") + " (PID " +
+                                pid + ")");
+    }
+    if (hidden_ > 0)
+      facts.unseen_writers =
+          "the open files of " + std::to_string(hidden_) + " processes are not ours to see";
+    if (!fs::exists(paths.proc + "/1")) facts.unseen_writers = "processes of other users are hidden";
+    constexpr ino_t kFirstNamespace = 0xEFFFFFFC;  // the kernel's number of the one that sees all processes
+    struct stat status {};
+    if (stat((paths.proc + "/self/ns/pid").c_str(), &status) == 0 && status.st_ino != kFirstNamespace)
+      facts.unseen_writers = "processes outside this PID namespace (container) cannot be seen";
+  }
+
+ private:
+  bool writes(const fs::path& process) {
+    std::error_code error;
+    fs::directory_iterator descriptors(process / "fd", error);
+    if (error == std::errc::permission_denied) ++hidden_;
+    for (; !error && descriptors != fs::directory_iterator(); descriptors.increment(error)) {
+      const std::string number = descriptors->path().filename();
+      // The flags first: asking a dead network server about a file would take for ever.
+      if (for_writing(process / "fdinfo" / number) && is_wanted(descriptors->path())) return true;
+    }
+    return false;
+  }
+
+  static bool for_writing(const fs::path& information) {
+    std::ifstream in(information);
+    for (std::string word; in >> word;) {
+      if (word != "flags:") continue;
+      unsigned flags = 0;
+      in >> std::oct >> flags;
+      return (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
+    }
+    return false;
+  }
+
+  bool is_wanted(const fs::path& descriptor) const {
+    struct statx status {};
+    if (statx(AT_FDCWD, descriptor.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status) != 0)
+      return false;
+    if (S_ISBLK(status.stx_mode))
+      return devices_.contains(DeviceNumber{status.stx_rdev_major, status.stx_rdev_minor}.text());
+    return file_ == FileIdentity{makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino, ""};
+  }
+
+  std::set<std::string> devices_;
+  std::optional<FileIdentity> file_;
+  std::size_t hidden_ = 0;
+};
+
+// Reads at an offset what may be missing: the drive is shorter.
+bool stands_at(int fd, std::uint64_t offset, std::string_view wanted) {
+  std::string found(wanted.size(), '\0');
+  const ssize_t got = pread(fd, found.data(), found.size(), static_cast<off_t>(offset));
+  return got == static_cast<ssize_t>(found.size()) && found == wanted;
+}
+
+// Either header of a GPT by itself, with the sector sizes that there are: libblkid wants its protective MBR
+// too.
+std::optional<std::string> gpt_header(int fd) {
+  constexpr std::string_view kHeader = "EFI PART";
+  const auto end = static_cast<std::uint64_t>(std::max<off_t>(lseek(fd, 0, SEEK_END), 0));
+  for (const std::uint64_t sector : {512u, 4096u}) {
+    if (stands_at(fd, sector, kHeader) || (end > sector && stands_at(fd, end - sector, kHeader)))
+      return "header of a gpt partition table";
+  }
+  return std::nullopt;
+}
+
+// Within [offset, offset + bytes); 0 bytes: to the end.
+std::optional<std::string> probe_range(int fd, const std::string& name, std::uint64_t offset,
+                                       std::uint64_t bytes) {
+  const std::unique_ptr<blkid_struct_probe, decltype(&blkid_free_probe)> probe(blkid_new_probe(),
+                                                                               &blkid_free_probe);
+  if (!probe || blkid_probe_set_device(probe.get(), fd, static_cast<blkid_loff_t>(offset),
+                                       static_cast<blkid_loff_t>(bytes)) != 0)
+    throw Refusal(name + ": cannot be examined for signatures");
+  blkid_probe_enable_superblocks(probe.get(), 1);
+  blkid_probe_set_superblocks_flags(probe.get(), BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
+  blkid_probe_enable_partitions(probe.get(), 1);
+  const int found = blkid_do_safeprobe(probe.get());
+  if (found == 1) return std::nullopt;
+  if (found == -2) return "several contradicting signatures";
+  if (found < 0) throw Refusal(name + ": the examination for signatures failed");
+  const auto value = [&](const char* key) {
+    const char* text = nullptr;
+    return blkid_probe_lookup_value(probe.get(), key, &text, nullptr) == 0 ? std::string(text)
+                                                                           : std::string();
+  };
+  if (!value("TYPE").empty()) return value("TYPE") + " " + value("USAGE");
+  return value("PTTYPE") + " partition table";
+}
+
+}  // namespace
+
+DeviceNumber number_of(dev_t device) {
+  return {major(device), minor(device)};
+}
+
+std::string device_name(DeviceNumber device, const SystemPaths& paths) {
+  return sys_directory(device, paths).filename();
+}
+
+DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths) {
+  const fs::path disk = sys_directory(device, paths);
+  if (disk.empty())
+    throw Refusal("block device " + device.text() + " is not known to " + paths.sys + "/dev/block");
+  DeviceFacts facts;
+  facts.name = disk.filename();
+  facts.partition = fs::exists(disk / "partition");
+  facts.read_only = read_text(disk / "ro") == "1";
+  facts.shared_serial = namespaces_beside(disk) > 1;
+  const Disk itself = read_disk(disk, paths);
+  facts.serial = itself.serial;
+  facts.wwn = itself.wwn;
+  const Observed observed{paths, read_mounts(paths), read_disks(paths)};
+  std::vector<fs::path> same = twins_of(itself, observed.disks, paths);
+  for (const fs::path& twin : same) facts.twins.push_back(node_of(twin, paths));
+  same.insert(same.begin(), disk);
+  Strings names;
+  std::set<std::string> numbers;
+  for (const fs::path& each : same) {
+    names.push_back(each.filename());
+    for (const fs::path& part : with_partitions(each)) {
+      add_uses(part, observed, facts);
+      numbers.insert(read_text(part / "dev").value_or(""));
+      if (part != each)
+        facts.partitions.push_back(
+            {part.filename(), read_sectors(part / "start"), read_sectors(part / "size")});
+    }
+  }
+  facts.system_drive = holds_the_system(names, observed.mounts, paths);
+  OpenFiles(numbers, itself.backing ? std::optional(itself.backing->file) : std::nullopt).look(paths, facts);
+  return facts;
+}
+
+std::optional<int> device_numa_node(DeviceNumber device, const SystemPaths& paths) {
+  fs::path directory = sys_directory(device, paths);
+  const Strings slaves = directory.empty() ? Strings{} : entries(directory / "slaves");
+  // A RAID sits where its first member sits: good enough to choose a CPU by.
+  if (!slaves.empty()) directory = fs::canonical(directory / "slaves" / slaves.front());
+  for (; directory.has_relative_path(); directory = directory.parent_path()) {
+    const auto text = read_text(directory / "numa_node");
+    if (text) return *text == "-1" ? std::nullopt : std::optional<int>(std::stoi(*text));
+  }
+  return std::nullopt;
+}
+
+std::optional<unsigned> device_logical_block_bytes(DeviceNumber device, const SystemPaths& paths) {
+  fs::path directory = sys_directory(device, paths);
+  if (directory.empty()) return std::nullopt;
+  if (fs::exists(directory / "partition")) directory = directory.parent_path();
+  const auto text = read_text(directory / "queue/logical_block_size");
+  return text ? std::optional<unsigned>(static_cast<unsigned>(std::stoul(*text))) : std::nullopt;
+}
+
+std::optional<std::string> probe_signature(int fd, const std::string& name,
+                                           const std::vector<Partition>& partitions) {
+  if (const auto found = first_of({probe_range(fd, name, 0, 0), gpt_header(fd)})) return found;
+  if (partitions.empty()) return std::nullopt;
+  std::string text;
+  for (const Partition& each : partitions) {
+    const auto inside = probe_range(fd, name, each.start_bytes, each.bytes);
+    text += (text.empty() ? "" : ", ") + each.name + (inside ? " with " + *inside : "");
+  }
+  return "partitions that the kernel knows: " + text;
+}
+
+}  // namespace daqwriter

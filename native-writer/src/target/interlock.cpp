@@ -1,0 +1,52 @@
+// Promise: the decision whether a device may be written, from facts alone.
+#include "target/target.h"
+
+namespace daqwriter {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Consent& consent) {
+  if (facts.partition)
+    return facts.name + " is a partition; only a whole drive can be identified and allowed";
+  if (facts.system_drive) return facts.name + " holds the running system; no option allows writing to it";
+  if (facts.read_only) return facts.name + " is read-only";
+  if (!facts.serial && !facts.wwn)
+    return facts.name + " has neither serial nor WWN, so it cannot be told from another drive";
+  const std::string identity =
+      "serial " + facts.serial.value_or("(none)") + ", WWN " + facts.wwn.value_or("(none)");
+  if (consent.allow_serial.empty()) {
+    return "raw blocks of " + facts.name + " (" + identity +
+           ") are written only with --allow-serial naming it";
+  }
+  const auto names_it = [&](const std::string& given) {
+    return given == facts.wwn || (given == facts.serial && !facts.shared_serial);
+  };
+  if (facts.shared_serial && consent.allow_serial == facts.serial) {
+    return "--allow-serial " + consent.allow_serial + " names every NVMe namespace of its controller; give " +
+           facts.name + "'s WWN (" + identity + ")";
+  }
+  if (!names_it(consent.allow_serial)) {
+    return "--allow-serial " + consent.allow_serial + " is another drive than " + facts.name + " (" +
+           identity + ")";
+  }
+  if (!facts.mounts.empty()) return "mounted: " + joined(facts.mounts) + "; unmount it";
+  if (!facts.swaps.empty()) return "used as swap: " + joined(facts.swaps) + "; swapoff it";
+  if (!facts.holders.empty())
+    return "in use by " + joined(facts.holders) +
+           " (RAID, LVM, encryption or a loop device); stop that first";
+  if (!facts.writers.empty()) return "open for writing by " + joined(facts.writers) + "; end that first";
+  if (facts.signature && !names_it(consent.destroy_serial)) {
+    return "carries a signature (" + *facts.signature +
+           ") and so perhaps somebody's data; --destroy with the same serial " + "allows its destruction";
+  }
+  return std::nullopt;
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,90 @@
+// Promise: nothing is written to anything that might be somebody's data. A regular file is always created
+// anew; a block device passes the interlock or is refused with the reason; the record fits before it starts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "target/device_facts.h"
+
+namespace daqwriter {
+
+// What the operator allowed.
+struct Consent {
+  std::string allow_serial;    // the drive whose raw blocks may be written
+  std::string destroy_serial;  // ... and whose old signature may be destroyed
+  bool memory_target = false;  // tests only
+};
+
+// The reason why this device must not be written, or nothing. Pure.
+std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Consent& consent);
+
+// The reason why a file system with this statfs magic says nothing about a drive, or nothing. Pure.
+std::optional<std::string> memory_backed_refusal(long filesystem_magic, const std::string& device_name);
+
+enum class TargetKind { scratch_file, raw_device, null_sink };
+std::string target_kind_name(TargetKind kind);
+
+// A file descriptor that its last owner closes.
+using Descriptor = std::shared_ptr<const int>;
+
+// What is known before anything is written.
+struct TargetPlan {
+  TargetKind kind = TargetKind::null_sink;
+  std::string path;
+  std::string filesystem;  // "ext4"; empty for a device
+  std::uint64_t free_bytes = 0;
+  std::uint32_t alignment = 4096;
+  DeviceNumber device;  // the device itself, or the one below the file system
+  std::optional<int> numa_node;
+  // The exclusive claim on a block device: from the look until the end nobody else can mount, assemble or
+  // claim it, and no other one can take its place.
+  Descriptor claim;
+  Descriptor directory;  // of a file: the one that was examined, wherever its path leads later
+  std::string caution;   // what could not be looked at; empty if all could
+};
+
+// Looks, claims, decides, writes nothing. Throws Refusal. What uses a device for a moment only, as udev does,
+// is waited for.
+TargetPlan plan_target(const std::string& path, const Consent& consent, const SystemPaths& paths = {});
+
+// Makes the directory that the plan of a file names; the result is the plan of files in it, its path that of
+// the directory. Throws Refusal.
+TargetPlan make_directory(const TargetPlan& plan);
+
+// The opened target of a record. Until keep() was called, destroying it removes the file that it created,
+// unless its name has become another file's.
+class Target {
+ public:
+  Target(const TargetPlan& plan, std::uint64_t record_bytes, bool preallocate);
+  ~Target();
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  int fd() const { return fd_; }
+  void keep() { keep_ = true; }
+  // Synchronous, whole, aligned. Throws Failure.
+  void write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset);
+  // Tells a device that nothing in [0, bytes) is needed any more; no effect on a (new) file. Throws Failure.
+  void discard(std::uint64_t bytes);
+  void flush();                             // fdatasync, a new file's name as well; throws Failure
+  void truncate_file(std::uint64_t bytes);  // no effect on a device; throws Failure
+  // Throws Failure when the path does not lead to what was written any more.
+  void require_in_place() const;
+
+ private:
+  void open_scratch_file(std::uint64_t record_bytes, bool preallocate);
+  void open_device();
+  void close_and_clean();
+  void remove_file();
+
+  TargetPlan plan_;
+  int fd_ = -1;
+  bool created_ = false;
+  bool name_durable_ = false;
+  bool keep_ = false;
+};
+
+}  // namespace daqwriter

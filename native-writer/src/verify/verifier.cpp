@@ -1,0 +1,326 @@
+#include "verify/verifier.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/payload.h"
+
+namespace daqwriter {
+namespace {
+
+constexpr std::size_t kHeaderBytes = sizeof(SuperchunkHeader);
+constexpr std::size_t kMaxTail =
+    100'000;  // so many unrecognisable superchunks in a row end a record without trailer
+
+std::uint64_t most_per_link(const RecordHeader& record) {
+  return record.intended_superchunks / record.links + 1;
+}
+
+// Slots of each link whose payload the record can hold.
+std::uint64_t used_slots(const RecordHeader& record) {
+  if (record.mode == RecordMode::triggered) return record.slots_per_link;
+  return std::min(record.slots_per_link, most_per_link(record));
+}
+
+// Payloads to keep; the header's bounds keep the product from wrapping. One at least: a header that intends
+// no superchunk may stand before some.
+std::uint64_t kept_payloads(const RecordHeader& record, std::uint64_t held) {
+  const std::uint64_t all = record.links * used_slots(record);
+  return all <= held ? all : 1;
+}
+
+}  // namespace
+
+std::string fault_kind_name(FaultKind kind) {
+  static constexpr std::array<const char*, 7> names = {"missing", "duplicated", "out_of_order", "corrupt",
+                                                       "torn",    "stale",      "incomplete"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::uint64_t ExpectedPayload::bytes(const RecordHeader& record, std::uint64_t held) {
+  return kept_payloads(record, held) * (record.superchunk_bytes - kHeaderBytes + sizeof(std::uint32_t));
+}
+
+ExpectedPayload::ExpectedPayload(const RecordHeader& record, std::uint64_t held)
+    : payload_bytes_(record.superchunk_bytes - kHeaderBytes),
+      slots_(record.slots_per_link),
+      used_slots_(used_slots(record)),
+      all_(record.links * used_slots_ <= held),
+      kind_(record.checksum),
+      key_(payload_key(record.seed, record.record_id)),
+      memory_(kept_payloads(record, held) * payload_bytes_, std::nullopt),
+      checksums_(kept_payloads(record, held)) {
+  for (std::uint32_t link = 0; all_ && link < record.links; ++link) {
+    for (std::uint64_t slot = 0; slot < used_slots_; ++slot) compute(link * used_slots_ + slot, link, slot);
+  }
+}
+
+void ExpectedPayload::compute(std::size_t index, std::uint32_t link, std::uint64_t slot) const {
+  const std::span payload(memory_.data() + index * payload_bytes_, payload_bytes_);
+  fill_payload(payload, key_, link, slot);
+  checksums_[index] = daqwriter::checksum(kind_, payload);
+}
+
+std::size_t ExpectedPayload::index(std::uint32_t link, std::uint64_t position) const {
+  // A position beyond what the record can hold is wrong anyway; the last slot serves to say so.
+  const std::uint64_t slot = std::min(position % slots_, used_slots_ - 1);
+  if (all_) return link * used_slots_ + slot;
+  if (computed_ != std::pair(link, slot)) compute(0, link, slot);
+  computed_ = {link, slot};
+  return 0;
+}
+
+std::span<const std::byte> ExpectedPayload::payload(std::uint32_t link, std::uint64_t position) const {
+  return {memory_.data() + index(link, position) * payload_bytes_, payload_bytes_};
+}
+
+std::uint32_t ExpectedPayload::checksum(std::uint32_t link, std::uint64_t position) const {
+  return checksums_[index(link, position)];
+}
+
+Verifier::Verifier(const RecordHeader& record, std::uint64_t held, std::optional<RecordTrailer> trailer,
+                   TrailerProbe find_trailer)
+    : record_(record),
+      trailer_(std::move(trailer)),
+      find_trailer_(std::move(find_trailer)),
+      expected_(record, held),
+      orders_(record.links),
+      offset_(record.alignment) {
+  ended_ = at_trailer();
+}
+
+void Verifier::feed(std::span<const std::byte> data) {
+  const std::size_t size = record_.superchunk_bytes;
+  while (!data.empty() && !ended_) {
+    if (carry_.empty() && data.size() >= size) {
+      check(data.first(size));
+      data = data.subspan(size);
+      continue;
+    }
+    const std::size_t part = std::min(size - carry_.size(), data.size());
+    carry_.insert(carry_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(part));
+    data = data.subspan(part);
+    if (carry_.size() < size) return;
+    check(carry_);
+    carry_.clear();
+  }
+}
+
+void Verifier::check(std::span<const std::byte> superchunk) {
+  SuperchunkHeader header;
+  std::memcpy(&header, superchunk.data(), kHeaderBytes);
+  const bool header_valid = header.magic == kSuperchunkMagic && header_crc(header) == header.header_crc;
+  if (!header_valid && !trailer_) {
+    // Perhaps this is the end: superchunks stop anywhere, the trailer stands on the next aligned offset.
+    trailer_ = find_trailer_(round_up(offset_, record_.alignment));
+    if (trailer_) confirm_tail();
+    ended_ = at_trailer();
+    if (ended_) return;
+  }
+  if (!header_valid || !check_intact(superchunk, header)) check_damaged(superchunk, header, header_valid);
+  offset_ += record_.superchunk_bytes;
+  ended_ = ended_ || at_trailer();
+}
+
+// All that the trailer counts has been seen.
+bool Verifier::at_trailer() const {
+  return trailer_ && offset_ - record_.alignment >= trailer_->data_bytes;
+}
+
+bool Verifier::check_intact(std::span<const std::byte> superchunk, const SuperchunkHeader& header) {
+  const auto payload = superchunk.subspan(kHeaderBytes);
+  if (header.record_id != record_.record_id || header.link >= record_.links ||
+      header.ordinal >= most_per_link(record_) || header.payload_bytes != payload.size() ||
+      header.checksum_kind != static_cast<std::uint32_t>(record_.checksum) ||
+      header.sequence < header.ordinal || header.sequence >= kMaxCount) {
+    return false;
+  }
+  const std::uint64_t at = position(header.ordinal, header.sequence);
+  const auto expected = expected_.payload(header.link, at);
+  if (header.payload_checksum != expected_.checksum(header.link, at)) return false;
+  if (std::memcmp(payload.data(), expected.data(), expected.size()) != 0) return false;
+  if (!place(header.link, {header.ordinal, header.sequence, offset_})) ++counts_.present;
+  return true;
+}
+
+void Verifier::check_damaged(std::span<const std::byte> superchunk, const SuperchunkHeader& header,
+                             bool header_valid) {
+  const bool ours = header_valid && header.record_id == record_.record_id && header.link < record_.links &&
+                    header.ordinal < most_per_link(record_) && header.sequence < kMaxCount;
+  const auto identity =
+      ours ? std::optional<Identity>({header.link, header.ordinal, position(header.ordinal, header.sequence)})
+           : identify(superchunk.subspan(kHeaderBytes));
+  if (!identity && header_valid && header.record_id != record_.record_id) {
+    return unidentified(FaultKind::stale, "a superchunk of record " + record_id_text(header.record_id));
+  }
+  if (!identity)
+    return unidentified(FaultKind::corrupt, "nothing of a superchunk of this record is recognisable");
+  const auto expected = expected_superchunk(header, *identity);
+  const Damage damage = compare_superchunk(superchunk, expected, offset_);
+  const FaultKind kind = damage.torn ? FaultKind::torn : FaultKind::corrupt;
+  const bool no_difference = damage.first_offset == damage.end_offset;
+  const std::string detail = no_difference ? "the header's own checksum is wrong" : damage.text();
+  const auto sequence = header_valid ? std::optional(header.sequence) : std::nullopt;
+  // Without a readable sequence, assume that nothing was lost since the last one: only the ordinal counts
+  // here.
+  const std::uint64_t assumed = sequence.value_or(orders_[identity->link].sequences_seen());
+  if (place(identity->link, {identity->ordinal, assumed, offset_})) return;  // a copy: counted as duplicated
+  add({kind, damage.first_offset, identity->link, sequence, detail});
+}
+
+// Which superchunk is this, by what is left of its payload? Only the ones that could come next are tried.
+std::optional<Verifier::Identity> Verifier::identify(std::span<const std::byte> payload) const {
+  constexpr std::size_t kPiece = 64;  // bytes that cannot agree by chance
+  std::optional<Identity> best;
+  std::size_t most = 0;
+  const auto attempt = [&](std::uint32_t link, std::uint64_t ordinal) {
+    // Within a window sequence numbers go on one by one.
+    const std::uint64_t at = position(ordinal, orders_[link].sequences_seen());
+    const auto expected = expected_.payload(link, at);
+    std::size_t agreeing = 0;
+    for (std::size_t i = 0; i < payload.size(); i += kPiece) {
+      const std::size_t size = std::min(kPiece, payload.size() - i);
+      if (size >= sizeof(std::uint64_t) && std::memcmp(payload.data() + i, expected.data() + i, size) == 0)
+        ++agreeing;
+    }
+    if (agreeing <= most) return;
+    most = agreeing;
+    best = Identity{link, ordinal, at};
+  };
+  for (std::uint32_t link = 0; link < orders_.size(); ++link) {
+    attempt(link, orders_[link].expected());
+    if (const auto other = orders_[link].after_outlier()) attempt(link, *other);
+  }
+  return best;
+}
+
+// What must be there. Fields that cannot be recomputed are taken from what is there.
+std::vector<std::byte> Verifier::expected_superchunk(const SuperchunkHeader& actual,
+                                                     const Identity& identity) const {
+  SuperchunkHeader header = actual;
+  header.magic = kSuperchunkMagic;
+  header.record_id = record_.record_id;
+  header.link = identity.link;
+  header.ordinal = identity.ordinal;
+  header.payload_bytes = static_cast<std::uint32_t>(record_.superchunk_bytes - kHeaderBytes);
+  header.payload_checksum = expected_.checksum(identity.link, identity.position);
+  header.checksum_kind = static_cast<std::uint32_t>(record_.checksum);
+  std::vector<std::byte> whole(record_.superchunk_bytes);
+  std::memcpy(whole.data(), &header, kHeaderBytes);
+  const auto payload = expected_.payload(identity.link, identity.position);
+  std::copy(payload.begin(), payload.end(), whole.begin() + kHeaderBytes);
+  return whole;
+}
+
+void Verifier::unidentified(FaultKind kind, const std::string& detail) {
+  tail_.push_back({kind, offset_, std::nullopt, std::nullopt, detail});
+  if (trailer_) confirm_tail();
+  if (tail_.size() > kMaxTail) ended_ = true;
+}
+
+// A superchunk of this record lies here: what was unrecognisable before it was inside the record, not behind
+// it. True if the superchunk is a copy of one that was there already.
+bool Verifier::place(std::uint32_t link, const Sighting& seen) {
+  confirm_tail();
+  findings_.clear();
+  orders_[link].observe(seen, findings_);
+  bool is_copy = false;
+  for (const OrderFinding& finding : findings_) {
+    const bool copy = finding.kind == OrderFinding::Kind::duplicated;
+    is_copy = is_copy || copy;
+    add({copy ? FaultKind::duplicated : FaultKind::out_of_order, finding.where.offset, link,
+         finding.where.sequence,
+         copy ? "present once already" : "stands behind a later one of its link, or before earlier ones"});
+  }
+  return is_copy;
+}
+
+void Verifier::confirm_tail() {
+  for (const Fault& fault : tail_) {
+    unidentified_offsets_.push_back(fault.offset_bytes);
+    add(fault);
+  }
+  tail_.clear();
+}
+
+void Verifier::finish() {
+  if (!trailer_) trailer_ = find_trailer_(round_up(offset_, record_.alignment));
+  if (trailer_) confirm_tail();  // everything before the trailer belongs to the record
+  tail_.clear();
+  if (at_trailer() && offset_ - record_.alignment > trailer_->data_bytes) {
+    add({FaultKind::corrupt, record_.alignment + trailer_->data_bytes, std::nullopt, std::nullopt,
+         "superchunks behind the " + std::to_string(trailer_->superchunks) + " that the trailer counts"},
+        0);
+  }
+  add_missing();
+  counts_.expected = counts_.present + counts_.missing + counts_.corrupt + counts_.torn + counts_.stale;
+  std::stable_sort(faults_.begin(), faults_.end(),
+                   [](const Fault& a, const Fault& b) { return a.offset_bytes < b.offset_bytes; });
+}
+
+void Verifier::add_missing() {
+  struct Gap {
+    std::uint32_t link;
+    Hole hole;
+    std::uint64_t explained = 0;
+  };
+  std::vector<Gap> gaps;
+  for (std::uint32_t link = 0; link < orders_.size(); ++link) {
+    const auto stored = trailer_ ? std::optional(trailer_->links[link].stored) : std::nullopt;
+    for (const Hole& hole : orders_[link].finish(stored, offset_)) gaps.push_back({link, hole, 0});
+    if (!trailer_ || record_.mode == RecordMode::triggered) continue;
+    // Sequence numbers that were skipped must have been lost at the source, and counted there.
+    const LinkOrder& order = orders_[link];
+    const std::uint64_t skipped = std::max(order.sequences_seen(), order.expected()) - order.expected();
+    const std::uint64_t lost = trailer_->links[link].lost;
+    if (skipped > lost) {
+      add({FaultKind::missing, offset_, link, std::nullopt,
+           "sequence numbers skipped and not counted as lost"},
+          skipped - lost);
+    }
+  }
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [](const Gap& a, const Gap& b) { return a.hole.offset < b.hole.offset; });
+  // What lay at an unrecognisable place is not missing as well: each such place explains one of the next gap.
+  // Both are in the order of their offsets.
+  auto gap = gaps.begin();
+  for (const std::uint64_t offset : unidentified_offsets_) {
+    while (gap != gaps.end() && (gap->hole.offset < offset || gap->explained == gap->hole.count())) ++gap;
+    if (gap == gaps.end()) break;
+    ++gap->explained;
+  }
+  for (const auto& [link, hole, explained] : gaps) {
+    const std::uint64_t count = hole.count() - explained;
+    if (count == 0) continue;
+    add({FaultKind::missing, hole.offset, link, hole.sequence,
+         std::to_string(count) + " missing among ordinals " + std::to_string(hole.first) + " to " +
+             std::to_string(hole.last)},
+        count);
+  }
+}
+
+void Verifier::add(const Fault& fault, std::uint64_t count) {
+  const auto counter = [&]() -> std::uint64_t* {
+    switch (fault.kind) {
+      case FaultKind::missing:
+        return &counts_.missing;
+      case FaultKind::duplicated:
+        return &counts_.duplicated;
+      case FaultKind::out_of_order:
+        return &counts_.out_of_order;
+      case FaultKind::corrupt:
+        return &counts_.corrupt;
+      case FaultKind::torn:
+        return &counts_.torn;
+      case FaultKind::stale:
+        return &counts_.stale;
+      case FaultKind::incomplete:
+        break;
+    }
+    return nullptr;  // says something about the record, not about a superchunk
+  }();
+  if (counter) *counter += count;
+  if (faults_.size() < kMaxFaults) faults_.push_back(fault);
+}
+
+}  // namespace daqwriter

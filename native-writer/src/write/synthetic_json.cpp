@@ -1,0 +1,177 @@
+// Promise: the plan and the result of synthetic writes for machines
+// (inventory/schemas/daqwriter-write.schema.json) and for people.
+#include <algorithm>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "format/option_bounds.h"
+#include "format/record_format.h"
+#include "report/report_json.h"
+#include "write/synthetic.h"
+
+namespace daqwriter {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void require(bool good, const std::string& message) {
+  if (!good) throw Refusal(message);
+}
+
+void check_ranges(const WriteOptions& o) {
+  require_within(bounds::kThreads, o.threads);
+  require_within(bounds::kLoadDepth, o.io_depth);
+  require_within(bounds::kBlockSize, o.block_bytes);
+  require_within(bounds::kStallLimit, o.stall_limit_s);
+  if (o.duration_s != 0) require_within(bounds::kLoadDuration, o.duration_s);
+  if (o.bytes > 0) require_within(bounds::kBytes, o.bytes);
+  if (o.span_bytes > 0) require_within(bounds::kSpan, o.span_bytes);
+  require(o.bytes > 0 || o.duration_s > 0, "give --bytes or --duration, or both");
+  require(o.null_sink || !o.target.empty(), "--target: name a new file or a block device");
+}
+
+// What the threads share out among themselves: what was asked; else the bytes to write, else the whole device
+// or, of a file system, half of what is free, at most 16 GiB.
+std::uint64_t span_wanted(const WriteOptions& o, const TargetPlan& target, std::uint64_t round) {
+  if (o.span_bytes > 0) return o.span_bytes;
+  if (o.bytes > 0) return round_up(o.bytes, round);
+  if (target.kind == TargetKind::raw_device) return target.free_bytes;
+  return std::min<std::uint64_t>(target.free_bytes / 2, 16ull << 30);
+}
+
+double gb_per_s(double bytes_per_s) {
+  return bytes_per_s / 1e9;
+}
+
+double rate(const WriteResult& r, std::int64_t time_ns) {
+  return time_ns > 0 ? static_cast<double>(r.bytes) / seconds(time_ns) : 0;
+}
+
+std::string condition(const WriteOptions& o, const WritePlan& plan) {
+  if (plan.target.kind == TargetKind::null_sink) return "none";
+  return o.overwrite ? "overwrite" : "fresh";
+}
+
+Json threads_json(const WritePlan& plan, const WriteResult& r) {
+  Json threads = Json::array();
+  for (std::size_t i = 0; i < r.threads.size(); ++i) {
+    const WriteThreadResult& t = r.threads[i];
+    threads.push_back({{"cpus", plan.placement.cpus[i]},
+                       {"bytes", t.bytes},
+                       {"end_s", seconds(t.end_ns)},
+                       {"user_s", t.cpu.user_s},
+                       {"system_s", t.cpu.system_s},
+                       {"voluntary_context_switches", t.cpu.voluntary_context_switches},
+                       {"involuntary_context_switches", t.cpu.involuntary_context_switches}});
+  }
+  return threads;
+}
+
+}  // namespace
+
+WritePlan plan_write(WriteOptions& o) {
+  check_ranges(o);
+  check_reporting(o, {o.target});
+  WritePlan plan;
+  plan.target.path = "null sink";
+  plan.target.free_bytes = UINT64_MAX;
+  if (!o.null_sink) plan.target = plan_target(o.target, o.consent);
+  require(o.block_bytes % plan.target.alignment == 0,
+          "--block-size " + format_size(o.block_bytes) + ": must be a multiple of " +
+              std::to_string(plan.target.alignment) + " B, the alignment of direct I/O here");
+  const std::uint64_t round = o.block_bytes * o.threads;
+  plan.part_blocks = span_wanted(o, plan.target, round) / round;
+  require(plan.part_blocks > 0, "--span or --bytes: give at least one block for each thread, " +
+                                    std::to_string(o.threads) + " x " + format_size(o.block_bytes));
+  const std::uint64_t span = plan.part_blocks * round;
+  require(span <= plan.target.free_bytes, "--span " + format_size(span) + ": " + o.target + " has room for " +
+                                              format_gb(static_cast<double>(plan.target.free_bytes)) +
+                                              "; use a smaller --span or --bytes");
+  plan.blocks_per_thread = o.bytes > 0 ? round_up(o.bytes, round) / round : UINT64_MAX;
+  // A block that was written is not fresh any more: such a load ends with the span.
+  const bool once = !o.overwrite && !o.null_sink;
+  require(!once || o.bytes == 0 || plan.blocks_per_thread <= plan.part_blocks,
+          "--bytes " + format_size(o.bytes) + ": more than the span of " + format_size(span) +
+              " can take with every block fresh; use --condition overwrite or a larger --span");
+  if (once) plan.blocks_per_thread = std::min(plan.blocks_per_thread, plan.part_blocks);
+  plan.buffer_bytes = round * o.io_depth;
+  require_memory(plan.buffer_bytes, "block buffers (threads x depth x block size)",
+                 "--threads, --io-depth or --block-size");
+  plan.placement = place_threads(allowed_cpus(), cpus_of_node(plan.target.numa_node), o.cpus, o.threads);
+  return plan;
+}
+
+Json write_result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
+  const double gb = static_cast<double>(r.bytes) / 1e9;
+  const auto per_gb = [&](double value) { return gb > 0 ? value / gb : 0; };
+  return {
+      {"schema_version", 1},
+      {"tool", "daqwriter"},
+      {"command", "write"},
+      {"version", DAQWRITER_VERSION},
+      {"engine", o.null_sink ? "null" : o.engine},
+      {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
+      {"status", run_status_name(r.status)},
+      {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
+      {"started_utc", iso8601_utc(r.started_utc_ns)},
+      {"parameters",
+       {{"target", o.null_sink ? "null" : o.target},
+        {"target_kind", target_kind_name(plan.target.kind)},
+        {"filesystem", plan.target.filesystem.empty() ? Json(nullptr) : Json(plan.target.filesystem)},
+        {"pattern", o.random ? "random" : "sequential"},
+        {"condition", condition(o, plan)},
+        {"preallocate", o.preallocate && plan.target.kind == TargetKind::scratch_file},
+        {"data", o.zeros ? "zeros" : "incompressible"},
+        {"block_bytes", o.block_bytes},
+        {"threads", o.threads},
+        {"io_depth", o.io_depth},
+        {"bytes", o.bytes > 0 ? Json(o.bytes) : Json(nullptr)},
+        {"duration_s", o.duration_s > 0 ? Json(o.duration_s) : Json(nullptr)},
+        {"span_bytes", plan.span_bytes(o.block_bytes)},
+        {"buffer_bytes", plan.buffer_bytes},
+        {"seed", o.seed},
+        {"numa_node", plan.target.numa_node ? Json(*plan.target.numa_node) : Json(nullptr)},
+        {"placement_note", plan.placement.note}}},
+      {"ended_by", r.ended_by},
+      {"written_bytes", r.bytes},
+      {"unanswered_bytes", r.unanswered_bytes},
+      {"discarded", o.null_sink},
+      {"passes", static_cast<double>(r.bytes) / static_cast<double>(plan.span_bytes(o.block_bytes))},
+      {"time",
+       {{"prepare_s", seconds(r.prepare_ns)},
+        {"write_s", seconds(r.write_ns)},
+        {"flush_s", seconds(r.flush_ns)}}},
+      {"bytes_per_s", rate(r, r.write_ns)},
+      {"bytes_per_s_with_flush", rate(r, r.write_ns + r.flush_ns)},
+      {"iops", rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
+      {"latency_us", latency_json(r.latency_ns, "per block: submission until its last part was reaped")},
+      {"cpu",
+       {{"user_s", r.cpu.user_s},
+        {"system_s", r.cpu.system_s},
+        {"seconds_per_gb", per_gb(r.cpu.user_s + r.cpu.system_s)},
+        {"user_seconds_per_gb", per_gb(r.cpu.user_s)},
+        {"system_seconds_per_gb", per_gb(r.cpu.system_s)},
+        {"voluntary_context_switches", r.cpu.voluntary_context_switches},
+        {"involuntary_context_switches", r.cpu.involuntary_context_switches},
+        {"max_rss_bytes", r.cpu.max_rss_bytes}}},
+      {"threads", threads_json(plan, r)},
+      {"series", {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}};
+}
+
+std::string write_summary(const WriteOptions& o, const WriteResult& r) {
+  std::string text =
+      "write " + run_status_name(r.status) + " (" + r.ended_by +
+      "): " + format_gb(static_cast<double>(r.bytes)) + (o.null_sink ? " discarded in " : " in ") +
+      format_number(seconds(r.write_ns), 4) + " s = " + format_number(gb_per_s(rate(r, r.write_ns)), 4) +
+      " GB/s (" + format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
+      " GB/s with the final flush), blocks of " + format_size(o.block_bytes) + ", " +
+      std::to_string(o.threads) + " threads x depth " + std::to_string(o.io_depth) + "; latency p50 " +
+      format_number(static_cast<double>(r.latency_ns.percentile(50)) / 1e3, 4) + " us, p99 " +
+      format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e3, 4) + " us; " +
+      format_number((r.cpu.user_s + r.cpu.system_s) * 1e9 / std::max(1.0, static_cast<double>(r.bytes)), 3) +
+      " CPU s/GB\n";
+  if (!r.error.empty()) text += "error: " + r.error + "\n";
+  return text;
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,203 @@
+#include "write/synthetic_worker.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "format/payload.h"
+#include "io/aio_engine.h"
+
+namespace daqwriter {
+namespace {
+
+constexpr std::int64_t kWaitNs = 10'000'000;
+constexpr std::int64_t kRefusedNs = 5'000'000'000;  // how long a full kernel queue is borne
+constexpr unsigned kMaxStalls = 8;
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+SyntheticWorker::SyntheticWorker(SharedLoad& shared, std::uint32_t number, const EngineFactory& make_engine)
+    : shared_(shared),
+      number_(number),
+      block_(shared.options.block_bytes),
+      memory_(shared.options.io_depth * block_, numa_node_of(shared.plan.placement.cpus[number])),
+      engine_(make_engine(shared.options.io_depth)),
+      slots_(shared.options.io_depth),
+      completions_(shared.options.io_depth),
+      order_(shared.plan.part_blocks, shared.options.seed + number),
+      in_flight_(shared.options.io_depth) {
+  if (!shared.options.zeros) fill_payload({memory_.data(), memory_.size()}, shared.options.seed, number, 0);
+  const iovec whole{memory_.data(), memory_.size()};
+  engine_->register_memory({&whole, 1});
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].data = memory_.data() + i * block_;
+    free_.push_back(i);
+  }
+  requests_.reserve(slots_.size());
+}
+
+void SyntheticWorker::run(std::int64_t deadline_ns) {
+  const CpuUse before = thread_cpu_use();
+  now_ns_ = monotonic_ns();
+  while (error_.empty()) {
+    if (now_ns_ >= deadline_ns || stopped()) {
+      requests_.clear();
+    } else {
+      prepare_requests(shared_.plan.blocks_per_thread);
+    }
+    if (!submit()) break;
+    if (in_flight_.count() == 0 && requests_.empty()) break;
+    reap();
+  }
+  drain();
+  if (!error_.empty()) shared_.failed.store(true, std::memory_order_relaxed);
+  result_.cpu = thread_cpu_use() - before;
+}
+
+WriteThreadResult SyntheticWorker::result() const {
+  WriteThreadResult whole = result_;
+  whole.bytes = bytes();
+  return whole;
+}
+
+// Relaxed loads: the flags carry no data, and seeing them a little later does no harm.
+bool SyntheticWorker::stopped() const {
+  return shared_.stop.asked() || shared_.failed.load(std::memory_order_relaxed);
+}
+
+void SyntheticWorker::prepare_requests(std::uint64_t blocks) {
+  for (; !free_.empty() && issued_ < blocks; ++issued_) {
+    const std::size_t index = free_.back();
+    free_.pop_back();
+    const std::uint64_t turn = issued_ % shared_.plan.part_blocks;
+    const std::uint64_t place = shared_.options.random ? order_(turn) : turn;
+    Slot& slot = slots_[index];
+    slot.offset = (number_ * shared_.plan.part_blocks + place) * block_;
+    slot.piece = {slot.data, block_};
+    slot.submitted_ns = now_ns_;
+    slot.stalls = 0;
+    if (!shared_.options.zeros) stamp(slot);
+    enqueue(index);
+  }
+}
+
+// Every page differs from every other one, so that no drive can gain by recognising repetitions.
+void SyntheticWorker::stamp(const Slot& slot) const {
+  for (std::size_t page = 0; page < block_; page += kPage) {
+    const std::array<std::uint64_t, 2> words = {slot.offset + page, issued_};
+    std::memcpy(slot.data + page, words.data(), sizeof words);
+  }
+}
+
+void SyntheticWorker::enqueue(std::size_t index) {
+  Slot& slot = slots_[index];
+  const std::uint64_t done = block_ - slot.piece.iov_len;
+  requests_.push_back(
+      {shared_.fd, IoDirection::write, {&slot.piece, 1}, slot.offset + done, in_flight_.tag(index)});
+}
+
+bool SyntheticWorker::submit() {
+  while (!requests_.empty()) {
+    const int taken = engine_->submit(requests_);
+    if (taken == -EAGAIN || taken == -EINTR) return bear_refusal();
+    if (taken < 0) return fail(-taken, slots_[InFlight::slot_of(requests_.front().tag)], "submit");
+    refused_since_ns_ = 0;
+    for (int i = 0; i < taken; ++i) {
+      const IoRequest& request = requests_[static_cast<std::size_t>(i)];
+      in_flight_.taken(InFlight::slot_of(request.tag), bytes_of(request.pieces), now_ns_);
+    }
+    requests_.erase(requests_.begin(), requests_.begin() + taken);
+  }
+  return true;
+}
+
+bool SyntheticWorker::bear_refusal() {
+  const std::int64_t now = monotonic_ns();
+  if (refused_since_ns_ == 0) refused_since_ns_ = now;
+  if (now - refused_since_ns_ > kRefusedNs)
+    return fail(EAGAIN, slots_[InFlight::slot_of(requests_.front().tag)],
+                "submit refused; " + aio_limits_text());
+  if (in_flight_.count() == 0) sleep_until_monotonic_ns(now + 1'000'000);
+  now_ns_ = now;
+  return true;
+}
+
+void SyntheticWorker::reap() {
+  if (in_flight_.count() == 0) return;
+  const int count = engine_->reap(completions_, 1, kWaitNs);
+  now_ns_ = monotonic_ns();
+  if (count < 0) {
+    fail(-count, slots_.front(), "waiting for completions");
+    given_up_ = true;
+    return;
+  }
+  for (int i = 0; i < count; ++i) handle(completions_[static_cast<std::size_t>(i)]);
+  look_at_the_clock();
+}
+
+// Whatever is still owed after the answers that have just been reaped is given up when its time is over.
+void SyntheticWorker::look_at_the_clock() {
+  if (in_flight_.count() == 0) return;
+  const bool interrupted = shared_.stop.expired(StopClock::kAnswerNs);
+  const std::int64_t limit_ns = to_ns(shared_.options.stall_limit_s);
+  if (!interrupted && !in_flight_.silent_for(limit_ns, now_ns_)) return;
+  given_up_ = true;
+  if (!error_.empty()) return;
+  interrupted_ = interrupted;
+  std::uint64_t first = UINT64_MAX;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (in_flight_.holds(i)) first = std::min(first, slots_[i].offset);
+  }
+  error_ = unanswered_text(shared_.plan.target.path, in_flight_.count(), in_flight_.bytes(), first,
+                           interrupted, limit_ns);
+}
+
+void SyntheticWorker::handle(const IoCompletion& completion) {
+  const std::optional<std::size_t> index = in_flight_.settle(completion, now_ns_);
+  if (!index) {
+    if (error_.empty()) error_ = false_answer_text(shared_.plan.target.path, completion);
+    return;
+  }
+  Slot& slot = slots_[*index];
+  const bool again = completion.result == -EAGAIN || completion.result == -EINTR;
+  if (completion.result < 0 && !again) {
+    fail(static_cast<int>(-completion.result), slot, "write");
+    return;
+  }
+  // Direct I/O continues at an aligned offset only: an unaligned rest of a short write is written again.
+  const std::size_t good = again ? 0 : static_cast<std::size_t>(completion.result);
+  const std::size_t progress = good >= slot.piece.iov_len ? slot.piece.iov_len : good - good % kPage;
+  slot.piece = {static_cast<std::byte*>(slot.piece.iov_base) + progress, slot.piece.iov_len - progress};
+  if (slot.piece.iov_len > 0) {
+    slot.stalls = progress > 0 ? 0 : slot.stalls + 1;
+    if (slot.stalls > kMaxStalls) {
+      fail(again ? static_cast<int>(-completion.result) : EIO, slot, "write makes no progress");
+    } else {
+      enqueue(*index);
+    }
+    return;
+  }
+  latency_ns_.record(now_ns_ - slot.submitted_ns);
+  bytes_.store(bytes() + block_, std::memory_order_relaxed);
+  result_.end_ns = now_ns_ - shared_.start_ns.load(std::memory_order_relaxed);
+  free_.push_back(*index);
+}
+
+void SyntheticWorker::drain() {
+  requests_.clear();
+  while (in_flight_.count() > 0 && !given_up_) reap();
+}
+
+bool SyntheticWorker::fail(int error_number, const Slot& slot, const std::string& what) {
+  if (!error_.empty()) return false;  // the first error is the cause
+  const std::uint64_t offset = slot.offset + (block_ - slot.piece.iov_len);
+  error_ = shared_.plan.target.path + ": " + what + " of " + std::to_string(slot.piece.iov_len) +
+           " B at offset " + std::to_string(offset) + " failed: " + errno_text(error_number);
+  return false;
+}
+
+}  // namespace daqwriter

@@ -1,0 +1,90 @@
+// Promise: one thread of the synthetic load: its part of the span, its buffers, its engine. It writes until
+// all is written, the time is over or somebody stops it; the first error ends it, with its place.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/histogram.h"
+#include "base/memory.h"
+#include "base/stop_clock.h"
+#include "io/engines.h"
+#include "io/in_flight.h"
+#include "write/block_permutation.h"
+#include "write/synthetic.h"
+
+namespace daqwriter {
+
+// What the threads share.
+struct SharedLoad {
+  const WriteOptions& options;
+  const WritePlan& plan;
+  int fd;
+  const StopClock& stop;
+  std::atomic<bool> failed{false};
+  std::atomic<std::int64_t> start_ns{0};
+};
+
+class SyntheticWorker {
+ public:
+  SyntheticWorker(SharedLoad& shared, std::uint32_t number, const EngineFactory& make_engine);
+  void run(std::int64_t deadline_ns);
+
+  // Relaxed: a statistic for the reporter.
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  const std::string& error() const { return error_; }
+  // After run(): requests that were given up. The kernel may still use their buffers.
+  bool interrupted() const { return interrupted_; }  // that is its error
+  std::uint64_t unanswered_bytes() const { return in_flight_.bytes(); }
+  std::string engine_note() const { return engine_->note(); }
+  const Histogram& latency_ns() const { return latency_ns_; }
+  WriteThreadResult result() const;
+
+ private:
+  struct Slot {
+    std::byte* data = nullptr;
+    iovec piece{};
+    std::uint64_t offset = 0;
+    std::int64_t submitted_ns = 0;
+    unsigned stalls = 0;
+  };
+
+  bool stopped() const;
+  void prepare_requests(std::uint64_t blocks);
+  void stamp(const Slot& slot) const;
+  void enqueue(std::size_t index);
+  bool submit();
+  bool bear_refusal();
+  void reap();
+  void handle(const IoCompletion& completion);
+  void look_at_the_clock();
+  void drain();
+  bool fail(int error_number, const Slot& slot, const std::string& what);
+
+  SharedLoad& shared_;
+  std::uint32_t number_;
+  std::size_t block_;
+  Memory memory_;
+  std::unique_ptr<IoEngine> engine_;
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> free_;
+  std::vector<IoRequest> requests_;  // prepared and not yet taken by the engine
+  std::vector<IoCompletion> completions_;
+  BlockPermutation order_;
+  std::uint64_t issued_ = 0;
+  InFlight in_flight_;
+  bool interrupted_ = false;
+  bool given_up_ = false;  // what is in flight cannot be waited for
+  std::int64_t now_ns_ = 0;
+  std::int64_t refused_since_ns_ = 0;
+  std::string error_;
+  Histogram latency_ns_;
+  WriteThreadResult result_;
+  alignas(64) std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace daqwriter
