@@ -247,22 +247,25 @@ class ShortReads : public IoEngine {
 
 constexpr std::size_t kSector = 16384;  // a drive of large sectors
 
+std::shared_ptr<ReadRoom> room_with(std::unique_ptr<IoEngine> engine) {
+  return std::make_shared<ReadRoom>(1, 4 * kSector, std::move(engine));
+}
+
 TEST(BlockReader, GoesOnAfterAShortReadWhereASectorBegins) {
-  const Memory memory(4 * kSector, std::nullopt);
-  ShortReads drive(kSector + 512, 4 * kSector);
+  const auto room = room_with(std::make_unique<ShortReads>(kSector + 512, 4 * kSector));
   BlockReader reader(
       {.target = "drive", .end = 4 * kSector, .block_bytes = 4 * kSector, .depth = 1, .alignment = kSector},
-      drive, memory.data());
+      room);
   EXPECT_EQ(reader.next().size(), 4 * kSector);
-  for (const std::uint64_t offset : drive.offsets) EXPECT_EQ(offset % kSector, 0u) << offset;
+  for (const std::uint64_t offset : dynamic_cast<ShortReads&>(*room->engine).offsets)
+    EXPECT_EQ(offset % kSector, 0u) << offset;
 }
 
 TEST(BlockReader, GivesUpOnADriveThatNeverGivesASector) {
-  const Memory memory(4 * kSector, std::nullopt);
-  ShortReads drive(512, 4 * kSector);
+  const auto room = room_with(std::make_unique<ShortReads>(512, 4 * kSector));
   BlockReader reader(
       {.target = "drive", .end = 4 * kSector, .block_bytes = 4 * kSector, .depth = 1, .alignment = kSector},
-      drive, memory.data());
+      room);
   EXPECT_THROW(reader.next(), Failure);
 }
 

@@ -17,6 +17,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <fstream>
 #include <thread>
 
 #include "base/clock.h"
@@ -140,6 +141,107 @@ TEST_F(FrozenDriveTest, SilenceWithoutASignalIsAFailure) {
   EXPECT_EQ(document["status"], "failed");
   const std::string error = document["error"];
   EXPECT_NE(error.find("--stall-limit"), std::string::npos) << error;
+}
+
+// A drive that answers no read: the kernel lets the command have a byte of it in a second.
+class HeldBackDriveTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    SKIP_WITHOUT_LOOP_DEVICES();
+    if (!fs::exists(kThrottle / "blkio.throttle.read_bps_device"))
+      GTEST_SKIP() << "no controller blkio of cgroup v1 here: nothing holds a drive's reads back";
+    testing::make_mounts_private();
+    drive = std::make_unique<LoopDevice>(directory.path("image"), 200 << 20);
+    ASSERT_EQ(mount("tmpfs", "/run", "tmpfs", 0, nullptr), 0) << errno_text(errno);
+    testing::write_text("/run/udev/data/b" + drive->number().text(), "E:ID_SERIAL_SHORT=L1\n");
+    const auto written =
+        run_daqwriter({"minidaq", "--duration", "1", "--links", "2", "--scale", "0.02", "--ring-size", "8MiB",
+                       "--target", drive->path(), "--allow-serial", "L1"});
+    ASSERT_EQ(written.exit_code, 0) << written.error_text;
+    fs::create_directory(group);
+  }
+  void TearDown() override {
+    if (!drive) return;
+    hold_back(0);
+    std::error_code ignored;  // the group goes when its last process has
+    for (int i = 0; i < 500 && fs::exists(group) && rmdir(group.c_str()) != 0; ++i) usleep(10'000);
+    drive.reset();
+  }
+  // 0: no longer.
+  void hold_back(std::uint64_t bytes_per_s) {
+    testing::write_text(group / "blkio.throttle.read_bps_device",
+                        drive->number().text() + " " + std::to_string(bytes_per_s));
+  }
+  // `verify` from its start in the group; the drive answers again when the JSON is there.
+  nlohmann::json verify(std::uint64_t bytes_per_s, const Arguments& more, const std::vector<int>& signals,
+                        double limit_s) {
+    hold_back(bytes_per_s);
+    Arguments arguments = {"verify", "--target", drive->path(), "--json", json};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const std::string own = own_group();
+    testing::write_text(group / "cgroup.procs", std::to_string(getpid()));  // what is started is in it too
+    bool in_time = false;
+    const auto result = run_daqwriter(arguments, [&](pid_t child) {
+      testing::write_text(own + "/cgroup.procs", std::to_string(getpid()));
+      usleep(700'000);
+      for (const int number : signals) {
+        kill(child, number);
+        usleep(100'000);
+      }
+      for (int i = 0; i < static_cast<int>(limit_s * 100) && !fs::exists(json); ++i) usleep(10'000);
+      in_time = fs::exists(json);
+      hold_back(0);
+    });
+    EXPECT_TRUE(in_time);
+    exit_code = result.exit_code;
+    said = result.error_text;
+    return fs::exists(json) ? testing::read_json(json) : nlohmann::json();
+  }
+  static std::string own_group() {
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+      const auto at = line.find(":blkio:");
+      if (at != std::string::npos) return (kThrottle / line.substr(at + 8)).string();
+    }
+    return kThrottle.string();
+  }
+
+  inline static const fs::path kThrottle = "/sys/fs/cgroup/blkio";
+  TempDir directory;
+  fs::path group = kThrottle / ("daqwriter-test-" + std::to_string(getpid()));
+  std::string json = directory.path("result.json");
+  std::unique_ptr<LoopDevice> drive;
+  int exit_code = -1;
+  std::string said;
+};
+
+TEST_F(HeldBackDriveTest, ADriveWhoseFirstBlockDoesNotComeIsAFailureWithJson) {
+  const auto document = verify(1, {"--stall-limit", "0.5"}, {}, 10);
+  EXPECT_EQ(exit_code, 1) << said;
+  EXPECT_EQ(document["status"], "failed");
+  const std::string error = document["error"];
+  EXPECT_NE(error.find("the read at offset 0"), std::string::npos) << error;
+  EXPECT_NE(error.find("--stall-limit"), std::string::npos) << error;
+}
+
+TEST_F(HeldBackDriveTest, ReadsThatAreNotAnsweredAreNamed) {
+  const auto document = verify(100'000, {"--stall-limit", "1"}, {}, 15);
+  EXPECT_EQ(exit_code, 1) << said;
+  EXPECT_EQ(document["status"], "failed");
+  const std::string error = document["error"];
+  EXPECT_NE(error.find("have had no answer for 1 s"), std::string::npos) << error;
+}
+
+TEST_F(HeldBackDriveTest, OneSignalEndsItWithinItsBound) {
+  const auto document = verify(100'000, {}, {SIGTERM}, 5);
+  EXPECT_EQ(exit_code, 130) << said;
+  EXPECT_EQ(document["status"], "interrupted");
+}
+
+TEST_F(HeldBackDriveTest, ADriveThatIsSlowIsNotSilent) {
+  const auto document = verify(10'000'000, {"--stall-limit", "1"}, {}, 60);
+  EXPECT_EQ(exit_code, 0) << said;
+  EXPECT_EQ(document["status"], "intact");
 }
 
 class EndingTest : public ::testing::Test {

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/worker_thread.h"
+#include "io/block_reader.h"
 #include "io/block_writer.h"
 #include "support.h"
 #include "write/synthetic.h"
@@ -307,6 +308,77 @@ TEST_F(StuckLoadTest, AWriteFails) {
   EXPECT_EQ(result.bytes, 5u * (64 << 10));
   EXPECT_EQ(result.unanswered_bytes, 4u * (64 << 10));
   EXPECT_NE(result.error.find("have had no answer"), std::string::npos) << result.error;
+}
+
+class LyingReadsTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBlock = 4096;
+
+  std::unique_ptr<BlockReader> reader(LyingEngine::Answers (*answer)(std::size_t, const IoRequest&)) {
+    auto engine = std::make_unique<LyingEngine>();
+    engine->answer = answer;
+    room = std::make_shared<ReadRoom>(2, kBlock, std::move(engine));
+    return std::make_unique<BlockReader>(BlockReader::Config{.target = "the target",
+                                                             .end = 8 * kBlock,
+                                                             .block_bytes = kBlock,
+                                                             .depth = 2,
+                                                             .stall_ns = kShortNs,
+                                                             .stop = &stop},
+                                         room);
+  }
+  static std::string failure_of(BlockReader& blocks) {
+    try {
+      while (!blocks.next().empty()) continue;
+    } catch (const Failure& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+
+  std::shared_ptr<ReadRoom> room;
+  std::atomic<int> signal{0};
+  StopClock stop{signal};
+};
+
+TEST_F(LyingReadsTest, NeverAnswersAndTheRoomIsKept) {
+  auto blocks = reader([](std::size_t n, const IoRequest& r) {
+    return n < 3 ? LyingEngine::good(n, r) : LyingEngine::Answers{};
+  });
+  const std::string failure = failure_of(*blocks);
+  EXPECT_NE(
+      failure.find("2 reads of 8192 B together, the first at offset 12288, have had no answer for 0.05 s"),
+      std::string::npos)
+      << failure;
+  blocks.reset();
+  EXPECT_GT(room.use_count(), 1);  // for ever
+}
+
+TEST_F(LyingReadsTest, NeverAnswersAndIsInterrupted) {
+  auto blocks = reader([](std::size_t, const IoRequest&) { return LyingEngine::Answers{}; });
+  signal = 15 | kSecondSignal;
+  EXPECT_NE(failure_of(*blocks).find("in the time that an interruption leaves"), std::string::npos);
+}
+
+TEST_F(LyingReadsTest, AnswersTwice) {
+  auto blocks = reader([](std::size_t, const IoRequest& r) {
+    return LyingEngine::Answers{LyingEngine::right(r), LyingEngine::right(r)};
+  });
+  EXPECT_NE(failure_of(*blocks).find("not in flight"), std::string::npos);
+}
+
+TEST_F(LyingReadsTest, AnswersMoreThanWasAskedFor) {
+  auto blocks = reader([](std::size_t, const IoRequest& r) {
+    return LyingEngine::Answers{{r.tag, static_cast<std::int64_t>(bytes_of(r.pieces)) + 1}};
+  });
+  EXPECT_NE(failure_of(*blocks).find("not in flight or is shorter"), std::string::npos);
+}
+
+TEST_F(LyingReadsTest, WhatNobodyWantsAnyMoreIsWaitedForAndTheRoomIsFreeAgain) {
+  auto blocks = reader(LyingEngine::good);
+  dynamic_cast<LyingEngine&>(*room->engine).delay_ns = kShortNs / 5;
+  EXPECT_EQ(blocks->next().size(), kBlock);
+  blocks.reset();
+  EXPECT_EQ(room.use_count(), 1);
 }
 
 }  // namespace

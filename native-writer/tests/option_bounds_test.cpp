@@ -175,6 +175,7 @@ TEST(OptionBounds, TheProgramRefusesAtOnce) {
       {"streams", "--event-size", "18446744073709551615", "--bytes", "1MiB"},
       {"verify", "--offset", "18446744073709551615"},
       {"verify", "--interval", "inf"},
+      {"verify", "--stall-limit", "0"},
       {"checksum", "--time", "inf"},
       {"checksum", "--sizes", "18446744073709551615"},
   };

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/worker_thread.h"
 #include "cli/cli.h"
 #include "verify/verify_command.h"
 
@@ -14,8 +15,11 @@ ParsedCommand add_verify(CLI::App& parent) {
       ->required();
   add_size(*app, bounds::kOffset, options->offset,
            "Where the record begins, if not at the start (several applications on one device)");
+  add_stall_limit(*app, options->stall_limit_s);
   add_reporting(*app, *options);
-  return {app, [options](const std::atomic<int>& stop_signal) { return run_verify(*options, stop_signal); }};
+  return {app, [options](const std::atomic<int>& stop_signal) {
+            return leave(run_verify(*options, stop_signal));
+          }};
 }
 
 }  // namespace daqwriter

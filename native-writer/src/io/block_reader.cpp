@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/worker_thread.h"
 
 namespace daqwriter {
 namespace {
@@ -36,13 +37,25 @@ int open_for_direct_reading(const std::string& path) {
   return fd;
 }
 
-BlockReader::BlockReader(const Config& config, IoEngine& engine, std::byte* memory)
+BlockReader::BlockReader(const Config& config, std::shared_ptr<ReadRoom> room)
     : config_(config),
-      engine_(engine),
+      room_(std::move(room)),
       buffers_(config.depth),
+      requests_(config.depth),
       completions_(config.depth),
       next_offset_(config.begin) {
-  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].data = memory + i * config.block_bytes;
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    buffers_[i].data = room_->memory.data() + i * config.block_bytes;
+}
+
+BlockReader::~BlockReader() {
+  try {
+    while (requests_.count() > 0) {
+      for (const IoCompletion& completion : reap()) requests_.settle(completion, monotonic_ns());
+    }
+  } catch (const Failure&) {  // whoever wanted the data was told
+    keep_until_exit(room_);
+  }
 }
 
 std::span<const std::byte> BlockReader::next() {
@@ -75,9 +88,10 @@ void BlockReader::submit(std::size_t index) {
   for (int i = 0; i < kMostTries; ++i) {
     // Direct reads have an aligned length; at the end of a file they return what there is.
     const iovec piece{buffer.data + buffer.have, round_up(buffer.wanted, config_.alignment) - buffer.have};
-    const IoRequest request{config_.fd, IoDirection::read, {&piece, 1}, buffer.offset + buffer.have, index};
-    const int result = engine_.submit({&request, 1});
-    if (result == 1) return;
+    const IoRequest request{
+        config_.fd, IoDirection::read, {&piece, 1}, buffer.offset + buffer.have, requests_.tag(index)};
+    const int result = room_->engine->submit({&request, 1});
+    if (result == 1) return requests_.taken(index, piece.iov_len, monotonic_ns());
     if (result != -EAGAIN && result != -EINTR)
       throw Failure(config_.target + ": read at offset " + std::to_string(buffer.offset) +
                     " not accepted: " + errno_text(-result));
@@ -88,25 +102,40 @@ void BlockReader::submit(std::size_t index) {
 
 void BlockReader::wait_for(const Buffer& wanted) {
   while (wanted.have < wanted.wanted) {
-    const int count = engine_.reap(completions_, 1, 10'000'000);
-    if (count < 0) throw Failure(config_.target + ": waiting for reads failed: " + errno_text(-count));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      Buffer& buffer = buffers_[completions_[i].tag];
-      const std::int64_t result = completions_[i].result;
-      const std::string place =
-          config_.target + ": read at offset " + std::to_string(buffer.offset + buffer.have);
-      if (result < 0 && result != -EAGAIN && result != -EINTR)
-        throw Failure(place + " failed: " + errno_text(static_cast<int>(-result)));
-      if (result == 0) throw Failure(place + ": unexpected end of the data");
-      if (result > 0) buffer.have += static_cast<std::size_t>(result);
-      if (buffer.have >= buffer.wanted) continue;
-      buffer.have -= buffer.have % config_.alignment;  // the rest of a short read starts on a sector
-      // Less than a sector each time: the same bytes would come for ever.
-      if (result > 0 && buffer.have <= buffer.asked_from)
-        throw Failure(place + ": unexpected end of the data");
-      submit(completions_[i].tag);
-    }
+    for (const IoCompletion& completion : reap()) take(completion);
   }
+}
+
+std::span<const IoCompletion> BlockReader::reap() {
+  constexpr std::int64_t kWaitNs = 10'000'000;
+  const int count = room_->engine->reap(completions_, 1, kWaitNs);
+  if (count < 0) throw Failure(config_.target + ": waiting for reads failed: " + errno_text(-count));
+  if (count > 0) return {completions_.data(), static_cast<std::size_t>(count)};
+  const bool interrupted = config_.stop && config_.stop->expired(StopClock::kAnswerNs);
+  if (!interrupted && !requests_.silent_for(config_.stall_ns, monotonic_ns())) return {};
+  std::uint64_t first = next_offset_;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (requests_.holds(i)) first = std::min(first, buffers_[i].offset + buffers_[i].have);
+  }
+  throw Unanswered(unanswered_text(config_.target, "reads", requests_, first, interrupted, config_.stall_ns));
+}
+
+void BlockReader::take(const IoCompletion& completion) {
+  const std::optional<std::size_t> index = requests_.settle(completion, monotonic_ns());
+  if (!index) throw Failure(false_answer_text(config_.target, completion));
+  Buffer& buffer = buffers_[*index];
+  const std::int64_t result = completion.result;
+  const std::string place =
+      config_.target + ": read at offset " + std::to_string(buffer.offset + buffer.have);
+  if (result < 0 && result != -EAGAIN && result != -EINTR)
+    throw Failure(place + " failed: " + errno_text(static_cast<int>(-result)));
+  if (result == 0) throw Failure(place + ": unexpected end of the data");
+  if (result > 0) buffer.have += static_cast<std::size_t>(result);
+  if (buffer.have >= buffer.wanted) return;
+  buffer.have -= buffer.have % config_.alignment;  // the rest of a short read starts on a sector
+  // Less than a sector each time: the same bytes would come for ever.
+  if (result > 0 && buffer.have <= buffer.asked_from) throw Failure(place + ": unexpected end of the data");
+  submit(*index);
 }
 
 }  // namespace daqwriter

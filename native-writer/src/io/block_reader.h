@@ -1,14 +1,19 @@
 // Promise: hands out the bytes of [begin, end) in order, in large direct reads with several in flight. Never
-// returns a short block without an error.
+// returns a short block without an error, and waits for no drive for ever.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/stop_clock.h"
 #include "format/record_format.h"
+#include "io/in_flight.h"
 #include "io/io_engine.h"
 
 namespace daqwriter {
@@ -16,6 +21,14 @@ namespace daqwriter {
 // A file or block device, without waiting for anybody and without waking a device of another kind. Throws
 // Refusal.
 int open_for_direct_reading(const std::string& path);
+
+// What the kernel uses while reads are in flight.
+struct ReadRoom {
+  ReadRoom(unsigned depth, std::size_t block_bytes, std::unique_ptr<IoEngine> with)
+      : memory(depth * block_bytes, std::nullopt), engine(std::move(with)) {}
+  Memory memory;
+  std::unique_ptr<IoEngine> engine;  // destroyed first: it waits for reads into the memory
+};
 
 class BlockReader {
  public:
@@ -26,12 +39,20 @@ class BlockReader {
     std::uint64_t end = 0;    // aligned, or the end of the file
     std::size_t block_bytes = 4u << 20;
     unsigned depth = 4;
-    std::size_t alignment = kBlockAlignment;  // of every read
+    std::size_t alignment = kBlockAlignment;             // of every read
+    std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
+    const StopClock* stop = nullptr;                     // null: nobody interrupts
   };
-  // `memory` holds depth * block_bytes, aligned.
-  BlockReader(const Config& config, IoEngine& engine, std::byte* memory);
+  // `room` is for this depth and block size, and used by no other reader at the same time.
+  BlockReader(const Config& config, std::shared_ptr<ReadRoom> room);
+  // Waits for the reads that nobody wants any more, as long as next() would. What is still owed then keeps
+  // the room until the process ends (keep_until_exit()).
+  ~BlockReader();
+  BlockReader(const BlockReader&) = delete;
+  BlockReader& operator=(const BlockReader&) = delete;
 
-  // The next block, valid until the next call; empty at the end. Throws Failure.
+  // The next block, valid until the next call; empty at the end. Throws Failure; Unanswered when the target
+  // owes answers and gives none, or gave none in the time that an interruption leaves.
   std::span<const std::byte> next();
 
  private:
@@ -46,10 +67,14 @@ class BlockReader {
   void request(std::size_t index);  // starts a buffer on the next unread range
   void submit(std::size_t index);   // asks for what the buffer still lacks
   void wait_for(const Buffer& buffer);
+  void take(const IoCompletion& completion);
+  // The answers that are there, after waiting a little for one. Throws as next() does.
+  std::span<const IoCompletion> reap();
 
   Config config_;
-  IoEngine& engine_;
+  std::shared_ptr<ReadRoom> room_;
   std::vector<Buffer> buffers_;
+  InFlight requests_;
   std::vector<IoCompletion> completions_;
   std::uint64_t next_offset_;
   std::size_t turn_ = 0;

@@ -164,8 +164,8 @@ void BlockWriter::give_up(bool interrupted) {
     if (requests_.holds(i)) first = std::min(first, buffers_[i].offset + buffers_[i].written);
   }
   error_ = {interrupted ? ECANCELED : ETIMEDOUT, first,
-            unanswered_text(config_.target, requests_.count(), requests_.bytes(), first, interrupted,
-                            config_.stall_ns)};
+            unanswered_text(config_.target, "writes", requests_, first, interrupted, config_.stall_ns) +
+                "; whether they are stored is unknown"};
 }
 
 void BlockWriter::handle(const IoCompletion& completion) {

@@ -26,14 +26,14 @@ std::optional<std::size_t> InFlight::settle(const IoCompletion& completion, std:
   return index;
 }
 
-std::string unanswered_text(const std::string& target, unsigned requests, std::uint64_t bytes,
+std::string unanswered_text(const std::string& target, const char* requests, const InFlight& owed,
                             std::uint64_t offset, bool interrupted, std::int64_t limit_ns) {
-  const std::string what = target + ": " + std::to_string(requests) + " writes of " + std::to_string(bytes) +
-                           " B together, the first at offset " + std::to_string(offset) + ", ";
-  const std::string unknown = "; whether they are stored is unknown";
-  if (interrupted) return what + "were not answered in the time that an interruption leaves" + unknown;
-  return what + "have had no answer for " + format_number(seconds(limit_ns)) + " s" + unknown +
-         "; look at the drive and the kernel's log, or raise --stall-limit";
+  const std::string what = target + ": " + std::to_string(owed.count()) + " " + requests + " of " +
+                           std::to_string(owed.bytes()) + " B together, the first at offset " +
+                           std::to_string(offset) + ", ";
+  if (interrupted) return what + "were not answered in the time that an interruption leaves";
+  return what + "have had no answer for " + format_number(seconds(limit_ns)) +
+         " s; look at the drive and the kernel's log, or raise --stall-limit";
 }
 
 std::string false_answer_text(const std::string& target, const IoCompletion& completion) {

@@ -47,8 +47,8 @@ class InFlight {
   Silence silence_;
 };
 
-// What is said of requests that were given up; `offset` is the lowest of theirs.
-std::string unanswered_text(const std::string& target, unsigned requests, std::uint64_t bytes,
+// What is said of requests ("writes", "reads") that were given up; `offset` is the lowest of theirs.
+std::string unanswered_text(const std::string& target, const char* requests, const InFlight& owed,
                             std::uint64_t offset, bool interrupted, std::int64_t limit_ns);
 // What is said of an answer that belongs to no request.
 std::string false_answer_text(const std::string& target, const IoCompletion& completion);

@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "base/worker_thread.h"
+#include "format/option_bounds.h"
 #include "io/aio_engine.h"
 #include "io/block_reader.h"
 #include "report/report_json.h"
@@ -39,15 +41,19 @@ struct Outcome {
 // The record's file or device, opened for direct reading.
 class Source {
  public:
-  Source(const std::string& path, std::uint64_t base) : path_(path), base_(base) {
-    fd_ = open_for_direct_reading(path);
+  Source(const VerifyOptions& options, const StopClock& stop)
+      : path_(options.target),
+        base_(options.offset),
+        stop_(stop),
+        stall_ns_(to_ns(options.stall_limit_s)),
+        fd_(open_for_direct_reading(path_)) {
     try {
       look();
     } catch (...) {
       close(fd_);
       throw;
     }
-    bytes_ -= std::min(bytes_, base);
+    bytes_ -= std::min(bytes_, base_);
   }
   ~Source() { close(fd_); }
   Source(const Source&) = delete;
@@ -60,16 +66,30 @@ class Source {
 
   std::size_t alignment() const { return alignment_; }  // of every read
 
-  // kBlockAlignment bytes; empty when they do not lie before the end.
+  // kBlockAlignment bytes; empty when they do not lie before the end. Throws Failure, Unanswered.
   std::span<const std::byte> block(std::uint64_t offset) {
     if (bytes_ < kBlockAlignment || offset > bytes_ - kBlockAlignment) return {};
     const std::uint64_t begin = (base_ + offset) / alignment_ * alignment_;
     const std::size_t before = base_ + offset - begin;
     const std::size_t wanted = before + kBlockAlignment;
-    const ssize_t got = pread(fd_, block_->data(), round_up(wanted, alignment_), static_cast<off_t>(begin));
-    if (got >= static_cast<ssize_t>(wanted)) return {block_->data() + before, kBlockAlignment};
-    throw Failure(path_ + ": read at offset " + std::to_string(offset) +
-                  " failed: " + (got < 0 ? errno_text(errno) : "short"));
+    const std::string what = path_ + ": the read at offset " + std::to_string(offset);
+    struct Answer {
+      ssize_t bytes = 0;
+      int error = 0;
+    };
+    const auto answer = std::make_shared<Answer>();
+    const auto read = [answer, memory = block_, fd = fd_, bytes = round_up(wanted, alignment_), begin] {
+      answer->bytes = pread(fd, memory->data(), bytes, static_cast<off_t>(begin));
+      answer->error = errno;
+    };
+    try {
+      call_within(stop_, StopClock::kAnswerNs, stall_ns_, what, read);
+    } catch (const Unanswered&) {
+      keep_until_exit(block_);
+      throw;
+    }
+    if (answer->bytes >= static_cast<ssize_t>(wanted)) return {block_->data() + before, kBlockAlignment};
+    throw Failure(what + " failed: " + (answer->bytes < 0 ? errno_text(answer->error) : "short"));
   }
 
   // The first byte of [begin, end) that is not zero.
@@ -100,14 +120,16 @@ class Source {
     if (base_ % alignment_ != 0)
       throw Refusal("--offset " + std::to_string(base_) + ": give a multiple of " +
                     std::to_string(alignment_) + " bytes");
-    block_.emplace(2 * alignment_, std::nullopt);
+    block_ = std::make_shared<Memory>(2 * alignment_, std::nullopt);
   }
 
   std::string path_;
   std::uint64_t base_;
-  std::optional<Memory> block_;
+  const StopClock& stop_;
+  std::int64_t stall_ns_;
+  int fd_;
+  std::shared_ptr<Memory> block_;
   std::size_t alignment_ = kBlockAlignment;
-  int fd_ = -1;
   std::uint64_t bytes_ = 0;
   bool regular_ = false;
 };
@@ -152,18 +174,15 @@ std::uint64_t data_end(const Source& source, const RecordHeader& record,
   return std::min(wanted, source.bytes() / kBlockAlignment * kBlockAlignment);
 }
 
-void read_through(Source& source, const VerifyOptions& options, const std::atomic<int>& stop,
-                  LineProtocol& lines, Verifier& verifier, Outcome& outcome) {
+void read_through(Source& source, const VerifyOptions& options, const StopClock& stop, LineProtocol& lines,
+                  Verifier& verifier, Outcome& outcome) {
   const std::uint64_t begin = outcome.record.alignment;
   const std::uint64_t end = std::max(begin, data_end(source, outcome.record, outcome.trailer));
-  const BlockReader::Config config{.fd = source.fd(),
-                                   .target = options.target,
-                                   .begin = source.base() + begin,
-                                   .end = source.base() + end,
-                                   .alignment = source.alignment()};
-  const Memory memory(config.depth * config.block_bytes, std::nullopt);
-  AioEngine engine(config.depth);  // destroyed first: it waits for reads into `memory`
-  BlockReader reader(config, engine, memory.data());
+  BlockReader::Config config = reads_of(options, stop, source.fd(), options.target);
+  config.begin = source.base() + begin;
+  config.end = source.base() + end;
+  config.alignment = source.alignment();
+  BlockReader reader(config, read_room());
   const std::int64_t start = monotonic_ns();
   const auto report = [&] {
     outcome.duration_ns = monotonic_ns() - start;
@@ -178,7 +197,7 @@ void read_through(Source& source, const VerifyOptions& options, const std::atomi
   const auto interval_ns = static_cast<std::int64_t>(options.interval_s * 1e9);
   for (std::int64_t next = start + interval_ns; !verifier.at_end();) {
     const auto data = reader.next();
-    if (data.empty() || stop.load(std::memory_order_relaxed) != 0) break;
+    if (data.empty() || stop.asked()) break;
     outcome.bytes_read += data.size();
     verifier.feed(data);
     if (monotonic_ns() < next) continue;
@@ -231,14 +250,14 @@ void check_closed(Outcome& outcome) {
   }
 }
 
-void verify_record(Source& source, const VerifyOptions& options, const std::atomic<int>& stop,
-                   LineProtocol& lines, Outcome& outcome) {
+void verify_record(Source& source, const VerifyOptions& options, const StopClock& stop, LineProtocol& lines,
+                   Outcome& outcome) {
   outcome.trailer = expected_trailer(source, outcome.record, outcome.no_trailer);
   Verifier verifier(
       outcome.record, room_for(source, outcome.record), outcome.trailer,
       [&](std::uint64_t offset) { return trailer_at(source, outcome.record, offset, outcome.no_trailer); });
   read_through(source, options, stop, lines, verifier, outcome);
-  const bool interrupted = stop.load(std::memory_order_relaxed) != 0;
+  const bool interrupted = stop.asked();
   if (!interrupted) verifier.finish();
   outcome.trailer = verifier.trailer();
   outcome.counts = verifier.counts();
@@ -250,6 +269,24 @@ void verify_record(Source& source, const VerifyOptions& options, const std::atom
   if (!outcome.faults.empty()) outcome.status = "damaged";
   check_surroundings(source, outcome);
   check_closed(outcome);
+}
+
+void verify_target(Source& source, const VerifyOptions& options, const StopClock& stop, Outcome& outcome) {
+  const auto first = source.block(0);
+  std::string why;
+  const BlockCheck header =
+      first.empty() ? BlockCheck::foreign : decode_record_header(first, outcome.record, &why);
+  if (header == BlockCheck::foreign)
+    throw Refusal("--target " + options.target + ": does not begin with a daqwriter record");
+  if (header == BlockCheck::damaged) {
+    add_fault(outcome, FaultKind::corrupt, 0,
+              "the record header: " + why + "; nothing behind it can be trusted");
+    return;
+  }
+  require_memory(ExpectedPayload::bytes(outcome.record, room_for(source, outcome.record)),
+                 "recomputed payloads");
+  LineProtocol lines(options.line_protocol_path, options.tags, "verify");
+  verify_record(source, options, stop, lines, outcome);
 }
 
 Json outcome_json(const Outcome& o) {
@@ -303,35 +340,33 @@ void print_summary(const Outcome& o, const std::string& target) {
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
+  require_within(bounds::kStallLimit, options.stall_limit_s);
   check_reporting(options, {options.target});
-  if (std::filesystem::is_directory(options.target)) return verify_streams(options, stop_signal);
-  Source source(options.target, options.offset);
+  const StopClock stop(stop_signal);
+  if (std::filesystem::is_directory(options.target)) return verify_streams(options, stop);
+  Source source(options, stop);
   Outcome outcome;
-  const auto first = source.block(0);
-  std::string why;
-  const BlockCheck header =
-      first.empty() ? BlockCheck::foreign : decode_record_header(first, outcome.record, &why);
-  if (header == BlockCheck::foreign)
-    throw Refusal("--target " + options.target + ": does not begin with a daqwriter record");
-  LineProtocol lines(options.line_protocol_path, options.tags, "verify");
-  if (header == BlockCheck::damaged) {
-    add_fault(outcome, FaultKind::corrupt, 0,
-              "the record header: " + why + "; nothing behind it can be trusted");
-  } else {
-    require_memory(ExpectedPayload::bytes(outcome.record, room_for(source, outcome.record)),
-                   "recomputed payloads");
-    try {
-      verify_record(source, options, stop_signal, lines, outcome);
-    } catch (const Failure& failure) {
-      outcome.status = "failed";
-      outcome.error = failure.what();
-    }
+  try {
+    verify_target(source, options, stop, outcome);
+  } catch (const Failure& failure) {
+    outcome.status = stop.asked() ? "interrupted" : "failed";
+    outcome.error = failure.what();
   }
   write_json(options.json_path, outcome_json(outcome));
   print_summary(outcome, options.target);
   if (outcome.status == "failed") return ExitCode::failed;
   if (outcome.status == "interrupted") return ExitCode::interrupted;
   return outcome.status == "intact" ? ExitCode::complete : ExitCode::damaged;
+}
+
+BlockReader::Config reads_of(const VerifyOptions& options, const StopClock& stop, int fd,
+                             const std::string& target) {
+  return {.fd = fd, .target = target, .stall_ns = to_ns(options.stall_limit_s), .stop = &stop};
+}
+
+std::shared_ptr<ReadRoom> read_room() {
+  const BlockReader::Config usual;
+  return std::make_shared<ReadRoom>(usual.depth, usual.block_bytes, std::make_unique<AioEngine>(usual.depth));
 }
 
 nlohmann::ordered_json counts_json(const VerifyCounts& counts) {

@@ -9,9 +9,7 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/units.h"
-#include "io/aio_engine.h"
 #include "io/block_reader.h"
 #include "report/report_json.h"
 #include "verify/stream_verifier.h"
@@ -32,12 +30,12 @@ struct FileCounts {
 // One read-back of a directory.
 class ReadBack {
  public:
-  ReadBack(const VerifyOptions& options, const std::atomic<int>& stop)
+  ReadBack(const VerifyOptions& options, const StopClock& stop)
       : options_(options),
         stop_(stop),
         manifest_(read_manifest(options.target)),
         lines_(options.line_protocol_path, options.tags, "verify"),
-        memory_(BlockReader::Config{}.depth * BlockReader::Config{}.block_bytes, std::nullopt) {}
+        room_(read_room()) {}
 
   void run() {
     start_ns_ = monotonic_ns();
@@ -58,8 +56,8 @@ class ReadBack {
   }
 
   std::string status() const {
-    if (!error_.empty()) return "failed";
     if (stopped()) return "interrupted";
+    if (!error_.empty()) return "failed";
     return findings_.total > 0 ? "damaged" : "intact";
   }
 
@@ -73,7 +71,7 @@ class ReadBack {
     bool present = false;
   };
 
-  bool stopped() const { return stop_.load(std::memory_order_relaxed) != 0; }
+  bool stopped() const { return stop_.asked(); }
 
   void add(FaultKind kind, const std::string& file, std::uint64_t offset, const std::string& detail) {
     findings_.add({kind, file, offset, std::nullopt, std::nullopt, detail}, 0);
@@ -149,17 +147,15 @@ class ReadBack {
   void read_through(const fs::path& path, StreamVerifier& verifier) {
     const int fd = open_for_direct_reading(path.string());
     try {
-      const BlockReader::Config config{.fd = fd, .target = path.string(), .end = fs::file_size(path)};
-      if (!engine_) engine_ = std::make_unique<AioEngine>(config.depth);
-      BlockReader reader(config, *engine_, memory_.data());
+      BlockReader::Config config = reads_of(options_, stop_, fd, path.string());
+      config.end = fs::file_size(path);
+      BlockReader reader(config, room_);
       bool more = true;
       for (auto data = reader.next(); more && !data.empty(); data = more ? reader.next() : data) {
         bytes_read_ += data.size();
         if (monotonic_ns() >= next_report_ns_) report();
         more = verifier.feed(data) && !stopped();
       }
-      // Only its end waits for reads that nobody wants any more; making one anew takes long.
-      if (!more) engine_.reset();
     } catch (...) {
       close(fd);
       throw;
@@ -181,11 +177,10 @@ class ReadBack {
   }
 
   const VerifyOptions& options_;
-  const std::atomic<int>& stop_;
+  const StopClock& stop_;
   Manifest manifest_;
   LineProtocol lines_;
-  Memory memory_;
-  std::unique_ptr<AioEngine> engine_;  // destroyed before the memory: it waits for reads into it
+  std::shared_ptr<ReadRoom> room_;
   std::map<Key, StoredFile> files_;
   StreamFindings findings_;
   FileCounts counts_;
@@ -250,8 +245,8 @@ std::string ReadBack::summary() const {
 
 }  // namespace
 
-ExitCode verify_streams(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
-  ReadBack read_back(options, stop_signal);
+ExitCode verify_streams(const VerifyOptions& options, const StopClock& stop) {
+  ReadBack read_back(options, stop);
   read_back.run();
   write_json(options.json_path, read_back.json());
   std::cerr << read_back.summary();

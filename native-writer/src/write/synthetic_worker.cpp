@@ -152,8 +152,8 @@ void SyntheticWorker::look_at_the_clock() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (in_flight_.holds(i)) first = std::min(first, slots_[i].offset);
   }
-  error_ = unanswered_text(shared_.plan.target.path, in_flight_.count(), in_flight_.bytes(), first,
-                           interrupted, limit_ns);
+  error_ = unanswered_text(shared_.plan.target.path, "writes", in_flight_, first, interrupted, limit_ns) +
+           "; whether they are stored is unknown";
 }
 
 void SyntheticWorker::handle(const IoCompletion& completion) {
