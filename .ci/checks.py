@@ -26,8 +26,10 @@ BIN = ROOT / ".venv" / "bin"
 PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "native-writer/bench"]
 
 
+LAST_LINES = 30  # of a failed step
 WORKERS = 2  # the virtual candidate and what runs beside it need 3 GiB each
-FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "5"  # of each fuzzer, when SANITIZERS asks and the variable does not
+FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "60"  # of each fuzzer, when SANITIZERS asks and the variable does not
+FUZZ_SEED = "1"  # always the same: a failure speaks of the change, and `make fuzz` looks for what is old
 SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE, INFLUX2_VARIABLE = "SANITIZERS", "CAMPAIGNS", "INFLUX2"
 CAMPAIGNS_HERE = "here"  # of CAMPAIGNS: those on this machine alone
 INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
@@ -74,7 +76,9 @@ def stages() -> list[list[Step]]:
             builds.append(made_and_run[0])
             tests.append(made_and_run[1])
     if fuzz_s := os.environ.get(FUZZ_VARIABLE) or (FUZZ_SECONDS if sanitizers else ""):
-        builds.append(Step("native-writer: fuzz", [str(ROOT / "native-writer" / "tests" / "fuzz" / "run.sh"), fuzz_s]))
+        builds.append(
+            Step("native-writer: fuzz", [str(ROOT / "native-writer" / "tests" / "fuzz" / "run.sh"), fuzz_s, FUZZ_SEED])
+        )
     # The tests wait most of their time, for signals and for silence: the next build uses the CPUs beside them.
     pairs = zip_longest(builds, [None, *tests])
     made: list[list[Step]] = [[step for step in pair if step] for pair in pairs]
@@ -161,15 +165,19 @@ def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[str, Count]:
         print(f"\n== {step.name}{' begins' if beside else ''}", flush=True)
     since_s = time.monotonic()
     with log.open("wb") as file:
-        process = subprocess.run(
-            step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False,
+        process = subprocess.Popen(
+            step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
             stdout=file if beside else None, stderr=subprocess.STDOUT if beside else None,
         )  # fmt: skip
-    this = count(step.junit, process.returncode)
+        _, status, used = os.wait4(process.pid, 0)
+    returncode = process.returncode = os.waitstatus_to_exitcode(status)
+    cpu_s = used.ru_utime + used.ru_stime
+    this = count(step.junit, returncode)
     with shown:
         if beside:
             print(f"\n== {step.name}\n{log.read_text(encoding='utf-8', errors='replace')}")
-        print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {time.monotonic() - since_s:.0f} s", flush=True)
+        took = f"{time.monotonic() - since_s:.0f} s, {cpu_s:.0f} s of CPU"
+        print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {took}", flush=True)
     return step.name, this
 
 
@@ -183,6 +191,9 @@ def main() -> int:
                 if this.failed:
                     failures.append(name)
                 total += this
+    for name in failures:  # again, where whoever reads the end of the output finds it
+        said = (RESULTS / f"{plain(name)}.log").read_text(encoding="utf-8", errors="replace").splitlines()
+        print(f"\n== {name}: its last lines", *said[-LAST_LINES:], sep="\n")
     if failures:
         print(f"\nFailed: {'; '.join(failures)}")
     if total.skipped:
