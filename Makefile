@@ -209,7 +209,7 @@ lint-shell:
 
 lint-native:
 	@python3 native-writer/tests/rooms.py
-	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp
+	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
 
 lock: ## renew requirements.txt from pyproject.toml
 	@rm -rf build/lock && python3 -m venv build/lock

@@ -72,7 +72,10 @@ def stages() -> list[list[Step]]:
     sanitizers = os.environ.get(SANITIZERS_VARIABLE)
     if sanitizers:
         # Not the hot store's with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
-        for made_and_run in (sanitized("asan", "address", "hotstore_tests"), sanitized("tsan", "thread")):
+        for made_and_run in (
+            sanitized("asan", "address", "netprobe_tests", "hotstore_tests"),
+            sanitized("tsan", "thread", "netprobe_tests"),
+        ):
             builds.append(made_and_run[0])
             tests.append(made_and_run[1])
     if fuzz_s := os.environ.get(FUZZ_VARIABLE) or (FUZZ_SECONDS if sanitizers else ""):

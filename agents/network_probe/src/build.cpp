@@ -51,18 +51,19 @@ class Builder {
       : options_(options), stop_(stop_signal) {
     for (const std::string& text : options.sources)
       sources_.push_back(std::make_unique<Source>(
-          Connection::open(parse_endpoint("--source", text), options.timing.connect_s, stop_signal)));
+          Connection::open(parse_endpoint("--source", text), options.timing.connect_s,
+                           {&stop_signal, daqwriter::to_ns(options.timing.stall_limit_s)})));
   }
 
-  // Builds events until `end`, and those that are asked for then as well unless `count` is false.
+  // Builds events until `end`, and those that are asked for then as well unless `count` is false. Failure
+  // names the sources that owe a fragment and are silent.
   void run(std::int64_t end, bool count) {
     counting_ = count;
-    while (stop_.load() == 0) {
-      const bool more = monotonic_ns() < end;
-      while (more && pending_.size() < options_.in_flight) ask();
-      if (!more && !counting_) return;
-      if (pending_.empty()) return;
-      wait();
+    silence_.end(monotonic_ns());
+    try {
+      build(end);
+    } catch (const Interrupted&) {
+      return;
     }
   }
 
@@ -95,6 +96,16 @@ class Builder {
   }
 
  private:
+  void build(std::int64_t end) {
+    while (stop_.load() == 0) {
+      const bool more = monotonic_ns() < end;
+      while (more && pending_.size() < options_.in_flight) ask();
+      if (!more && !counting_) return;
+      if (pending_.empty()) return;
+      wait();
+    }
+  }
+
   void ask() {
     Header request;
     request.size = sizeof request;
@@ -107,9 +118,21 @@ class Builder {
   void wait() {
     std::vector<pollfd> waiting;
     for (const auto& source : sources_) waiting.push_back({source->connection.descriptor(), POLLIN, 0});
-    if (poll(waiting.data(), waiting.size(), kLookMs) <= 0) return;
+    if (poll(waiting.data(), waiting.size(), kLookMs) <= 0) return require_answers();
+    silence_.end(monotonic_ns());
     for (std::size_t at = 0; at < sources_.size(); ++at)
       if (waiting[at].revents != 0) take(*sources_[at]);
+  }
+
+  void require_answers() {
+    const double limit_s = options_.timing.stall_limit_s;
+    if (!silence_.exceeds(daqwriter::to_ns(limit_s), monotonic_ns())) return;
+    std::string owing;
+    for (const auto& source : sources_)
+      if (source->next_event < first_ + pending_.size()) owing += " " + source->connection.peer();
+    throw daqwriter::Failure("silent for " + daqwriter::format_number(limit_s) +
+                             " s, and fragments are owed by" + owing +
+                             "; look at the sources and the network, or raise --stall-limit");
   }
 
   void take(Source& source) {
@@ -162,13 +185,14 @@ class Builder {
   std::uint64_t first_ = 0;  // event at the front of pending_
   std::uint64_t events_ = 0;
   bool counting_ = false;
+  daqwriter::Silence silence_;
   daqwriter::Histogram event_ns_;
   std::vector<std::uint32_t> again_before_;
 };
 
 ExitCode run_build(const Options& options, const std::atomic<int>& stop_signal) {
   const Timing& timing = options.timing;
-  check_timing(timing, "--fragment-size", options.fragment_bytes);
+  check_output(timing, "--fragment-size", options.fragment_bytes);
   if (options.in_flight == 0 || options.in_flight > 1024)
     throw daqwriter::Refusal("--in-flight " + std::to_string(options.in_flight) + ": give 1 to 1024 events");
   Builder builder(options, stop_signal);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/stop_clock.h"
 #include "cli/cli.h"
 #include "report/report_json.h"
 
@@ -16,11 +17,12 @@ struct Timing {
   double seconds = 10;
   double warm_up_s = 1;
   double connect_s = 10;
+  double stall_limit_s = daqwriter::kDefaultStallLimitS;
   std::string json_path;
 };
 void add_timing(CLI::App& app, Timing& timing);
-// Refusal for times or sizes that measure nothing.
-void check_timing(const Timing& timing, const std::string& size_option, std::uint64_t size);
+// Refusal for a result that could not be written, and for a size that no message has.
+void check_output(const Timing& timing, const std::string& size_option, std::uint64_t size);
 // The beginning of every result document.
 nlohmann::ordered_json head_json(const char* command, const Timing& timing, bool interrupted,
                                  std::int64_t started_utc_ns, double measured_s,

@@ -38,21 +38,32 @@ std::int64_t round_trip(Connection& connection, std::uint64_t event, std::span<s
   return took;
 }
 
+// Round trips until `end`, or until an interruption, which leaves out the one that it meets.
+template <typename Done>
+void ping_pong(Connection& connection, std::span<std::byte> message, std::int64_t end,
+               const std::atomic<int>& stop_signal, std::uint64_t& event, const Done& done) {
+  try {
+    while (monotonic_ns() < end && stop_signal.load() == 0) done(round_trip(connection, event++, message));
+  } catch (const Interrupted&) {
+    return;
+  }
+}
+
 ExitCode run_latency(const Options& options, const std::atomic<int>& stop_signal) {
   const Timing& timing = options.timing;
-  check_timing(timing, "--message-size", options.message_bytes);
-  const Endpoint peer = parse_endpoint("--peer", options.peer);
-  Connection connection = Connection::open(peer, timing.connect_s, stop_signal);
+  check_output(timing, "--message-size", options.message_bytes);
+  Connection connection = Connection::open(parse_endpoint("--peer", options.peer), timing.connect_s,
+                                           {&stop_signal, daqwriter::to_ns(timing.stall_limit_s)});
   std::vector<std::byte> message(options.message_bytes);
   std::uint64_t event = 0;
-  const std::int64_t begin = monotonic_ns() + daqwriter::to_ns(timing.warm_up_s);
-  while (monotonic_ns() < begin && stop_signal.load() == 0) round_trip(connection, event++, message);
+  ping_pong(connection, message, monotonic_ns() + daqwriter::to_ns(timing.warm_up_s), stop_signal, event,
+            [](std::int64_t) {});
   daqwriter::Histogram trips;
   const std::int64_t started_utc = daqwriter::utc_ns();
-  const std::int64_t started = monotonic_ns(), end = started + daqwriter::to_ns(timing.seconds);
+  const std::int64_t started = monotonic_ns();
   const daqwriter::CpuUse before = daqwriter::process_cpu_use();
-  while (monotonic_ns() < end && stop_signal.load() == 0)
-    trips.record(round_trip(connection, event++, message));
+  ping_pong(connection, message, started + daqwriter::to_ns(timing.seconds), stop_signal, event,
+            [&](std::int64_t took) { trips.record(took); });
   const double measured_s = daqwriter::seconds(monotonic_ns() - started);
   const daqwriter::CpuUse cpu = daqwriter::process_cpu_use() - before;
   const bool interrupted = stop_signal.load() != 0;

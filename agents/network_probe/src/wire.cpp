@@ -1,18 +1,23 @@
 #include "wire.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/stop_clock.h"
+#include "base/units.h"
 
 namespace netprobe {
 namespace {
@@ -21,6 +26,7 @@ using daqwriter::Failure;
 using daqwriter::Refusal;
 
 constexpr std::int64_t kPauseNs = 50'000'000;  // between two tries to connect
+constexpr int kLookMs = 100;
 
 [[noreturn]] void fail(const std::string& peer, const char* what) {
   throw Failure(peer + ": " + what + ": " + daqwriter::errno_text(errno));
@@ -44,14 +50,62 @@ Addresses resolve(const Endpoint& at, int flags) {
   return Addresses(found);
 }
 
-int try_to_connect(const addrinfo& address) {
-  const int descriptor = socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, address.ai_protocol);
+[[noreturn]] void give_in(const std::string& peer) {
+  throw Interrupted(peer + ": interrupted while it was waited for");
+}
+
+bool asked_to_end(const Patience& patience) {
+  return patience.stop && patience.stop->load() != 0;
+}
+
+// Connected, or errno says why not; ETIMEDOUT at `deadline_ns`.
+bool connected(int descriptor, const addrinfo& address, std::int64_t deadline_ns, const Patience& patience) {
+  if (connect(descriptor, address.ai_addr, address.ai_addrlen) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  while (daqwriter::monotonic_ns() < deadline_ns && !asked_to_end(patience)) {
+    pollfd writable{descriptor, POLLOUT, 0};
+    if (poll(&writable, 1, kLookMs) <= 0) continue;
+    socklen_t size = sizeof errno;
+    int error = 0;
+    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
+    errno = error;
+    return error == 0;
+  }
+  errno = ETIMEDOUT;
+  return false;
+}
+
+// -1 and errno when there is no connection.
+int try_to_connect(const addrinfo& address, std::int64_t deadline_ns, const Patience& patience) {
+  const int kind = address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  const int descriptor = socket(address.ai_family, kind, address.ai_protocol);
   if (descriptor < 0) return -1;
-  if (connect(descriptor, address.ai_addr, address.ai_addrlen) == 0) return descriptor;
+  if (connected(descriptor, address, deadline_ns, patience) && fcntl(descriptor, F_SETFL, 0) == 0)
+    return descriptor;
   const int error = errno;
   close(descriptor);
   errno = error;
   return -1;
+}
+
+// Each of the peer's addresses in turn; one that swallows everything leaves time for the others.
+int try_all(const addrinfo* addresses, std::int64_t deadline_ns, const Patience& patience) {
+  std::int64_t left = 0;
+  for (const addrinfo* one = addresses; one; one = one->ai_next) ++left;
+  for (const addrinfo* one = addresses; one; one = one->ai_next, --left) {
+    const std::int64_t now = daqwriter::monotonic_ns();
+    const std::int64_t share = std::max<std::int64_t>(deadline_ns - now, kPauseNs) / left;
+    const int descriptor = try_to_connect(*one, now + share, patience);
+    if (descriptor >= 0) return descriptor;
+  }
+  return -1;
+}
+
+// A call that waits returns so often, for a look at the signal and the clock.
+void look_up(int descriptor) {
+  const timeval often{0, kLookMs * 1000};
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &often, sizeof often);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &often, sizeof often);
 }
 
 void without_delay(int descriptor) {
@@ -73,16 +127,45 @@ Connection::~Connection() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-Connection Connection::open(const Endpoint& peer, double timeout_s, const std::atomic<int>& stop_signal) {
+// One wait for the peer; asked after each call that has waited for nothing.
+class Connection::Wait {
+ public:
+  explicit Wait(const Connection& connection) : connection_(connection) {}
+
+  void progress() { silent_ = false; }
+  // Returns when the call is to be repeated; errno is the call's.
+  void again(const char* what) {
+    if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) fail(connection_.peer_, what);
+    const Patience& patience = connection_.patience_;
+    if (asked_to_end(patience)) give_in(connection_.peer_);
+    const std::int64_t now = daqwriter::monotonic_ns();
+    if (!std::exchange(silent_, true)) silence_.end(now);
+    if (!silence_.exceeds(patience.stall_ns, now)) return;
+    throw Failure(connection_.peer_ + ": " + what + ": it has been silent for " +
+                  daqwriter::format_number(daqwriter::seconds(patience.stall_ns)) +
+                  " s; look at the peer and the network, or raise --stall-limit");
+  }
+
+ private:
+  const Connection& connection_;
+  daqwriter::Silence silence_;
+  bool silent_ = false;
+};
+
+Connection Connection::open(const Endpoint& peer, double timeout_s, const Patience& patience) {
   const Addresses found = resolve(peer, 0);
   const std::int64_t deadline = daqwriter::monotonic_ns() + daqwriter::to_ns(timeout_s);
   while (true) {
-    const int descriptor = try_to_connect(*found);
+    const int descriptor = try_all(found.get(), deadline, patience);
     if (descriptor >= 0) {
       without_delay(descriptor);
-      return Connection(descriptor, peer.text());
+      look_up(descriptor);
+      Connection connection(descriptor, peer.text());
+      connection.patience_ = patience;
+      return connection;
     }
-    if (daqwriter::monotonic_ns() >= deadline || stop_signal.load() != 0)
+    if (asked_to_end(patience)) give_in(peer.text());
+    if (daqwriter::monotonic_ns() >= deadline)
       fail(peer.text(), "cannot be reached; is `netprobe serve` running there, and the port open?");
     daqwriter::sleep_until_monotonic_ns(daqwriter::monotonic_ns() + kPauseNs);
   }
@@ -95,10 +178,14 @@ void Connection::send(const Header& header, std::span<const std::byte> payload) 
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
+  Wait wait(*this);
   while (left > 0) {
     const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) fail(peer_, "a message cannot be sent");
+    if (sent < 0) {
+      wait.again("a message cannot be sent");
+      continue;
+    }
+    wait.progress();
     std::size_t gone = static_cast<std::size_t>(sent);
     left -= gone;
     for (iovec& part : parts) {
@@ -111,10 +198,9 @@ void Connection::send(const Header& header, std::span<const std::byte> payload) 
 }
 
 std::size_t Connection::receive(std::span<std::byte> into) {
-  while (true) {
+  for (Wait wait(*this);; wait.again("nothing can be received")) {
     const ssize_t got = recv(descriptor_, into.data(), into.size(), 0);
     if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) fail(peer_, "nothing can be received");
   }
 }
 

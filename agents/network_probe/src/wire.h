@@ -1,6 +1,6 @@
 // Promise: TCP connections of the probe: opened with a time limit, without Nagle's delay, ended with their
-// object; a whole message or an exception that names the peer. Request and answer are a header of 24 bytes
-// and payload up to the message's size.
+// object; a whole message or an exception that names the peer, and no wait for a silent peer without a limit.
+// Request and answer are a header of 24 bytes and payload up to the message's size.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <utility>
+
+#include "base/status.h"
 
 namespace netprobe {
 
@@ -33,17 +35,33 @@ struct Endpoint {
 // "HOST:PORT"; Refusal names the option.
 Endpoint parse_endpoint(const std::string& option, const std::string& text);
 
+// How long a connection waits for its peer.
+struct Patience {
+  const std::atomic<int>* stop = nullptr;  // until this is not zero; null: nobody interrupts
+  std::int64_t stall_ns = INT64_MAX;       // until the peer has been silent for so long
+};
+
+// An interruption ended the wait for a peer.
+class Interrupted : public daqwriter::Failure {
+  using Failure::Failure;
+};
+
 class Connection {
  public:
   Connection(int descriptor, std::string peer) : descriptor_(descriptor), peer_(std::move(peer)) {}
   Connection(Connection&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, -1)), peer_(std::move(other.peer_)) {}
+      : descriptor_(std::exchange(other.descriptor_, -1)),
+        peer_(std::move(other.peer_)),
+        patience_(other.patience_) {}
   Connection& operator=(Connection&&) = delete;
   ~Connection();
 
-  // Tries again until `timeout_s` has passed, since a peer may be starting; Failure names it then.
-  static Connection open(const Endpoint& peer, double timeout_s, const std::atomic<int>& stop_signal);
+  // Tries every address of the peer, and again until `timeout_s` has passed, since a peer may be starting;
+  // Failure names it then. Interrupted when `patience.stop` says so before.
+  static Connection open(const Endpoint& peer, double timeout_s, const Patience& patience);
 
+  // These throw Failure when the connection breaks, or the peer takes or gives nothing for
+  // `patience.stall_ns`, and Interrupted.
   void send(const Header& header, std::span<const std::byte> payload);
   // All of `message`; Failure when the peer closes before its end.
   void receive_whole(std::span<std::byte> message);
@@ -56,8 +74,11 @@ class Connection {
   const std::string& peer() const { return peer_; }
 
  private:
+  class Wait;
+
   int descriptor_;
   std::string peer_;
+  Patience patience_;
 };
 
 // A listening socket on every address of `host`; Refusal names what is taken or not ours.
