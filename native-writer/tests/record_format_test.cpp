@@ -41,8 +41,13 @@ RecordHeader older_header() {
 }
 
 RecordTrailer older_trailer() {
-  return {counting_id(), TrailerStatus::interrupted, 5,
-          27840,         1'700'000'001'000'000'000,  {{3, 2, 0, 4}, {2, 0, 0, 1}},
+  return {counting_id(),
+          TrailerStatus::interrupted,
+          5,
+          27840,
+          1'700'000'001'000'000'000,
+          {{3, 2, 0, 4}, {2, 0, 0, 1}},
+          std::nullopt,
           std::nullopt};
 }
 

@@ -16,10 +16,13 @@ namespace {
 // Readers of version 1 know continuous records only, and may go on reading those.
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uint32_t kVersionWithMode = 2;
+constexpr std::uint32_t kFramedVersion = 3;
 constexpr std::uint32_t kUnboundTrailer = 1;  // says nothing about the header that it belongs to
 constexpr std::uint32_t kBoundTrailer = 2;
+constexpr std::uint32_t kFramedTrailer = 3;  // counts blocks
 constexpr std::uint64_t kEndianMark = 0x0102030405060708;
 constexpr std::array<char, 8> kHeaderMagic = {'D', 'A', 'Q', 'R', 'E', 'C', '0', '1'};
+constexpr std::array<char, 8> kFrameMagic = {'D', 'A', 'Q', 'B', 'L', 'K', '0', '1'};
 constexpr std::array<char, 8> kTrailerMagic = {'D', 'A', 'Q', 'E', 'N', 'D', '0', '1'};
 
 struct HeaderOnDisk {
@@ -40,8 +43,24 @@ struct HeaderOnDisk {
   std::uint64_t intended_superchunks;
   std::uint32_t mode;
   std::uint32_t trailer_version;  // of a record that is closed; 0: kUnboundTrailer
+  std::uint32_t block_bytes;      // of a framed record, as what follows; 0 otherwise
+  std::uint32_t writers;
+  std::uint64_t most_blocks;
 };
-static_assert(sizeof(HeaderOnDisk) == 112);
+static_assert(sizeof(HeaderOnDisk) == 128);
+
+struct FrameOnDisk {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t crc;  // CRC-32 of the 4096 bytes with this field zero
+  RecordId record_id;
+  std::uint64_t number;
+  std::uint32_t header_crc;
+  std::uint32_t superchunks;
+  std::uint32_t writer;
+  std::uint32_t unused;  // zero
+};
+static_assert(sizeof(FrameOnDisk) == 56);
 
 struct TrailerOnDisk {
   std::array<char, 8> magic;
@@ -49,7 +68,7 @@ struct TrailerOnDisk {
   std::uint32_t crc;  // CRC-32 of the 4096 bytes with this field zero
   RecordId record_id;
   std::uint64_t superchunks;
-  std::uint64_t data_bytes;
+  std::uint64_t extent;  // bytes of superchunks; of a framed record, blocks
   std::uint16_t status;
   std::uint16_t links;       // unbound: 0
   std::uint32_t header_crc;  // unbound: the number of links
@@ -109,18 +128,34 @@ std::string too_much(const char* what, std::uint64_t count, const HeaderOnDisk& 
          " B each more than " + std::to_string(kMaxRecordBytes) + " B";
 }
 
+// After the alignment and the size of superchunks were found good.
+std::string frames_fault(const HeaderOnDisk& h) {
+  const std::uint64_t least = round_up(std::uint64_t{h.alignment} + h.superchunk_bytes, h.alignment);
+  const std::string fault = outside({{"the size of a block", h.block_bytes, least, kMaxFramedBlockBytes},
+                                     {"writers", h.writers, 1, h.links},
+                                     {"the number of blocks", h.most_blocks, 0, kMaxCount}});
+  if (!fault.empty()) return fault;
+  if (h.block_bytes % h.alignment != 0)
+    return "the size of a block is " + std::to_string(h.block_bytes) + ", not a multiple of " +
+           std::to_string(h.alignment);
+  if (bounded_product({h.most_blocks, h.block_bytes})) return {};
+  return "the number of blocks is " + std::to_string(h.most_blocks) + ", of " +
+         std::to_string(h.block_bytes) + " B each more than " + std::to_string(kMaxRecordBytes) + " B";
+}
+
 std::string header_fault(const HeaderOnDisk& h) {
   constexpr std::uint64_t kAny = UINT64_MAX;
   const std::initializer_list<Field> fields = {
       {"the byte order mark", h.endian_mark, kEndianMark, kEndianMark},
-      {"the format version", h.version, kVersion, kVersionWithMode},
+      {"the format version", h.version, kVersion, kFramedVersion},
       {"links", h.links, 1, kMaxLinks},
       {"superchunk_bytes", h.superchunk_bytes, kMinSuperchunkBytes, kMaxSuperchunkBytes},
       {"slots per link", h.slots_per_link, 1, kAny},
       {"the checksum kind", h.checksum_kind, 0, static_cast<std::uint64_t>(ChecksumKind::adler32)},
       {"the alignment", h.alignment, kBlockAlignment, kMaxAlignment},
       {"the mode", h.mode, 0, static_cast<std::uint64_t>(RecordMode::triggered)},
-      {"the trailer version", h.trailer_version, 0, kBoundTrailer}};
+      {"the trailer version", h.trailer_version, h.version == kFramedVersion ? kFramedTrailer : 0,
+       h.version == kFramedVersion ? kFramedTrailer : kBoundTrailer}};
   if (!std::has_single_bit(h.alignment))
     return "the alignment is " + std::to_string(h.alignment) + ", not a power of two";
   for (const std::string& fault :
@@ -129,15 +164,15 @@ std::string header_fault(const HeaderOnDisk& h) {
         too_much("intended superchunks", h.intended_superchunks, h, 1)}) {
     if (!fault.empty()) return fault;
   }
-  return {};
+  return h.version == kFramedVersion ? frames_fault(h) : std::string();
 }
 
 std::string trailer_fault(const TrailerOnDisk& t, std::uint64_t links) {
-  std::string fault = outside({{"the format version", t.version, kUnboundTrailer, kBoundTrailer},
+  std::string fault = outside({{"the format version", t.version, kUnboundTrailer, kFramedTrailer},
                                {"the status", t.status, 0, 1},
                                {"links", links, 1, kMaxLinks},
                                {"superchunks", t.superchunks, 0, kMaxCount},
-                               {"bytes of superchunks", t.data_bytes, 0, kMaxRecordBytes}});
+                               {"bytes of superchunks, or blocks", t.extent, 0, kMaxRecordBytes}});
   std::uint64_t stored = 0;
   for (std::uint64_t link = 0; link < links && fault.empty(); ++link) {
     const LinkAccount& account = t.accounts[link];
@@ -193,12 +228,29 @@ std::string record_id_text(const RecordId& id) {
 
 void encode_record_header(RecordHeader& h, std::span<std::byte> block) {
   const bool continuous = h.mode == RecordMode::continuous;
-  h.block_crc = seal(
-      HeaderOnDisk{kHeaderMagic, kEndianMark, continuous ? kVersion : kVersionWithMode, 0, h.record_id,
-                   h.seed, h.started_utc_ns, h.links, h.superchunk_bytes, h.slots_per_link, h.rate_hz,
-                   h.duration_s, static_cast<std::uint32_t>(h.checksum), h.alignment, h.intended_superchunks,
-                   static_cast<std::uint32_t>(h.mode), h.binds_trailer ? kBoundTrailer : 0},
-      block);
+  const std::uint32_t version = h.framed() ? kFramedVersion : continuous ? kVersion : kVersionWithMode;
+  const std::uint32_t trailer = h.framed() ? kFramedTrailer : h.binds_trailer ? kBoundTrailer : 0;
+  h.block_crc = seal(HeaderOnDisk{kHeaderMagic,
+                                  kEndianMark,
+                                  version,
+                                  0,
+                                  h.record_id,
+                                  h.seed,
+                                  h.started_utc_ns,
+                                  h.links,
+                                  h.superchunk_bytes,
+                                  h.slots_per_link,
+                                  h.rate_hz,
+                                  h.duration_s,
+                                  static_cast<std::uint32_t>(h.checksum),
+                                  h.alignment,
+                                  h.intended_superchunks,
+                                  static_cast<std::uint32_t>(h.mode),
+                                  trailer,
+                                  h.block_bytes,
+                                  h.writers,
+                                  h.most_blocks},
+                     block);
 }
 
 BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& h, std::string* why) {
@@ -221,8 +273,12 @@ BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& 
        disk.alignment,
        disk.intended_superchunks,
        static_cast<RecordMode>(disk.mode),
-       disk.trailer_version == kBoundTrailer,
+       disk.trailer_version >= kBoundTrailer,
        disk.crc};
+  if (disk.version != kFramedVersion) return BlockCheck::valid;  // what lies behind is no field of theirs
+  h.block_bytes = disk.block_bytes;
+  h.writers = disk.writers;
+  h.most_blocks = disk.most_blocks;
   return BlockCheck::valid;
 }
 
@@ -230,11 +286,13 @@ void encode_trailer(const RecordTrailer& t, std::span<std::byte> block) {
   const bool bound = t.header_crc.has_value();
   const auto links = static_cast<std::uint32_t>(t.links.size());
   TrailerOnDisk disk{kTrailerMagic,
-                     bound ? kBoundTrailer : kUnboundTrailer,
+                     t.blocks ? kFramedTrailer
+                     : bound  ? kBoundTrailer
+                              : kUnboundTrailer,
                      0,
                      t.record_id,
                      t.superchunks,
-                     t.data_bytes,
+                     t.blocks.value_or(t.data_bytes),
                      static_cast<std::uint16_t>(t.status),
                      static_cast<std::uint16_t>(bound ? links : 0),
                      t.header_crc.value_or(links),
@@ -257,11 +315,45 @@ BlockCheck decode_trailer(std::span<const std::byte> block, RecordTrailer& t, st
   t = {disk.record_id,
        static_cast<TrailerStatus>(disk.status),
        disk.superchunks,
-       disk.data_bytes,
+       disk.version == kFramedTrailer ? 0 : disk.extent,
        disk.ended_utc_ns,
        {disk.accounts.begin(), disk.accounts.begin() + static_cast<std::ptrdiff_t>(links)},
-       bound ? std::optional(disk.header_crc) : std::nullopt};
+       bound ? std::optional(disk.header_crc) : std::nullopt,
+       disk.version == kFramedTrailer ? std::optional(disk.extent) : std::nullopt};
   return BlockCheck::valid;
+}
+
+void encode_frame(const BlockFrame& f, std::span<std::byte> block) {
+  seal(FrameOnDisk{kFrameMagic, kFramedVersion, 0, f.record_id, f.number, f.header_crc, f.superchunks,
+                   f.writer, 0},
+       block);
+}
+
+BlockCheck decode_frame(std::span<const std::byte> block, BlockFrame& f, std::string* why) {
+  FrameOnDisk disk;
+  std::string fault;
+  const BlockCheck check = unseal(block, kFrameMagic, disk, fault);
+  if (check == BlockCheck::valid)
+    fault = outside({{"the format version", disk.version, kFramedVersion, kFramedVersion}});
+  if (why) *why = fault;
+  if (check == BlockCheck::foreign) return check;
+  if (!fault.empty()) return BlockCheck::damaged;
+  f = {disk.record_id, disk.header_crc, disk.superchunks, disk.number, disk.writer};
+  return BlockCheck::valid;
+}
+
+std::optional<std::string> frame_mismatch(const RecordHeader& record, const BlockFrame& frame,
+                                          std::uint64_t number) {
+  if (frame.record_id != record.record_id) return "it is of record " + record_id_text(frame.record_id);
+  if (frame.header_crc != record.block_crc)
+    return "it belongs to another header: an earlier record with the same id left it";
+  if (frame.number != number) return "it is of block " + std::to_string(frame.number);
+  if (frame.writer >= record.writers)
+    return "its writer is " + std::to_string(frame.writer) + " of " + std::to_string(record.writers);
+  if (frame.superchunks == 0 || frame.superchunks > record.superchunks_per_block())
+    return "it counts " + std::to_string(frame.superchunks) + " superchunks, a block has room for " +
+           std::to_string(record.superchunks_per_block());
+  return std::nullopt;
 }
 
 std::optional<std::string> trailer_mismatch(const RecordHeader& record, const RecordTrailer& trailer,
@@ -277,6 +369,17 @@ std::optional<std::string> trailer_mismatch(const RecordHeader& record, const Re
   if (trailer.superchunks > record.intended_superchunks)
     return "superchunks is " + std::to_string(trailer.superchunks) + ", the header allows " +
            std::to_string(record.intended_superchunks);
+  if (trailer.blocks.has_value() != record.framed())
+    return std::string(record.framed() ? "it counts no blocks, and the record is framed"
+                                       : "it counts blocks, and the record is gapless");
+  if (record.framed()) {
+    if (*trailer.blocks > record.most_blocks || record.block_offset(*trailer.blocks) != offset)
+      return "it counts " + std::to_string(*trailer.blocks) + " blocks, which end elsewhere";
+    if (!bytes || trailer.superchunks > *trailer.blocks * record.superchunks_per_block())
+      return "it counts " + std::to_string(trailer.superchunks) + " superchunks, for which " +
+             std::to_string(*trailer.blocks) + " blocks have no room";
+    return std::nullopt;
+  }
   if (bytes != trailer.data_bytes)
     return "bytes of superchunks is " + std::to_string(trailer.data_bytes) + ", not " +
            std::to_string(trailer.superchunks) + " x " + std::to_string(record.superchunk_bytes);

@@ -49,6 +49,7 @@ constexpr std::uint32_t kMaxSuperchunkBytes = 64u << 20;
 constexpr std::uint64_t kMaxRecordBytes = 1ull << 62;
 constexpr std::uint64_t kMaxCount = 1ull << 56;  // sequence, ordinal or serial
 constexpr std::uint32_t kMaxAlignment = 1u << 20;
+constexpr std::uint32_t kMaxFramedBlockBytes = 1u << 30;
 
 std::uint32_t header_crc(const SuperchunkHeader& header);
 
@@ -72,6 +73,23 @@ struct RecordHeader {
   RecordMode mode = RecordMode::continuous;
   bool binds_trailer = true;    // false: of an older format
   std::uint32_t block_crc = 0;  // the block's own checksum, set by what reads or writes the block
+  // Of a framed record; 0: gapless, of format 1 or 2.
+  std::uint32_t block_bytes = 0;  // from the beginning of one frame to that of the next
+  std::uint32_t writers = 0;      // each made blocks of its own, of the links that were its own
+  std::uint64_t most_blocks = 0;  // that the record can have
+
+  bool framed() const { return block_bytes > 0; }
+  std::uint64_t superchunks_per_block() const { return (block_bytes - alignment) / superchunk_bytes; }
+  std::uint64_t block_offset(std::uint64_t number) const { return alignment + number * block_bytes; }
+};
+
+// Begins each block of a framed record, and says what the block is without any other one.
+struct BlockFrame {
+  RecordId record_id{};
+  std::uint32_t header_crc = 0;   // RecordHeader::block_crc
+  std::uint32_t superchunks = 0;  // behind the frame, one behind the other, each whole
+  std::uint64_t number = 0;       // of the block: says where it stands
+  std::uint32_t writer = 0;       // of the record's writers
 };
 
 struct LinkAccount {
@@ -92,6 +110,7 @@ struct RecordTrailer {
   std::int64_t ended_utc_ns = 0;
   std::vector<LinkAccount> links;
   std::optional<std::uint32_t> header_crc;  // RecordHeader::block_crc; nothing: unbound, of an older format
+  std::optional<std::uint64_t> blocks;  // of a framed record, whose data_bytes follow from the superchunks
 };
 
 enum class BlockCheck { valid, foreign, damaged };  // foreign: no magic
@@ -105,6 +124,12 @@ void encode_trailer(const RecordTrailer& trailer, std::span<std::byte> block);
 BlockCheck decode_trailer(std::span<const std::byte> block, RecordTrailer& trailer,
                           std::string* why = nullptr);
 
+void encode_frame(const BlockFrame& frame, std::span<std::byte> block);
+BlockCheck decode_frame(std::span<const std::byte> block, BlockFrame& frame, std::string* why = nullptr);
+
+// Why a valid frame does not begin block `number` of this record, or nothing.
+std::optional<std::string> frame_mismatch(const RecordHeader& record, const BlockFrame& frame,
+                                          std::uint64_t number);
 // Why a valid trailer block at `offset` does not close this record, or nothing.
 std::optional<std::string> trailer_mismatch(const RecordHeader& record, const RecordTrailer& trailer,
                                             std::uint64_t offset);

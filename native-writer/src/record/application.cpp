@@ -240,7 +240,7 @@ void Application::write_trailer() {
   const bool interrupted = result_.status == RunStatus::interrupted;
   encode_trailer(
       {result_.record_id, interrupted ? TrailerStatus::interrupted : TrailerStatus::complete,
-       ledger_->superchunks_stored(), ledger_->durable_bytes(), utc_ns(), std::move(accounts), header_crc_},
+       ledger_->superchunks_stored(), ledger_->durable_bytes(), utc_ns(), std::move(accounts), header_crc_, {}},
       control_block());
   target_->write_block(control_block().data(), control_block().size(), blocks_->end_offset());
 }

@@ -110,7 +110,7 @@ void Verifier::check(std::span<const std::byte> superchunk) {
   SuperchunkHeader header;
   std::memcpy(&header, superchunk.data(), kHeaderBytes);
   const bool header_valid = header.magic == kSuperchunkMagic && header_crc(header) == header.header_crc;
-  if (!header_valid && !trailer_) {
+  if (!header_valid && !trailer_ && find_trailer_) {
     // Perhaps this is the end: superchunks stop anywhere, the trailer stands on the next aligned offset.
     trailer_ = find_trailer_(round_up(offset_, record_.alignment));
     if (trailer_) confirm_tail();
@@ -124,7 +124,7 @@ void Verifier::check(std::span<const std::byte> superchunk) {
 
 // All that the trailer counts has been seen.
 bool Verifier::at_trailer() const {
-  return trailer_ && offset_ - record_.alignment >= trailer_->data_bytes;
+  return trailer_ && !record_.framed() && offset_ - record_.alignment >= trailer_->data_bytes;
 }
 
 bool Verifier::check_intact(std::span<const std::byte> superchunk, const SuperchunkHeader& header) {
@@ -243,8 +243,28 @@ void Verifier::confirm_tail() {
   tail_.clear();
 }
 
+void Verifier::begin_block(std::uint64_t offset) {
+  offset_ = offset;
+  carry_.clear();
+  ended_ = false;
+}
+
+void Verifier::end_block(bool vouched) {
+  if (vouched) confirm_tail();
+  tail_.clear();
+}
+
+void Verifier::end_blocks(RecordTrailer trailer) {
+  trailer_ = std::move(trailer);
+  ended_ = true;
+}
+
+void Verifier::note(FaultKind kind, std::uint64_t offset, const std::string& detail) {
+  add({kind, offset, std::nullopt, std::nullopt, detail}, 0);
+}
+
 void Verifier::finish() {
-  if (!trailer_) trailer_ = find_trailer_(round_up(offset_, record_.alignment));
+  if (!trailer_ && find_trailer_) trailer_ = find_trailer_(round_up(offset_, record_.alignment));
   if (trailer_) confirm_tail();  // everything before the trailer belongs to the record
   tail_.clear();
   if (at_trailer() && offset_ - record_.alignment > trailer_->data_bytes) {

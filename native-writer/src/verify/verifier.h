@@ -84,6 +84,16 @@ class Verifier {
   bool at_end() const { return ended_; }
   void finish();
 
+  // Of a framed record, whose blocks BlockWalk takes apart: the next superchunks lie from `offset` on.
+  void begin_block(std::uint64_t offset);
+  // Nothing of the block follows. `vouched`: its frame said how many superchunks it has, so that what was not
+  // recognised is damage; otherwise it may be room that was not used.
+  void end_block(bool vouched);
+  // The trailer that closes the blocks.
+  void end_blocks(RecordTrailer trailer);
+  // Something besides the superchunks is wrong.
+  void note(FaultKind kind, std::uint64_t offset, const std::string& detail);
+
   const VerifyCounts& counts() const { return counts_; }
   const std::vector<Fault>& faults() const { return faults_; }
   const std::optional<RecordTrailer>& trailer() const { return trailer_; }

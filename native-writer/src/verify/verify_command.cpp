@@ -19,6 +19,7 @@
 #include "io/aio_engine.h"
 #include "io/block_reader.h"
 #include "report/report_json.h"
+#include "verify/block_walk.h"
 #include "verify/verifier.h"
 
 namespace daqwriter {
@@ -163,19 +164,26 @@ std::optional<RecordTrailer> expected_trailer(Source& source, const RecordHeader
 // Superchunks for which there is room between the header and the end of the target.
 std::uint64_t room_for(const Source& source, const RecordHeader& record) {
   const std::uint64_t room = source.bytes() - std::min<std::uint64_t>(source.bytes(), record.alignment);
+  if (record.framed())
+    return std::min(record.intended_superchunks,
+                    (room / record.block_bytes + 1) * record.superchunks_per_block());
   return std::min(record.intended_superchunks, room / record.superchunk_bytes);
 }
 
+// To where the record may reach. A framed one's trailer stands where a block would, and is come across.
 std::uint64_t data_end(const Source& source, const RecordHeader& record,
                        const std::optional<RecordTrailer>& trailer) {
   const std::uint64_t superchunks = trailer ? trailer->superchunks : record.intended_superchunks;
   const std::uint64_t wanted =
-      record.alignment + round_up(superchunks * record.superchunk_bytes, record.alignment);
+      record.framed() ? record.block_offset(record.most_blocks) + record.alignment
+                      : record.alignment + round_up(superchunks * record.superchunk_bytes, record.alignment);
   return std::min(wanted, source.bytes() / kBlockAlignment * kBlockAlignment);
 }
 
+// `judge`: a Verifier or a BlockWalk.
+template <typename Judge>
 void read_through(Source& source, const VerifyOptions& options, const StopClock& stop, LineProtocol& lines,
-                  Verifier& verifier, Outcome& outcome) {
+                  Judge& judge, Outcome& outcome) {
   const std::uint64_t begin = outcome.record.alignment;
   const std::uint64_t end = std::max(begin, data_end(source, outcome.record, outcome.trailer));
   BlockReader::Config config = reads_of(options, stop, source.fd(), options.target);
@@ -195,11 +203,11 @@ void read_through(Source& source, const VerifyOptions& options, const StopClock&
                            {"total_s", share > 0 ? elapsed_s / share : elapsed_s}});
   };
   const auto interval_ns = static_cast<std::int64_t>(options.interval_s * 1e9);
-  for (std::int64_t next = start + interval_ns; !verifier.at_end();) {
+  for (std::int64_t next = start + interval_ns; !judge.at_end();) {
     const auto data = reader.next();
     if (data.empty() || stop.asked()) break;
     outcome.bytes_read += data.size();
-    verifier.feed(data);
+    judge.feed(data);
     if (monotonic_ns() < next) continue;
     report();
     next += interval_ns;
@@ -225,10 +233,15 @@ void check_surroundings(Source& source, Outcome& outcome) {
   const RecordHeader& record = outcome.record;
   check_zero(source, kBlockAlignment, record.alignment, "the rest of the record header's block", outcome);
   if (!outcome.trailer) return;
-  const std::uint64_t data_end = record.alignment + outcome.trailer->data_bytes;
-  const std::uint64_t trailer = round_up(data_end, record.alignment);
+  std::uint64_t trailer = 0;
+  if (record.framed()) {  // the walk has looked at the blocks' own padding
+    trailer = record.block_offset(*outcome.trailer->blocks);
+  } else {
+    const std::uint64_t data_end = record.alignment + outcome.trailer->data_bytes;
+    trailer = round_up(data_end, record.alignment);
+    check_zero(source, data_end, trailer, "the padding behind the last superchunk", outcome);
+  }
   const std::uint64_t end = trailer + record.alignment;
-  check_zero(source, data_end, trailer, "the padding behind the last superchunk", outcome);
   check_zero(source, trailer + kBlockAlignment, end, "the rest of the trailer's block", outcome);
   if (!source.regular() || source.bytes() == end) return;
   add_fault(outcome, FaultKind::corrupt, std::min(end, source.bytes()),
@@ -242,7 +255,8 @@ void check_closed(Outcome& outcome) {
   const VerifyCounts& counts = outcome.counts;
   const std::uint64_t superchunks = counts.expected + counts.duplicated;
   if (!outcome.trailer) {
-    add_fault(outcome, FaultKind::incomplete, record.alignment + superchunks * record.superchunk_bytes,
+    const std::uint64_t seen = record.framed() ? outcome.bytes_read : superchunks * record.superchunk_bytes;
+    add_fault(outcome, FaultKind::incomplete, record.alignment + seen,
               "no valid trailer: the record was not closed" + outcome.no_trailer);
   } else if (superchunks == 0) {
     add_fault(outcome, FaultKind::incomplete, record.alignment,
@@ -252,11 +266,21 @@ void check_closed(Outcome& outcome) {
 
 void verify_record(Source& source, const VerifyOptions& options, const StopClock& stop, LineProtocol& lines,
                    Outcome& outcome) {
-  outcome.trailer = expected_trailer(source, outcome.record, outcome.no_trailer);
-  Verifier verifier(
-      outcome.record, room_for(source, outcome.record), outcome.trailer,
-      [&](std::uint64_t offset) { return trailer_at(source, outcome.record, offset, outcome.no_trailer); });
-  read_through(source, options, stop, lines, verifier, outcome);
+  const RecordHeader& record = outcome.record;
+  Verifier::TrailerProbe probe;
+  if (!record.framed()) {
+    outcome.trailer = expected_trailer(source, record, outcome.no_trailer);
+    probe = [&](std::uint64_t offset) { return trailer_at(source, record, offset, outcome.no_trailer); };
+  }
+  Verifier verifier(record, room_for(source, record), outcome.trailer, probe);
+  if (record.framed()) {
+    BlockWalk walk(record, verifier);
+    read_through(source, options, stop, lines, walk, outcome);
+    walk.finish();
+    outcome.no_trailer = walk.no_trailer();
+  } else {
+    read_through(source, options, stop, lines, verifier, outcome);
+  }
   const bool interrupted = stop.asked();
   if (!interrupted) verifier.finish();
   outcome.trailer = verifier.trailer();

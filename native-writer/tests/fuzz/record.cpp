@@ -1,12 +1,43 @@
 // A whole small record in memory: header and trailer fields, then the superchunks, through the verifier.
 #include "fuzz.h"
+#include "verify/block_walk.h"
 #include "verify/verifier.h"
 
 namespace daqwriter {
 namespace {
 
-constexpr std::size_t kHeaderFields = 112;
+constexpr std::size_t kHeaderFields = 128;
 constexpr std::size_t kTrailerFields = 192;
+
+// The frames and the trailer in `data` get the ids and checksums that tie them to the header.
+void judge_framed(const RecordHeader& header, const RecordTrailer& trailer, fuzz::Bytes& data) {
+  if (header.block_bytes > data.size()) return;
+  for (std::uint64_t at = 0, number = 0; at + kBlockAlignment <= data.size();
+       at += header.block_bytes, ++number) {
+    const std::span<std::byte> place = std::span(data).subspan(at, kBlockAlignment);
+    BlockFrame frame;
+    if (std::to_integer<unsigned>(place[0]) < 16) {
+      RecordTrailer here = trailer;
+      here.blocks = number;
+      encode_trailer(here, place);
+    } else if (std::to_integer<unsigned>(place[0]) < 200) {
+      std::memcpy(&frame.superchunks, &place[1], sizeof frame.superchunks);
+      frame = {header.record_id, header.block_crc, frame.superchunks % 256, number, 0};
+      encode_frame(frame, place);
+    }
+  }
+  const std::uint64_t held = data.size() / header.superchunk_bytes;
+  Verifier verifier(header, std::min(held, header.intended_superchunks), std::nullopt, nullptr);
+  BlockWalk walk(header, verifier);
+  constexpr std::size_t kPiece = 1000;
+  for (std::size_t at = 0; at < data.size() && !walk.at_end(); at += kPiece)
+    walk.feed(std::span(data).subspan(at, std::min(kPiece, data.size() - at)));
+  walk.finish();
+  verifier.finish();
+  const VerifyCounts& counts = verifier.counts();
+  fuzz::require(counts.present <= held);
+  fuzz::require(counts.faults() == 0 || !verifier.faults().empty());
+}
 
 void judge(std::span<const std::byte> input) {
   RecordHeader header;
@@ -23,6 +54,7 @@ void judge(std::span<const std::byte> input) {
     const bool here = closed && !trailer_mismatch(header, trailer, offset);
     return here ? std::optional(trailer) : std::nullopt;
   };
+  if (header.framed()) return judge_framed(header, trailer, data);
   const std::uint64_t held =
       std::min<std::uint64_t>(header.intended_superchunks, data.size() / header.superchunk_bytes);
   for (const bool known : {true, false}) {

@@ -14,6 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::uint64_t kHeld = 16;  // a small record's
   const std::uint64_t bytes = ExpectedPayload::bytes(header, kHeld);
   fuzz::require(bytes <= kHeld * (std::uint64_t{kMaxSuperchunkBytes} + sizeof(std::uint32_t)));
+  if (header.framed()) {
+    fuzz::require(header.superchunks_per_block() > 0 && header.writers <= header.links);
+    fuzz::require(header.block_offset(header.most_blocks) <= kMaxRecordBytes + kMaxAlignment);
+  }
   fuzz::require(record_bytes(header.intended_superchunks, header.superchunk_bytes, header.alignment) <=
                 kMaxRecordBytes + 3 * std::uint64_t{kMaxAlignment});
   return 0;

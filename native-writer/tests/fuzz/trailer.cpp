@@ -3,7 +3,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace daqwriter;
-  constexpr std::size_t kHeaderFields = 112;
+  constexpr std::size_t kHeaderFields = 128;
   auto input = fuzz::as_input(data, size);
   const fuzz::Bytes first = fuzz::block_of(fuzz::take(input, kHeaderFields), fuzz::kHeaderCrc);
   const fuzz::Bytes last = fuzz::block_of(fuzz::take(input, kBlockAlignment), fuzz::kTrailerCrc);
@@ -18,6 +18,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(stored == trailer.superchunks);
   if (decode_record_header(first, header) != BlockCheck::valid) return 0;
   if (trailer.header_crc) trailer.header_crc = header.block_crc;
+  if (header.framed()) {
+    const std::uint64_t blocks = trailer.blocks.value_or(0);
+    if (trailer_mismatch(header, trailer, header.block_offset(blocks))) return 0;
+    fuzz::require(blocks <= header.most_blocks);
+    fuzz::require(trailer.superchunks <= blocks * header.superchunks_per_block());
+    return 0;
+  }
   const std::uint64_t place = header.alignment + round_up(trailer.data_bytes, header.alignment);
   if (trailer_mismatch(header, trailer, place)) return 0;
   fuzz::require(trailer.data_bytes == trailer.superchunks * header.superchunk_bytes);

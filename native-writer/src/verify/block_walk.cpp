@@ -1,0 +1,132 @@
+#include "verify/block_walk.h"
+
+#include <algorithm>
+
+namespace daqwriter {
+namespace {
+
+constexpr std::uint64_t kMostUnknown = 100'000;  // superchunks in a row that end a record without trailer
+
+}  // namespace
+
+BlockWalk::BlockWalk(const RecordHeader& record, Verifier& verifier)
+    : record_(record), verifier_(verifier), left_(record.alignment), offset_(record.alignment) {}
+
+void BlockWalk::feed(std::span<const std::byte> data) {
+  while (!data.empty() && !ended_) {
+    const auto piece = data.first(std::min<std::uint64_t>(data.size(), left_));
+    take(piece);
+    data = data.subspan(piece.size());
+    offset_ += piece.size();
+    left_ -= piece.size();
+    if (left_ == 0) leave();
+  }
+}
+
+void BlockWalk::take(std::span<const std::byte> piece) {
+  if (part_ == Part::frame) frame_.insert(frame_.end(), piece.begin(), piece.end());
+  if (part_ == Part::superchunks) verifier_.feed(piece);
+  if (part_ == Part::padding) require_zero(piece, offset_, "the padding behind the block's last superchunk");
+}
+
+void BlockWalk::enter(Part part, std::uint64_t bytes) {
+  part_ = part;
+  left_ = bytes;
+  if (left_ == 0) leave();
+}
+
+// The present part has come to its end.
+void BlockWalk::leave() {
+  const std::uint64_t bytes = inside_ * record_.superchunk_bytes;
+  switch (part_) {
+    case Part::frame:
+      return open_block();
+    case Part::superchunks:
+      close_superchunks();
+      return enter(Part::padding, vouched_ ? round_up(bytes, record_.alignment) - bytes : 0);
+    case Part::padding:  // behind it nothing was written
+      return enter(Part::rest, record_.block_offset(number_ + 1) - offset_);
+    case Part::rest:
+      ++number_;
+      frame_.clear();
+      return enter(Part::frame, record_.alignment);
+  }
+}
+
+void BlockWalk::open_block() {
+  if (closes_here()) return;
+  const std::uint64_t unknown = (pending_.size() + 1) * record_.superchunks_per_block();
+  if (number_ == record_.most_blocks || unknown > std::max(kMostUnknown, record_.superchunks_per_block())) {
+    ended_ = true;
+    return;
+  }
+  BlockFrame frame;
+  std::string why;
+  const BlockCheck check = decode_frame(frame_, frame, &why);
+  if (check == BlockCheck::valid) why = frame_mismatch(record_, frame, number_).value_or("");
+  if (check == BlockCheck::foreign) why = "nothing of it is recognisable";
+  vouched_ = why.empty();
+  told_ = false;
+  const std::uint64_t offset = record_.block_offset(number_);
+  if (vouched_) {
+    accept_pending();
+    require_zero(std::span(frame_).subspan(kBlockAlignment), offset + kBlockAlignment,
+                 "the rest of the block's frame");
+  } else {
+    pending_.push_back({FaultKind::corrupt, offset, std::nullopt, std::nullopt,
+                        "the frame of block " + std::to_string(number_) + ": " + why});
+  }
+  inside_ = vouched_ ? frame.superchunks : record_.superchunks_per_block();
+  before_ = recognised();
+  verifier_.begin_block(offset_);
+  enter(Part::superchunks, inside_ * record_.superchunk_bytes);
+}
+
+void BlockWalk::close_superchunks() {
+  verifier_.end_block(vouched_);
+  if (!vouched_ && recognised() > before_) accept_pending();  // the record goes on here
+}
+
+// Superchunks of this record, whole or not.
+std::uint64_t BlockWalk::recognised() const {
+  const VerifyCounts& counts = verifier_.counts();
+  return counts.present + counts.duplicated + counts.out_of_order + counts.corrupt + counts.torn;
+}
+
+// Whether the record's trailer stands where the next frame would.
+bool BlockWalk::closes_here() {
+  RecordTrailer trailer;
+  std::string fault;
+  const BlockCheck check = decode_trailer(frame_, trailer, &fault);
+  if (check == BlockCheck::foreign) return false;
+  const std::uint64_t offset = record_.block_offset(number_);
+  if (check == BlockCheck::valid) fault = trailer_mismatch(record_, trailer, offset).value_or("");
+  if (!fault.empty()) {
+    no_trailer_ =
+        "; what stands at offset " + std::to_string(offset) + " is no trailer of this record: " + fault;
+    return false;
+  }
+  accept_pending();
+  verifier_.end_blocks(std::move(trailer));
+  ended_ = true;
+  return true;
+}
+
+void BlockWalk::accept_pending() {
+  for (const Fault& fault : pending_) verifier_.note(fault.kind, fault.offset_bytes, fault.detail);
+  pending_.clear();
+}
+
+void BlockWalk::require_zero(std::span<const std::byte> piece, std::uint64_t offset, const char* what) {
+  const auto wrong = std::find_if(piece.begin(), piece.end(), [](std::byte b) { return b != std::byte{0}; });
+  if (wrong == piece.end() || std::exchange(told_, true)) return;
+  verifier_.note(FaultKind::corrupt, offset + static_cast<std::uint64_t>(wrong - piece.begin()),
+                 std::string(what) + " of block " + std::to_string(number_) + " must be zero and is not");
+}
+
+void BlockWalk::finish() {
+  if (part_ == Part::superchunks) close_superchunks();  // cut off
+  ended_ = true;
+}
+
+}  // namespace daqwriter
