@@ -238,10 +238,15 @@ void Application::write_trailer() {
   for (std::size_t link = 0; link < accounts.size(); ++link)
     accounts[link].lost = source_->lost_per_link()[link];
   const bool interrupted = result_.status == RunStatus::interrupted;
-  encode_trailer(
-      {result_.record_id, interrupted ? TrailerStatus::interrupted : TrailerStatus::complete,
-       ledger_->superchunks_stored(), ledger_->durable_bytes(), utc_ns(), std::move(accounts), header_crc_, {}},
-      control_block());
+  encode_trailer({result_.record_id,
+                  interrupted ? TrailerStatus::interrupted : TrailerStatus::complete,
+                  ledger_->superchunks_stored(),
+                  ledger_->durable_bytes(),
+                  utc_ns(),
+                  std::move(accounts),
+                  header_crc_,
+                  {}},
+                 control_block());
   target_->write_block(control_block().data(), control_block().size(), blocks_->end_offset());
 }
 
