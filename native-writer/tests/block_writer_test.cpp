@@ -169,5 +169,41 @@ TEST_F(BlockWriterTest, EndsAtAnErrorOfSubmission) {
   EXPECT_EQ(blocks.error().offset, kAlignment + kBlock);
 }
 
+// A caller that fills the blocks by itself, in portions that go over their edges.
+TEST_F(BlockWriterTest, RoomIsFilledWithoutAGapAndNeverGoesOverABlock) {
+  BlockWriter blocks = writer();
+  for (std::size_t i = 0; i < 200; ++i) {
+    std::vector<std::byte> piece(kPiece);
+    for (std::byte& b : piece) b = static_cast<std::byte>(random());
+    for (std::size_t done = 0; done < piece.size();) {
+      const std::span<std::byte> room = blocks.room(piece.size() - done);
+      ASSERT_FALSE(room.empty());
+      const auto begin =
+          reinterpret_cast<std::uintptr_t>(room.data()) - reinterpret_cast<std::uintptr_t>(memory.data());
+      ASSERT_EQ(begin / kBlock, (begin + room.size() - 1) / kBlock);
+      std::copy_n(piece.begin() + static_cast<std::ptrdiff_t>(done), room.size(), room.begin());
+      blocks.filled(room.size());
+      done += room.size();
+    }
+    ledger.note_superchunk(0, appended++, 0);
+    blocks.submit_if_full();
+    expected.insert(expected.end(), piece.begin(), piece.end());
+  }
+  ASSERT_TRUE(blocks.finish());
+  expect_disk_holds_everything();
+  EXPECT_EQ(ledger.superchunks_stored(), 200u);
+}
+
+TEST_F(BlockWriterTest, ThereIsNoRoomOnceTheStreamHasFailed) {
+  engine.on_submit = [](std::size_t) { return -EIO; };
+  BlockWriter blocks = writer();
+  const std::span<std::byte> room = blocks.room(kPiece);
+  ASSERT_EQ(room.size(), kPiece);
+  blocks.filled(kPiece);
+  append(blocks, 60);
+  EXPECT_TRUE(blocks.room(1).empty());
+  EXPECT_FALSE(blocks.append(room.data(), 1));
+}
+
 }  // namespace
 }  // namespace daqwriter

@@ -78,6 +78,26 @@ TEST_P(ChecksumTest, TheCopyIsExactAndTouchesNothingElse) {
   }
 }
 
+TEST(StreamCopy, IsExactAtEveryWidthAndTouchesNothingElse) {
+  constexpr std::byte kGuard{0xa5};
+  const auto data = random_bytes(6000);
+  for (const CopyWidth width : {CopyWidth::bits128, CopyWidth::bits256, CopyWidth::bits512}) {
+    if (!supports(width)) continue;
+    for (std::size_t bytes = 0; bytes < 5700; bytes = bytes < 300 ? bytes + 1 : bytes + 61) {
+      const std::size_t to = 64 + bytes * 7 % 64;
+      const std::size_t from = bytes * 13 % 64;
+      std::vector<std::byte> destination(bytes + 192, kGuard);
+      std::vector<std::byte> expected = destination;
+      std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(from), bytes,
+                  expected.begin() + static_cast<std::ptrdiff_t>(to));
+      stream_copy_as(width, destination.data() + to, data.data() + from, bytes);
+      publish_streamed();
+      ASSERT_EQ(destination, expected) << bytes << " B, width " << static_cast<int>(width);
+    }
+  }
+  EXPECT_TRUE(supports(widest_copy()));
+}
+
 TEST(ChecksumOffTest, CopiesAndLeavesTheRunningValue) {
   const auto data = random_bytes(9999);
   std::vector<std::byte> destination(data.size());

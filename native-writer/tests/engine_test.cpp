@@ -4,16 +4,24 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <map>
+#include <stdexcept>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "io/block_reader.h"
@@ -162,26 +170,34 @@ TEST(UringEngineTest, SplitsWhatIsTooLargeForOneRegisteredBuffer) {
 }
 
 // Capabilities belong to a thread, so that a thread can be a user who may lock next to nothing.
+void limit_locked_memory(rlim_t bytes) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2]{};
+  ASSERT_EQ(syscall(SYS_capget, &header, sets), 0);
+  sets[0].effective &= ~(1u << CAP_IPC_LOCK);
+  ASSERT_EQ(syscall(SYS_capset, &header, sets), 0);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  limit.rlim_cur = bytes;
+  ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
 TEST(UringEngineTest, GoesOnUnregisteredWhereLockingMemoryIsLimitedAndNamesTheRemedy) {
   std::string note;
   std::int64_t written = 0;
+  bool file_in_use = false;
   const TempDir directory;
   std::thread([&] {
-    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    __user_cap_data_struct sets[2]{};
-    ASSERT_EQ(syscall(SYS_capget, &header, sets), 0);
-    sets[0].effective &= ~(1u << CAP_IPC_LOCK);
-    ASSERT_EQ(syscall(SYS_capset, &header, sets), 0);
-    rlimit limit{};
-    ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
-    limit.rlim_cur = 16 * kPage;
-    ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    limit_locked_memory(16 * kPage);
     const Memory memory(1 << 20, std::nullopt);
     const iovec piece{memory.data(), memory.size()};
     UringEngine engine(1);
     engine.register_memory({&piece, 1});
     note = engine.note();
     const int fd = open(directory.path("file").c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+    engine.register_file(fd);
+    for (const Feature& each : engine.features())
+      file_in_use |= each.name == "registered file" && each.in_use;
     const IoRequest request{fd, IoDirection::write, {&piece, 1}, 0, 1};
     IoCompletion done;
     ASSERT_EQ(engine.submit({&request, 1}), 1);
@@ -192,7 +208,331 @@ TEST(UringEngineTest, GoesOnUnregisteredWhereLockingMemoryIsLimitedAndNamesTheRe
   EXPECT_NE(note.find("ENOMEM"), std::string::npos) << note;
   EXPECT_NE(note.find("RLIMIT_MEMLOCK"), std::string::npos) << note;
   EXPECT_EQ(written, 1 << 20);
+  EXPECT_TRUE(file_in_use);
 }
+
+// Since Linux 6.14 the ring itself counts: without any memory to lock there is none.
+TEST(UringEngineTest, WithoutAnyMemoryToLockItWorksUnregisteredOrNamesTheRemedy) {
+  std::string said;
+  std::thread([&] {
+    limit_locked_memory(0);
+    try {
+      const Memory memory(1 << 20, std::nullopt);
+      const iovec piece{memory.data(), memory.size()};
+      UringEngine engine(1);
+      engine.register_memory({&piece, 1});
+      said = engine.note();
+    } catch (const Failure& failure) {
+      said = failure.what();
+    }
+  }).join();
+  EXPECT_NE(said.find("RLIMIT_MEMLOCK"), std::string::npos) << said;
+}
+
+const Feature& feature(const std::vector<Feature>& all, const std::string& name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Feature& f) { return f.name == name; });
+  if (found == all.end()) throw std::runtime_error("no feature " + name);
+  return *found;
+}
+
+// Of `count` writes through an engine, each of a page of its own: each is answered once, and is on the disk.
+class UringFeatureTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kPages = 16;
+
+  UringFeatureTest() {
+    for (std::size_t i = 0; i < kPages; ++i)
+      std::memset(memory.data() + i * kPage, static_cast<int>(i + 1), kPage);
+  }
+  ~UringFeatureTest() override { close(fd); }
+
+  void name_both(UringEngine& engine) const {
+    const iovec whole{memory.data(), memory.size()};
+    engine.register_memory({&whole, 1});
+    engine.register_file(fd);
+  }
+  std::vector<IoRequest> requests(std::size_t count) {
+    std::vector<IoRequest> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      pieces[i] = {memory.data() + i * kPage, kPage};
+      all.push_back({fd, IoDirection::write, {&pieces[i], 1}, i * kPage, i});
+    }
+    return all;
+  }
+  // Reaps until `count` answers are there or nothing comes any more.
+  std::map<std::uint64_t, std::vector<std::int64_t>> answers(IoEngine& engine, std::size_t count) {
+    std::map<std::uint64_t, std::vector<std::int64_t>> results;
+    std::vector<IoCompletion> done(kPages);
+    std::size_t have = 0;
+    for (const std::int64_t until = monotonic_ns() + 20 * kSecondNs;
+         have < count && monotonic_ns() < until;) {
+      const int some = engine.reap(done, 1, 100'000'000);
+      EXPECT_GE(some, 0);
+      for (int i = 0; i < some; ++i) {
+        const IoCompletion& each = done[static_cast<std::size_t>(i)];
+        results[each.tag].push_back(each.result);
+      }
+      have += static_cast<std::size_t>(std::max(some, 0));
+    }
+    EXPECT_EQ(engine.reap(done, 0, 0), 0);  // and no more
+    return results;
+  }
+  void expect_written(const std::string& name, std::size_t count) const {
+    const auto disk = testing::read_bytes(name, 0, count * kPage);
+    for (std::size_t i = 0; i < count * kPage; ++i)
+      ASSERT_EQ(disk[i], static_cast<std::byte>(i / kPage + 1)) << i;
+  }
+  void expect_works(UringEngine& engine, std::size_t count = 4) {
+    const auto all = requests(count);
+    std::size_t accepted = 0;
+    while (accepted < count) {
+      const int some = engine.submit(std::span(all).subspan(accepted));
+      ASSERT_GT(some, 0);
+      accepted += static_cast<std::size_t>(some);
+    }
+    const auto results = answers(engine, count);
+    ASSERT_EQ(results.size(), count);
+    for (const auto& [tag, each] : results) EXPECT_EQ(each, std::vector<std::int64_t>{kPage}) << tag;
+    expect_written(path, count);
+  }
+
+  TempDir directory;
+  std::string path = directory.path("file");
+  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+  Memory memory{kPages * kPage, std::nullopt};
+  std::array<iovec, kPages> pieces{};
+};
+
+TEST_F(UringFeatureTest, SaysOfEachFeatureWhetherItIsInUseAndWhyNot) {
+  UringEngine engine(4);
+  for (const Feature& each : engine.features()) EXPECT_EQ(each.in_use, each.reason.empty()) << each.name;
+  EXPECT_FALSE(feature(engine.features(), "registered file").in_use);
+  name_both(engine);
+  expect_works(engine);
+  EXPECT_TRUE(feature(engine.features(), "registered file").in_use);
+  EXPECT_TRUE(feature(engine.features(), "registered buffers").in_use);
+  EXPECT_EQ(feature(engine.features(), "polled completions").reason, "not a raw NVMe drive");
+  EXPECT_TRUE(engine_factory("libaio")(1)->features().empty());
+}
+
+// An older kernel: it knows no flag, or not the newest one.
+TEST_F(UringFeatureTest, WorksOnAKernelThatKnowsNoneOrOneOfTheFlags) {
+  for (const unsigned unknown : {unsigned{IORING_SETUP_DEFER_TASKRUN},
+                                 IORING_SETUP_DEFER_TASKRUN | unsigned{IORING_SETUP_SINGLE_ISSUER}}) {
+    UringCalls calls;
+    calls.setup = [=](unsigned entries, io_uring* ring, io_uring_params* params) {
+      return (params->flags & unknown) != 0 ? -EINVAL : io_uring_queue_init_params(entries, ring, params);
+    };
+    UringEngine engine(4, calls);
+    name_both(engine);
+    EXPECT_NE(feature(engine.features(), "deferred task work").reason.find("EINVAL"), std::string::npos);
+    EXPECT_EQ(feature(engine.features(), "single issuer").in_use, unknown == IORING_SETUP_DEFER_TASKRUN);
+    EXPECT_TRUE(feature(engine.features(), "registered file").in_use);
+    EXPECT_TRUE(feature(engine.features(), "registered buffers").in_use);
+    expect_works(engine);
+  }
+}
+
+TEST_F(UringFeatureTest, IsBuiltByOneThreadUsedByAnotherAndDestroyedByTheFirst) {
+  UringEngine engine(4);
+  name_both(engine);
+  std::thread([&] { expect_works(engine); }).join();
+}
+
+TEST_F(UringFeatureTest, ARegisteredFileIsUsedForItsOwnRequestsOnly) {
+  const std::string other_path = directory.path("other");
+  const int other = open(other_path.c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+  UringEngine engine(4);
+  name_both(engine);
+  auto all = requests(3);
+  for (IoRequest& each : all) each.fd = other;
+  ASSERT_EQ(engine.submit(all), 3);
+  EXPECT_EQ(answers(engine, 3).size(), 3u);
+  expect_written(other_path, 3);
+  EXPECT_EQ(std::filesystem::file_size(path), 0u);
+  close(other);
+}
+
+// The kernel itself stops at a request that it cannot prepare: those behind it stay in the ring.
+TEST_F(UringFeatureTest, WhatTheKernelDidNotTakeIsCountedAndSubmittedByTheNextCall) {
+  UringEngine engine(8);
+  name_both(engine);
+  const std::vector<iovec> too_many(2000, iovec{memory.data(), kPage});
+  auto all = requests(6);
+  all[2].pieces = too_many;
+  EXPECT_EQ(engine.submit(all), 6);  // all are the engine's now
+  EXPECT_EQ(engine.unsubmitted(), (std::vector<std::uint64_t>{3, 4, 5}));
+  const auto results = answers(engine, 6);
+  EXPECT_TRUE(engine.unsubmitted().empty());
+  ASSERT_EQ(results.size(), 6u);
+  for (const auto& [tag, each] : results)
+    EXPECT_EQ(each, (std::vector<std::int64_t>{tag == 2 ? -EINVAL : std::int64_t{kPage}})) << tag;
+  expect_works(engine, 8);
+}
+
+TEST_F(UringFeatureTest, AKernelShortOfMemoryGetsEachRequestOnce) {
+  int refusals = 5;
+  UringCalls calls;
+  calls.submit = [&](io_uring* ring) { return refusals-- > 0 ? -EAGAIN : io_uring_submit(ring); };
+  calls.submit_and_wait = [&](io_uring* ring, io_uring_cqe** first, unsigned least, __kernel_timespec* time,
+                              sigset_t* mask) {
+    return refusals-- > 0 ? -EBUSY : io_uring_submit_and_wait_timeout(ring, first, least, time, mask);
+  };
+  UringEngine engine(4, calls);
+  const auto all = requests(4);
+  ASSERT_EQ(engine.submit(all), 4);
+  EXPECT_EQ(engine.unsubmitted(), (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(engine.submit(all), -EAGAIN);  // there is no room for them a second time
+  const auto results = answers(engine, 4);
+  ASSERT_EQ(results.size(), 4u);
+  for (const auto& [tag, each] : results) EXPECT_EQ(each.size(), 1u) << tag;
+  EXPECT_LT(refusals, 0);
+  expect_written(path, 4);
+}
+
+TEST_F(UringFeatureTest, WaitingForAKernelThatTakesNothingEndsInTime) {
+  UringCalls calls;
+  calls.submit = [](io_uring*) { return -EAGAIN; };
+  calls.submit_and_wait = [](io_uring*, io_uring_cqe**, unsigned, __kernel_timespec*, sigset_t*) {
+    return -EAGAIN;
+  };
+  UringEngine engine(4, calls);
+  std::vector<IoCompletion> done(4);
+  ASSERT_EQ(engine.accept(requests(4)), 4);
+  const std::int64_t since = monotonic_ns();
+  EXPECT_EQ(engine.reap(done, 1, 50'000'000), 0);
+  EXPECT_LT(monotonic_ns() - since, 5 * kSecondNs);
+  EXPECT_EQ(engine.unsubmitted().size(), 4u);
+}  // and its destruction waits for nothing
+
+TEST_F(UringFeatureTest, ABrokenRingIsAnErrorOfReapAfterWhatHadCompleted) {
+  bool broken = false;
+  UringCalls calls;
+  calls.submit_and_wait = [&](io_uring* ring, io_uring_cqe** first, unsigned least, __kernel_timespec* time,
+                              sigset_t* mask) {
+    return broken ? -EBADF : io_uring_submit_and_wait_timeout(ring, first, least, time, mask);
+  };
+  calls.submit = [&](io_uring* ring) { return broken ? -EBADF : io_uring_submit(ring); };
+  UringEngine engine(4, calls);
+  const auto all = requests(3);
+  std::vector<IoCompletion> done(4);
+  ASSERT_EQ(engine.submit(std::span(all).first(2)), 2);
+  ASSERT_EQ(engine.reap(std::span(done).first(1), 2, 30 * kSecondNs), 1);
+  broken = true;
+  ASSERT_EQ(engine.submit(std::span(all).subspan(2)), 1);
+  int taken = 0;
+  int last = 0;
+  for (int i = 0; i < 2000 && (last = engine.reap(done, 3, 10'000'000)) >= 0; ++i) taken += last;
+  EXPECT_EQ(last, -EBADF);
+  EXPECT_LE(taken, 1);
+  EXPECT_EQ(engine.unsubmitted(), std::vector<std::uint64_t>{2});
+}
+
+TEST_F(UringFeatureTest, AnInterruptedWaitLosesNothing) {
+  struct sigaction before {};
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGUSR2, &action, &before), 0);
+  UringEngine engine(4);
+  const pthread_t waiting = pthread_self();
+  std::atomic<bool> end{false};
+  std::thread interrupter([&] {
+    while (!end) {
+      pthread_kill(waiting, SIGUSR2);
+      sleep_until_monotonic_ns(monotonic_ns() + 200'000);
+    }
+  });
+  std::vector<IoCompletion> done(4);
+  const std::int64_t since = monotonic_ns();
+  EXPECT_EQ(engine.reap(done, 1, 30 * kSecondNs), 0);
+  EXPECT_LT(monotonic_ns() - since, 20 * kSecondNs);
+  for (int i = 0; i < 100; ++i) expect_works(engine);
+  end = true;
+  interrupter.join();
+  sigaction(SIGUSR2, &before, nullptr);
+}
+
+TEST_F(UringFeatureTest, PollingThatTheDriveDoesNotDoIsLeftAndSaid) {
+  UringCalls calls;
+  calls.not_polled = [](int) { return ""; };  // as if the file were a drive with polling queues
+  UringEngine engine(4, calls);
+  name_both(engine);
+  const Feature polling = feature(engine.features(), "polled completions");
+  if (polling.in_use) GTEST_SKIP() << "the drive below this file really polls";
+  EXPECT_NE(polling.reason.find("polled read"), std::string::npos) << polling.reason;
+  expect_works(engine);
+}
+
+// A ring that is polled, on a file that need not be: the loop that stands in for the kernel's waiting.
+TEST_F(UringFeatureTest, PolledCompletionsComeOnceAndWaitingEndsInTime) {
+  ASSERT_EQ(ftruncate(fd, 1 << 20), 0);
+  UringCalls calls;
+  calls.not_polled = [](int) { return ""; };
+  calls.setup = [](unsigned entries, io_uring* ring, io_uring_params* params) {
+    params->flags &= ~unsigned{IORING_SETUP_IOPOLL};
+    return io_uring_queue_init_params(entries, ring, params);
+  };
+  UringEngine engine(4, calls);
+  name_both(engine);
+  EXPECT_TRUE(feature(engine.features(), "polled completions").in_use);
+  EXPECT_TRUE(feature(engine.features(), "registered buffers").in_use);
+  std::thread([&] {
+    std::vector<IoCompletion> done(4);
+    const std::int64_t since = monotonic_ns();
+    EXPECT_EQ(engine.reap(done, 1, 50'000'000), 0);
+    EXPECT_GE(monotonic_ns() - since, 50'000'000);
+    expect_works(engine);
+  }).join();
+}
+
+TEST_F(UringFeatureTest, ALoopDeviceIsNotPolled) {
+  SKIP_WITHOUT_LOOP_DEVICES();
+  const testing::LoopDevice loop(directory.path("backing"), 1 << 20);
+  const int device = open(loop.path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+  {
+    UringEngine engine(4);
+    engine.register_file(device);
+    EXPECT_EQ(feature(engine.features(), "polled completions").reason, "not a raw NVMe drive");
+  }
+  close(device);
+}
+
+// A filter that forbids one way of registering: it must not take the others away.
+struct Forbidden {
+  unsigned opcode;
+  std::string feature;
+  std::string others;
+};
+
+class ForbiddenRegistrationTest : public UringFeatureTest, public ::testing::WithParamInterface<Forbidden> {};
+
+TEST_P(ForbiddenRegistrationTest, LeavesTheOtherFeatures) {
+  std::thread([&] {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offsetof(seccomp_data, args[1]))),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, GetParam().opcode, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program{6, filter};
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    UringEngine engine(4);
+    name_both(engine);
+    expect_works(engine);
+    EXPECT_FALSE(feature(engine.features(), GetParam().feature).in_use);
+    EXPECT_NE(feature(engine.features(), GetParam().feature).reason.find("EPERM"), std::string::npos);
+    EXPECT_TRUE(feature(engine.features(), GetParam().others).in_use);
+  }).join();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Opcodes, ForbiddenRegistrationTest,
+    ::testing::Values(Forbidden{IORING_REGISTER_FILES, "registered file", "registered buffers"},
+                      Forbidden{IORING_REGISTER_BUFFERS, "registered buffers", "registered file"},
+                      Forbidden{IORING_REGISTER_ENABLE_RINGS, "single issuer", "registered file"}),
+    [](const auto& test) { return "opcode" + std::to_string(test.param.opcode); });
 
 // What a container's seccomp filter does; it holds for the thread that installs it.
 class ForbiddenUringTest : public ::testing::TestWithParam<int> {};

@@ -55,5 +55,12 @@ TEST(LinkRing, HandsEverySlotOverWholeAndInOrderBetweenTwoThreads) {
   EXPECT_EQ(ring.available(), 0u);
 }
 
+TEST(LinkRing, AWalkMeetsTheSlotsThatTheirNumbersName) {
+  std::vector<std::byte> memory(7 * 65);
+  const LinkRing ring(memory.data(), 7, 65);
+  std::byte* slot = ring.slot(3);
+  for (std::uint64_t n = 3; n < 40; ++n, slot = ring.next(slot)) ASSERT_EQ(slot, ring.slot(n)) << n;
+}
+
 }  // namespace
 }  // namespace daqwriter

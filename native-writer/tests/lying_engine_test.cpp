@@ -233,6 +233,113 @@ TEST_F(LyingEngineTest, AnErrorAndThenSuccess) {
   EXPECT_EQ(ledger.superchunks_stored(), 3u);
 }
 
+// The kernel takes requests only when the test says so: what it did not take stays the engine's, as
+// io_uring's.
+class HesitatingEngine : public IoEngine {
+ public:
+  // Before each call of the kernel: how many of `waiting` it takes.
+  std::function<std::size_t(std::size_t waiting)> takes = [](std::size_t waiting) { return waiting; };
+  std::vector<std::uint64_t> given;  // offsets, in the order in which the kernel got them
+  bool newest_first = false;
+
+  std::string_view name() const override { return "hesitating"; }
+  int submit(std::span<const IoRequest> requests) override {
+    for (const IoRequest& request : requests) waiting_.push_back(request);
+    hand_over();
+    return static_cast<int>(requests.size());
+  }
+  std::vector<std::uint64_t> unsubmitted() const override {
+    std::vector<std::uint64_t> tags;
+    for (const IoRequest& each : waiting_) tags.push_back(each.tag);
+    return tags;
+  }
+  int reap(std::span<IoCompletion> out, unsigned, std::int64_t timeout_ns) override {
+    hand_over();
+    std::size_t count = 0;
+    for (; count < out.size() && !taken_.empty(); ++count) {
+      out[count] = newest_first ? taken_.back() : taken_.front();
+      newest_first ? taken_.pop_back() : taken_.pop_front();
+    }
+    if (count == 0) sleep_until_monotonic_ns(monotonic_ns() + std::min<std::int64_t>(timeout_ns, 1'000'000));
+    return static_cast<int>(count);
+  }
+
+ private:
+  void hand_over() {
+    for (std::size_t n = waiting_.empty() ? 0 : takes(waiting_.size()); n > 0; --n) {
+      given.push_back(waiting_.front().offset);
+      taken_.push_back(LyingEngine::right(waiting_.front()));
+      waiting_.pop_front();
+    }
+  }
+  std::deque<IoRequest> waiting_;
+  std::deque<IoCompletion> taken_;
+};
+
+class HesitatingEngineTest : public LyingEngineTest {
+ protected:
+  BlockWriter hesitating_writer() {
+    BlockWriter::Config config;
+    config.target = "the target";
+    config.block_bytes = kBlock;
+    config.alignment = 4096;
+    config.depth = 2;
+    config.retry_ns = kShortNs;
+    config.stall_ns = 100 * kShortNs;
+    config.stop = &stop;
+    return BlockWriter(config, kernel, ledger, memory.data());
+  }
+  HesitatingEngine kernel;
+};
+
+TEST_F(HesitatingEngineTest, TakesAPartAtATimeAndGetsEachBlockOnce) {
+  std::size_t call = 0;
+  kernel.takes = [&](std::size_t waiting) { return ++call % 3 == 0 ? std::min<std::size_t>(waiting, 1) : 0; };
+  kernel.newest_first = true;
+  BlockWriter blocks = hesitating_writer();
+  EXPECT_TRUE(write(blocks, 50)) << blocks.error().text;
+  std::vector<std::uint64_t> expected;
+  for (std::size_t i = 0; i < 50; ++i) expected.push_back(i * kBlock);
+  EXPECT_EQ(kernel.given, expected);
+  EXPECT_EQ(ledger.superchunks_stored(), 50u);
+}
+
+TEST_F(HesitatingEngineTest, TakesNothingAnyMoreAndNothingIsReportedInFlight) {
+  kernel.takes = [&](std::size_t waiting) { return kernel.given.size() < 5 ? waiting : 0; };
+  BlockWriter blocks = hesitating_writer();
+  const std::int64_t since = monotonic_ns();
+  EXPECT_FALSE(write(blocks, 50));
+  EXPECT_LT(monotonic_ns() - since, 50 * kShortNs);  // it did not wait for answers that nobody owes
+  EXPECT_EQ(blocks.error().error_number, EAGAIN);
+  EXPECT_EQ(blocks.error().offset, 5 * kBlock);
+  expect_said(blocks, "submit refused");
+  EXPECT_EQ(blocks.in_flight(), 0u);
+  EXPECT_EQ(blocks.in_flight_bytes(), 0u);
+  EXPECT_EQ(ledger.superchunks_stored(), 5u);
+}
+
+TEST_F(HesitatingEngineTest, AnInterruptionCountsOnlyWhatTheKernelHas) {
+  kernel.takes = [&](std::size_t) -> std::size_t {
+    signal = 15 | kSecondSignal;
+    return 0;
+  };
+  BlockWriter blocks = hesitating_writer();
+  EXPECT_FALSE(write(blocks, 50));
+  EXPECT_TRUE(blocks.interrupted());
+  EXPECT_EQ(blocks.in_flight(), 0u);
+}
+
+// The engine that was given up may not be called again, or it would hand over what counts as not stored.
+TEST_F(HesitatingEngineTest, IsNotCalledAnyMoreOnceItIsGivenUp) {
+  kernel.takes = [](std::size_t) { return 0; };
+  BlockWriter blocks = hesitating_writer();
+  EXPECT_FALSE(write(blocks, 50));
+  kernel.takes = [](std::size_t waiting) { return waiting; };
+  EXPECT_FALSE(blocks.poll(1'000'000));
+  EXPECT_FALSE(blocks.finish());
+  EXPECT_TRUE(kernel.given.empty());
+}
+
 // A stop of the whole process is no silence of the target.
 TEST(Silence, CountsOneLookOfALongGap) {
   Silence silence;
@@ -379,7 +486,53 @@ TEST_F(LyingReadsTest, WhatNobodyWantsAnyMoreIsWaitedForAndTheRoomIsFreeAgain) {
   EXPECT_EQ(blocks->next().size(), kBlock);
   blocks.reset();
   EXPECT_EQ(room.use_count(), 1);
-}
+
+  // The kernel takes a few, then nothing: nothing of the rest is called written, or in flight.
+  TEST_F(StuckLoadTest, AWriteThatTheKernelDoesNotTakeFails) {
+    WriteOptions options;
+    options.target = directory.path("file");
+    options.bytes = 4 << 20;
+    options.block_bytes = 64 << 10;
+    const WritePlan plan = plan_write(options);
+    const WriteResult result = run_write(
+        options, plan,
+        [](unsigned) {
+          auto engine = std::make_unique<HesitatingEngine>();
+          engine->takes = [raw = engine.get()](std::size_t waiting) {
+            return std::min(waiting, 7 - std::min<std::size_t>(raw->given.size(), 7));
+          };
+          return engine;
+        },
+        signal);
+    EXPECT_EQ(result.status, RunStatus::failed);
+    EXPECT_EQ(result.bytes, 7u * (64 << 10));
+    EXPECT_EQ(result.unanswered_bytes, 0u);
+    EXPECT_NE(result.error.find("submit refused"), std::string::npos) << result.error;
+  }
+
+  TEST_F(StuckLoadTest, AWriteOfWhichTheKernelTakesAPartAtATimeIsWhole) {
+    WriteOptions options;
+    options.target = directory.path("file");
+    options.bytes = 4 << 20;
+    options.block_bytes = 64 << 10;
+    const WritePlan plan = plan_write(options);
+    std::vector<std::uint64_t> given;
+    const WriteResult result = run_write(
+        options, plan,
+        [&](unsigned) {
+          auto engine = std::make_unique<HesitatingEngine>();
+          engine->newest_first = true;
+          engine->takes = [&, raw = engine.get(), call = 0](std::size_t waiting) mutable {
+            given = raw->given;
+            return ++call % 2 == 0 ? std::min<std::size_t>(waiting, 1) : 0;
+          };
+          return engine;
+        },
+        signal);
+    EXPECT_EQ(result.status, RunStatus::complete) << result.error;
+    EXPECT_EQ(result.bytes, 4u << 20);
+    EXPECT_EQ(std::set<std::uint64_t>(given.begin(), given.end()).size(), given.size());  // none twice
+  }
 
 }  // namespace
 }  // namespace daqwriter

@@ -235,6 +235,70 @@ TEST_F(MiniDaqModes, ATrialLeavesNoFile) {
   EXPECT_FALSE(std::filesystem::exists(target));
 }
 
+// Left to itself it takes the path without a copy, but never changes for it what was asked for.
+TEST_F(MiniDaqModes, ChoosesZeroCopyWhereChunksAlignAndSaysWhy) {
+  const auto path = [&](const std::function<void(MiniDaqOptions&)>& change) {
+    MiniDaqOptions options = testing::small_record(target);
+    options.zero_copy.reset();
+    options.ring_bytes = 8 << 20;
+    options.block_bytes = 1 << 20;
+    change(options);
+    const MiniDaqPlan plan = plan_minidaq(options);
+    return (plan.zero_copy() ? "zero-copy: " : "copy: ") + plan.data_path_reason;
+  };
+  const auto triggered = [](std::uint64_t window) {
+    return [window](MiniDaqOptions& o) {
+      o.request_bytes = 3 * window * 5568;
+      o.trigger_rate_hz = 5;
+    };
+  };
+  EXPECT_EQ(path([](auto&) {}), "zero-copy: 64 superchunks of 5568 B make an aligned chunk");
+  EXPECT_EQ(path([](auto& o) { o.superchunk_bytes = 7001; }),
+            "copy: 4096 superchunks of 7001 B make an aligned chunk, more than the 64 of a turn");
+  EXPECT_EQ(path([](auto& o) { o.block_bytes = 256 << 10; }),
+            "copy: 64 superchunks of 5568 B make an aligned chunk, more than --block-size 256KiB");
+  EXPECT_EQ(path([](auto& o) { o.ring_bytes = kChunkBytes; }).substr(0, 14), "copy: a ring o");
+  EXPECT_EQ(path(triggered(16)).substr(0, 16), "copy: a request ");
+  EXPECT_EQ(path(triggered(128)).substr(0, 10), "zero-copy:");
+  EXPECT_EQ(path([](auto& o) { o.zero_copy = false; }), "copy: --data-path asks for it");
+  EXPECT_EQ(path([](auto& o) { o.zero_copy = true; }), "zero-copy: --data-path asks for it");
+}
+
+TEST_F(MiniDaqModes, EveryPathWithEveryEngineIsIntact) {
+  for (const std::string& engine : engine_names()) {
+    for (const std::optional<bool> zero : {std::optional<bool>(false), std::optional<bool>(true), {}}) {
+      for (const std::uint64_t window : {0, 16, 64}) {
+        for (const std::uint32_t applications : {1u, 2u}) {
+          MiniDaqOptions options = testing::small_record(target);
+          options.engine = engine;
+          options.zero_copy = zero;
+          options.applications = applications;
+          options.request_bytes = 3 * window * 5568;
+          options.ring_bytes = 2 << 20;  // several turns
+          options.block_bytes = 384 << 10;
+          options.unpaced = true;
+          options.most_bytes = applications * 30'000'000ull;
+          options.duration_s = 30;
+          const MiniDaqPlan plan = plan_minidaq(options);
+          const std::atomic<int> never{0};
+          const MiniDaqResult result = run_minidaq(options, plan, engine_factory(engine), never);
+          ASSERT_EQ(result.status, RunStatus::complete) << result.error;
+          EXPECT_EQ(lost(result), 0u);
+          const auto json = minidaq_json(options, plan, result);
+          EXPECT_EQ(json["engine"], engine);
+          EXPECT_EQ(json["engine_features"].empty(), engine == "libaio");
+          EXPECT_EQ(json["parameters"]["data_path"], plan.zero_copy() ? "zero-copy" : "copy");
+          for (std::uint32_t i = 0; i < applications; ++i) {
+            const std::string path = applications > 1 ? target + "." + std::to_string(i) : target;
+            expect_intact(path, result.applications[i].stored);
+            std::filesystem::remove(path);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_F(MiniDaqModes, RefusesWhatCannotBe) {
   const auto refused = [](MiniDaqOptions options, const std::string& word) {
     try {

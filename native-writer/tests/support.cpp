@@ -139,6 +139,7 @@ MiniDaqOptions small_record(const std::string& target) {
   options.ring_bytes = 4 << 20;  // 376 ms of slack for a busy disk, and still more than one turn
   options.block_bytes = 256 << 10;
   options.seed = 42;
+  options.zero_copy = false;
   return options;
 }
 

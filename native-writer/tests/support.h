@@ -110,7 +110,7 @@ class MeddlingEngine : public IoEngine {
   std::size_t completed_ = 0;
 };
 
-// 3 links x 2000 Hz x 5568 B for half a second: 3000 superchunks, more than one turn of the rings.
+// 3 links x 2000 Hz x 5568 B for half a second: 3000 superchunks, more than one turn of the rings, copied.
 MiniDaqOptions small_record(const std::string& target);
 EngineFactory aio_engine();
 MiniDaqResult record(const MiniDaqOptions& options, const EngineFactory& engine = aio_engine());

@@ -1,16 +1,21 @@
 // Promise: memory that is page-aligned, touched before use and, where the limits allow, locked, so that no
-// page fault happens while a record is running; released on destruction.
+// page fault happens while a record is running; in huge pages where the system gives them; released on
+// destruction.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
+
+#include "base/feature.h"
 
 namespace daqwriter {
 
 class Memory {
  public:
-  // Touches every page. A known NUMA node becomes the preferred one for these pages.
+  // Zeros. Touches every page, of large memory by several threads on the node's CPUs. A known NUMA node
+  // becomes the preferred one for these pages. Throws Failure when the system does not give that much.
   Memory(std::size_t bytes, std::optional<int> numa_node);
   ~Memory();
   Memory(const Memory&) = delete;
@@ -19,10 +24,14 @@ class Memory {
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
   bool locked() const { return locked_; }
+  // Huge pages and parallel touching: in use or not, and why not.
+  std::vector<Feature> features() const { return {huge_pages_, parallel_touch_}; }
 
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  Feature huge_pages_;
+  Feature parallel_touch_;
   bool locked_ = false;
 };
 

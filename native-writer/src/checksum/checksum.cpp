@@ -7,7 +7,7 @@
 #include <cstring>
 
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include "base/status.h"
@@ -65,14 +65,16 @@ std::uint32_t copy_checksum(ChecksumKind kind, std::uint32_t running, std::byte*
 
 #ifdef __SSE2__
 
-void stream_copy(std::byte* destination, const std::byte* source, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  constexpr std::size_t kVector = sizeof(__m128i);
-  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(destination) % kVector;
-  const std::size_t head = std::min(bytes, misaligned == 0 ? 0 : kVector - misaligned);
-  std::memcpy(destination, source, head);
-  std::size_t i = head;
-  for (; i + kLine <= bytes; i += kLine) {
+namespace {
+
+constexpr std::size_t kLine = 64;  // of a cache
+
+// Each copies a multiple of 64 B to a destination that begins a line; `width` of the machine's vectors. Whole
+// lines, one after the other: a line that is stored in one go never waits half-filled in a store buffer.
+using CopyLines = void (*)(std::byte* destination, const std::byte* source, std::size_t bytes);
+
+void copy_lines_128(std::byte* destination, const std::byte* source, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += kLine) {
     const auto* from = reinterpret_cast<const __m128i*>(source + i);
     auto* to = reinterpret_cast<__m128i*>(destination + i);
     const __m128i a = _mm_loadu_si128(from);
@@ -84,7 +86,63 @@ void stream_copy(std::byte* destination, const std::byte* source, std::size_t by
     _mm_stream_si128(to + 2, c);
     _mm_stream_si128(to + 3, d);
   }
-  std::memcpy(destination + i, source + i, bytes - i);
+}
+
+__attribute__((target("avx2"))) void copy_lines_256(std::byte* destination, const std::byte* source,
+                                                    std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += kLine) {
+    const auto* from = reinterpret_cast<const __m256i*>(source + i);
+    auto* to = reinterpret_cast<__m256i*>(destination + i);
+    const __m256i a = _mm256_loadu_si256(from);
+    const __m256i b = _mm256_loadu_si256(from + 1);
+    _mm256_stream_si256(to, a);
+    _mm256_stream_si256(to + 1, b);
+  }
+}
+
+__attribute__((target("avx512f"))) void copy_lines_512(std::byte* destination, const std::byte* source,
+                                                       std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += kLine)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(destination + i), _mm512_loadu_si512(source + i));
+}
+
+CopyLines copy_lines_of(CopyWidth width) {
+  return width == CopyWidth::bits512   ? copy_lines_512
+         : width == CopyWidth::bits256 ? copy_lines_256
+                                       : copy_lines_128;
+}
+
+void copy_streaming(CopyLines copy_lines, std::byte* destination, const std::byte* source,
+                    std::size_t bytes) {
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(destination) % kLine;
+  const std::size_t head = std::min(bytes, misaligned == 0 ? 0 : kLine - misaligned);
+  const std::size_t lines = (bytes - head) / kLine * kLine;
+  std::memcpy(destination, source, head);
+  copy_lines(destination + head, source + head, lines);
+  std::memcpy(destination + head + lines, source + head + lines, bytes - head - lines);
+}
+
+}  // namespace
+
+bool supports(CopyWidth width) {
+  return width == CopyWidth::bits512   ? __builtin_cpu_supports("avx512f")
+         : width == CopyWidth::bits256 ? __builtin_cpu_supports("avx2")
+                                       : true;
+}
+
+CopyWidth widest_copy() {
+  return supports(CopyWidth::bits512)   ? CopyWidth::bits512
+         : supports(CopyWidth::bits256) ? CopyWidth::bits256
+                                        : CopyWidth::bits128;
+}
+
+void stream_copy_as(CopyWidth width, std::byte* destination, const std::byte* source, std::size_t bytes) {
+  copy_streaming(copy_lines_of(width), destination, source, bytes);
+}
+
+void stream_copy(std::byte* destination, const std::byte* source, std::size_t bytes) {
+  static const CopyLines kCopyLines = copy_lines_of(widest_copy());
+  copy_streaming(kCopyLines, destination, source, bytes);
 }
 
 void publish_streamed() {
@@ -92,6 +150,18 @@ void publish_streamed() {
 }
 
 #else
+
+bool supports(CopyWidth width) {
+  return width == CopyWidth::bits128;
+}
+
+CopyWidth widest_copy() {
+  return CopyWidth::bits128;
+}
+
+void stream_copy_as(CopyWidth, std::byte* destination, const std::byte* source, std::size_t bytes) {
+  stream_copy(destination, source, bytes);
+}
 
 void stream_copy(std::byte* destination, const std::byte* source, std::size_t bytes) {
   std::memcpy(destination, source, bytes);

@@ -25,8 +25,13 @@ inline std::uint32_t checksum(ChecksumKind kind, std::span<const std::byte> data
 
 // Copies with non-temporal stores: the buffer is read next by the drive, not by a core, so it must neither
 // evict the source's lines nor be fetched for ownership first. Call publish_streamed() before handing the
-// destination to anybody else.
+// destination to anybody else. By the widest vectors that this processor has.
 void stream_copy(std::byte* destination, const std::byte* source, std::size_t bytes);
+enum class CopyWidth { bits128, bits256, bits512 };
+CopyWidth widest_copy();
+bool supports(CopyWidth width);
+// By vectors of a width that supports() grants.
+void stream_copy_as(CopyWidth width, std::byte* destination, const std::byte* source, std::size_t bytes);
 void publish_streamed();
 
 // stream_copy() and checksum_update() in one go over memory, at the speed of the copy alone.

@@ -19,7 +19,7 @@ struct Asked {
   std::string record_id;
   std::string sink = "target";
   std::string mode = "continuous";
-  std::string data_path = "copy";
+  std::string data_path = "auto";
   std::uint64_t request_size = 16ull << 20;
   std::string preallocate = "full";
   bool dry_run = false;
@@ -43,8 +43,9 @@ void add_options(CLI::App& app, Asked& t) {
   add_size(
       app, bounds::kBytes, o.most_bytes,
       "Unpaced: end after this much, all applications; a file ends at half of the free space without it");
-  add_choice(app, "--data-path", t.data_path, {"copy", "zero-copy"},
-             "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings");
+  add_choice(app, "--data-path", t.data_path, {"auto", "copy", "zero-copy"},
+             "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings; auto: zero-copy "
+             "where 64 superchunks are aligned, no more than a block, and requests are whole chunks of them");
   add_number(app, bounds::kApplications, o.applications,
              "MiniDAQ applications at once, each with its links, buffers, writer and record");
   add_number(app, bounds::kLinks, o.links, "Number of links of each application");
@@ -87,7 +88,7 @@ void resolve(Asked& t) {
   if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
   o.preallocate = t.preallocate == "full";
   o.request_bytes = t.mode == "triggered" ? t.request_size : 0;
-  o.zero_copy = t.data_path == "zero-copy";
+  if (t.data_path != "auto") o.zero_copy = t.data_path == "zero-copy";
 }
 
 MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,

@@ -87,11 +87,11 @@ void BlockReader::submit(std::size_t index) {
   buffer.asked_from = buffer.have;
   for (int i = 0; i < kMostTries; ++i) {
     // Direct reads have an aligned length; at the end of a file they return what there is.
-    const iovec piece{buffer.data + buffer.have, round_up(buffer.wanted, config_.alignment) - buffer.have};
+    buffer.piece = {buffer.data + buffer.have, round_up(buffer.wanted, config_.alignment) - buffer.have};
     const IoRequest request{
-        config_.fd, IoDirection::read, {&piece, 1}, buffer.offset + buffer.have, requests_.tag(index)};
+        config_.fd, IoDirection::read, {&buffer.piece, 1}, buffer.offset + buffer.have, requests_.tag(index)};
     const int result = room_->engine->submit({&request, 1});
-    if (result == 1) return requests_.taken(index, piece.iov_len, monotonic_ns());
+    if (result == 1) return requests_.taken(index, buffer.piece.iov_len, monotonic_ns());
     if (result != -EAGAIN && result != -EINTR)
       throw Failure(config_.target + ": read at offset " + std::to_string(buffer.offset) +
                     " not accepted: " + errno_text(-result));

@@ -58,6 +58,7 @@ class BlockReader {
  private:
   struct Buffer {
     std::byte* data = nullptr;
+    iovec piece{};  // of the request
     std::uint64_t offset = 0;
     std::size_t wanted = 0;
     std::size_t have = 0;

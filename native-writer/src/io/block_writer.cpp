@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "checksum/checksum.h"
 #include "io/aio_engine.h"
 
 namespace daqwriter {
@@ -43,17 +44,20 @@ BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedge
 }
 
 bool BlockWriter::append(const std::byte* data, std::size_t bytes) {
-  submit_in_place();  // what is copied begins a block of its own
   while (bytes > 0) {
-    if (!make_room()) return false;
-    const std::size_t part = std::min(bytes, config_.block_bytes - current_->filled);
-    config_.copy(current_->data + current_->filled, data, part);
-    current_->filled += part;
-    unnoted_ += part;
-    data += part;
-    bytes -= part;
+    const std::span<std::byte> part = room(bytes);
+    if (part.empty()) return false;
+    stream_copy(part.data(), data, part.size());
+    filled(part.size());
+    data += part.size();
+    bytes -= part.size();
   }
   return !failed();
+}
+
+bool BlockWriter::make_room_for_copies() {
+  submit_in_place();  // what is copied begins a block of its own
+  return make_room() && !failed();
 }
 
 bool BlockWriter::append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease) {
@@ -117,30 +121,41 @@ void BlockWriter::pump() {
     const IoRequest request{config_.fd, IoDirection::write, buffer.pieces, buffer.offset + buffer.written,
                             requests_.tag(index)};
     const int result = engine_.submit({&request, 1});
-    if (result == -EAGAIN || result == -EINTR) {
-      const std::int64_t now = monotonic_ns();
-      if (refused_since_ns_ == 0) refused_since_ns_ = now;
-      if (now - refused_since_ns_ > config_.retry_ns)
-        fail(EAGAIN, buffer, "submit refused; " + aio_limits_text());
-      return;
-    }
-    refused_since_ns_ = 0;
+    if (result == -EAGAIN || result == -EINTR) return bear_refusal(request.tag);
     if (result < 0) return fail(-result, buffer, "submit");
     const std::int64_t now = monotonic_ns();
     if (buffer.submitted_ns == 0) buffer.submitted_ns = now;
     requests_.taken(index, buffer.filled - buffer.written, now);
     to_submit_.pop_front();
   }
+  const std::vector<std::uint64_t> unsubmitted = engine_.unsubmitted();
+  if (!unsubmitted.empty()) bear_refusal(unsubmitted.front());
+}
+
+// For lack of resources; others may give some back, but not for ever.
+void BlockWriter::bear_refusal(std::uint64_t tag) {
+  const std::int64_t now = monotonic_ns();
+  if (refused_ != tag) refused_since_ns_ = now;
+  refused_ = tag;
+  if (now - refused_since_ns_ > config_.retry_ns)
+    fail(EAGAIN, buffers_[InFlight::slot_of(tag)], "submit refused; " + aio_limits_text());
+}
+
+// The kernel was never given them, and will not be: they are not stored, and their buffers are ours.
+void BlockWriter::disown_unsubmitted() {
+  engine_broken_ = true;
+  for (const std::uint64_t tag : engine_.unsubmitted()) requests_.withdraw(tag);
 }
 
 void BlockWriter::reap(unsigned min_count, std::int64_t timeout_ns) {
+  if (engine_broken_) return;
   if (requests_.count() == 0 && !to_submit_.empty()) {
     // Nothing of ours can complete and make room: somebody else holds it. Wait without spinning.
     sleep_until_monotonic_ns(monotonic_ns() + 1'000'000);
   } else if (requests_.count() > 0) {
     const int count = engine_.reap(completions_, min_count, timeout_ns);
     if (count < 0) {
-      engine_broken_ = true;
+      disown_unsubmitted();
       return fail(-count, buffers_.front(), "waiting for completions");
     }
     for (int i = 0; i < count; ++i) handle(completions_[static_cast<std::size_t>(i)]);
@@ -157,7 +172,7 @@ void BlockWriter::look_at_the_clock() {
 }
 
 void BlockWriter::give_up(bool interrupted) {
-  engine_broken_ = true;
+  disown_unsubmitted();
   if (failed()) return;
   std::uint64_t first = next_offset_;
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -220,7 +235,10 @@ bool BlockWriter::finish() {
 }
 
 void BlockWriter::wait_for_all() {
-  while (!engine_broken_ && (requests_.count() > 0 || (!to_submit_.empty() && !failed()))) reap(1, kWaitNs);
+  while (!engine_broken_ && (requests_.count() > 0 || (!to_submit_.empty() && !failed()))) {
+    reap(1, kWaitNs);
+    if (failed() && requests_.count() == engine_.unsubmitted().size()) disown_unsubmitted();
+  }
 }
 
 void BlockWriter::fail(int error_number, const Buffer& buffer, const std::string& what) {

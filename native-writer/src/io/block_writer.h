@@ -6,17 +6,19 @@
 // accounted for in the ledger.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/stop_clock.h"
-#include "checksum/checksum.h"
 #include "io/durability.h"
 #include "io/in_flight.h"
 #include "io/io_engine.h"
@@ -39,9 +41,6 @@ class BlockWriter {
     std::size_t alignment = 0;
     unsigned depth = 1;                     // most requests in flight
     std::int64_t retry_ns = 5'000'000'000;  // how long EAGAIN is borne
-    // Brings appended bytes into a buffer; may look at them on the way.
-    std::function<void(std::byte* destination, const std::byte* source, std::size_t bytes)> copy =
-        stream_copy;
     // Told the lease of every piece appended in place once its block is on the target.
     std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
     std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
@@ -57,6 +56,18 @@ class BlockWriter {
 
   // Appends bytes, waiting for a free buffer where needed. False once the stream has failed.
   bool append(const std::byte* data, std::size_t bytes);
+  // The same for a caller that copies by itself: room for the next `bytes`, or for as many of them as the
+  // block being filled takes, which the caller fills and tells by filled(). Empty once the stream has failed.
+  std::span<std::byte> room(std::size_t bytes) {
+    const bool at_hand =
+        !failed() && current_ && current_->pieces.empty() && current_->filled < config_.block_bytes;
+    if (!at_hand && !make_room_for_copies()) return {};
+    return {current_->data + current_->filled, std::min(bytes, config_.block_bytes - current_->filled)};
+  }
+  void filled(std::size_t bytes) {
+    current_->filled += bytes;
+    unnoted_ += bytes;
+  }
   // Appends an aligned piece of aligned length without copying it; it belongs to the engine until `lease` is
   // released. Not to be used while a copied block is partly filled; the other way round is fine.
   bool append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease);
@@ -97,12 +108,15 @@ class BlockWriter {
 
   bool acquire();
   bool make_room();
+  bool make_room_for_copies();
   void submit_current(bool ends_inside, std::uint64_t payload_bytes);
   void pump();
   void reap(unsigned min_count, std::int64_t timeout_ns);
   void handle(const IoCompletion& completion);
   void wait_for_all();
   void look_at_the_clock();
+  void bear_refusal(std::uint64_t tag);
+  void disown_unsubmitted();
   void give_up(bool interrupted);
   void fail(int error_number, const Buffer& buffer, const std::string& what);
 
@@ -116,7 +130,8 @@ class BlockWriter {
   Buffer* current_ = nullptr;
   std::size_t unnoted_ = 0;  // bytes appended since the last noted superchunk
   InFlight requests_;
-  bool engine_broken_ = false;  // what is in flight cannot be waited for
+  bool engine_broken_ = false;            // it is not called any more: what is in flight cannot be waited for
+  std::optional<std::uint64_t> refused_;  // the request that the kernel does not take at present
   std::int64_t refused_since_ns_ = 0;
   std::uint64_t next_offset_;
   std::uint64_t padding_bytes_ = 0;

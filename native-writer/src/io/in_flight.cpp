@@ -15,15 +15,28 @@ void InFlight::taken(std::size_t index, std::size_t bytes, std::int64_t now_ns) 
 
 std::optional<std::size_t> InFlight::settle(const IoCompletion& completion, std::int64_t now_ns) {
   const std::size_t index = slot_of(completion.tag);
-  if (index >= slots_.size() || !slots_[index].taken || tag(index) != completion.tag) return std::nullopt;
+  if (!owed(completion.tag)) return std::nullopt;
+  if (completion.result > static_cast<std::int64_t>(slots_[index].bytes)) return std::nullopt;
+  free_slot(index);
+  silence_.end(now_ns);
+  return index;
+}
+
+void InFlight::withdraw(std::uint64_t tag) {
+  if (owed(tag)) free_slot(slot_of(tag));
+}
+
+bool InFlight::owed(std::uint64_t request) const {
+  const std::size_t index = slot_of(request);
+  return index < slots_.size() && slots_[index].taken && tag(index) == request;
+}
+
+void InFlight::free_slot(std::size_t index) {
   Slot& slot = slots_[index];
-  if (completion.result > static_cast<std::int64_t>(slot.bytes)) return std::nullopt;
   slot.taken = false;
   ++slot.turn;
   bytes_ -= slot.bytes;
   --count_;
-  silence_.end(now_ns);
-  return index;
 }
 
 std::string unanswered_text(const std::string& target, const char* requests, const InFlight& owed,

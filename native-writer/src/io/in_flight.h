@@ -23,6 +23,8 @@ class InFlight {
   static std::size_t slot_of(std::uint64_t tag) { return tag & ((std::uint64_t{1} << kSlotBits) - 1); }
   // The engine has taken the slot's next request.
   void taken(std::size_t slot, std::size_t bytes, std::int64_t now_ns);
+  // The engine never gave it to the kernel, and is not called any more: nothing is owed.
+  void withdraw(std::uint64_t tag);
   // The slot whose request is answered; none if no such request is in flight, or if it was shorter.
   std::optional<std::size_t> settle(const IoCompletion& completion, std::int64_t now_ns);
 
@@ -34,6 +36,9 @@ class InFlight {
   }
 
  private:
+  bool owed(std::uint64_t tag) const;
+  void free_slot(std::size_t slot);
+
   static constexpr unsigned kSlotBits = 16;
   struct Slot {
     std::uint64_t turn = 0;

@@ -1,5 +1,7 @@
 // Promise: the smallest interface to asynchronous block I/O, so that a fake can stand in for the kernel. One
-// thread uses an engine. A buffer belongs to the engine from submit() until its completion has been reaped.
+// thread makes all requests and reaps them; another one may construct the engine, tell it of memory and file
+// before, and destroy it afterwards. A buffer belongs to the engine from the request's acceptance until its
+// completion has been reaped.
 #pragma once
 
 #include <sys/uio.h>
@@ -9,6 +11,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/feature.h"
 
 namespace daqwriter {
 
@@ -17,7 +22,7 @@ enum class IoDirection { read, write };
 struct IoRequest {
   int fd = -1;
   IoDirection direction = IoDirection::write;
-  std::span<const iovec> pieces;  // contiguous on the target; the iovecs need to live until submit() returns
+  std::span<const iovec> pieces;  // contiguous on the target; the iovecs live until the completion is reaped
   std::uint64_t offset = 0;
   std::uint64_t tag = 0;  // handed back with the completion
 };
@@ -39,13 +44,23 @@ class IoEngine {
   virtual std::string_view name() const = 0;
   // What a reader of the results should know about how it works here, e.g. why buffers are not registered.
   virtual std::string note() const { return ""; }
+  virtual std::vector<Feature> features() const { return {}; }
   // Memory from which requests will be made most of the time; an engine may register it with the kernel.
   virtual void register_memory(std::span<const iovec>) {}
-  // Hands over as many of the first requests as there is room for, at least one. Returns their number, or
-  // -errno of the first; -EAGAIN means that there is no room now and the same request may be submitted again.
+  // The open file of most requests, for as long as the engine lives: it must not be closed before.
+  virtual void register_file(int) {}
+  // Accepts as many of the first requests as there is room for, at least one, and hands them to the kernel.
+  // Returns their number, or -errno of the first, which is then not accepted; -EAGAIN means that there is no
+  // room now and the same request may be submitted again. An accepted request must not be submitted again,
+  // also when the kernel did not take it yet: see unsubmitted().
   virtual int submit(std::span<const IoRequest> requests) = 0;
-  // Fills `out` with at most out.size() completions; waits until `min_count` are there or the time has
-  // passed. Returns their number, or -errno.
+  // As submit(), for a caller that calls reap() next: the engine may leave it to that call to hand them over.
+  virtual int accept(std::span<const IoRequest> requests) { return submit(requests); }
+  // Tags of the accepted requests that the kernel has not been given, in their order. Every call of submit()
+  // and reap() offers them again. When no call follows, nothing is ever done for them.
+  virtual std::vector<std::uint64_t> unsubmitted() const { return {}; }
+  // Fills `out` with at most out.size() completions; waits until `min_count` are there, the time has passed
+  // or a signal came. Returns their number, or -errno.
   virtual int reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) = 0;
 };
 

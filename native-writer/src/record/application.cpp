@@ -30,6 +30,7 @@ Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan,
           BlockWriter::buffer_count(options.io_depth) * options.block_bytes + mine_.target.alignment,
           mine_.target.numa_node) {
   result_.record_id = record_id_of(options, number);
+  result_.memory_features = ring_memory_.features();
   result_.memory_locked = ring_memory_.locked() && block_memory_.locked();
   for (std::uint32_t link = 0; link < options.links; ++link) {
     std::byte* memory = ring_memory_.data() + link * plan.slots_per_link * options.superchunk_bytes;
@@ -50,6 +51,7 @@ void Application::open(std::shared_ptr<Target> target, const EngineFactory& make
   const std::array<iovec, 2> memory = {iovec{ring_memory_.data(), ring_memory_.size()},
                                        iovec{block_memory_.data(), block_memory_.size()}};
   engine_->register_memory(memory);
+  engine_->register_file(target_->fd());
   RecordHeader header{result_.record_id,
                       options_.seed,
                       started_utc_ns,
@@ -98,9 +100,8 @@ void Application::build() {
       options_.links, control_.start_ns,
       Arrivals{[this](std::int64_t t) { return due_bytes(t); },
                [this] { return source_->accepted() * options_.superchunk_bytes; }});
-  writer_ = std::make_unique<DataWriter>(
-      rings_, *source_, control_.stop,
-      DataWriter::Config{options_.checksum, options_.zero_copy ? plan_.chunk : 0, plan_.window});
+  writer_ = std::make_unique<DataWriter>(rings_, *source_, control_.stop,
+                                         DataWriter::Config{options_.checksum, plan_.chunk, plan_.window});
   blocks_ = std::make_unique<BlockWriter>(
       BlockWriter::Config{.fd = target_->fd(),
                           .target = mine_.target.path,

@@ -4,7 +4,6 @@
 #include <cstring>
 
 namespace daqwriter {
-
 DataWriter::DataWriter(std::vector<std::unique_ptr<LinkRing>>& rings, ReadoutEmulator& source,
                        const StopClock& stop, const Config& config)
     : rings_(rings),
@@ -94,7 +93,7 @@ bool DataWriter::store(std::uint32_t link, std::uint64_t first, std::uint64_t co
       good = store_chunk(link, first + k, request, request && last_link && k + config_.chunk == count);
     if (!request) ring.take(count);
   } else {
-    for (std::uint64_t k = 0; k < count && good; ++k) good = copy_superchunk(ring, first + k, request);
+    good = copy_run(ring, first, count, request);
     copied_bytes_ += count * ring.slot_bytes();
     if (!request) {
       ring.take(count);
@@ -106,16 +105,28 @@ bool DataWriter::store(std::uint32_t link, std::uint64_t first, std::uint64_t co
 }
 
 // Checksum first, over the source: it brings the superchunk into L1, from where the streaming copy takes it.
-bool DataWriter::copy_superchunk(LinkRing& ring, std::uint64_t position, const DataRequest* request) {
-  const std::byte* slot = ring.slot(position);
-  SuperchunkHeader header;
-  std::memcpy(&header, slot, sizeof header);
-  const std::byte* payload = slot + sizeof header;
-  seal(header, payload, request);
-  if (!blocks_->append(reinterpret_cast<const std::byte*>(&header), sizeof header)) return false;
-  if (!blocks_->append(payload, header.payload_bytes)) return false;
-  ledger_->note_superchunk(header.link, header.sequence, request ? request->intended_ns : header.intended_ns);
-  blocks_->submit_if_full();
+bool DataWriter::copy_run(LinkRing& ring, std::uint64_t first, std::uint64_t count,
+                          const DataRequest* request) {
+  std::byte* slot = ring.slot(first);
+  for (std::uint64_t k = 0; k < count; ++k) {
+    SuperchunkHeader header;
+    std::memcpy(&header, slot, sizeof header);
+    const std::byte* payload = slot + sizeof header;
+    slot = ring.next(slot);
+    seal(header, payload, request);
+    if (!put(reinterpret_cast<const std::byte*>(&header), sizeof header)) return false;
+    if (!put(payload, header.payload_bytes)) return false;
+    ledger_->note_superchunk(header.link, header.sequence, header.intended_ns);
+    blocks_->submit_if_full();
+  }
+  return true;
+}
+
+bool DataWriter::put(const std::byte* data, std::size_t bytes) {
+  const std::span<std::byte> room = blocks_->room(bytes);
+  if (room.size() < bytes) return blocks_->append(data, bytes);  // it goes on in the next block
+  stream_copy(room.data(), data, bytes);
+  blocks_->filled(bytes);
   return true;
 }
 
@@ -126,13 +137,13 @@ bool DataWriter::store_chunk(std::uint32_t link, std::uint64_t first, const Data
   leases_.push_back({link, config_.chunk, ends_request, false});
   const std::uint64_t lease = first_lease_ + leases_.size() - 1;
   if (!blocks_->append_in_place(ring.slot(first), config_.chunk * ring.slot_bytes(), lease)) return false;
-  for (std::uint64_t k = 0; k < config_.chunk; ++k) {
-    std::byte* slot = ring.slot(first + k);
+  std::byte* slot = ring.slot(first);
+  for (std::uint64_t k = 0; k < config_.chunk; ++k, slot = ring.next(slot)) {
     SuperchunkHeader header;
     std::memcpy(&header, slot, sizeof header);
     seal(header, slot + sizeof header, request);
     std::memcpy(slot, &header, sizeof header);
-    ledger_->note_superchunk(link, header.sequence, request ? request->intended_ns : header.intended_ns);
+    ledger_->note_superchunk(link, header.sequence, header.intended_ns);
   }
   blocks_->submit_if_full();
   return true;

@@ -56,7 +56,8 @@ class DataWriter {
   std::uint64_t serve();
   bool store(std::uint32_t link, std::uint64_t first, std::uint64_t count, const DataRequest* request);
   bool store_chunk(std::uint32_t link, std::uint64_t first, const DataRequest* request, bool ends_request);
-  bool copy_superchunk(LinkRing& ring, std::uint64_t position, const DataRequest* request);
+  bool copy_run(LinkRing& ring, std::uint64_t first, std::uint64_t count, const DataRequest* request);
+  bool put(const std::byte* data, std::size_t bytes);
   void seal(SuperchunkHeader& header, const std::byte* payload, const DataRequest* request);
 
   std::vector<std::unique_ptr<LinkRing>>& rings_;

@@ -110,6 +110,7 @@ class Run {
       result_.add(result_.applications.back());
     }
     result_.failed_line_records = lines_->failed_records();
+    result_.engine_features = applications_.front()->engine().features();  // its thread has ended
   }
 
   const MiniDaqOptions& options_;
@@ -158,6 +159,7 @@ void ApplicationResult::add(const ApplicationResult& one) {
   source_cpu = source_cpu + one.source_cpu;
   copy_ns += one.copy_ns;
   memory_locked = one.memory_locked;
+  if (memory_features.empty()) memory_features = one.memory_features;
 }
 
 double ApplicationResult::achieved_fraction() const {

@@ -37,7 +37,7 @@ struct MiniDaqOptions : Reporting {
   std::uint64_t most_bytes = 0;     // unpaced: end after so much; 0: see plan_minidaq
   std::uint64_t request_bytes = 0;  // triggered: wanted of each application and trigger; 0: continuous
   double trigger_rate_hz = 0;
-  bool zero_copy = false;
+  std::optional<bool> zero_copy;  // none: where it changes nothing that was asked for, see plan_minidaq
   std::uint64_t ring_bytes = 64ull << 20;
   std::uint64_t block_bytes = 8ull << 20;
   unsigned io_depth = 4;
@@ -67,11 +67,13 @@ struct MiniDaqPlan {
   std::vector<ApplicationPlan> applications;
   double rate_hz = 0;  // per link, after scale
   std::uint64_t slots_per_link = 0;
-  std::uint64_t chunk = 0;   // zero-copy: superchunks of an aligned chunk
-  std::uint64_t window = 0;  // triggered: superchunks of a request and link
+  std::uint64_t chunk = 0;       // zero-copy: superchunks of an aligned chunk; 0: copy
+  std::string data_path_reason;  // why it is the one or the other
+  std::uint64_t window = 0;      // triggered: superchunks of a request and link
   std::uint64_t intended_superchunks = 0;
   std::uint64_t record_bytes = 0;
   std::uint64_t buffer_bytes = 0;  // rings and block buffers, all applications
+  bool zero_copy() const { return chunk > 0; }
   const TargetPlan& target() const { return applications.front().target; }
   std::uint64_t request_bytes(const MiniDaqOptions& o) const { return window * o.links * o.superchunk_bytes; }
 };
@@ -115,6 +117,7 @@ struct ApplicationResult {
   CpuUse source_cpu;
   std::int64_t copy_ns = 0;
   bool memory_locked = false;
+  std::vector<Feature> memory_features;  // of the rings; as all of them of the first application
 
   void add(const ApplicationResult& one);
   // What was offered in time of what was due. Below 1 the source failed, whatever the drive did.
@@ -125,7 +128,8 @@ struct ApplicationResult {
 struct MiniDaqResult : ApplicationResult {
   std::vector<ApplicationResult> applications;
   std::string engine;
-  std::string engine_note;
+  std::string engine_note;  // of the first application, as all of the engine
+  std::vector<Feature> engine_features;
   std::int64_t started_utc_ns = 0;
   std::int64_t prepare_ns = 0;
   std::int64_t total_ns = 0;

@@ -59,7 +59,11 @@ Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const Min
           {"filesystem", target.filesystem.empty() ? Json(nullptr) : Json(target.filesystem)},
           {"mode", o.triggered() ? "triggered" : "continuous"},
           {"paced", !o.unpaced},
-          {"data_path", o.zero_copy ? "zero-copy" : "copy"},
+          {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
+          {"data_path_asked", !o.zero_copy   ? "auto"
+                              : *o.zero_copy ? "zero-copy"
+                                             : "copy"},
+          {"data_path_reason", plan.data_path_reason},
           {"applications", o.applications},
           {"links", o.links},
           {"superchunk_bytes", o.superchunk_bytes},
@@ -77,6 +81,7 @@ Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const Min
           {"seed", o.seed},
           {"record_id", record_id_text(r.applications.front().record_id)},
           {"memory_locked", r.memory_locked},
+          {"memory_features", features_json(r.memory_features)},
           {"placement", placement_json(plan.applications.front().placement)}};
 }
 
@@ -193,6 +198,7 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
           {"version", DAQWRITER_VERSION},
           {"engine", r.engine},
           {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
+          {"engine_features", features_json(r.engine_features)},
           {"status", run_status_name(r.status)},
           {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
           {"started_utc", iso8601_utc(r.started_utc_ns)},
@@ -255,7 +261,8 @@ std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) 
          std::to_string(o.links) + " links x " + load + " for " + format_number(o.duration_s) +
          " s: " + std::to_string(o.applications * plan.record_bytes) + " B on " + target.path + " (" +
          target_kind_name(target.kind) + ", " + format_gb(static_cast<double>(target.free_bytes)) +
-         " free), with " + format_gb(static_cast<double>(plan.buffer_bytes)) + " of buffers; " +
+         " free), with " + format_gb(static_cast<double>(plan.buffer_bytes)) + " of buffers; data path " +
+         (plan.zero_copy() ? "zero-copy" : "copy") + " (" + plan.data_path_reason + "); " +
          plan.applications.front().placement.note + "\n";
 }
 

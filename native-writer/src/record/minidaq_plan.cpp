@@ -45,22 +45,57 @@ std::uint64_t aligned_chunk(const MiniDaqOptions& o, std::uint64_t alignment) {
   return round_up(DataWriter::kFragmentSuperchunks, unit);
 }
 
-void shape_rings(const MiniDaqOptions& o, MiniDaqPlan& plan) {
-  plan.slots_per_link = o.ring_bytes / o.superchunk_bytes;
+// Superchunks that a request asks of each link, before they are rounded up to whole chunks.
+std::uint64_t asked_window(const MiniDaqOptions& o) {
+  const std::uint64_t per_link = std::uint64_t{o.links} * o.superchunk_bytes;
+  return (o.request_bytes + per_link - 1) / per_link;
+}
+
+std::uint64_t least_slots(std::uint64_t unit, std::uint64_t window) {
+  return std::max({2 * unit, 3 * window + unit, std::uint64_t{2}});
+}
+
+// By itself the program takes the path that spares a copy, unless load or record were not what was asked for.
+void choose_data_path(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+  const std::uint64_t chunk = aligned_chunk(o, plan.target().alignment);
+  const std::string chunk_text = std::to_string(chunk) + " superchunks of " +
+                                 std::to_string(o.superchunk_bytes) + " B make an aligned chunk";
+  const std::uint64_t slots = o.ring_bytes / o.superchunk_bytes / chunk * chunk;
+  bool zero_copy = false;
   if (o.zero_copy) {
-    plan.chunk = aligned_chunk(o, plan.target().alignment);
-    plan.slots_per_link = plan.slots_per_link / plan.chunk * plan.chunk;
+    zero_copy = *o.zero_copy;
+    plan.data_path_reason = "--data-path asks for it";
+  } else if (chunk != DataWriter::kFragmentSuperchunks) {
+    plan.data_path_reason =
+        chunk_text + ", more than the " + std::to_string(DataWriter::kFragmentSuperchunks) + " of a turn";
+  } else if (chunk * o.superchunk_bytes > o.block_bytes) {
+    plan.data_path_reason = chunk_text + ", more than --block-size " + format_size(o.block_bytes);
+  } else if (o.triggered() && asked_window(o) % chunk != 0) {
+    plan.data_path_reason = "a request takes " + std::to_string(asked_window(o)) +
+                            " superchunks of each link, and whole chunks of " + std::to_string(chunk) +
+                            " would be more than was asked for";
+  } else if (slots < least_slots(chunk, o.triggered() ? asked_window(o) : 0)) {
+    plan.data_path_reason = "a ring of " + format_size(o.ring_bytes) + " holds too few chunks of " +
+                            std::to_string(chunk) + " superchunks";
+  } else {
+    zero_copy = true;
+    plan.data_path_reason = chunk_text;
   }
+  if (zero_copy) plan.chunk = chunk;
+}
+
+void shape_rings(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+  choose_data_path(o, plan);
   const std::uint64_t unit = std::max<std::uint64_t>(plan.chunk, 1);
+  plan.slots_per_link = o.ring_bytes / o.superchunk_bytes / unit * unit;
   if (o.triggered()) {
-    const std::uint64_t per_link = std::uint64_t{o.links} * o.superchunk_bytes;
-    plan.window = round_up((o.request_bytes + per_link - 1) / per_link, unit);
+    plan.window = round_up(asked_window(o), unit);
     require(o.trigger_rate_hz * static_cast<double>(plan.window) <= plan.rate_hz,
             "--trigger-rate " + format_number(o.trigger_rate_hz) + ": requests of " +
                 std::to_string(plan.window) + " superchunks of each link ask for more than its " +
                 format_number(plan.rate_hz) + " Hz; lower --trigger-rate or --request-size");
   }
-  const std::uint64_t least = std::max({2 * unit, 3 * plan.window + unit, std::uint64_t{2}});
+  const std::uint64_t least = least_slots(unit, plan.window);
   require(plan.slots_per_link >= least,
           "--ring-size " + format_size(o.ring_bytes) + ": a ring must hold at least " +
               std::to_string(least) + " superchunks of " + std::to_string(o.superchunk_bytes) + " B, " +

@@ -74,7 +74,7 @@ Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_
           {"status", run_status_name(status)},
           {"error", error.empty() ? Json(nullptr) : Json(error)},
           {"mode", o.triggered() ? "triggered" : "continuous"},
-          {"data_path", o.zero_copy ? "zero-copy" : "copy"},
+          {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
           {"applications", o.applications},
           {"links", o.links},
           {"request_bytes", o.triggered() ? Json(plan.request_bytes(o)) : Json(nullptr)},

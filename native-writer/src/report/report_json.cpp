@@ -182,4 +182,15 @@ nlohmann::ordered_json latency_json(const Histogram& nanoseconds, const std::str
           {"hdr", encode_hdr_v2(nanoseconds)}};
 }
 
+nlohmann::ordered_json features_json(const std::vector<Feature>& features) {
+  using Json = nlohmann::ordered_json;
+  Json all = Json::array();
+  for (const Feature& each : features) {
+    all.push_back({{"name", each.name},
+                   {"in_use", each.in_use},
+                   {"reason", each.in_use ? Json(nullptr) : Json(each.reason)}});
+  }
+  return all;
+}
+
 }  // namespace daqwriter

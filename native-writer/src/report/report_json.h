@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/feature.h"
 #include "base/histogram.h"
 
 namespace daqwriter {
@@ -21,5 +22,8 @@ void write_json(const std::string& path, const nlohmann::ordered_json& document)
 
 // Summary of nanosecond values in microseconds, with the whole histogram.
 nlohmann::ordered_json latency_json(const Histogram& nanoseconds, const std::string& definition);
+
+// Each with its name, whether it is in use, and the reason why not.
+nlohmann::ordered_json features_json(const std::vector<Feature>& features);
 
 }  // namespace daqwriter

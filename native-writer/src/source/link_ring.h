@@ -21,6 +21,11 @@ class LinkRing {
   std::uint64_t slots() const { return slots_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::byte* slot(std::uint64_t ordinal) const { return memory_ + ordinal % slots_ * slot_bytes_; }
+  // The slot behind it: a walk over the ring needs no division.
+  std::byte* next(std::byte* slot) const {
+    std::byte* const behind = slot + slot_bytes_;
+    return behind == memory_ + slots_ * slot_bytes_ ? memory_ : behind;
+  }
 
   // -- producer ---------------------------------------------------------------------------------------------
 

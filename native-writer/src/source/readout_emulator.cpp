@@ -90,6 +90,7 @@ void ReadoutEmulator::emit_paced(std::uint32_t link, std::int64_t t_ns) {
   worst_lateness_ns_ = std::max(worst_lateness_ns_, t_ns - schedule_.intended_ns(link, sequence));
   const std::uint64_t first = sequence;
   const std::uint64_t first_ordinal = ordinal;
+  std::byte* slot = ring.slot(trigger_ ? sequence : ordinal);
   for (; sequence < due; ++sequence) {
     // What cannot be emitted by then stays unoffered: that is how a source too slow for the load shows
     // itself.
@@ -101,9 +102,11 @@ void ReadoutEmulator::emit_paced(std::uint32_t link, std::int64_t t_ns) {
     const std::uint64_t position = trigger_ ? sequence : ordinal;
     if (!ring.has_room(position)) {  // counted below, its sequence number is skipped
       if (trigger_) trigger_->missed(link, sequence);
+      if (trigger_) slot = ring.next(slot);
       continue;
     }
-    stamp(ring.slot(position), sequence, ordinal, intended);
+    stamp(slot, sequence, ordinal, intended);
+    slot = ring.next(slot);
     ++ordinal;
     // A late tick hands over its work in portions, not at its end.
     if (ordinal % kTurn == 0) ring.publish(position + 1);
@@ -140,9 +143,11 @@ void ReadoutEmulator::fill_room() {
 
 void ReadoutEmulator::emit_unpaced(std::uint32_t link, std::uint64_t count, std::int64_t t_ns) {
   std::uint64_t& ordinal = next_ordinal_[link];
-  for (const std::uint64_t end = ordinal + count; ordinal < end; ++ordinal)
-    stamp(rings_[link]->slot(ordinal), ordinal, ordinal, t_ns);
-  rings_[link]->publish(ordinal);
+  LinkRing& ring = *rings_[link];
+  std::byte* slot = ring.slot(ordinal);
+  for (const std::uint64_t end = ordinal + count; ordinal < end; ++ordinal, slot = ring.next(slot))
+    stamp(slot, ordinal, ordinal, t_ns);
+  ring.publish(ordinal);
   accepted_.fetch_add(count, std::memory_order_relaxed);
   emitted_.fetch_add(count, std::memory_order_relaxed);
 }

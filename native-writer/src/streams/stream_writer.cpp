@@ -95,7 +95,7 @@ std::uint32_t StreamWriter::store(const std::byte* event) {
   if (!blocks_) open_file();
   const std::int64_t since = monotonic_ns();
   const std::int64_t io_before = blocks_->io_ns();
-  const bool good = blocks_->append(event, header.bytes);
+  const bool good = append({event, header.bytes});
   account_.copy_ns += (monotonic_ns() - since) - (blocks_->io_ns() - io_before);
   if (!good) throw Failure(blocks_->error().text);
   if (header.bytes < config_.smallest_parallel_bytes) ++account_.fallback_events;
@@ -105,6 +105,18 @@ std::uint32_t StreamWriter::store(const std::byte* event) {
   ledger_.note_superchunk(0, header.serial, header.arrival_ns);
   blocks_->submit_if_full();
   return header.bytes;
+}
+
+// The checksum is taken on the way.
+bool StreamWriter::append(std::span<const std::byte> event) {
+  while (!event.empty()) {
+    const std::span<std::byte> room = blocks_->room(event.size());
+    if (room.empty()) return false;
+    adler32_ = adler_.update_and_copy(adler32_, room.data(), event.first(room.size()));
+    blocks_->filled(room.size());
+    event = event.subspan(room.size());
+  }
+  return true;
 }
 
 void StreamWriter::open_file() {
@@ -118,15 +130,11 @@ void StreamWriter::open_file() {
   plan.path += "/" + file_.name;
   target_ = std::make_unique<Target>(plan, round_up(config_.file_bytes, plan.alignment), config_.preallocate);
   target_->keep();
-  const auto copy = [this](std::byte* to, const std::byte* from, std::size_t bytes) {
-    adler32_ = adler_.update_and_copy(adler32_, to, {from, bytes});
-  };
   blocks_ = std::make_unique<BlockWriter>(BlockWriter::Config{.fd = target_->fd(),
                                                               .target = plan.path,
                                                               .block_bytes = config_.block_bytes,
                                                               .alignment = plan.alignment,
                                                               .depth = config_.io_depth,
-                                                              .copy = copy,
                                                               .stall_ns = config_.stall_ns,
                                                               .stop = &stop_},
                                           engine_, ledger_, memory_);

@@ -68,6 +68,7 @@ class StreamWriter {
  private:
   void write_events();
   bool take_events();
+  bool append(std::span<const std::byte> event);
   std::uint32_t store(const std::byte* event);
   void open_file();
   void close_file();

@@ -189,6 +189,7 @@ class Application {
     result_.due_bytes = source_->due_bytes();
     result_.emission_ns = source_->emission_ns();
     result_.source_cpu = source_->cpu();
+    result_.engine_features = engines_.front()->features();
     result_.failed_line_records = lines_.failed_records();
     result_.ended_by = failed_                                                    ? "error"
                        : unanswered_                                              ? "signal"

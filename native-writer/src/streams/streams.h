@@ -68,6 +68,7 @@ struct StreamsResult {
   CpuUse source_cpu;
   CpuUse cpu;
   bool memory_locked = false;
+  std::vector<Feature> engine_features;  // of the first stream, as all of the engine
   struct Series {
     std::vector<double> t_s;
     std::vector<std::uint64_t> offered_bytes;

@@ -145,6 +145,7 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
           {"command", "streams"},
           {"version", DAQWRITER_VERSION},
           {"engine", o.null_sink ? "null" : o.engine},
+          {"engine_features", features_json(r.engine_features)},
           {"status", run_status_name(r.status)},
           {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
           {"started_utc", iso8601_utc(r.started_utc_ns)},

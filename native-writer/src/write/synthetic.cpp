@@ -154,6 +154,7 @@ class Load {
 
   void collect() {
     result_.engine_note = workers_.front()->engine_note();
+    result_.engine_features = workers_.front()->engine_features();
     std::string given_up;  // what an interruption did not wait for is said, and is no failure
     for (const auto& worker : workers_) {
       result_.threads.push_back(worker->result());

@@ -63,7 +63,8 @@ struct WriteResult {
   RunStatus status = RunStatus::complete;
   std::string error;
   std::string ended_by;     // bytes, duration, span, signal or error
-  std::string engine_note;  // of the first thread
+  std::string engine_note;  // of the first thread, as all of the engine
+  std::vector<Feature> engine_features;
   std::int64_t started_utc_ns = 0;
   std::int64_t prepare_ns = 0;
   std::int64_t write_ns = 0;  // start to the last completion

@@ -111,6 +111,7 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
       {"version", DAQWRITER_VERSION},
       {"engine", o.null_sink ? "null" : o.engine},
       {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
+      {"engine_features", features_json(r.engine_features)},
       {"status", run_status_name(r.status)},
       {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
       {"started_utc", iso8601_utc(r.started_utc_ns)},

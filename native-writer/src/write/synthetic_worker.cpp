@@ -33,6 +33,7 @@ SyntheticWorker::SyntheticWorker(SharedLoad& shared, std::uint32_t number, const
   if (!shared.options.zeros) fill_payload({memory_.data(), memory_.size()}, shared.options.seed, number, 0);
   const iovec whole{memory_.data(), memory_.size()};
   engine_->register_memory({&whole, 1});
+  engine_->register_file(shared.fd);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].data = memory_.data() + i * block_;
     free_.push_back(i);
@@ -102,10 +103,9 @@ void SyntheticWorker::enqueue(std::size_t index) {
 
 bool SyntheticWorker::submit() {
   while (!requests_.empty()) {
-    const int taken = engine_->submit(requests_);
-    if (taken == -EAGAIN || taken == -EINTR) return bear_refusal();
+    const int taken = engine_->accept(requests_);  // reap() follows
+    if (taken == -EAGAIN || taken == -EINTR) return bear_refusal(requests_.front().tag);
     if (taken < 0) return fail(-taken, slots_[InFlight::slot_of(requests_.front().tag)], "submit");
-    refused_since_ns_ = 0;
     for (int i = 0; i < taken; ++i) {
       const IoRequest& request = requests_[static_cast<std::size_t>(i)];
       in_flight_.taken(InFlight::slot_of(request.tag), bytes_of(request.pieces), now_ns_);
@@ -115,12 +115,13 @@ bool SyntheticWorker::submit() {
   return true;
 }
 
-bool SyntheticWorker::bear_refusal() {
+// For lack of resources; others may give some back, but not for ever.
+bool SyntheticWorker::bear_refusal(std::uint64_t tag) {
   const std::int64_t now = monotonic_ns();
-  if (refused_since_ns_ == 0) refused_since_ns_ = now;
+  if (refused_ != tag) refused_since_ns_ = now;
+  refused_ = tag;
   if (now - refused_since_ns_ > kRefusedNs)
-    return fail(EAGAIN, slots_[InFlight::slot_of(requests_.front().tag)],
-                "submit refused; " + aio_limits_text());
+    return fail(EAGAIN, slots_[InFlight::slot_of(tag)], "submit refused; " + aio_limits_text());
   if (in_flight_.count() == 0) sleep_until_monotonic_ns(now + 1'000'000);
   now_ns_ = now;
   return true;
@@ -132,11 +133,19 @@ void SyntheticWorker::reap() {
   now_ns_ = monotonic_ns();
   if (count < 0) {
     fail(-count, slots_.front(), "waiting for completions");
-    given_up_ = true;
-    return;
+    return disown_unsubmitted();
   }
   for (int i = 0; i < count; ++i) handle(completions_[static_cast<std::size_t>(i)]);
+  const std::vector<std::uint64_t> unsubmitted = engine_->unsubmitted();
+  if (!unsubmitted.empty()) bear_refusal(unsubmitted.front());
   look_at_the_clock();
+  if (!error_.empty() && in_flight_.count() == engine_->unsubmitted().size()) disown_unsubmitted();
+}
+
+// The kernel was never given them, and will not be: they are not stored, and nothing is owed.
+void SyntheticWorker::disown_unsubmitted() {
+  given_up_ = true;
+  for (const std::uint64_t tag : engine_->unsubmitted()) in_flight_.withdraw(tag);
 }
 
 // Whatever is still owed after the answers that have just been reaped is given up when its time is over.
@@ -145,7 +154,7 @@ void SyntheticWorker::look_at_the_clock() {
   const bool interrupted = shared_.stop.expired(StopClock::kAnswerNs);
   const std::int64_t limit_ns = to_ns(shared_.options.stall_limit_s);
   if (!interrupted && !in_flight_.silent_for(limit_ns, now_ns_)) return;
-  given_up_ = true;
+  disown_unsubmitted();
   if (!error_.empty()) return;
   interrupted_ = interrupted;
   std::uint64_t first = UINT64_MAX;

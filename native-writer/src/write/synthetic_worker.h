@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ class SyntheticWorker {
   bool interrupted() const { return interrupted_; }  // that is its error
   std::uint64_t unanswered_bytes() const { return in_flight_.bytes(); }
   std::string engine_note() const { return engine_->note(); }
+  std::vector<Feature> engine_features() const { return engine_->features(); }
   const Histogram& latency_ns() const { return latency_ns_; }
   WriteThreadResult result() const;
 
@@ -58,7 +60,8 @@ class SyntheticWorker {
   void stamp(const Slot& slot) const;
   void enqueue(std::size_t index);
   bool submit();
-  bool bear_refusal();
+  bool bear_refusal(std::uint64_t tag);
+  void disown_unsubmitted();
   void reap();
   void handle(const IoCompletion& completion);
   void look_at_the_clock();
@@ -78,8 +81,9 @@ class SyntheticWorker {
   std::uint64_t issued_ = 0;
   InFlight in_flight_;
   bool interrupted_ = false;
-  bool given_up_ = false;  // what is in flight cannot be waited for
+  bool given_up_ = false;  // the engine is not called any more: what is in flight cannot be waited for
   std::int64_t now_ns_ = 0;
+  std::optional<std::uint64_t> refused_;  // the request that the kernel does not take at present
   std::int64_t refused_since_ns_ = 0;
   std::string error_;
   Histogram latency_ns_;

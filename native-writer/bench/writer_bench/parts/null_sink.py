@@ -40,6 +40,7 @@ def points(settings: Settings, tools: Tools) -> list[Point]:
             "minidaq",
             "--sink=null",
             "--links=10",
+            "--data-path=copy",
             f"--duration={duration}",
             f"--checksum={checksum}",
             *options,
