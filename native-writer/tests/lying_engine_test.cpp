@@ -486,53 +486,54 @@ TEST_F(LyingReadsTest, WhatNobodyWantsAnyMoreIsWaitedForAndTheRoomIsFreeAgain) {
   EXPECT_EQ(blocks->next().size(), kBlock);
   blocks.reset();
   EXPECT_EQ(room.use_count(), 1);
+}
 
-  // The kernel takes a few, then nothing: nothing of the rest is called written, or in flight.
-  TEST_F(StuckLoadTest, AWriteThatTheKernelDoesNotTakeFails) {
-    WriteOptions options;
-    options.target = directory.path("file");
-    options.bytes = 4 << 20;
-    options.block_bytes = 64 << 10;
-    const WritePlan plan = plan_write(options);
-    const WriteResult result = run_write(
-        options, plan,
-        [](unsigned) {
-          auto engine = std::make_unique<HesitatingEngine>();
-          engine->takes = [raw = engine.get()](std::size_t waiting) {
-            return std::min(waiting, 7 - std::min<std::size_t>(raw->given.size(), 7));
-          };
-          return engine;
-        },
-        signal);
-    EXPECT_EQ(result.status, RunStatus::failed);
-    EXPECT_EQ(result.bytes, 7u * (64 << 10));
-    EXPECT_EQ(result.unanswered_bytes, 0u);
-    EXPECT_NE(result.error.find("submit refused"), std::string::npos) << result.error;
-  }
+// The kernel takes a few, then nothing: nothing of the rest is called written, or in flight.
+TEST_F(StuckLoadTest, AWriteThatTheKernelDoesNotTakeFails) {
+  WriteOptions options;
+  options.target = directory.path("file");
+  options.bytes = 4 << 20;
+  options.block_bytes = 64 << 10;
+  const WritePlan plan = plan_write(options);
+  const WriteResult result = run_write(
+      options, plan,
+      [](unsigned) {
+        auto engine = std::make_unique<HesitatingEngine>();
+        engine->takes = [raw = engine.get()](std::size_t waiting) {
+          return std::min(waiting, 7 - std::min<std::size_t>(raw->given.size(), 7));
+        };
+        return engine;
+      },
+      signal);
+  EXPECT_EQ(result.status, RunStatus::failed);
+  EXPECT_EQ(result.bytes, 7u * (64 << 10));
+  EXPECT_EQ(result.unanswered_bytes, 0u);
+  EXPECT_NE(result.error.find("submit refused"), std::string::npos) << result.error;
+}
 
-  TEST_F(StuckLoadTest, AWriteOfWhichTheKernelTakesAPartAtATimeIsWhole) {
-    WriteOptions options;
-    options.target = directory.path("file");
-    options.bytes = 4 << 20;
-    options.block_bytes = 64 << 10;
-    const WritePlan plan = plan_write(options);
-    std::vector<std::uint64_t> given;
-    const WriteResult result = run_write(
-        options, plan,
-        [&](unsigned) {
-          auto engine = std::make_unique<HesitatingEngine>();
-          engine->newest_first = true;
-          engine->takes = [&, raw = engine.get(), call = 0](std::size_t waiting) mutable {
-            given = raw->given;
-            return ++call % 2 == 0 ? std::min<std::size_t>(waiting, 1) : 0;
-          };
-          return engine;
-        },
-        signal);
-    EXPECT_EQ(result.status, RunStatus::complete) << result.error;
-    EXPECT_EQ(result.bytes, 4u << 20);
-    EXPECT_EQ(std::set<std::uint64_t>(given.begin(), given.end()).size(), given.size());  // none twice
-  }
+TEST_F(StuckLoadTest, AWriteOfWhichTheKernelTakesAPartAtATimeIsWhole) {
+  WriteOptions options;
+  options.target = directory.path("file");
+  options.bytes = 4 << 20;
+  options.block_bytes = 64 << 10;
+  const WritePlan plan = plan_write(options);
+  std::vector<std::uint64_t> given;
+  const WriteResult result = run_write(
+      options, plan,
+      [&](unsigned) {
+        auto engine = std::make_unique<HesitatingEngine>();
+        engine->newest_first = true;
+        engine->takes = [&, raw = engine.get(), call = 0](std::size_t waiting) mutable {
+          given = raw->given;
+          return ++call % 2 == 0 ? std::min<std::size_t>(waiting, 1) : 0;
+        };
+        return engine;
+      },
+      signal);
+  EXPECT_EQ(result.status, RunStatus::complete) << result.error;
+  EXPECT_EQ(result.bytes, 4u << 20);
+  EXPECT_EQ(std::set<std::uint64_t>(given.begin(), given.end()).size(), given.size());  // none twice
+}
 
 }  // namespace
 }  // namespace daqwriter

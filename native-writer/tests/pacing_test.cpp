@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <utility>
+
 #include "source/busy.h"
 
 namespace daqwriter {
@@ -157,6 +162,103 @@ TEST(ServiceRecord, StaysBoundedAndKeepsTheShape) {
   record.end(end * ms, end * ms, static_cast<std::uint64_t>(end) * 1'000'000);
   EXPECT_EQ(record.spacing_ns(), 4 * ms);
   EXPECT_LE(record.needed(1e9, 600).estimate, 6'000'000u);  // keeps up, to within the resolution
+}
+
+// Three writers with bursts of their own over the same arrivals of 1 B/ns and writer.
+class JointServiceCurveTest : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kEnd = 100'000;
+  struct Completion {
+    std::int64_t t_ns;
+    std::uint64_t bytes;
+  };
+  static std::vector<Completion> completions(std::size_t writer) {
+    std::mt19937 random(static_cast<unsigned>(writer));
+    std::vector<Completion> all;
+    std::int64_t t = 0, done = 0;
+    while (t < kEnd) {
+      t += static_cast<std::int64_t>(random() % (10 + 400 * (writer + 1)));
+      const std::int64_t bytes = std::max<std::int64_t>(0, std::min(t, kEnd) - done) / (1 + random() % 3);
+      done += bytes;
+      all.push_back({t, static_cast<std::uint64_t>(bytes)});
+    }
+    return all;
+  }
+  static std::uint64_t arrived(std::int64_t t) { return static_cast<std::uint64_t>(std::min(t, kEnd)); }
+
+  JointServiceCurveTest() {
+    std::vector<std::pair<Completion, std::size_t>> merged;
+    for (std::size_t writer = 0; writer < 3; ++writer) {
+      ServiceCurve alone;
+      for (const Completion& each : completions(writer)) {
+        merged.push_back({each, writer});
+        alone.completed(each.t_ns, arrived(each.t_ns), each.bytes);
+      }
+      sum_of_maxima += alone.needed_bytes();
+    }
+    std::sort(merged.begin(), merged.end(),
+              [](const auto& one, const auto& other) { return one.first.t_ns < other.first.t_ns; });
+    ServiceCurve together;  // one account of all, as a lock on the data path would have kept it
+    for (const auto& [each, writer] : merged)
+      together.completed(each.t_ns, 3 * arrived(each.t_ns), each.bytes);
+    exactly = together.needed_bytes();
+  }
+  JointServiceCurve joint(std::size_t most_steps, bool schedule_known) {
+    histories.clear();
+    for (std::size_t writer = 0; writer < 3; ++writer) {
+      histories.emplace_back(most_steps);
+      std::uint64_t durable = 0;
+      std::int64_t last = 0;
+      for (const Completion& each : completions(writer)) {
+        durable += each.bytes;
+        histories.back().completed(each.t_ns, arrived(each.t_ns), durable);
+        last = each.t_ns;
+      }
+      histories.back().end(last, arrived(last));
+    }
+    return {{&histories[0], &histories[1], &histories[2]},
+            schedule_known ? [](std::int64_t t) { return 3 * arrived(t); }
+                           : std::function<std::uint64_t(std::int64_t)>()};
+  }
+
+  std::deque<ServiceHistory> histories;
+  std::uint64_t exactly = 0;
+  std::uint64_t sum_of_maxima = 0;
+};
+
+TEST_F(JointServiceCurveTest, IsExactWhereTheArrivalsAreKnown) {
+  const JointServiceCurve curve = joint(1 << 20, true);
+  EXPECT_TRUE(curve.exact());
+  EXPECT_EQ(curve.needed_bytes(), exactly);
+  EXPECT_LT(curve.needed_bytes(), sum_of_maxima);
+}
+
+TEST_F(JointServiceCurveTest, IsABoundWhereTheyAreNot) {
+  const JointServiceCurve curve = joint(1 << 20, false);
+  EXPECT_FALSE(curve.exact());
+  EXPECT_GE(curve.needed_bytes(), exactly);
+  EXPECT_LE(curve.needed_bytes(), 2 * exactly);
+}
+
+TEST_F(JointServiceCurveTest, IsABoundWhenCompletionsWereForgotten) {
+  for (const bool known : {true, false}) {
+    for (const std::size_t most : {2u, 3u, 16u, 100u}) {
+      const JointServiceCurve curve = joint(most, known);
+      EXPECT_FALSE(curve.exact()) << most;
+      EXPECT_GE(curve.needed_bytes(), exactly) << most;
+    }
+  }
+  EXPECT_LE(joint(100, true).needed_bytes(), 2 * exactly);
+}
+
+TEST(JointServiceCurve, OfOneWriterIsItsOwn) {
+  ServiceHistory history(16);
+  history.completed(100, 100, 60);
+  history.end(170, 170);
+  const JointServiceCurve curve({&history}, {});
+  EXPECT_TRUE(curve.exact());
+  EXPECT_EQ(curve.needed_bytes(), 110u);
+  EXPECT_EQ(curve.needed_at_ns(), 170);
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ class SyntheticTest : public ::testing::Test {
   // The numbers in the order of the places within one thread's part; every page is checked.
   std::vector<std::uint64_t> turns(std::uint32_t thread) const {
     std::vector<std::uint64_t> numbers;
-    for (std::uint64_t block = 0; block < plan.part_blocks; ++block) {
-      const std::uint64_t start = (thread * plan.part_blocks + block) * options.block_bytes;
+    for (std::uint64_t block = 0; block < plan.targets.front().part_blocks; ++block) {
+      const std::uint64_t start = (thread * plan.targets.front().part_blocks + block) * options.block_bytes;
       numbers.push_back(stamp(start).second);
       for (std::uint64_t offset = start; offset < start + options.block_bytes; offset += kPage)
         EXPECT_EQ(stamp(offset), std::pair(offset, numbers.back()));
@@ -106,10 +106,12 @@ TEST_P(SyntheticThreadsTest, EveryBlockOfEveryPartIsWrittenOnceInItsOrder) {
     ASSERT_EQ(result.threads.size(), options.threads);
     for (std::uint32_t thread = 0; thread < options.threads; ++thread) {
       std::vector<std::uint64_t> numbers = turns(thread);
-      EXPECT_EQ(std::is_sorted(numbers.begin(), numbers.end()), !random || plan.part_blocks < 2) << thread;
+      EXPECT_EQ(std::is_sorted(numbers.begin(), numbers.end()),
+                !random || plan.targets.front().part_blocks < 2)
+          << thread;
       std::sort(numbers.begin(), numbers.end());
-      EXPECT_EQ(numbers, counted(0, plan.part_blocks));
-      EXPECT_EQ(result.threads[thread].bytes, plan.part_blocks * options.block_bytes);
+      EXPECT_EQ(numbers, counted(0, plan.targets.front().part_blocks));
+      EXPECT_EQ(result.threads[thread].bytes, plan.targets.front().part_blocks * options.block_bytes);
       EXPECT_LE(result.threads[thread].end_ns, result.write_ns);
     }
   }

@@ -55,10 +55,9 @@ class Builder {
                            {&stop_signal, daqwriter::to_ns(options.timing.stall_limit_s)})));
   }
 
-  // Builds events until `end`, and those that are asked for then as well unless `count` is false. Failure
-  // names the sources that owe a fragment and are silent.
-  void run(std::int64_t end, bool count) {
-    counting_ = count;
+  // Builds events until `end`, and those that are asked for then as well. Failure names the sources that owe
+  // a fragment and are silent.
+  void run(std::int64_t end) {
     silence_.end(monotonic_ns());
     try {
       build(end);
@@ -100,7 +99,6 @@ class Builder {
     while (stop_.load() == 0) {
       const bool more = monotonic_ns() < end;
       while (more && pending_.size() < options_.in_flight) ask();
-      if (!more && !counting_) return;
       if (pending_.empty()) return;
       wait();
     }
@@ -184,7 +182,6 @@ class Builder {
   std::deque<Event> pending_;
   std::uint64_t first_ = 0;  // event at the front of pending_
   std::uint64_t events_ = 0;
-  bool counting_ = false;
   daqwriter::Silence silence_;
   daqwriter::Histogram event_ns_;
   std::vector<std::uint32_t> again_before_;
@@ -196,12 +193,12 @@ ExitCode run_build(const Options& options, const std::atomic<int>& stop_signal) 
   if (options.in_flight == 0 || options.in_flight > 1024)
     throw daqwriter::Refusal("--in-flight " + std::to_string(options.in_flight) + ": give 1 to 1024 events");
   Builder builder(options, stop_signal);
-  builder.run(monotonic_ns() + daqwriter::to_ns(timing.warm_up_s), false);
+  builder.run(monotonic_ns() + daqwriter::to_ns(timing.warm_up_s));
   builder.forget_warm_up();
   const std::int64_t started_utc = daqwriter::utc_ns();
   const std::int64_t started = monotonic_ns();
   const daqwriter::CpuUse before = daqwriter::process_cpu_use();
-  builder.run(started + daqwriter::to_ns(timing.seconds), true);
+  builder.run(started + daqwriter::to_ns(timing.seconds));
   const double measured_s = daqwriter::seconds(monotonic_ns() - started);
   const daqwriter::CpuUse cpu = daqwriter::process_cpu_use() - before;
   const bool interrupted = stop_signal.load() != 0;

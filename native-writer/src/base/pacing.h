@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace daqwriter {
@@ -101,6 +102,55 @@ class ServiceRecord {
   std::vector<Sample> samples_;
   Sample end_;
   std::int64_t spacing_ns_ = 1'000'000;
+};
+
+// What one writer made durable, completion by completion, so that the service curves of several can be put
+// together afterwards: no writer looks at another one while they run.
+class ServiceHistory {
+ public:
+  // Keeps up to `most_steps` (at least 2) completions; beyond them every second one is forgotten.
+  explicit ServiceHistory(std::size_t most_steps);
+
+  // After a completion. Arrived: immediately before it.
+  void completed(std::int64_t t_ns, std::uint64_t arrived_bytes, std::uint64_t durable_bytes);
+  // When no completion follows any more.
+  void end(std::int64_t t_ns, std::uint64_t arrived_bytes);
+
+ private:
+  friend class JointServiceCurve;
+  struct Step {
+    std::int64_t t_ns = 0;
+    std::uint64_t arrived_bytes = 0;
+    std::uint64_t durable_bytes = 0;
+  };
+
+  void forget_every_second();
+
+  std::size_t most_steps_;
+  std::size_t spacing_ = 1;  // completions of a step
+  std::size_t unnoted_ = 0;  // completions since the last step
+  std::vector<Step> steps_;
+  Step end_;
+};
+
+// max over t of the sum of all arrived(t) - the sum of all durable(t): what one transient buffer before all
+// of them would need, never more than the sum of their own.
+class JointServiceCurve {
+ public:
+  // `arrived`: of all of them together by a moment, where that is known exactly. Else what arrived between
+  // two completions of a writer counts from the earlier one on.
+  JointServiceCurve(const std::vector<const ServiceHistory*>& histories,
+                    const std::function<std::uint64_t(std::int64_t t_ns)>& arrived);
+
+  std::uint64_t needed_bytes() const { return needed_bytes_; }
+  std::int64_t needed_at_ns() const { return needed_at_ns_; }
+  // False: an upper bound, for lack of the exact arrivals, or because completions were forgotten.
+  bool exact() const { return exact_; }
+
+ private:
+  std::uint64_t needed_bytes_ = 0;
+  std::int64_t needed_at_ns_ = 0;
+  bool exact_ = true;
 };
 
 }  // namespace daqwriter

@@ -61,6 +61,81 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
   return {writer, source, numa_node, note};
 }
 
+namespace {
+
+// CPUs that no thread was given yet; the last ones first, as above.
+class FreeCpus {
+ public:
+  explicit FreeCpus(const std::vector<int>& allowed) : free_(allowed.rbegin(), allowed.rend()) {}
+
+  std::optional<int> take(const std::vector<int>& wanted) {
+    const auto found = std::find_if(free_.begin(), free_.end(), [&](int cpu) {
+      return std::find(wanted.begin(), wanted.end(), cpu) != wanted.end();
+    });
+    if (found == free_.end()) return std::nullopt;
+    const int cpu = *found;
+    free_.erase(found);
+    return cpu;
+  }
+
+ private:
+  std::vector<int> free_;
+};
+
+std::string note_of(const Placement& placement) {
+  const std::vector<int>& near = placement.node_cpus;
+  const auto place = [&](std::optional<int> cpu) -> std::string {
+    if (!cpu) return "not pinned, since no CPU is free";
+    if (near.empty()) return "pinned; the drive's NUMA node is not known";
+    const bool local = std::find(near.begin(), near.end(), *cpu) != near.end();
+    return local ? "pinned to the drive's NUMA node" : "pinned to another node, where a CPU was free";
+  };
+  const std::string writer = place(placement.writer_cpu);
+  const std::string source = place(placement.source_cpu);
+  return writer == source ? writer : "writer " + writer + "; source " + source;
+}
+
+}  // namespace
+
+std::vector<Placement> deal_placements(const std::vector<int>& allowed,
+                                       const std::vector<DriveOfApplication>& drives) {
+  std::vector<Placement> all;
+  std::size_t asked = 0;
+  for (const DriveOfApplication& drive : drives) {
+    require_allowed(allowed, drive.asked_writer, "--writer-cpu");
+    require_allowed(allowed, drive.asked_source, "--source-cpu");
+    asked += (drive.asked_writer ? 1 : 0) + (drive.asked_source ? 1 : 0);
+    all.push_back({drive.asked_writer, drive.asked_source, drive.numa_node, "pinned as asked"});
+  }
+  if (asked == 0 && drives.size() > allowed.size()) {
+    for (std::size_t i = 0; i < drives.size(); ++i) {
+      all[i].node_cpus = common(allowed, drives[i].near);
+      all[i].note = std::string("not pinned: fewer CPUs than writers") +
+                    (all[i].node_cpus.empty() ? "" : "; bound to the drive's NUMA node");
+    }
+    return all;
+  }
+  FreeCpus free(allowed);
+  for (const Placement& placement : all) {
+    for (const auto& cpu : {placement.writer_cpu, placement.source_cpu}) {
+      if (cpu) free.take({*cpu});
+    }
+  }
+  // First the CPUs near the drives, so that nobody's node is filled by those who find no room on theirs.
+  for (const auto cpu : {&Placement::writer_cpu, &Placement::source_cpu}) {
+    for (const bool near : {true, false}) {
+      for (std::size_t i = 0; i < drives.size(); ++i) {
+        if (!(all[i].*cpu)) all[i].*cpu = free.take(near ? drives[i].near : allowed);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < drives.size(); ++i) {
+    all[i].node_cpus = common(allowed, drives[i].near);
+    if (asked == 0) all[i].note = note_of(all[i]);
+  }
+  return all;
+}
+
 ThreadPlacement place_threads(const std::vector<int>& allowed, const std::vector<int>& near,
                               const std::vector<int>& asked, std::uint32_t threads) {
   for (const int cpu : asked) require_allowed(allowed, cpu, "--cpus");

@@ -103,6 +103,31 @@ void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stal
   if (call->failure) std::rethrow_exception(call->failure);
 }
 
+void run_at_once(std::size_t count, const std::function<void(std::size_t)>& work) {
+  if (count == 1) return work(0);
+  std::vector<std::exception_ptr> thrown(count);
+  const auto guarded = [&](std::size_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      thrown[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < count; ++i) {
+      try {
+        threads.emplace_back(guarded, i);
+      } catch (const std::system_error&) {
+        guarded(i);  // better one after the other than not at all
+      }
+    }
+  }
+  for (const std::exception_ptr& each : thrown) {
+    if (each) std::rethrow_exception(each);
+  }
+}
+
 void keep_until_exit(std::shared_ptr<void> used_by_the_kernel) {
   const std::lock_guard lock(kept().mutex);
   kept().all.push_back(std::move(used_by_the_kernel));

@@ -40,6 +40,10 @@ class Unanswered : public Failure {
 void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
                  std::function<void()> call);
 
+// Runs work(0) ... work(count - 1), each in a thread of its own, a single one in the caller's. When all have
+// ended, throws what left the first of them that threw.
+void run_at_once(std::size_t count, const std::function<void(std::size_t)>& work);
+
 // Never destroyed. Whoever ends the process must leave by _exit() when anything was kept.
 void keep_until_exit(std::shared_ptr<void> used_by_the_kernel);
 bool anything_kept();

@@ -60,10 +60,16 @@ void add_reporting(CLI::App& app, Reporting& reporting, bool with_series) {
 }
 
 void add_consent(CLI::App& app, Consent& consent) {
-  app.add_option("--allow-serial", consent.allow_serial,
-                 "Serial or WWN of the raw drive that may be written");
-  app.add_option("--destroy", consent.destroy_serial,
-                 "The same serial again: its old signature may be destroyed");
+  const auto add = [&app](const std::string& name, Serials& serials, const std::string& help) {
+    app.add_option_function<std::vector<std::string>>(
+           name, [&serials](const std::vector<std::string>& given) { serials = given; }, help)
+        ->type_name("TEXT")
+        ->allow_extra_args(false);
+  };
+  add("--allow-serial", consent.allow_serial,
+      "Serial or WWN of the raw drive that may be written; repeatable, for several drives");
+  add("--destroy", consent.destroy_serial,
+      "The same serial again: its old signature may be destroyed; repeatable");
   app.add_flag("--allow-memory-target", consent.memory_target,
                "Tests only: accept tmpfs, ramfs, overlay, zram");
 }

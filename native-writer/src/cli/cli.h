@@ -53,6 +53,8 @@ void add_stall_limit(CLI::App& app, double& seconds);
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
                         const std::vector<std::string>& choices, const std::string& help);
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series = true);
+// The list of targets, and of further ones when the option is given again.
+void add_targets(CLI::App& app, std::vector<std::string>& names, const std::string& help);
 void add_consent(CLI::App& app, Consent& consent);
 
 // Says what the examination of a device could not see.

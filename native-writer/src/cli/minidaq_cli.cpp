@@ -14,6 +14,7 @@ namespace {
 // Options as text where our own parsers give the better message.
 struct Asked {
   MiniDaqOptions options;
+  std::vector<std::string> targets;
   std::uint64_t max_buffer = 0;
   std::string checksum = "crc32";
   std::string record_id;
@@ -29,7 +30,7 @@ struct Asked {
 
 void add_options(CLI::App& app, Asked& t) {
   MiniDaqOptions& o = t.options;
-  app.add_option("--target", o.target, "New file or block device to record on");
+  add_targets(app, t.targets, "New file or block device to record on");
   add_choice(app, "--sink", t.sink, {"target", "null"},
              "target, or null: no I/O, to calibrate the program itself");
   add_number(app, bounds::kRecordDuration, o.duration_s, "Length of the record, seconds")->required();
@@ -47,7 +48,7 @@ void add_options(CLI::App& app, Asked& t) {
              "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings; auto: zero-copy "
              "where 64 superchunks are aligned, no more than a block, and requests are whole chunks of them");
   add_number(app, bounds::kApplications, o.applications,
-             "MiniDAQ applications at once, each with its links, buffers, writer and record");
+             "MiniDAQ applications at once for each target, each with its links, buffers, writer and record");
   add_number(app, bounds::kLinks, o.links, "Number of links of each application");
   add_number(app, bounds::kSuperchunkBytes, o.superchunk_bytes,
              "Size of a superchunk, 64 B header included, bytes");
@@ -85,6 +86,10 @@ void resolve(Asked& t) {
   o.checksum = parse_checksum_kind(t.checksum);
   if (!t.record_id.empty()) o.record_id = parse_record_id(t.record_id);
   o.null_sink = t.sink == "null";
+  if (!t.targets.empty()) {
+    o.target = t.targets.front();
+    o.further_targets.assign(t.targets.begin() + 1, t.targets.end());
+  }
   if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
   o.preallocate = t.preallocate == "full";
   o.request_bytes = t.mode == "triggered" ? t.request_size : 0;
@@ -103,7 +108,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   const MiniDaqOptions& asked = t.options;
   if (asked.unpaced) throw Refusal("--search looks for a rate: leave --unpaced away");
   MiniDaqPlan full = plan_minidaq(asked);
-  print_caution(full.target());
+  for (const TargetPlan& target : full.targets()) print_caution(target);
   for (ApplicationPlan& each : full.applications)
     each.target.claim.reset();  // every trial claims the device itself
   std::vector<SearchTrial> trials;
@@ -152,7 +157,7 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   const MiniDaqOptions& o = t.options;
   if (t.search && !t.dry_run) return search(t, stop_signal);
   const MiniDaqPlan plan = plan_minidaq(o);
-  print_caution(plan.target());
+  for (const TargetPlan& target : plan.targets()) print_caution(target);
   if (t.dry_run) {
     std::cerr << minidaq_plan_text(o, plan);
     return ExitCode::complete;

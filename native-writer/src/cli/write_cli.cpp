@@ -12,6 +12,7 @@ namespace {
 
 struct Asked {
   WriteOptions options;
+  std::vector<std::string> targets;
   std::string sink = "target";
   std::string pattern = "sequential";
   std::string condition = "fresh";
@@ -21,15 +22,16 @@ struct Asked {
 
 void add_options(CLI::App& app, Asked& t) {
   WriteOptions& o = t.options;
-  app.add_option("--target", o.target, "New file or block device to write to");
+  add_targets(app, t.targets, "New file or block device to write to");
   add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
   add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
-  add_number(app, bounds::kThreads, o.threads, "Writing threads, 1 to 64");
+  add_number(app, bounds::kThreads, o.threads, "Writing threads of each target, 1 to 64");
   add_number(app, bounds::kLoadDepth, o.io_depth, "Most writes in flight of each thread");
-  add_size(app, bounds::kBytes, o.bytes, "How much to write, all threads; rounded up to whole blocks");
+  add_size(app, bounds::kBytes, o.bytes,
+           "How much to write to each target, all its threads; rounded up to whole blocks");
   add_number(app, bounds::kLoadDuration, o.duration_s, "How long to write at most, seconds");
   add_size(app, bounds::kSpan, o.span_bytes,
-           "The part of the target that is written, shared out among the threads; default: --bytes, or the "
+           "The part of each target that is written, shared out among the threads; default: --bytes, or the "
            "device, or half of the free space and at most 16GiB");
   add_choice(app, "--pattern", t.pattern, {"sequential", "random"}, "Order within a thread's part");
   add_choice(app, "--condition", t.condition, {"fresh", "overwrite"},
@@ -50,13 +52,17 @@ void add_options(CLI::App& app, Asked& t) {
 ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   WriteOptions& o = t.options;
   o.null_sink = t.sink == "null";
+  if (!t.targets.empty()) {
+    o.target = t.targets.front();
+    o.further_targets.assign(t.targets.begin() + 1, t.targets.end());
+  }
   if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
   o.random = t.pattern == "random";
   o.overwrite = t.condition == "overwrite";
   o.preallocate = t.preallocate == "full";
   o.zeros = t.data == "zeros";
   const WritePlan plan = plan_write(o);
-  print_caution(plan.target);
+  for (const WriteTargetPlan& each : plan.targets) print_caution(each.target);
   const WriteResult result = or_failed(
       [&] { return run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
       [&](const std::string& error) { return failed_write(o, error); });

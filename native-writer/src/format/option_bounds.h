@@ -31,6 +31,7 @@ constexpr Bounds<std::uint64_t> kBlockSize{"--block-size", 4096, kGiB, ""};
 constexpr Bounds<double> kInterval{"--interval", 0.01, 3600, "seconds"};
 constexpr Bounds<double> kStallLimit{"--stall-limit", 0.1, 86'400, "seconds"};
 constexpr Bounds<std::uint64_t> kSeed{"--seed", 0, UINT64_MAX, ""};
+constexpr Bounds<std::uint32_t> kTargets{"--target", 1, 64, "targets"};
 constexpr Bounds<std::uint32_t> kStreamDepth{"--io-depth", 1, 256, "writes in flight"};
 
 // minidaq

@@ -27,9 +27,11 @@ void DurabilityLedger::complete_block(std::uint64_t number, std::int64_t now_ns,
   block.completed_ns = now_ns - start_ns_;
   write_latency_ns_.record(now_ns - submitted_ns);
   service_record_.sample(block.completed_ns, busy_ns(now_ns), durable_bytes());
-  service_curve_.completed(block.completed_ns, arrivals_.due_bytes(block.completed_ns), block.payload_bytes);
+  const std::uint64_t due = arrivals_.due_bytes(block.completed_ns);
+  service_curve_.completed(block.completed_ns, due, block.payload_bytes);
   held_.completed(block.completed_ns, arrivals_.accepted_bytes(), block.payload_bytes);
   durable_bytes_.fetch_add(block.payload_bytes, std::memory_order_relaxed);
+  if (history_) history_->completed(block.completed_ns, due, durable_bytes());
   if (--incomplete_ == 0) busy_ns_ += now_ns - busy_since_ns_;
   while (!open_.empty() && open_.front().complete) {
     retire(open_.front());
@@ -58,7 +60,9 @@ std::int64_t DurabilityLedger::busy_ns(std::int64_t now_ns) const {
 
 void DurabilityLedger::observe(std::int64_t now_ns) {
   service_record_.end(now_ns - start_ns_, busy_ns(now_ns), durable_bytes());
-  service_curve_.observe(now_ns - start_ns_, arrivals_.due_bytes(now_ns - start_ns_));
+  const std::uint64_t due = arrivals_.due_bytes(now_ns - start_ns_);
+  service_curve_.observe(now_ns - start_ns_, due);
+  if (history_) history_->end(now_ns - start_ns_, due);
   held_.observe(now_ns - start_ns_, arrivals_.accepted_bytes());
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/histogram.h"
@@ -36,6 +37,8 @@ class DurabilityLedger {
   std::uint64_t seal_block(std::uint64_t payload_bytes, bool ends_inside, std::int64_t now_ns);
   // The whole block is on the target. May come in any order.
   void complete_block(std::uint64_t block, std::int64_t now_ns, std::int64_t submitted_ns);
+  // Remembers up to so many completions for history(); before the first one.
+  void keep_history(std::size_t most_completions) { history_.emplace(most_completions); }
   // Looks at the backlog once more, when no completion did (end of the record, nothing written).
   void observe(std::int64_t now_ns);
 
@@ -46,6 +49,8 @@ class DurabilityLedger {
   const Histogram& write_latency_ns() const { return write_latency_ns_; }
   const ServiceCurve& service_curve() const { return service_curve_; }  // due against durable
   const ServiceRecord& service_record() const { return service_record_; }
+  // To be put together with those of other ledgers (JointServiceCurve); null unless it was kept.
+  const ServiceHistory* history() const { return history_ ? &*history_ : nullptr; }
   const ServiceCurve& held() const { return held_; }  // accepted against durable
   // Superchunks in the gapless durable beginning of the record; `lost` is left to the source.
   const std::vector<LinkAccount>& accounts() const { return accounts_; }
@@ -81,6 +86,7 @@ class DurabilityLedger {
   ServiceCurve service_curve_;
   ServiceCurve held_;
   ServiceRecord service_record_;
+  std::optional<ServiceHistory> history_;
   std::size_t incomplete_ = 0;      // blocks sealed and not complete
   std::int64_t busy_ns_ = 0;        // time with such blocks, up to ...
   std::int64_t busy_since_ns_ = 0;  // ... the beginning of the present such time

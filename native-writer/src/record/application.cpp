@@ -5,14 +5,19 @@
 namespace daqwriter {
 namespace {
 
-std::vector<int> only(std::optional<int> cpu) {
-  return cpu ? std::vector<int>{*cpu} : std::vector<int>{};
+std::vector<int> where(std::optional<int> cpu, const Placement& placement) {
+  return cpu ? std::vector<int>{*cpu} : placement.node_cpus;
 }
+
+// Of all applications together; at 8 MiB a block, 8.8 TB.
+constexpr std::size_t kMostCompletionsKept = std::size_t{1} << 20;
 
 // Applications of one run are told apart by their record ids also when the first one was given.
 RecordId record_id_of(const MiniDaqOptions& options, std::uint32_t number) {
   RecordId id = options.record_id ? *options.record_id : random_record_id();
-  if (options.record_id) id.back() = static_cast<std::uint8_t>(id.back() + number);
+  if (!options.record_id) return id;
+  id.back() = static_cast<std::uint8_t>(id.back() + number);
+  id[id.size() - 2] = static_cast<std::uint8_t>(id[id.size() - 2] + (number >> 8));
   return id;
 }
 
@@ -44,14 +49,16 @@ std::span<std::byte> Application::control_block() {
   return {block_memory_.data() + block_memory_.size() - mine_.target.alignment, mine_.target.alignment};
 }
 
-void Application::open(std::shared_ptr<Target> target, const EngineFactory& make_engine,
-                       std::int64_t started_utc_ns) {
+void Application::open(std::shared_ptr<Target> target, const EngineFactory& make_engine) {
   target_ = std::move(target);
   engine_ = make_engine(options_.io_depth);
   const std::array<iovec, 2> memory = {iovec{ring_memory_.data(), ring_memory_.size()},
                                        iovec{block_memory_.data(), block_memory_.size()}};
   engine_->register_memory(memory);
   engine_->register_file(target_->fd());
+}
+
+void Application::write_header(std::int64_t started_utc_ns) {
   RecordHeader header{result_.record_id,
                       options_.seed,
                       started_utc_ns,
@@ -100,6 +107,8 @@ void Application::build() {
       options_.links, control_.start_ns,
       Arrivals{[this](std::int64_t t) { return due_bytes(t); },
                [this] { return source_->accepted() * options_.superchunk_bytes; }});
+  const std::size_t beside = plan_.applications.size();
+  if (beside > 1) ledger_->keep_history(kMostCompletionsKept / beside);
   writer_ = std::make_unique<DataWriter>(rings_, *source_, control_.stop,
                                          DataWriter::Config{options_.checksum, plan_.chunk, plan_.window});
   blocks_ = std::make_unique<BlockWriter>(
@@ -128,7 +137,7 @@ void Application::start(const std::function<void()>& done) {
 
 void Application::start_source() {
   const auto work = [this] {
-    pin_this_thread(only(mine_.placement.source_cpu));
+    pin_this_thread(where(mine_.placement.source_cpu, mine_.placement));
     source_->run(control_.start_ns, writer_done_);
   };
   source_thread_ = WorkerThread(work, [this](bool failed) {
@@ -140,7 +149,7 @@ void Application::start_source() {
 
 void Application::start_writer(const std::function<void()>& done) {
   const auto work = [this] {
-    pin_this_thread(only(mine_.placement.writer_cpu));
+    pin_this_thread(where(mine_.placement.writer_cpu, mine_.placement));
     writer_->run();
     result_.drained_ns = monotonic_ns() - control_.start_ns;
   };

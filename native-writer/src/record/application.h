@@ -27,8 +27,9 @@ class Application {
   Application(const MiniDaqOptions& options, const MiniDaqPlan& plan, std::uint32_t number,
               RunControl& control);
 
-  // Takes the opened target and writes the record's header.
-  void open(std::shared_ptr<Target> target, const EngineFactory& make_engine, std::int64_t started_utc_ns);
+  // Takes the opened target; nothing is written yet.
+  void open(std::shared_ptr<Target> target, const EngineFactory& make_engine);
+  void write_header(std::int64_t started_utc_ns);
   const IoEngine& engine() const { return *engine_; }
 
   void build();  // the parts that the threads run
@@ -46,6 +47,8 @@ class Application {
 
   // Momentary, by any thread.
   const ReadoutEmulator& source() const { return *source_; }
+  const ArrivalSchedule& schedule() const { return schedule_; }
+  const DurabilityLedger& ledger() const { return *ledger_; }
   std::uint64_t durable_bytes() const { return ledger_->durable_bytes(); }
 
  private:

@@ -10,21 +10,35 @@
 namespace daqwriter {
 namespace {
 
+// Fills in the sums over all applications and over those of each target.
+void sum_up(MiniDaqResult& result, std::size_t targets) {
+  result.targets.resize(targets);
+  for (std::size_t i = 0; i < result.applications.size(); ++i) {
+    result.add(result.applications[i]);
+    result.targets[i * targets / result.applications.size()].add(result.applications[i]);
+  }
+}
+
 // One running MiniDAQ: its applications, and what is observed while they run.
 class Run {
  public:
   Run(const MiniDaqOptions& options, const MiniDaqPlan& plan, const std::atomic<int>& stop_signal)
       : options_(options), buffer_bytes_(plan.buffer_bytes), control_{stop_signal} {
-    for (std::uint32_t i = 0; i < options.applications; ++i)
-      applications_.push_back(std::make_unique<Application>(options, plan, i, control_));
+    applications_.resize(plan.applications.size());
+    closed_ns_.resize(options.target_count());
+    at_all_targets([&](std::size_t i) {
+      applications_[i] =
+          std::make_unique<Application>(options, plan, static_cast<std::uint32_t>(i), control_);
+    });
     open_targets(plan);
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, "minidaq");
   }
 
   MiniDaqResult run(const EngineFactory& make_engine, std::int64_t prepared_since_ns) {
     result_.started_utc_ns = utc_ns();
-    for (std::size_t i = 0; i < applications_.size(); ++i)
-      applications_[i]->open(targets_[i], make_engine, result_.started_utc_ns);
+    // All that can be refused comes before the first byte on any of them.
+    for (std::size_t i = 0; i < applications_.size(); ++i) applications_[i]->open(targets_[i], make_engine);
+    at_all_targets([this](std::size_t i) { applications_[i]->write_header(result_.started_utc_ns); });
     if (options_.keep) {
       for (const auto& target : targets_) target->keep();
     }
@@ -32,10 +46,13 @@ class Run {
     result_.engine_note = applications_.front()->engine().note();
     result_.prepare_ns = monotonic_ns() - prepared_since_ns;
     record();
-    for (const auto& application : applications_) application->close();
-    result_.total_ns = std::max<std::int64_t>(0, monotonic_ns() - control_.start_ns);
+    at_all_targets([this](std::size_t i) {
+      applications_[i]->close();
+      closed_ns_[target_of(i)] = since_start_ns();
+    });
+    result_.total_ns = *std::max_element(closed_ns_.begin(), closed_ns_.end());
     result_.cpu = process_cpu_use() - cpu_before_;
-    for (const auto& application : applications_) application->cut();
+    at_all_targets([this](std::size_t i) { applications_[i]->cut(); });
     collect();
     return std::move(result_);
   }
@@ -46,19 +63,32 @@ class Run {
   }
 
  private:
+  std::size_t target_of(std::size_t application) const { return application / options_.applications; }
+  std::int64_t since_start_ns() const {
+    return std::max<std::int64_t>(0, monotonic_ns() - control_.start_ns);
+  }
+
+  // No target waits for another one; the applications of one come one after the other.
+  void at_all_targets(const std::function<void(std::size_t application)>& work) {
+    run_at_once(options_.target_count(), [&](std::size_t target) {
+      for (std::size_t i = 0; i < options_.applications; ++i) work(target * options_.applications + i);
+    });
+  }
+
   // Applications that share a device share its one exclusive claim.
   void open_targets(const MiniDaqPlan& plan) {
-    for (const ApplicationPlan& each : plan.applications) {
-      const bool shared = !targets_.empty() && each.target.path == plan.target().path;
-      targets_.push_back(
-          shared ? targets_.front()
-                 : std::make_shared<Target>(each.target, plan.record_bytes, options_.preallocate));
+    for (std::size_t i = 0; i < plan.applications.size(); ++i) {
+      const TargetPlan& mine = plan.applications[i].target;
+      const bool shared = i % options_.applications > 0 && mine.kind != TargetKind::scratch_file;
+      targets_.push_back(shared ? targets_.back()
+                                : std::make_shared<Target>(mine, plan.record_bytes, options_.preallocate));
     }
   }
 
   void record() {
     cpu_before_ = process_cpu_use();
-    control_.start_ns = monotonic_ns() + 1'000'000;  // the threads are up before the first superchunk is due
+    // The threads are up before the first superchunk is due: a millisecond for each application's two.
+    control_.start_ns = monotonic_ns() + 1'000'000 * static_cast<std::int64_t>(applications_.size());
     std::atomic<std::size_t> running{applications_.size()};
     Ticker ticker;
     for (const auto& application : applications_) application->build();
@@ -72,45 +102,103 @@ class Run {
     sample();
   }
 
-  void sample() {
-    const std::uint64_t size = options_.superchunk_bytes;
-    const double t = seconds(monotonic_ns() - control_.start_ns);
-    std::uint64_t offered = 0, stored = 0, accepted = 0, lost = 0, busy = 0;
+  // Momentary sums over some applications.
+  struct Counts {
+    std::uint64_t accepted = 0;  // bytes
+    std::uint64_t stored = 0;    // bytes
+    std::uint64_t lost = 0;      // superchunks
+    std::uint64_t busy = 0;
     bool finished = true;
-    for (const auto& application : applications_) {
-      const ReadoutEmulator& source = application->source();
-      accepted += source.accepted() * size;
-      lost += source.lost();
-      busy += source.busy_count();
-      stored += application->durable_bytes();
-      finished = finished && source.finished();
+
+    void add(const Counts& one) {
+      accepted += one.accepted;
+      stored += one.stored;
+      lost += one.lost;
+      busy += one.busy;
+      finished = finished && one.finished;
     }
-    offered = accepted + lost * size;
-    const std::uint64_t backlog = accepted > stored ? accepted - stored : 0;
+    std::uint64_t offered(std::uint64_t superchunk_bytes) const { return accepted + lost * superchunk_bytes; }
+    std::uint64_t backlog() const { return accepted > stored ? accepted - stored : 0; }
+  };
+
+  Counts count(std::size_t target) const {
+    Counts counts;
+    for (std::size_t i = 0; i < options_.applications; ++i) {
+      const Application& application = *applications_[target * options_.applications + i];
+      const ReadoutEmulator& source = application.source();
+      counts.add({source.accepted() * options_.superchunk_bytes, application.durable_bytes(), source.lost(),
+                  source.busy_count(), source.finished()});
+    }
+    return counts;
+  }
+
+  void write_lines(const Counts& counts, double t, std::uint64_t buffer_bytes, const Tags& more) {
+    lines_->write(counts.finished ? "drain" : "record",
+                  {{"offered_bytes", counts.offered(options_.superchunk_bytes)},
+                   {"stored_bytes", counts.stored},
+                   {"backlog_bytes", counts.backlog()},
+                   {"busy_count", counts.busy},
+                   {"lost_superchunks", counts.lost},
+                   {"elapsed_s", t},
+                   {"total_s", options_.duration_s},
+                   {"buffer_bytes", buffer_bytes}},
+                  more);
+  }
+
+  // The sum comes last: who reads the last line has it.
+  void sample() {
+    const double t = seconds(monotonic_ns() - control_.start_ns);
+    const std::vector<std::string> names = options_.targets();
+    Counts all;
+    for (std::size_t target = 0; target < names.size(); ++target) {
+      const Counts one = count(target);
+      if (names.size() > 1) write_lines(one, t, buffer_bytes_ / names.size(), {{kTargetTag, names[target]}});
+      all.add(one);
+    }
+    const std::uint64_t offered = all.offered(options_.superchunk_bytes);
     Series& series = result_.series;
     series.t_s.push_back(t);
     series.offered_bytes.push_back(offered - seen_offered_);
-    series.stored_bytes.push_back(stored - seen_stored_);
-    series.backlog_bytes.push_back(backlog);
+    series.stored_bytes.push_back(all.stored - seen_stored_);
+    series.backlog_bytes.push_back(all.backlog());
     seen_offered_ = offered;
-    seen_stored_ = stored;
-    lines_->write(finished ? "drain" : "record", {{"offered_bytes", offered},
-                                                  {"stored_bytes", stored},
-                                                  {"backlog_bytes", backlog},
-                                                  {"busy_count", busy},
-                                                  {"lost_superchunks", lost},
-                                                  {"elapsed_s", t},
-                                                  {"total_s", options_.duration_s},
-                                                  {"buffer_bytes", buffer_bytes_}});
+    seen_stored_ = all.stored;
+    write_lines(all, t, buffer_bytes_, {});
   }
 
   void collect() {
-    for (const auto& application : applications_) {
-      result_.applications.push_back(application->result());
-      result_.add(result_.applications.back());
+    for (const auto& application : applications_) result_.applications.push_back(application->result());
+    sum_up(result_, options_.target_count());
+    for (std::size_t target = 0; target < options_.target_count(); ++target) {
+      TargetResult& its = result_.targets[target];
+      its.total_ns = closed_ns_[target];
+      its.joint_buffer = joint_buffer(target * options_.applications, options_.applications);
     }
+    result_.joint_buffer = joint_buffer(0, applications_.size());
     result_.failed_line_records = lines_->failed_records();
     result_.engine_features = applications_.front()->engine().features();  // its thread has ended
+  }
+
+  // Of `count` applications from `first` on.
+  JointBuffer joint_buffer(std::size_t first, std::size_t count) const {
+    if (count == 1) {
+      const ServiceCurve& curve = result_.applications[first].service_curve;
+      return {curve.needed_bytes(), curve.needed_at_ns(), true};
+    }
+    std::vector<const ServiceHistory*> histories;
+    for (std::size_t i = first; i < first + count; ++i)
+      histories.push_back(applications_[i]->ledger().history());
+    // The links' schedule tells what had arrived at any moment, unless the record ended before its time.
+    const bool as_scheduled =
+        !options_.unpaced && !options_.triggered() && result_.status == RunStatus::complete;
+    std::function<std::uint64_t(std::int64_t)> arrived;
+    if (as_scheduled) {
+      arrived = [&](std::int64_t t_ns) {
+        return count * applications_[first]->schedule().due_by(t_ns) * options_.superchunk_bytes;
+      };
+    }
+    const JointServiceCurve curve(histories, arrived);
+    return {curve.needed_bytes(), curve.needed_at_ns(), curve.exact()};
   }
 
   const MiniDaqOptions& options_;
@@ -119,6 +207,7 @@ class Run {
   MiniDaqResult result_;
   std::vector<std::shared_ptr<Target>> targets_;
   std::vector<std::unique_ptr<Application>> applications_;
+  std::vector<std::int64_t> closed_ns_;  // of each target, after the start
   std::unique_ptr<LineProtocol> lines_;
   CpuUse cpu_before_;
   std::uint64_t seen_offered_ = 0;
@@ -129,8 +218,9 @@ class Run {
 
 // The worst status counts; times are those of the last one to end; buffers add up, as each has its own.
 void ApplicationResult::add(const ApplicationResult& one) {
+  // What failed is the cause of what was only interrupted.
+  if (error.empty() || (one.status > status && !one.error.empty())) error = one.error;
   status = std::max(status, one.status);
-  if (error.empty()) error = one.error;
   record_id = one.record_id;
   emitted += one.emitted;
   in_time += one.in_time;
@@ -162,6 +252,12 @@ void ApplicationResult::add(const ApplicationResult& one) {
   if (memory_features.empty()) memory_features = one.memory_features;
 }
 
+std::vector<std::string> MiniDaqOptions::targets() const {
+  std::vector<std::string> all = {target};
+  all.insert(all.end(), further_targets.begin(), further_targets.end());
+  return all;
+}
+
 double ApplicationResult::achieved_fraction() const {
   return due > 0 ? static_cast<double>(in_time) / static_cast<double>(due) : 0;
 }
@@ -169,12 +265,12 @@ double ApplicationResult::achieved_fraction() const {
 MiniDaqResult failed_minidaq(const MiniDaqOptions& options, const std::string& error) {
   MiniDaqResult result;
   result.engine = options.null_sink ? "null" : options.engine;
-  result.applications.resize(options.applications);
+  result.applications.resize(options.all_applications());
   for (ApplicationResult& one : result.applications) {
     one.status = RunStatus::failed;
     one.error = error;
-    result.add(one);
   }
+  sum_up(result, options.target_count());
   result.started_utc_ns = utc_ns();
   return result;
 }
@@ -191,8 +287,13 @@ MiniDaqResult run_minidaq(const MiniDaqOptions& options, const MiniDaqPlan& plan
     keep_until_exit(run);
     if (stop_signal.load(std::memory_order_relaxed) == 0) throw;
     MiniDaqResult result = failed_minidaq(options, failure.what());
-    result.status = result.applications.front().status = RunStatus::interrupted;
+    result.status = RunStatus::interrupted;
+    for (ApplicationResult& one : result.applications) one.status = RunStatus::interrupted;
+    for (TargetResult& one : result.targets) one.status = RunStatus::interrupted;
     return result;
+  } catch (...) {
+    if (run->unanswered()) keep_until_exit(run);  // another target's call than the one that failed
+    throw;
   }
 }
 

@@ -26,10 +26,11 @@ namespace daqwriter {
 
 struct MiniDaqOptions : Reporting {
   std::string target;
+  std::vector<std::string> further_targets;  // beside it; each has `applications` of its own
   bool null_sink = false;
   double duration_s = 0;
-  std::uint32_t applications = 1;
-  std::uint32_t links = 10;  // of each application
+  std::uint32_t applications = 1;  // of each target
+  std::uint32_t links = 10;        // of each application
   std::uint32_t superchunk_bytes = 5568;
   double superchunk_rate_hz = 166'000;
   double scale = 1.0;
@@ -54,18 +55,22 @@ struct MiniDaqOptions : Reporting {
   Consent consent;
 
   bool triggered() const { return request_bytes > 0; }
+  std::vector<std::string> targets() const;
+  std::size_t target_count() const { return 1 + further_targets.size(); }
+  std::size_t all_applications() const { return target_count() * applications; }
 };
 
 struct ApplicationPlan {
   TargetPlan target;
-  std::uint64_t base = 0;  // where its record begins in the target
+  std::size_t target_number = 0;  // which of the targets that were named
+  std::uint64_t base = 0;         // where its record begins in the target
   Placement placement;
 };
 
 // Everything decided before anything is written. Sizes and counts are of one application.
 struct MiniDaqPlan {
-  std::vector<ApplicationPlan> applications;
-  double rate_hz = 0;  // per link, after scale
+  std::vector<ApplicationPlan> applications;  // those of the first target first
+  double rate_hz = 0;                         // per link, after scale
   std::uint64_t slots_per_link = 0;
   std::uint64_t chunk = 0;       // zero-copy: superchunks of an aligned chunk; 0: copy
   std::string data_path_reason;  // why it is the one or the other
@@ -75,6 +80,7 @@ struct MiniDaqPlan {
   std::uint64_t buffer_bytes = 0;  // rings and block buffers, all applications
   bool zero_copy() const { return chunk > 0; }
   const TargetPlan& target() const { return applications.front().target; }
+  std::vector<TargetPlan> targets() const;  // of the first application of each
   std::uint64_t request_bytes(const MiniDaqOptions& o) const { return window * o.links * o.superchunk_bytes; }
 };
 
@@ -124,9 +130,24 @@ struct ApplicationResult {
   double achieved_fraction() const;
 };
 
+// One transient buffer before several writers, instead of one before each.
+struct JointBuffer {
+  std::uint64_t needed_bytes = 0;
+  std::int64_t needed_at_ns = 0;
+  bool exact = true;  // false: an upper bound
+};
+
+// The sum over the applications of one target.
+struct TargetResult : ApplicationResult {
+  JointBuffer joint_buffer;
+  std::int64_t total_ns = 0;  // until the last of its records was closed
+};
+
 // The sum over all applications, and each of them.
 struct MiniDaqResult : ApplicationResult {
   std::vector<ApplicationResult> applications;
+  std::vector<TargetResult> targets;
+  JointBuffer joint_buffer;
   std::string engine;
   std::string engine_note;  // of the first application, as all of the engine
   std::vector<Feature> engine_features;

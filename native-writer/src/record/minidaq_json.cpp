@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "record/minidaq.h"
 #include "report/report_json.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 namespace {
@@ -24,6 +25,14 @@ constexpr const char* kBufferMethod =
     "taken immediately before every completion (exact). With losses it is an upper bound of what a lossless "
     "record of "
     "this length would have needed, and exact if the writer was never idle after the first loss";
+
+constexpr const char* kJointMethod =
+    "one buffer before all applications: max over t of the sum of arrived(t) - the sum of durable(t), put "
+    "together afterwards from every completion of each; needed_bytes is the sum of what each needs for "
+    "itself. "
+    "An upper bound where arrivals between two completions are not known (triggered, or ended before its "
+    "time: "
+    "they count from the earlier one on), or where completions were too many to be remembered";
 
 constexpr const char* kExtrapolationMethod =
     "the measured service replayed against another load; upper_bound: the device did at every moment no more "
@@ -54,8 +63,8 @@ Json placement_json(const Placement& placement) {
 Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
   const TargetPlan& target = plan.target();
   const double asked = asked_bytes_per_s(o, plan);
-  return {{"target", o.null_sink ? "null" : o.target},
-          {"target_kind", target_kind_name(target.kind)},
+  return {{"target", o.null_sink ? "null" : targets_text(o.targets())},
+          {"target_kind", kinds_name(plan.targets())},
           {"filesystem", target.filesystem.empty() ? Json(nullptr) : Json(target.filesystem)},
           {"mode", o.triggered() ? "triggered" : "continuous"},
           {"paced", !o.unpaced},
@@ -65,6 +74,7 @@ Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const Min
                                              : "copy"},
           {"data_path_reason", plan.data_path_reason},
           {"applications", o.applications},
+          {"targets", o.target_count()},
           {"links", o.links},
           {"superchunk_bytes", o.superchunk_bytes},
           {"superchunk_rate_hz", o.superchunk_rate_hz},
@@ -88,15 +98,15 @@ Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const Min
 Json trigger_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
   if (!o.triggered()) return nullptr;
   const std::uint64_t bytes = plan.request_bytes(o);
-  return {
-      {"asked_request_bytes", o.request_bytes},
-      {"request_bytes", bytes},
-      {"superchunks_per_link", plan.window},
-      {"rate_hz", o.unpaced ? Json(nullptr) : Json(o.trigger_rate_hz)},
-      {"decisions", r.decisions},
-      {"vetoed", r.vetoed},
-      {"unbuffered_superchunks", r.unbuffered},
-      {"achieved_rate_hz", ratio(static_cast<double>(r.decisions), seconds(r.record_ns)) / o.applications}};
+  return {{"asked_request_bytes", o.request_bytes},
+          {"request_bytes", bytes},
+          {"superchunks_per_link", plan.window},
+          {"rate_hz", o.unpaced ? Json(nullptr) : Json(o.trigger_rate_hz)},
+          {"decisions", r.decisions},
+          {"vetoed", r.vetoed},
+          {"unbuffered_superchunks", r.unbuffered},
+          {"achieved_rate_hz", ratio(static_cast<double>(r.decisions), seconds(r.record_ns)) /
+                                   static_cast<double>(o.all_applications())}};
 }
 
 Json applications_json(const MiniDaqPlan& plan, const MiniDaqResult& r) {
@@ -123,13 +133,14 @@ Json applications_json(const MiniDaqPlan& plan, const MiniDaqResult& r) {
 // each has its share of the load and its own buffer.
 Json extrapolated_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
   constexpr double kNominalBytesPerS = 10e9;
-  const double real = o.applications * o.links * o.superchunk_rate_hz * o.superchunk_bytes;
+  const auto applications = static_cast<double>(o.all_applications());
+  const double real = applications * o.links * o.superchunk_rate_hz * o.superchunk_bytes;
   Json all = Json::array();
   for (const double rate : {real, kNominalBytesPerS}) {
     for (const double length_s : {100.0, 120.0}) {
       ServiceRecord::Needed needed;
       for (const ApplicationResult& one : r.applications) {
-        const ServiceRecord::Needed its = one.service_record.needed(rate / o.applications, length_s);
+        const ServiceRecord::Needed its = one.service_record.needed(rate / applications, length_s);
         needed.estimate += its.estimate;
         needed.upper_bound += its.upper_bound;
       }
@@ -142,19 +153,57 @@ Json extrapolated_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
   return all;
 }
 
+Json joint_buffer_json(const MiniDaqOptions& o, const JointBuffer& buffer) {
+  if (o.unpaced) return nullptr;
+  return {{"needed_bytes", buffer.needed_bytes},
+          {"needed_at_s", seconds(buffer.needed_at_ns)},
+          {"kind", buffer.exact ? "exact" : "upper bound"}};
+}
+
 Json transient_buffer_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
   double busy = 0;
   double rate = 0;
   for (const ApplicationResult& one : r.applications) {
-    busy += one.service_record.busy_fraction() / o.applications;
+    busy += one.service_record.busy_fraction() / static_cast<double>(o.all_applications());
     rate += one.service_record.busy_bytes_per_s();
   }
   return {{"needed_bytes", o.unpaced ? Json(nullptr) : Json(r.service_curve.needed_bytes())},
           {"method", kBufferMethod},
+          {"joint", joint_buffer_json(o, r.joint_buffer)},
+          {"joint_method", kJointMethod},
           {"busy_fraction", busy},
           {"busy_bytes_per_s", rate},
           {"extrapolated", extrapolated_json(o, r)},
           {"extrapolation_method", kExtrapolationMethod}};
+}
+
+Json targets_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
+  const std::vector<TargetPlan> targets = plan.targets();
+  Json all = Json::array();
+  for (std::size_t i = 0; i < r.targets.size(); ++i) {
+    const TargetResult& one = r.targets[i];
+    const TargetPlan& target = targets[i];
+    all.push_back(
+        {{"target", o.null_sink ? "null" : o.targets()[i]},
+         {"kind", target_kind_name(target.kind)},
+         {"filesystem", target.filesystem.empty() ? Json(nullptr) : Json(target.filesystem)},
+         {"node", or_null(target.numa_node)},
+         {"applications", o.applications},
+         {"status", run_status_name(one.status)},
+         {"error", one.error.empty() ? Json(nullptr) : Json(one.error)},
+         {"superchunks",
+          {{"offered", one.offered}, {"stored", one.stored}, {"lost", sum(one.lost_per_link)}}},
+         {"stored_bytes", one.payload_bytes},
+         {"unanswered_bytes", one.unanswered_bytes},
+         {"total_s", seconds(one.total_ns)},
+         {"stored_bytes_per_s", ratio(static_cast<double>(one.payload_bytes), seconds(one.total_ns))},
+         {"achieved_fraction", one.achieved_fraction()},
+         {"busy", {{"count", one.busy.count()}, {"total_s", seconds(one.busy.total_ns())}}},
+         {"transient_buffer", joint_buffer_json(o, one.joint_buffer)},
+         {"latency_us", latency_json(one.latency_ns, kLatencyDefinition)},
+         {"write_latency_us", latency_json(one.write_latency_ns, kWriteLatencyDefinition)}});
+  }
+  return all;
 }
 
 Json busy_json(const BusyTracker& busy) {
@@ -234,6 +283,7 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
             {"in_time_us", static_cast<double>(kInTimeNs) / 1e3}}},
           {"trigger", trigger_json(o, plan, r)},
           {"applications", applications_json(plan, r)},
+          {"targets", targets_json(o, plan, r)},
           {"busy", busy_json(r.busy)},
           {"backlog",
            {{"high_water_bytes", r.held.needed_bytes()},
@@ -252,18 +302,26 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
 }
 
 std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
-  const TargetPlan& target = plan.target();
   const std::string load = o.unpaced
                                ? "as fast as it is taken"
                                : format_number(plan.rate_hz) + " Hz x " + std::to_string(o.superchunk_bytes) +
                                      " B = " + format_gb(asked_bytes_per_s(o, plan)) + "/s";
-  return "would record " + (o.applications > 1 ? std::to_string(o.applications) + " applications x " : "") +
+  std::string places;
+  std::string notes;
+  for (const TargetPlan& target : plan.targets()) {
+    places += (places.empty() ? "" : ", ") + target.path + " (" + target_kind_name(target.kind) + ", " +
+              format_gb(static_cast<double>(target.free_bytes)) + " free)";
+  }
+  for (const ApplicationPlan& each : plan.applications) {
+    const std::string& note = each.placement.note;
+    if (notes.find(note) == std::string::npos) notes += "; " + note;
+  }
+  const std::size_t all = o.all_applications();
+  return "would record " + (all > 1 ? std::to_string(all) + " applications x " : "") +
          std::to_string(o.links) + " links x " + load + " for " + format_number(o.duration_s) +
-         " s: " + std::to_string(o.applications * plan.record_bytes) + " B on " + target.path + " (" +
-         target_kind_name(target.kind) + ", " + format_gb(static_cast<double>(target.free_bytes)) +
-         " free), with " + format_gb(static_cast<double>(plan.buffer_bytes)) + " of buffers; data path " +
-         (plan.zero_copy() ? "zero-copy" : "copy") + " (" + plan.data_path_reason + "); " +
-         plan.applications.front().placement.note + "\n";
+         " s: " + std::to_string(all * plan.record_bytes) + " B on " + places + ", with " +
+         format_gb(static_cast<double>(plan.buffer_bytes)) + " of buffers; data path " +
+         (plan.zero_copy() ? "zero-copy" : "copy") + " (" + plan.data_path_reason + ")" + notes + "\n";
 }
 
 std::string minidaq_summary(const MiniDaqOptions& o, const MiniDaqResult& r) {
@@ -285,6 +343,15 @@ std::string minidaq_summary(const MiniDaqOptions& o, const MiniDaqResult& r) {
     text += "; transient buffer needed " + format_gb(static_cast<double>(r.service_curve.needed_bytes()));
   text +=
       "; latency p99 " + format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e6, 4) + " ms\n";
+  for (std::size_t i = 0; i < r.targets.size() && r.targets.size() > 1; ++i) {
+    const TargetResult& one = r.targets[i];
+    text += "  " + o.targets()[i] + ": " + run_status_name(one.status) + ", stored " +
+            format_gb(static_cast<double>(one.payload_bytes)) + " = " +
+            format_gb(ratio(static_cast<double>(one.payload_bytes), seconds(one.total_ns))) + "/s, lost " +
+            std::to_string(sum(one.lost_per_link)) + ", BUSY " + std::to_string(one.busy.count()) +
+            " times; latency p99 " +
+            format_number(static_cast<double>(one.latency_ns.percentile(99)) / 1e6, 4) + " ms\n";
+  }
   if (!r.error.empty()) text += "error: " + r.error + "\n";
   if (r.failed_line_records > 0)
     text +=

@@ -10,6 +10,7 @@
 #include "io/block_writer.h"
 #include "record/data_writer.h"
 #include "record/minidaq.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 namespace {
@@ -21,6 +22,7 @@ void require(bool good, const std::string& message) {
 void check_ranges(const MiniDaqOptions& o) {
   require_within(bounds::kRecordDuration, o.duration_s);
   require_within(bounds::kApplications, o.applications);
+  require_within(bounds::kTargets, static_cast<std::uint32_t>(o.target_count()));
   require_within(bounds::kLinks, o.links);
   require_within(bounds::kSuperchunkBytes, o.superchunk_bytes);
   require_within(bounds::kSuperchunkRate, o.superchunk_rate_hz);
@@ -102,99 +104,156 @@ void shape_rings(const MiniDaqOptions& o, MiniDaqPlan& plan) {
               format_size(least * o.superchunk_bytes) + (plan.window ? " (three requests)" : ""));
 }
 
+// How many applications, those of other targets included, store on the file system or device of this one.
+std::size_t sharers(const MiniDaqOptions& o, const MiniDaqPlan& plan, const TargetPlan& target) {
+  return o.applications * sharing_space(target, plan.targets());
+}
+
+// An application's share of it, in whole MiB.
+std::uint64_t room_on(const MiniDaqOptions& o, const MiniDaqPlan& plan, const TargetPlan& target) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  return target.free_bytes / sharers(o, plan, target) / kMiB * kMiB;
+}
+
 // "record needs 9.243 GB/s x 100 s = 924.3 GB (... B); ..." when it does not fit.
-void require_space(const MiniDaqOptions& o, const MiniDaqPlan& plan, std::uint64_t room) {
+void require_space(const MiniDaqOptions& o, const MiniDaqPlan& plan, const ApplicationPlan& mine) {
+  const std::size_t share = sharers(o, plan, mine.target);
+  const std::uint64_t room = share > 1 ? room_on(o, plan, mine.target) : mine.target.free_bytes;
   if (o.null_sink || plan.record_bytes <= room) return;
-  const double rate = asked_bytes_per_s(o, plan) / o.applications;
-  const double usable = static_cast<double>(room) - 3.0 * plan.target().alignment;
+  const double rate = asked_bytes_per_s(o, plan) / static_cast<double>(o.all_applications());
+  const double usable = static_cast<double>(room) - 3.0 * mine.target.alignment;
   const double longest = std::floor(std::max(0.0, usable / rate) * 10) / 10;
   const double largest = std::floor(std::max(0.0, o.scale * usable / (rate * o.duration_s)) * 1e4) / 1e4;
   const std::uint64_t data = plan.intended_superchunks * o.superchunk_bytes;
-  throw Refusal(
-      "record needs " + format_gb(rate) + "/s x " + format_number(o.duration_s) +
-      " s = " + format_gb(static_cast<double>(data)) + " (" + std::to_string(data) + " B) + " +
-      std::to_string(plan.record_bytes - data) + " B of header, padding and trailer" +
-      (o.applications > 1 ? " for each of " + std::to_string(o.applications) + " applications" : "") + "; " +
-      o.target + " has " + format_gb(static_cast<double>(room)) + (o.applications > 1 ? " for each" : "") +
-      " free; use --duration <= " + format_number(longest) + " or --scale <= " + format_number(largest) +
-      " or another target");
+  throw Refusal("record needs " + format_gb(rate) + "/s x " + format_number(o.duration_s) +
+                " s = " + format_gb(static_cast<double>(data)) + " (" + std::to_string(data) + " B) + " +
+                std::to_string(plan.record_bytes - data) + " B of header, padding and trailer" +
+                (share > 1 ? " for each of " + std::to_string(share) + " applications" : "") + "; " +
+                o.targets()[mine.target_number] + " has " + format_gb(static_cast<double>(room)) +
+                (share > 1 ? " for each" : "") + " free; use --duration <= " + format_number(longest) +
+                " or --scale <= " + format_number(largest) + " or another target");
 }
 
-// The most that one application can come to store.
-std::uint64_t intended(const MiniDaqOptions& o, const MiniDaqPlan& plan, std::uint64_t room) {
+// The most that one application can come to store there.
+std::uint64_t intended(const MiniDaqOptions& o, const MiniDaqPlan& plan, const TargetPlan& target) {
   if (!o.unpaced && !o.triggered()) return ArrivalSchedule(o.links, plan.rate_hz, o.duration_s).total();
   if (!o.unpaced) {
     const auto decisions = static_cast<std::uint64_t>(std::ceil(o.duration_s * o.trigger_rate_hz));
     return decisions * plan.window * o.links;
   }
-  if (o.most_bytes > 0) return (o.most_bytes / o.applications + o.superchunk_bytes - 1) / o.superchunk_bytes;
+  if (o.most_bytes > 0)
+    return (o.most_bytes / o.all_applications() + o.superchunk_bytes - 1) / o.superchunk_bytes;
   if (o.null_sink) return 1ull << 48;
   // Nobody knows how fast the target is: twice the nominal load, as far as there is room for it. Others write
   // to a file system too: a file leaves them half of what is free.
   const double nominal = 2 * o.links * plan.rate_hz * o.duration_s;
-  const std::uint64_t ours = plan.target().kind == TargetKind::raw_device ? room : room / 2;
+  const std::uint64_t room = room_on(o, plan, target);
+  const std::uint64_t ours = target.kind == TargetKind::raw_device ? room : room / 2;
   const std::uint64_t fits =
-      (ours - std::min<std::uint64_t>(ours, 4 * plan.target().alignment)) / o.superchunk_bytes;
+      (ours - std::min<std::uint64_t>(ours, 4 * target.alignment)) / o.superchunk_bytes;
   return std::min(fits, static_cast<std::uint64_t>(nominal));
 }
 
+// Of all applications together, once: each alone could fit where all do not.
 void require_buffer(const MiniDaqOptions& o, std::uint64_t bytes) {
+  const auto sum = [&](std::size_t applications) {
+    return std::to_string(applications * o.links) + " x " + format_size(o.ring_bytes) + " + " +
+           std::to_string(applications * BlockWriter::buffer_count(o.io_depth)) + " x " +
+           format_size(o.block_bytes);
+  };
+  const bool several = o.target_count() > 1;
+  const std::string arithmetic = several
+                                     ? std::to_string(o.target_count()) + " targets x " +
+                                           std::to_string(o.applications) + " applications x (" + sum(1) + ")"
+                                     : sum(o.applications);
   if (o.max_buffer_bytes && bytes > *o.max_buffer_bytes) {
-    throw Refusal("rings and block buffers take " + std::to_string(bytes) + " B (" +
-                  std::to_string(o.applications * o.links) + " x " + format_size(o.ring_bytes) + " + " +
-                  std::to_string(o.applications * BlockWriter::buffer_count(o.io_depth)) + " x " +
-                  format_size(o.block_bytes) + "); --max-buffer allows " +
-                  std::to_string(*o.max_buffer_bytes) + " B");
+    throw Refusal("rings and block buffers take " + std::to_string(bytes) + " B (" + arithmetic +
+                  "); --max-buffer allows " + std::to_string(*o.max_buffer_bytes) + " B");
   }
-  require_memory(bytes, "rings and block buffers");
+  if (!several) return require_memory(bytes, "rings and block buffers");
+  require_memory(bytes, ("rings and block buffers, " + arithmetic + ",").c_str(),
+                 "--ring-size, --block-size, --links or --applications, or fewer targets");
 }
 
-// A file of its own for each application; on a device a part of its own.
-// An application's file, when there are several.
-std::string own_path(const MiniDaqOptions& o, std::uint32_t number) {
-  return o.target + "." + std::to_string(number);
+// An application's file, when a target has several.
+std::string own_path(const std::string& target, std::uint32_t number) {
+  return target + "." + std::to_string(number);
 }
 
-// It is a file or device that all share, or each application's own.
+// Each target is a file or device that its applications share, or each application's own.
 std::vector<std::string> target_paths(const MiniDaqOptions& o) {
-  std::vector<std::string> paths = {o.target};
-  for (std::uint32_t i = 0; i < o.applications && o.applications > 1; ++i) paths.push_back(own_path(o, i));
+  std::vector<std::string> paths;
+  for (const std::string& target : o.targets()) {
+    paths.push_back(target);
+    for (std::uint32_t i = 0; i < o.applications && o.applications > 1; ++i)
+      paths.push_back(own_path(target, i));
+  }
   return paths;
 }
 
+// A file of its own for each application; on a device a part of its own.
 void plan_targets(const MiniDaqOptions& o, MiniDaqPlan& plan) {
   require(o.null_sink || !o.target.empty(), "--target: name a new file or a block device");
-  plan.applications.resize(o.applications);
-  for (std::uint32_t i = 0; i < o.applications; ++i) {
-    ApplicationPlan& mine = plan.applications[i];
-    mine.target.path = "null sink";
-    if (o.null_sink) continue;
-    const bool device = i > 0 && plan.target().kind == TargetKind::raw_device;
-    if (i == 0) {
-      mine.target = plan_target(o.target, o.consent);
-      if (mine.target.kind == TargetKind::scratch_file && o.applications > 1)
-        mine.target = plan_target(own_path(o, i), o.consent);
-    } else {
-      mine.target = device ? plan.target() : plan_target(own_path(o, i), o.consent);
+  TargetSet set(o.consent);
+  std::uint32_t alignment = 0;
+  for (const std::string& target : o.targets()) {
+    TargetPlan shared;
+    shared.path = "null sink";
+    if (!o.null_sink) shared = set.plan(target);
+    for (std::uint32_t i = 0; i < o.applications; ++i) {
+      const bool own = shared.kind == TargetKind::scratch_file && o.applications > 1;
+      plan.applications.push_back({own ? set.plan(own_path(target, i), target) : shared, 0, 0, {}});
+      plan.applications.back().target_number = (plan.applications.size() - 1) / o.applications;
     }
+    alignment = std::max(alignment, shared.alignment);
   }
+  // The largest one is right for all of them, and makes all records alike.
+  for (ApplicationPlan& each : plan.applications) each.target.alignment = alignment;
 }
 
 std::optional<int> in_turn(const std::vector<int>& cpus, std::size_t i) {
   return cpus.empty() ? std::nullopt : std::optional(cpus[i % cpus.size()]);
 }
 
+void place(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+  const std::vector<int> allowed = allowed_cpus();
+  std::vector<DriveOfApplication> drives;
+  for (std::size_t i = 0; i < plan.applications.size(); ++i) {
+    const std::optional<int> node = plan.applications[i].target.numa_node;
+    drives.push_back({cpus_of_node(node), node, in_turn(o.writer_cpus, i), in_turn(o.source_cpus, i)});
+  }
+  if (o.target_count() > 1) {
+    const std::vector<Placement> dealt = deal_placements(allowed, drives);
+    for (std::size_t i = 0; i < dealt.size(); ++i) plan.applications[i].placement = dealt[i];
+    return;
+  }
+  for (std::size_t i = 0; i < drives.size(); ++i) {
+    plan.applications[i].placement =
+        choose_placement(allowed, drives[i].near, drives[i].numa_node, drives[i].asked_writer,
+                         drives[i].asked_source, i, drives.size());
+  }
+}
+
 }  // namespace
+
+std::vector<TargetPlan> MiniDaqPlan::targets() const {
+  std::vector<TargetPlan> all;
+  for (const ApplicationPlan& each : applications) {
+    if (each.target_number == all.size()) all.push_back(each.target);
+  }
+  return all;
+}
 
 double asked_bytes_per_s(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
   const double per_second =
       o.triggered() ? o.trigger_rate_hz * static_cast<double>(plan.window) : plan.rate_hz;
-  return o.applications * o.links * per_second * o.superchunk_bytes;
+  return static_cast<double>(o.all_applications()) * o.links * per_second * o.superchunk_bytes;
 }
 
 MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
   check_ranges(options);
   check_reporting(options, target_paths(options));
+  check_target_tags(options, options.targets());
   MiniDaqPlan plan;
   plan_targets(options, plan);
   const TargetPlan& target = plan.target();
@@ -203,26 +262,28 @@ MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
               std::to_string(target.alignment) + " B, the alignment of direct I/O here");
   plan.rate_hz = options.superchunk_rate_hz * options.scale;
   shape_rings(options, plan);
-  const std::uint64_t room =
-      target.free_bytes / options.applications / (std::uint64_t{1} << 20) * (std::uint64_t{1} << 20);
-  plan.intended_superchunks = intended(options, plan, room);
+  plan.intended_superchunks = UINT64_MAX;
+  for (std::size_t i = 0; i < plan.applications.size(); i += options.applications) {
+    plan.intended_superchunks =
+        std::min(plan.intended_superchunks, intended(options, plan, plan.applications[i].target));
+  }
   plan.record_bytes = record_bytes(plan.intended_superchunks, options.superchunk_bytes, target.alignment);
   plan.buffer_bytes =
-      options.applications * (options.links * options.ring_bytes +
-                              BlockWriter::buffer_count(options.io_depth) * options.block_bytes);
+      options.all_applications() * (options.links * options.ring_bytes +
+                                    BlockWriter::buffer_count(options.io_depth) * options.block_bytes);
   require(plan.intended_superchunks > 0, "--duration: no superchunk is due within it at this rate");
   require(
       !options.unpaced || plan.intended_superchunks >= options.links * ReadoutEmulator::per_turn(plan.window),
       "--bytes or the free space: too little for one turn over the links");
-  require_space(options, plan, options.applications > 1 ? room : target.free_bytes);
+  for (std::size_t i = 0; i < plan.applications.size(); i += options.applications)
+    require_space(options, plan, plan.applications[i]);
   require_buffer(options, plan.buffer_bytes);
-  for (std::uint32_t i = 0; i < options.applications; ++i) {
+  for (std::size_t i = 0; i < plan.applications.size(); ++i) {
     ApplicationPlan& mine = plan.applications[i];
-    if (target.kind == TargetKind::raw_device) mine.base = i * room;
-    mine.placement = choose_placement(allowed_cpus(), cpus_of_node(mine.target.numa_node),
-                                      mine.target.numa_node, in_turn(options.writer_cpus, i),
-                                      in_turn(options.source_cpus, i), i, options.applications);
+    if (mine.target.kind == TargetKind::raw_device)
+      mine.base = i % options.applications * room_on(options, plan, mine.target);
   }
+  place(options, plan);
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #include "record/minidaq_search.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/units.h"
@@ -20,7 +21,10 @@ std::string gb_per_s(double bytes_per_s) {
 SearchTrial make_trial(double factor, double asked_bytes_per_s, const MiniDaqResult& r) {
   SearchTrial trial{factor, asked_bytes_per_s};
   trial.stored_bytes_per_s = r.total_ns > 0 ? static_cast<double>(r.payload_bytes) / seconds(r.total_ns) : 0;
-  trial.achieved_fraction = r.achieved_fraction();
+  // Of the target whose source did worst: many others must not hide it.
+  trial.achieved_fraction = r.targets.front().achieved_fraction();
+  for (const TargetResult& one : r.targets)
+    trial.achieved_fraction = std::min(trial.achieved_fraction, one.achieved_fraction());
   trial.lost = std::accumulate(r.lost_per_link.begin(), r.lost_per_link.end(), std::uint64_t{0});
   trial.vetoed = r.vetoed;
   trial.busy = r.busy.count();
@@ -76,6 +80,7 @@ Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_
           {"mode", o.triggered() ? "triggered" : "continuous"},
           {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
           {"applications", o.applications},
+          {"targets", o.null_sink ? Json::array({"null"}) : Json(o.targets())},
           {"links", o.links},
           {"request_bytes", o.triggered() ? Json(plan.request_bytes(o)) : Json(nullptr)},
           {"duration_s", o.duration_s},

@@ -73,10 +73,12 @@ LineProtocol::~LineProtocol() {
   if (fd_ >= 0) close(fd_);
 }
 
-void LineProtocol::write(const std::string& phase, const Fields& fields) {
+void LineProtocol::write(const std::string& phase, const Fields& fields, const Tags& more) {
   if (fd_ < 0) return;
-  tags_["phase"] = phase;
-  const std::string line = format_line(tags_, fields, utc_ns());
+  Tags tags = tags_;
+  tags["phase"] = phase;
+  tags.insert(more.begin(), more.end());
+  const std::string line = format_line(tags, fields, utc_ns());
   if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_;
 }
 

@@ -26,7 +26,8 @@ class LineProtocol {
   LineProtocol(const LineProtocol&) = delete;
   LineProtocol& operator=(const LineProtocol&) = delete;
 
-  void write(const std::string& phase, const Fields& fields);
+  // `more`: tags of this record only.
+  void write(const std::string& phase, const Fields& fields, const Tags& more = {});
   std::uint64_t failed_records() const { return failed_; }
 
  private:

@@ -155,6 +155,20 @@ void check_reporting(const Reporting& reporting, const std::vector<std::string>&
   require_writable_output("--line-protocol", reporting.line_protocol_path, others);
 }
 
+void check_target_tags(const Reporting& reporting, const std::vector<std::string>& targets) {
+  if (targets.size() < 2 || reporting.line_protocol_path.empty()) return;
+  const auto given = reporting.tags.find(kTargetTag);
+  if (given != reporting.tags.end()) {
+    throw Refusal("--tag " + given->first + "=" + given->second + ": with several targets daqwriter sets '" +
+                  kTargetTag + "' itself; use another key");
+  }
+  for (const std::string& target : targets) {
+    if (target.find('\n') == std::string::npos && target.back() != '\\') continue;
+    throw Refusal("--line-protocol: the name of --target " + target +
+                  " cannot be a tag, since it has a line break or ends in a backslash; leave it away");
+  }
+}
+
 void write_json(const std::string& path, const nlohmann::ordered_json& document) {
   if (path.empty()) return;
   // Names of files may hold any byte.

@@ -20,4 +20,9 @@ struct Reporting {
 // from each other and from `used`, all that the command reads or writes besides.
 void check_reporting(const Reporting& reporting, const std::vector<std::string>& used = {});
 
+// Throws Refusal unless line protocol can tell these targets apart by their tag: with several, records of
+// each one carry target=PATH beside those of their sum, which do not.
+void check_target_tags(const Reporting& reporting, const std::vector<std::string>& targets);
+constexpr const char* kTargetTag = "target";
+
 }  // namespace daqwriter

@@ -394,19 +394,19 @@ DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths) {
   for (const fs::path& twin : same) facts.twins.push_back(node_of(twin, paths));
   same.insert(same.begin(), disk);
   Strings names;
-  std::set<std::string> numbers;
   for (const fs::path& each : same) {
     names.push_back(each.filename());
     for (const fs::path& part : with_partitions(each)) {
       add_uses(part, observed, facts);
-      numbers.insert(read_text(part / "dev").value_or(""));
+      facts.numbers.insert(read_text(part / "dev").value_or(""));
       if (part != each)
         facts.partitions.push_back(
             {part.filename(), read_sectors(part / "start"), read_sectors(part / "size")});
     }
   }
   facts.system_drive = holds_the_system(names, observed.mounts, paths);
-  OpenFiles(numbers, itself.backing ? std::optional(itself.backing->file) : std::nullopt).look(paths, facts);
+  OpenFiles(facts.numbers, itself.backing ? std::optional(itself.backing->file) : std::nullopt)
+      .look(paths, facts);
   return facts;
 }
 

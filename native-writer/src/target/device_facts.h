@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct DeviceFacts {
   bool shared_serial = false;      // one of several NVMe namespaces: only its WWN tells it from the others
   bool system_drive = false;       // holds /, /boot, /usr or /var, directly or below RAID, LVM, encryption
   std::vector<std::string> twins;  // nodes of other devices with the same data: a second path, a second loop
+  std::set<std::string> numbers;  // "major:minor" of the device, its twins and the partitions of all of these
   std::optional<std::string> serial;
   std::optional<std::string> wwn;
   std::vector<std::string> mounts;  // "/dev/nvme0n1p1 on /data"

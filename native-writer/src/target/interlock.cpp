@@ -12,6 +12,10 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
+std::string Serials::text() const {
+  return joined(names_);
+}
+
 std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Consent& consent) {
   if (facts.partition)
     return facts.name + " is a partition; only a whole drive can be identified and allowed";
@@ -25,15 +29,16 @@ std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Con
     return "raw blocks of " + facts.name + " (" + identity +
            ") are written only with --allow-serial naming it";
   }
-  const auto names_it = [&](const std::string& given) {
-    return given == facts.wwn || (given == facts.serial && !facts.shared_serial);
+  const auto names_it = [&](const Serials& given) {
+    return (facts.wwn && given.contain(*facts.wwn)) ||
+           (facts.serial && !facts.shared_serial && given.contain(*facts.serial));
   };
-  if (facts.shared_serial && consent.allow_serial == facts.serial) {
-    return "--allow-serial " + consent.allow_serial + " names every NVMe namespace of its controller; give " +
+  if (facts.shared_serial && facts.serial && consent.allow_serial.contain(*facts.serial)) {
+    return "--allow-serial " + *facts.serial + " names every NVMe namespace of its controller; give " +
            facts.name + "'s WWN (" + identity + ")";
   }
   if (!names_it(consent.allow_serial)) {
-    return "--allow-serial " + consent.allow_serial + " is another drive than " + facts.name + " (" +
+    return "--allow-serial " + consent.allow_serial.text() + " is another drive than " + facts.name + " (" +
            identity + ")";
   }
   if (!facts.mounts.empty()) return "mounted: " + joined(facts.mounts) + "; unmount it";

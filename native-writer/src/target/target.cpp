@@ -123,7 +123,8 @@ TargetPlan examine_device(const std::string& path, DeviceNumber device, const Co
           device_numa_node(device, paths),
           claim,
           nullptr,
-          facts.unseen_writers};
+          facts.unseen_writers,
+          facts.numbers};
 }
 
 TargetPlan plan_device(const std::string& path, DeviceNumber device, const Consent& consent,
@@ -215,7 +216,8 @@ TargetPlan plan_file(const std::string& path, const Consent& consent, const Syst
                   device_numa_node(device, paths),
                   nullptr,
                   directory,
-                  ""};
+                  "",
+                  {}};
   probe_direct_io(plan);
   return plan;
 }

@@ -2,19 +2,41 @@
 // anew; a block device passes the interlock or is refused with the reason; the record fits before it starts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "target/device_facts.h"
 
 namespace daqwriter {
 
+// Serials or WWNs of drives; usually one.
+class Serials {
+ public:
+  Serials() = default;
+  Serials(std::vector<std::string> names) : names_(std::move(names)) { std::erase(names_, ""); }
+  Serials(const std::string& name) : names_(name.empty() ? 0 : 1, name) {}
+  Serials(const char* name) : Serials(std::string(name)) {}
+
+  bool empty() const { return names_.empty(); }
+  bool contain(const std::string& name) const {
+    return std::find(names_.begin(), names_.end(), name) != names_.end();
+  }
+  std::string text() const;  // separated by commas
+
+ private:
+  std::vector<std::string> names_;
+};
+
 // What the operator allowed.
 struct Consent {
-  std::string allow_serial;    // the drive whose raw blocks may be written
-  std::string destroy_serial;  // ... and whose old signature may be destroyed
+  Serials allow_serial;        // the drives whose raw blocks may be written
+  Serials destroy_serial;      // ... and whose old signatures may be destroyed
   bool memory_target = false;  // tests only
 };
 
@@ -42,8 +64,9 @@ struct TargetPlan {
   // The exclusive claim on a block device: from the look until the end nobody else can mount, assemble or
   // claim it, and no other one can take its place.
   Descriptor claim;
-  Descriptor directory;  // of a file: the one that was examined, wherever its path leads later
-  std::string caution;   // what could not be looked at; empty if all could
+  Descriptor directory;             // of a file: the one that was examined, wherever its path leads later
+  std::string caution;              // what could not be looked at; empty if all could
+  std::set<std::string> same_data;  // of a device: the numbers of all devices that show its data or a part
 };
 
 // Looks, claims, decides, writes nothing. Throws Refusal. What uses a device for a moment only, as udev does,

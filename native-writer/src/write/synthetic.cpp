@@ -1,7 +1,9 @@
 #include "write/synthetic.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 
 #include "base/memory.h"
 #include "base/ticker.h"
@@ -14,7 +16,7 @@ namespace daqwriter {
 namespace {
 
 // Writes the whole span once, so that the measured writes overwrite. False when stopped.
-bool prefill(const WriteOptions& options, const WritePlan& plan, Target& target, const Memory& memory,
+bool prefill(const WriteOptions& options, const WriteTargetPlan& plan, Target& target, const Memory& memory,
              const StopClock& stop) {
   fill_payload({memory.data(), memory.size()}, ~options.seed, 0, 0);
   const std::uint64_t span = plan.span_bytes(options.block_bytes);
@@ -29,42 +31,67 @@ bool prefill(const WriteOptions& options, const WritePlan& plan, Target& target,
   return true;
 }
 
-// One running load, from the opened target to the result.
-class Load {
+// One target of a running load, from its opening to its result.
+class TargetLoad {
  public:
-  Load(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,
-       const std::atomic<int>& stop_signal)
-      : options_(options),
+  TargetLoad(SharedLoad& shared, const WriteTargetPlan& plan, const EngineFactory& make_engine)
+      : shared_(shared),
+        options_(shared.options),
         plan_(plan),
-        stop_(stop_signal),
-        target_(plan.target, plan.span_bytes(options.block_bytes), options.preallocate),
-        shared_{options, plan, target_.fd(), stop_},
-        lines_(options.line_protocol_path, options.tags, "write") {
-    for (std::uint32_t i = 0; i < options.threads; ++i)
-      workers_.push_back(std::make_unique<SyntheticWorker>(shared_, i, make_engine));
+        target_(plan.target, plan.span_bytes(options_.block_bytes), options_.preallocate) {
+    for (std::uint32_t i = 0; i < options_.threads; ++i)
+      workers_.push_back(std::make_unique<SyntheticWorker>(shared, plan, target_.fd(), i, make_engine));
   }
 
-  WriteResult run(std::int64_t since_ns) {
-    if (options_.keep) target_.keep();
-    result_.started_utc_ns = utc_ns();
-    try {
-      const bool ready = prepare();
-      result_.prepare_ns = monotonic_ns() - since_ns;
-      if (ready) measure();
-      const std::int64_t flush_from_ns = monotonic_ns();
-      if (!unanswered()) flush();
-      result_.flush_ns = monotonic_ns() - flush_from_ns;
-      target_.require_in_place();
-    } catch (const Unanswered& failure) {
-      held_ = true;
-      if (!stop_.asked()) note(failure.what());
-      result_.error = failure.what();
-    } catch (const std::exception& failure) {
-      note(failure.what());
-    }
-    collect();
-    return std::move(result_);
+  void keep() { target_.keep(); }
+
+  // False when stopped, or when it failed.
+  bool prepare() {
+    bool ready = false;
+    broken_ = !guarded([&] { ready = make_ready(); });
+    return ready;
   }
+
+  // Starts the threads; `ended` is called for each of them, also when it could not be started.
+  void start(std::int64_t deadline_ns, const std::function<void(bool failed)>& ended) {
+    const std::int64_t start_ns = shared_.start_ns.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const auto work = [this, i, start_ns, deadline_ns] {
+        pin_this_thread(plan_.placement.cpus[i]);
+        sleep_until_monotonic_ns(start_ns);
+        workers_[i]->run(deadline_ns);
+      };
+      try {
+        threads_.emplace_back(work, ended);
+      } catch (const Failure& failure) {
+        note(failure.what());
+        ended(true);
+      }
+    }
+  }
+
+  void join() {
+    for (WorkerThread& thread : threads_) {
+      try {
+        thread.join();
+      } catch (const std::exception& failure) {
+        note(std::string("a writing thread ended: ") + failure.what());
+      }
+    }
+  }
+
+  // Makes durable what was written.
+  void finish() {
+    if (broken_) return;
+    guarded([this] {
+      const std::int64_t from_ns = monotonic_ns();
+      if (!unanswered()) flush();
+      result_.flush_ns = monotonic_ns() - from_ns;
+      target_.require_in_place();
+    });
+  }
+
+  bool broken() const { return broken_; }  // it could not be prepared
 
   // The kernel may still use target and memory.
   bool unanswered() const {
@@ -72,79 +99,10 @@ class Load {
                                 [](const auto& worker) { return worker->unanswered_bytes() > 0; });
   }
 
- private:
-  // False when stopped.
-  bool prepare() {
-    if (!options_.overwrite) {
-      // A large drive takes its time to discard: only an interruption ends the waiting.
-      call_within(stop_, StopClock::kAnswerNs, INT64_MAX, plan_.target.path + ": the discard",
-                  [this] { target_.discard(plan_.span_bytes(options_.block_bytes)); });
-      return true;
-    }
-    prefill_memory_.emplace(std::size_t{8} << 20, plan_.target.numa_node);
-    if (!prefill(options_, plan_, target_, *prefill_memory_, stop_)) return false;
-    flush();
-    prefill_memory_.reset();
-    return true;
-  }
-
-  void flush() {
-    call_within(stop_, StopClock::kCloseNs, to_ns(options_.stall_limit_s), plan_.target.path + ": the flush",
-                [this] { target_.flush(); });
-  }
-
-  void measure() {
-    const CpuUse before = process_cpu_use();
-    start_ns_ = monotonic_ns() + 2'000'000;  // all threads are up before it
-    shared_.start_ns.store(start_ns_, std::memory_order_relaxed);
-    const std::int64_t deadline =
-        options_.duration_s > 0 ? start_ns_ + to_ns(options_.duration_s) : INT64_MAX;
-    std::atomic<std::size_t> running{workers_.size()};
-    Ticker ticker;
-    std::vector<WorkerThread> threads;
-    const auto ended = [&](bool failed) {
-      if (failed) shared_.failed.store(true, std::memory_order_relaxed);
-      if (running.fetch_sub(1) == 1) ticker.finish();
-    };
-    for (std::size_t i = 0; i < workers_.size(); ++i) {
-      const auto work = [this, i, deadline] {
-        pin_this_thread(plan_.placement.cpus[i]);
-        sleep_until_monotonic_ns(start_ns_);
-        workers_[i]->run(deadline);
-      };
-      try {
-        threads.emplace_back(work, ended);
-      } catch (const Failure& failure) {
-        note(failure.what());
-        ended(true);
-      }
-    }
-    ticker.run(start_ns_, options_.interval_s, [this] { sample(); });
-    for (WorkerThread& thread : threads) join(thread);
-    sample();
-    result_.cpu = process_cpu_use() - before;
-  }
-
-  void join(WorkerThread& thread) {
-    try {
-      thread.join();
-    } catch (const std::exception& failure) {
-      note(std::string("a writing thread ended: ") + failure.what());
-    }
-  }
-
-  void sample() {
+  std::uint64_t written_bytes() const {
     std::uint64_t bytes = 0;
     for (const auto& worker : workers_) bytes += worker->bytes();
-    const double t = seconds(monotonic_ns() - start_ns_);
-    result_.series_t_s.push_back(t);
-    result_.series_bytes.push_back(bytes - seen_bytes_);
-    seen_bytes_ = bytes;
-    const double by_bytes = static_cast<double>(bytes) / static_cast<double>(total_bytes());
-    const double share = options_.duration_s > 0 ? std::max(t / options_.duration_s, by_bytes) : by_bytes;
-    lines_.write(
-        "write",
-        {{"written_bytes", bytes}, {"elapsed_s", t}, {"total_s", share > 0 ? t / std::min(share, 1.0) : t}});
+    return bytes;
   }
 
   std::uint64_t total_bytes() const {
@@ -152,7 +110,7 @@ class Load {
     return plan_.blocks_per_thread * options_.threads * options_.block_bytes;
   }
 
-  void collect() {
+  const WriteTargetResult& result() {
     result_.engine_note = workers_.front()->engine_note();
     result_.engine_features = workers_.front()->engine_features();
     std::string given_up;  // what an interruption did not wait for is said, and is no failure
@@ -166,14 +124,51 @@ class Load {
       if (!worker->interrupted()) note(worker->error());
     }
     if (result_.error.empty()) result_.error = given_up;
-    const bool signalled = stop_.asked();
+    const bool signalled = shared_.stop.asked();
     const bool all = result_.bytes == total_bytes();
-    result_.ended_by = failed_     ? "error"
-                       : all       ? (options_.bytes > 0 ? "bytes" : "span")
-                       : signalled ? "signal"
-                                   : "duration";
-    if (signalled && !all) result_.status = RunStatus::interrupted;
+    // Another target's failure ends this one too.
+    const bool cut_short = !all && !signalled && shared_.failed.load(std::memory_order_relaxed);
+    result_.ended_by = failed_ || cut_short ? "error"
+                       : all                ? (options_.bytes > 0 ? "bytes" : "span")
+                       : signalled          ? "signal"
+                                            : "duration";
+    if ((signalled && !all) || cut_short) result_.status = RunStatus::interrupted;
     if (failed_) result_.status = RunStatus::failed;
+    return result_;
+  }
+
+ private:
+  bool make_ready() {
+    if (!options_.overwrite) {
+      // A large drive takes its time to discard: only an interruption ends the waiting.
+      call_within(shared_.stop, StopClock::kAnswerNs, INT64_MAX, plan_.target.path + ": the discard",
+                  [this] { target_.discard(plan_.span_bytes(options_.block_bytes)); });
+      return true;
+    }
+    prefill_memory_.emplace(std::size_t{8} << 20, plan_.target.numa_node);
+    if (!prefill(options_, plan_, target_, *prefill_memory_, shared_.stop)) return false;
+    flush();
+    prefill_memory_.reset();
+    return true;
+  }
+
+  void flush() {
+    call_within(shared_.stop, StopClock::kCloseNs, to_ns(options_.stall_limit_s),
+                plan_.target.path + ": the flush", [this] { target_.flush(); });
+  }
+
+  bool guarded(const std::function<void()>& work) {
+    try {
+      work();
+      return true;
+    } catch (const Unanswered& failure) {
+      held_ = true;
+      if (!shared_.stop.asked()) note(failure.what());
+      result_.error = failure.what();
+    } catch (const std::exception& failure) {
+      note(failure.what());
+    }
+    return false;
   }
 
   // The first failure is the cause.
@@ -183,30 +178,164 @@ class Load {
     failed_ = true;
   }
 
+  SharedLoad& shared_;
   const WriteOptions& options_;
-  const WritePlan& plan_;
-  StopClock stop_;
+  const WriteTargetPlan& plan_;
   Target target_;
   std::optional<Memory> prefill_memory_;
-  SharedLoad shared_;
-  LineProtocol lines_;
   std::vector<std::unique_ptr<SyntheticWorker>> workers_;
-  std::int64_t start_ns_ = 0;
-  std::uint64_t seen_bytes_ = 0;
+  std::vector<WorkerThread> threads_;
+  bool broken_ = false;
   bool failed_ = false;
   bool held_ = false;  // a call on the target has not returned
+  WriteTargetResult result_;
+};
+
+// A running load on all its targets: they are prepared, start and end together.
+class Load {
+ public:
+  Load(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,
+       const std::atomic<int>& stop_signal)
+      : options_(options), names_(options.targets()), stop_(stop_signal), shared_{options, stop_} {
+    for (const WriteTargetPlan& each : plan.targets)
+      targets_.push_back(std::make_unique<TargetLoad>(shared_, each, make_engine));
+    lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, "write");
+  }
+
+  WriteResult run(std::int64_t since_ns) {
+    for (const auto& target : targets_) {
+      if (options_.keep) target->keep();
+    }
+    result_.started_utc_ns = utc_ns();
+    std::atomic<bool> ready{true};
+    run_at_once(targets_.size(), [&](std::size_t i) {
+      if (!targets_[i]->prepare()) ready.store(false, std::memory_order_relaxed);
+    });
+    const bool broken = any(&TargetLoad::broken);
+    if (broken) shared_.failed.store(true, std::memory_order_relaxed);
+    if (!broken) result_.prepare_ns = monotonic_ns() - since_ns;
+    if (ready) measure();
+    run_at_once(targets_.size(), [this](std::size_t i) { targets_[i]->finish(); });
+    for (const auto& target : targets_) {
+      result_.targets.push_back(target->result());
+      result_.add(result_.targets.back());
+    }
+    return std::move(result_);
+  }
+
+  bool unanswered() const { return any(&TargetLoad::unanswered); }
+
+ private:
+  bool any(bool (TargetLoad::*is)() const) const {
+    return std::any_of(targets_.begin(), targets_.end(),
+                       [is](const auto& target) { return ((*target).*is)(); });
+  }
+
+  void measure() {
+    const CpuUse before = process_cpu_use();
+    // All threads are up before it.
+    start_ns_ = monotonic_ns() + 2'000'000 * static_cast<std::int64_t>(targets_.size());
+    shared_.start_ns.store(start_ns_, std::memory_order_relaxed);
+    const std::int64_t deadline =
+        options_.duration_s > 0 ? start_ns_ + to_ns(options_.duration_s) : INT64_MAX;
+    std::atomic<std::size_t> running{targets_.size() * options_.threads};
+    Ticker ticker;
+    const auto ended = [&](bool failed) {
+      if (failed) shared_.failed.store(true, std::memory_order_relaxed);
+      if (running.fetch_sub(1) == 1) ticker.finish();
+    };
+    for (const auto& target : targets_) target->start(deadline, ended);
+    ticker.run(start_ns_, options_.interval_s, [this] { sample(); });
+    for (const auto& target : targets_) target->join();
+    sample();
+    result_.cpu = process_cpu_use() - before;
+  }
+
+  void write_line(std::uint64_t bytes, std::uint64_t total_bytes, double t, const Tags& more) {
+    const double by_bytes = static_cast<double>(bytes) / static_cast<double>(total_bytes);
+    const double share = options_.duration_s > 0 ? std::max(t / options_.duration_s, by_bytes) : by_bytes;
+    lines_->write(
+        "write",
+        {{"written_bytes", bytes}, {"elapsed_s", t}, {"total_s", share > 0 ? t / std::min(share, 1.0) : t}},
+        more);
+  }
+
+  // The sum comes last: who reads the last line has it.
+  void sample() {
+    const double t = seconds(monotonic_ns() - start_ns_);
+    std::uint64_t bytes = 0;
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      const std::uint64_t its_bytes = targets_[i]->written_bytes();
+      const std::uint64_t its_total = targets_[i]->total_bytes();
+      if (targets_.size() > 1) write_line(its_bytes, its_total, t, {{kTargetTag, names_[i]}});
+      bytes += its_bytes;
+      total = its_total > UINT64_MAX - total ? UINT64_MAX : total + its_total;
+    }
+    result_.series_t_s.push_back(t);
+    result_.series_bytes.push_back(bytes - seen_bytes_);
+    seen_bytes_ = bytes;
+    write_line(bytes, total, t, {});
+  }
+
+  const WriteOptions& options_;
+  const std::vector<std::string> names_;
+  StopClock stop_;
+  SharedLoad shared_;
+  std::vector<std::unique_ptr<TargetLoad>> targets_;
+  std::unique_ptr<LineProtocol> lines_;
+  std::int64_t start_ns_ = 0;
+  std::uint64_t seen_bytes_ = 0;
   WriteResult result_;
 };
 
+// How far an end was from what was asked for.
+std::size_t rank(const std::string& ended_by) {
+  constexpr std::array<std::string_view, 3> kWorse = {"duration", "signal", "error"};
+  const auto found = std::find(kWorse.begin(), kWorse.end(), ended_by);
+  return found == kWorse.end() ? 0 : static_cast<std::size_t>(found - kWorse.begin()) + 1;
+}
+
 }  // namespace
 
+// The worst end counts; times are those of the last one to end.
+void WriteTargetResult::add(const WriteTargetResult& one) {
+  // What failed is the cause of what was only interrupted.
+  if (error.empty() || (one.status > status && !one.error.empty())) error = one.error;
+  status = std::max(status, one.status);
+  if (ended_by.empty() || rank(one.ended_by) > rank(ended_by)) ended_by = one.ended_by;
+  if (engine_note.empty()) engine_note = one.engine_note;
+  if (engine_features.empty()) engine_features = one.engine_features;
+  write_ns = std::max(write_ns, one.write_ns);
+  flush_ns = std::max(flush_ns, one.flush_ns);
+  bytes += one.bytes;
+  unanswered_bytes += one.unanswered_bytes;
+  threads.insert(threads.end(), one.threads.begin(), one.threads.end());
+  latency_ns.add(one.latency_ns);
+}
+
+std::vector<std::string> WriteOptions::targets() const {
+  std::vector<std::string> all = {target};
+  all.insert(all.end(), further_targets.begin(), further_targets.end());
+  return all;
+}
+
+std::uint64_t WritePlan::span_bytes(std::uint64_t block_bytes) const {
+  std::uint64_t bytes = 0;
+  for (const WriteTargetPlan& each : targets) bytes += each.span_bytes(block_bytes);
+  return bytes;
+}
+
 WriteResult failed_write(const WriteOptions& options, const std::string& error) {
+  WriteTargetResult one;
+  one.status = RunStatus::failed;
+  one.error = error;
+  one.ended_by = "error";
+  one.threads.resize(options.threads);
   WriteResult result;
-  result.status = RunStatus::failed;
-  result.error = error;
-  result.ended_by = "error";
   result.started_utc_ns = utc_ns();
-  result.threads.resize(options.threads);
+  result.targets.assign(options.target_count(), one);
+  for (const WriteTargetResult& each : result.targets) result.add(each);
   return result;
 }
 

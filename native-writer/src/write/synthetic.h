@@ -23,6 +23,7 @@ namespace daqwriter {
 
 struct WriteOptions : Reporting {
   std::string target;
+  std::vector<std::string> further_targets;  // beside it; what follows is for each of them
   bool null_sink = false;
   std::uint64_t block_bytes = 8ull << 20;
   std::uint32_t threads = 1;
@@ -40,17 +41,26 @@ struct WriteOptions : Reporting {
   std::string engine = "libaio";
   double stall_limit_s = kDefaultStallLimitS;
   Consent consent;
+
+  std::vector<std::string> targets() const;
+  std::size_t target_count() const { return 1 + further_targets.size(); }
 };
 
-struct WritePlan {
+// Of one target.
+struct WriteTargetPlan {
   TargetPlan target;
   ThreadPlacement placement;
   std::uint64_t part_blocks = 0;        // blocks in each thread's part of the span
   std::uint64_t blocks_per_thread = 0;  // most that a thread writes; UINT64_MAX: until the duration ends
-  std::uint64_t buffer_bytes = 0;
   std::uint64_t span_bytes(std::uint64_t block_bytes) const {
     return placement.cpus.size() * part_blocks * block_bytes;
   }
+};
+
+struct WritePlan {
+  std::vector<WriteTargetPlan> targets;
+  std::uint64_t buffer_bytes = 0;                             // of all
+  std::uint64_t span_bytes(std::uint64_t block_bytes) const;  // of all
 };
 
 struct WriteThreadResult {
@@ -59,26 +69,34 @@ struct WriteThreadResult {
   CpuUse cpu;
 };
 
-struct WriteResult {
+// Of one target.
+struct WriteTargetResult {
   RunStatus status = RunStatus::complete;
   std::string error;
   std::string ended_by;     // bytes, duration, span, signal or error
   std::string engine_note;  // of the first thread, as all of the engine
   std::vector<Feature> engine_features;
-  std::int64_t started_utc_ns = 0;
-  std::int64_t prepare_ns = 0;
   std::int64_t write_ns = 0;  // start to the last completion
   std::int64_t flush_ns = 0;
   std::uint64_t bytes = 0;
   std::uint64_t unanswered_bytes = 0;  // given to the target, which may have stored them or not
   std::vector<WriteThreadResult> threads;
   Histogram latency_ns;
+
+  void add(const WriteTargetResult& one);
+};
+
+// The sum over all targets, and each of them.
+struct WriteResult : WriteTargetResult {
+  std::vector<WriteTargetResult> targets;
+  std::int64_t started_utc_ns = 0;
+  std::int64_t prepare_ns = 0;
   CpuUse cpu;
   std::vector<double> series_t_s;
   std::vector<std::uint64_t> series_bytes;
 };
 
-WritePlan plan_write(WriteOptions& options);  // fills in the span; throws Refusal
+WritePlan plan_write(const WriteOptions& options);  // throws Refusal
 // `error` ended it before it could write anything.
 WriteResult failed_write(const WriteOptions& options, const std::string& error);
 WriteResult run_write(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,

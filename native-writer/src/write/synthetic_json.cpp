@@ -7,12 +7,15 @@
 #include "format/option_bounds.h"
 #include "format/record_format.h"
 #include "report/report_json.h"
+#include "target/target_set.h"
 #include "write/synthetic.h"
 
 namespace daqwriter {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kLatencyDefinition = "per block: submission until its last part was reaped";
 
 void require(bool good, const std::string& message) {
   if (!good) throw Refusal(message);
@@ -28,27 +31,28 @@ void check_ranges(const WriteOptions& o) {
   if (o.span_bytes > 0) require_within(bounds::kSpan, o.span_bytes);
   require(o.bytes > 0 || o.duration_s > 0, "give --bytes or --duration, or both");
   require(o.null_sink || !o.target.empty(), "--target: name a new file or a block device");
+  require_within(bounds::kTargets, static_cast<std::uint32_t>(o.target_count()));
 }
 
 // What the threads share out among themselves: what was asked; else the bytes to write, else the whole device
 // or, of a file system, half of what is free, at most 16 GiB.
-std::uint64_t span_wanted(const WriteOptions& o, const TargetPlan& target, std::uint64_t round) {
+std::uint64_t span_wanted(const WriteOptions& o, TargetKind kind, std::uint64_t room, std::uint64_t round) {
   if (o.span_bytes > 0) return o.span_bytes;
   if (o.bytes > 0) return round_up(o.bytes, round);
-  if (target.kind == TargetKind::raw_device) return target.free_bytes;
-  return std::min<std::uint64_t>(target.free_bytes / 2, 16ull << 30);
+  if (kind == TargetKind::raw_device) return room;
+  return std::min<std::uint64_t>(room / 2, 16ull << 30);
 }
 
 double gb_per_s(double bytes_per_s) {
   return bytes_per_s / 1e9;
 }
 
-double rate(const WriteResult& r, std::int64_t time_ns) {
+double rate(const WriteTargetResult& r, std::int64_t time_ns) {
   return time_ns > 0 ? static_cast<double>(r.bytes) / seconds(time_ns) : 0;
 }
 
-std::string condition(const WriteOptions& o, const WritePlan& plan) {
-  if (plan.target.kind == TargetKind::null_sink) return "none";
+std::string condition(const WriteOptions& o) {
+  if (o.null_sink) return "none";
   return o.overwrite ? "overwrite" : "fresh";
 }
 
@@ -56,7 +60,8 @@ Json threads_json(const WritePlan& plan, const WriteResult& r) {
   Json threads = Json::array();
   for (std::size_t i = 0; i < r.threads.size(); ++i) {
     const WriteThreadResult& t = r.threads[i];
-    threads.push_back({{"cpus", plan.placement.cpus[i]},
+    const std::size_t of_each = r.threads.size() / plan.targets.size();
+    threads.push_back({{"cpus", plan.targets[i / of_each].placement.cpus[i % of_each]},
                        {"bytes", t.bytes},
                        {"end_s", seconds(t.end_ns)},
                        {"user_s", t.cpu.user_s},
@@ -67,26 +72,47 @@ Json threads_json(const WritePlan& plan, const WriteResult& r) {
   return threads;
 }
 
-}  // namespace
+// One target's figures; bytes_per_s as for all of them.
+Json targets_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < r.targets.size(); ++i) {
+    const WriteTargetResult& one = r.targets[i];
+    const WriteTargetPlan& mine = plan.targets[i];
+    const TargetPlan& target = mine.target;
+    all.push_back({{"target", o.null_sink ? "null" : o.targets()[i]},
+                   {"kind", target_kind_name(target.kind)},
+                   {"filesystem", target.filesystem.empty() ? Json(nullptr) : Json(target.filesystem)},
+                   {"node", target.numa_node ? Json(*target.numa_node) : Json(nullptr)},
+                   {"placement_note", mine.placement.note},
+                   {"threads", o.threads},
+                   {"span_bytes", mine.span_bytes(o.block_bytes)},
+                   {"status", run_status_name(one.status)},
+                   {"error", one.error.empty() ? Json(nullptr) : Json(one.error)},
+                   {"ended_by", one.ended_by},
+                   {"written_bytes", one.bytes},
+                   {"unanswered_bytes", one.unanswered_bytes},
+                   {"write_s", seconds(one.write_ns)},
+                   {"flush_s", seconds(one.flush_ns)},
+                   {"bytes_per_s", rate(one, one.write_ns)},
+                   {"bytes_per_s_with_flush", rate(one, one.write_ns + one.flush_ns)},
+                   {"iops", rate(one, one.write_ns) / static_cast<double>(o.block_bytes)},
+                   {"latency_us", latency_json(one.latency_ns, kLatencyDefinition)}});
+  }
+  return all;
+}
 
-WritePlan plan_write(WriteOptions& o) {
-  check_ranges(o);
-  check_reporting(o, {o.target});
-  WritePlan plan;
-  plan.target.path = "null sink";
-  plan.target.free_bytes = UINT64_MAX;
-  if (!o.null_sink) plan.target = plan_target(o.target, o.consent);
+// `room`: what there is for it of the free space.
+void plan_span(const WriteOptions& o, WriteTargetPlan& plan, std::uint64_t room) {
   require(o.block_bytes % plan.target.alignment == 0,
           "--block-size " + format_size(o.block_bytes) + ": must be a multiple of " +
               std::to_string(plan.target.alignment) + " B, the alignment of direct I/O here");
   const std::uint64_t round = o.block_bytes * o.threads;
-  plan.part_blocks = span_wanted(o, plan.target, round) / round;
+  plan.part_blocks = span_wanted(o, plan.target.kind, room, round) / round;
   require(plan.part_blocks > 0, "--span or --bytes: give at least one block for each thread, " +
                                     std::to_string(o.threads) + " x " + format_size(o.block_bytes));
   const std::uint64_t span = plan.part_blocks * round;
-  require(span <= plan.target.free_bytes, "--span " + format_size(span) + ": " + o.target + " has room for " +
-                                              format_gb(static_cast<double>(plan.target.free_bytes)) +
-                                              "; use a smaller --span or --bytes");
+  require(span <= room, "--span " + format_size(span) + ": " + plan.target.path + " has room for " +
+                            format_gb(static_cast<double>(room)) + "; use a smaller --span or --bytes");
   plan.blocks_per_thread = o.bytes > 0 ? round_up(o.bytes, round) / round : UINT64_MAX;
   // A block that was written is not fresh any more: such a load ends with the span.
   const bool once = !o.overwrite && !o.null_sink;
@@ -94,15 +120,61 @@ WritePlan plan_write(WriteOptions& o) {
           "--bytes " + format_size(o.bytes) + ": more than the span of " + format_size(span) +
               " can take with every block fresh; use --condition overwrite or a larger --span");
   if (once) plan.blocks_per_thread = std::min(plan.blocks_per_thread, plan.part_blocks);
-  plan.buffer_bytes = round * o.io_depth;
-  require_memory(plan.buffer_bytes, "block buffers (threads x depth x block size)",
-                 "--threads, --io-depth or --block-size");
-  plan.placement = place_threads(allowed_cpus(), cpus_of_node(plan.target.numa_node), o.cpus, o.threads);
+}
+
+// CPUs that were asked for go to the threads of all targets in turn.
+void place(const WriteOptions& o, WritePlan& plan) {
+  const auto threads = static_cast<std::uint32_t>(o.threads * plan.targets.size());
+  const ThreadPlacement asked = place_threads(allowed_cpus(), {}, o.cpus, threads);
+  for (std::size_t i = 0; i < plan.targets.size(); ++i) {
+    WriteTargetPlan& mine = plan.targets[i];
+    mine.placement = place_threads(allowed_cpus(), cpus_of_node(mine.target.numa_node), {}, o.threads);
+    if (o.cpus.empty()) continue;
+    const auto first = asked.cpus.begin() + static_cast<std::ptrdiff_t>(i * o.threads);
+    mine.placement = {{first, first + o.threads}, asked.note};
+  }
+}
+
+void require_buffers(const WriteOptions& o, std::uint64_t bytes) {
+  const std::string remedy = "--threads, --io-depth or --block-size";
+  if (o.target_count() == 1)
+    return require_memory(bytes, "block buffers (threads x depth x block size)", remedy.c_str());
+  const std::string purpose = "block buffers (" + std::to_string(o.target_count()) + " targets x " +
+                              std::to_string(o.threads) + " threads x depth " + std::to_string(o.io_depth) +
+                              " x " + format_size(o.block_bytes) + ")";
+  require_memory(bytes, purpose.c_str(), (remedy + ", or fewer targets").c_str());
+}
+
+}  // namespace
+
+WritePlan plan_write(const WriteOptions& o) {
+  check_ranges(o);
+  check_reporting(o, o.targets());
+  check_target_tags(o, o.targets());
+  TargetSet set(o.consent);
+  std::vector<TargetPlan> targets;
+  for (const std::string& name : o.targets()) {
+    TargetPlan none;
+    none.path = "null sink";
+    none.free_bytes = UINT64_MAX;
+    targets.push_back(o.null_sink ? none : set.plan(name));
+  }
+  WritePlan plan;
+  for (const TargetPlan& target : targets) {
+    plan.targets.push_back({target, {}, 0, 0});
+    plan_span(o, plan.targets.back(), target.free_bytes / sharing_space(target, targets));
+  }
+  plan.buffer_bytes = o.target_count() * o.threads * o.io_depth * o.block_bytes;
+  require_buffers(o, plan.buffer_bytes);
+  place(o, plan);
   return plan;
 }
 
 Json write_result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
   const double gb = static_cast<double>(r.bytes) / 1e9;
+  const WriteTargetPlan& first = plan.targets.front();
+  std::vector<TargetPlan> kinds;
+  for (const WriteTargetPlan& each : plan.targets) kinds.push_back(each.target);
   const auto per_gb = [&](double value) { return gb > 0 ? value / gb : 0; };
   return {
       {"schema_version", 1},
@@ -116,12 +188,13 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
       {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
       {"started_utc", iso8601_utc(r.started_utc_ns)},
       {"parameters",
-       {{"target", o.null_sink ? "null" : o.target},
-        {"target_kind", target_kind_name(plan.target.kind)},
-        {"filesystem", plan.target.filesystem.empty() ? Json(nullptr) : Json(plan.target.filesystem)},
+       {{"target", o.null_sink ? "null" : targets_text(o.targets())},
+        {"targets", o.target_count()},
+        {"target_kind", kinds_name(kinds)},
+        {"filesystem", first.target.filesystem.empty() ? Json(nullptr) : Json(first.target.filesystem)},
         {"pattern", o.random ? "random" : "sequential"},
-        {"condition", condition(o, plan)},
-        {"preallocate", o.preallocate && plan.target.kind == TargetKind::scratch_file},
+        {"condition", condition(o)},
+        {"preallocate", o.preallocate && first.target.kind == TargetKind::scratch_file},
         {"data", o.zeros ? "zeros" : "incompressible"},
         {"block_bytes", o.block_bytes},
         {"threads", o.threads},
@@ -131,8 +204,8 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
         {"span_bytes", plan.span_bytes(o.block_bytes)},
         {"buffer_bytes", plan.buffer_bytes},
         {"seed", o.seed},
-        {"numa_node", plan.target.numa_node ? Json(*plan.target.numa_node) : Json(nullptr)},
-        {"placement_note", plan.placement.note}}},
+        {"numa_node", first.target.numa_node ? Json(*first.target.numa_node) : Json(nullptr)},
+        {"placement_note", first.placement.note}}},
       {"ended_by", r.ended_by},
       {"written_bytes", r.bytes},
       {"unanswered_bytes", r.unanswered_bytes},
@@ -145,7 +218,7 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
       {"bytes_per_s", rate(r, r.write_ns)},
       {"bytes_per_s_with_flush", rate(r, r.write_ns + r.flush_ns)},
       {"iops", rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
-      {"latency_us", latency_json(r.latency_ns, "per block: submission until its last part was reaped")},
+      {"latency_us", latency_json(r.latency_ns, kLatencyDefinition)},
       {"cpu",
        {{"user_s", r.cpu.user_s},
         {"system_s", r.cpu.system_s},
@@ -156,6 +229,7 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
         {"involuntary_context_switches", r.cpu.involuntary_context_switches},
         {"max_rss_bytes", r.cpu.max_rss_bytes}}},
       {"threads", threads_json(plan, r)},
+      {"targets", targets_json(o, plan, r)},
       {"series", {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}};
 }
 
@@ -171,6 +245,13 @@ std::string write_summary(const WriteOptions& o, const WriteResult& r) {
       format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e3, 4) + " us; " +
       format_number((r.cpu.user_s + r.cpu.system_s) * 1e9 / std::max(1.0, static_cast<double>(r.bytes)), 3) +
       " CPU s/GB\n";
+  for (std::size_t i = 0; i < r.targets.size() && r.targets.size() > 1; ++i) {
+    const WriteTargetResult& one = r.targets[i];
+    text += "  " + o.targets()[i] + ": " + run_status_name(one.status) + " (" + one.ended_by +
+            "): " + format_gb(static_cast<double>(one.bytes)) + " = " +
+            format_number(gb_per_s(rate(one, one.write_ns)), 4) + " GB/s; latency p99 " +
+            format_number(static_cast<double>(one.latency_ns.percentile(99)) / 1e3, 4) + " us\n";
+  }
   if (!r.error.empty()) text += "error: " + r.error + "\n";
   return text;
 }

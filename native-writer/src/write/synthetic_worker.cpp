@@ -20,20 +20,23 @@ constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
-SyntheticWorker::SyntheticWorker(SharedLoad& shared, std::uint32_t number, const EngineFactory& make_engine)
+SyntheticWorker::SyntheticWorker(SharedLoad& shared, const WriteTargetPlan& plan, int fd,
+                                 std::uint32_t number, const EngineFactory& make_engine)
     : shared_(shared),
+      plan_(plan),
+      fd_(fd),
       number_(number),
       block_(shared.options.block_bytes),
-      memory_(shared.options.io_depth * block_, numa_node_of(shared.plan.placement.cpus[number])),
+      memory_(shared.options.io_depth * block_, numa_node_of(plan.placement.cpus[number])),
       engine_(make_engine(shared.options.io_depth)),
       slots_(shared.options.io_depth),
       completions_(shared.options.io_depth),
-      order_(shared.plan.part_blocks, shared.options.seed + number),
+      order_(plan.part_blocks, shared.options.seed + number),
       in_flight_(shared.options.io_depth) {
   if (!shared.options.zeros) fill_payload({memory_.data(), memory_.size()}, shared.options.seed, number, 0);
   const iovec whole{memory_.data(), memory_.size()};
   engine_->register_memory({&whole, 1});
-  engine_->register_file(shared.fd);
+  engine_->register_file(fd_);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].data = memory_.data() + i * block_;
     free_.push_back(i);
@@ -48,7 +51,7 @@ void SyntheticWorker::run(std::int64_t deadline_ns) {
     if (now_ns_ >= deadline_ns || stopped()) {
       requests_.clear();
     } else {
-      prepare_requests(shared_.plan.blocks_per_thread);
+      prepare_requests(plan_.blocks_per_thread);
     }
     if (!submit()) break;
     if (in_flight_.count() == 0 && requests_.empty()) break;
@@ -74,10 +77,10 @@ void SyntheticWorker::prepare_requests(std::uint64_t blocks) {
   for (; !free_.empty() && issued_ < blocks; ++issued_) {
     const std::size_t index = free_.back();
     free_.pop_back();
-    const std::uint64_t turn = issued_ % shared_.plan.part_blocks;
+    const std::uint64_t turn = issued_ % plan_.part_blocks;
     const std::uint64_t place = shared_.options.random ? order_(turn) : turn;
     Slot& slot = slots_[index];
-    slot.offset = (number_ * shared_.plan.part_blocks + place) * block_;
+    slot.offset = (number_ * plan_.part_blocks + place) * block_;
     slot.piece = {slot.data, block_};
     slot.submitted_ns = now_ns_;
     slot.stalls = 0;
@@ -97,8 +100,7 @@ void SyntheticWorker::stamp(const Slot& slot) const {
 void SyntheticWorker::enqueue(std::size_t index) {
   Slot& slot = slots_[index];
   const std::uint64_t done = block_ - slot.piece.iov_len;
-  requests_.push_back(
-      {shared_.fd, IoDirection::write, {&slot.piece, 1}, slot.offset + done, in_flight_.tag(index)});
+  requests_.push_back({fd_, IoDirection::write, {&slot.piece, 1}, slot.offset + done, in_flight_.tag(index)});
 }
 
 bool SyntheticWorker::submit() {
@@ -161,14 +163,14 @@ void SyntheticWorker::look_at_the_clock() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (in_flight_.holds(i)) first = std::min(first, slots_[i].offset);
   }
-  error_ = unanswered_text(shared_.plan.target.path, "writes", in_flight_, first, interrupted, limit_ns) +
+  error_ = unanswered_text(plan_.target.path, "writes", in_flight_, first, interrupted, limit_ns) +
            "; whether they are stored is unknown";
 }
 
 void SyntheticWorker::handle(const IoCompletion& completion) {
   const std::optional<std::size_t> index = in_flight_.settle(completion, now_ns_);
   if (!index) {
-    if (error_.empty()) error_ = false_answer_text(shared_.plan.target.path, completion);
+    if (error_.empty()) error_ = false_answer_text(plan_.target.path, completion);
     return;
   }
   Slot& slot = slots_[*index];
@@ -204,8 +206,8 @@ void SyntheticWorker::drain() {
 bool SyntheticWorker::fail(int error_number, const Slot& slot, const std::string& what) {
   if (!error_.empty()) return false;  // the first error is the cause
   const std::uint64_t offset = slot.offset + (block_ - slot.piece.iov_len);
-  error_ = shared_.plan.target.path + ": " + what + " of " + std::to_string(slot.piece.iov_len) +
-           " B at offset " + std::to_string(offset) + " failed: " + errno_text(error_number);
+  error_ = plan_.target.path + ": " + what + " of " + std::to_string(slot.piece.iov_len) + " B at offset " +
+           std::to_string(offset) + " failed: " + errno_text(error_number);
   return false;
 }
 

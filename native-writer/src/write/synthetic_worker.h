@@ -20,11 +20,9 @@
 
 namespace daqwriter {
 
-// What the threads share.
+// What the threads of all targets share.
 struct SharedLoad {
   const WriteOptions& options;
-  const WritePlan& plan;
-  int fd;
   const StopClock& stop;
   std::atomic<bool> failed{false};
   std::atomic<std::int64_t> start_ns{0};
@@ -32,7 +30,9 @@ struct SharedLoad {
 
 class SyntheticWorker {
  public:
-  SyntheticWorker(SharedLoad& shared, std::uint32_t number, const EngineFactory& make_engine);
+  // `number`: among the threads of its target, which is open as `fd`.
+  SyntheticWorker(SharedLoad& shared, const WriteTargetPlan& plan, int fd, std::uint32_t number,
+                  const EngineFactory& make_engine);
   void run(std::int64_t deadline_ns);
 
   // Relaxed: a statistic for the reporter.
@@ -69,6 +69,8 @@ class SyntheticWorker {
   bool fail(int error_number, const Slot& slot, const std::string& what);
 
   SharedLoad& shared_;
+  const WriteTargetPlan& plan_;
+  int fd_;
   std::uint32_t number_;
   std::size_t block_;
   Memory memory_;
