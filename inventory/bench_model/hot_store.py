@@ -27,6 +27,7 @@ SEMANTICS = (
 RESTART, CONSUMER, NODE = "restart-after-kill", "consumer-killed", "node-lost"
 KILLS = {"lmdb": (CONSUMER, RESTART), "redis": (CONSUMER, RESTART), "redis-cluster": (CONSUMER, NODE)}
 SIDES = {"put": "set", "consume": "get"}  # of the embedded store, and what of Redis it is held against
+BACKLOG_PARTS = 4  # put threads wait while one of so many parts of the capacity is put and not yet removed
 SAMPLE_S = 0.5  # thirty seconds are sixty samples: enough for an interval
 SAMPLES_SHARE_MIN = 0.9  # of those that were asked for
 NS_PER_US = 1000.0

@@ -98,13 +98,18 @@ def test_a_run_without_the_hot_store_has_no_section(bundle_with: Maker) -> None:
 
 def test_figures_five_and_six_in_kind_with_what_the_paper_states(bundle_with: Maker) -> None:
     figure = figures(made(bundle_with))["hot-store-sizes"]
-    assert {"KOPS", "value size (B)", "embedded, memory", "Redis", "1000", "10000"} <= texts(figure)
+    assert {"KOPS", "value size (B)", "LMDB in process, memory", "Redis, loopback TCP", "1000", "10000"} <= texts(
+        figure
+    )
     assert any(text.startswith("published: just below 300") for text in texts(figure))
-    assert "embedded, target" not in texts(figure)  # it was not measured
+    assert "LMDB in process, target" not in texts(figure)  # it was not measured
     for words in (
         "survive the death of any process",
         "Redis is volatile",
+        "over TCP on loopback",
         "50 connections",
+        "put threads wait while 64",
+        "67\u202f108\u202f864",
         "n = 2 sizes, each with 6 samples",
         "not stated and not drawn",
     ):

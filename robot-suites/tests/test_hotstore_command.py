@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bench_model.yaml_source import check_document
 from rig.settings import Layout
 
 LAYOUT = Layout()
@@ -193,3 +197,125 @@ def test_a_store_after_a_crash_of_the_machine_is_verified_and_not_written(store:
     done = store.run("verify", f"--ack-log={store.log}")
     assert done.returncode == 0 and "the machine went down" in done.stderr
     assert store.said()["unsynced_crash"] is True
+
+
+def hotstore(*options: str) -> subprocess.CompletedProcess[str]:
+    argv = [str(LAYOUT.hotstore), "bench", *options]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--engine=memcached"], "memcached"),
+        (["--engine=raw-redis", "--endpoint=127.0.0.1:1", "--pipeline=0"], "--pipeline 0: give 1 to 1024"),
+        (["--engine=raw-redis", "--endpoint=127.0.0.1:1", "--pipeline=100000"], "--pipeline 100000: give 1 to 1024"),
+        (["--engine=lmdb", "--dir=x", "--pipeline=16"], "--pipeline 16: --engine lmdb takes one operation at a time"),
+        (["--engine=redis", "--endpoint=127.0.0.1:1", "--pipeline=16"], "--engine raw-redis"),
+        (["--engine=raw-redis"], "--endpoint: --engine raw-redis needs one server"),
+        (["--engine=raw-redis", f"--endpoint=unix:/{'x' * 150}"], "has 1 to 107 bytes, this one 151"),
+        (["--engine=raw-redis", "--endpoint=unix:/nonexistent/redis.sock"], "there is no Unix socket"),
+        (["--engine=redis-cluster", "--endpoint=unix:/nonexistent/redis.sock"], "name each other by HOST:PORT"),
+        (["--engine=raw-redis", "--endpoint=127.0.0.1:1", "--fragments=2"], "--fragments 2: --engine raw-redis"),
+        (["--engine=raw-lmdb"], "--dir: --engine raw-lmdb needs"),
+        (["--engine=raw-lmdb", "--dir=x", "--consume=getany"], "leave out --consume getany"),
+        (["--engine=raw-lmdb", "--dir=x", "--level2-dir=y"], "has no level 2"),
+        (["--engine=rocksdb", "--dir=x", "--rocksdb-library=librocksdb-none.so"], "librocksdb-none.so"),
+        (["--engine=rocksdb", "--dir=x", "--rocksdb-library=libm.so.6"], "is not RocksDB"),
+        (["--dir=x", "--backlog=0"], "--backlog 0B: give 1B to 64TiB"),
+        (["--dir=x", "--backlog=4GiB"], "--capacity is 1GiB"),
+        (["--dir=x", "--backlog=32TiB", "--capacity=64TiB"], "of memory available: give a smaller --backlog"),
+        (["--dir=x", "--backlog=1MiB", "--backlog-floor=2MiB"], "--backlog-floor 2MiB: give 0B to 1MiB"),
+        (["--dir=x", "--backlog-floor=1MiB", "--events=10"], "leave out --events"),
+    ],
+)
+def test_a_wrong_engine_pipeline_socket_or_backlog_is_refused_by_name(
+    options: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = hotstore(*options)
+    assert done.returncode == REFUSED and words in done.stderr, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["semantics", "verify"])
+def test_a_baseline_has_no_semantics_and_is_not_verified(command: str) -> None:
+    argv = [str(LAYOUT.hotstore), command, "--engine=raw-lmdb", "--dir=x", "--ack-log=y"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == REFUSED
+
+
+@pytest.mark.parametrize("engine", ["lmdb", "raw-lmdb", "rocksdb"])
+def test_the_backlog_is_filled_and_held_in_process(store: Store, engine: str) -> None:
+    if engine == "rocksdb" and ctypes.util.find_library("rocksdb") is None:
+        pytest.skip("RocksDB is not installed")
+    options = [f"--engine={engine}", f"--dir={store.path}", f"--json={store.result}", "--capacity=64MiB"]
+    done = hotstore(
+        *options, "--backlog=16MiB", "--backlog-floor=14MiB", "--warm-up=0", "--seconds=1", "--interval=0.2"
+    )
+    assert done.returncode == 0, done.stderr
+    said = store.said()
+    check_document(said, "hotstore-bench", "said")
+    parameters, samples = said["parameters"], said["samples_backlog_bytes"]
+    assert isinstance(parameters, dict) and isinstance(samples, list)
+    assert (parameters["engine"], parameters["transport"], parameters["pipeline"]) == (engine, "in-process", 1)
+    assert min(samples) > 13 << 20 and max(samples) < 17 << 20
+    assert "kill -9" in str(said["promise"])
+
+
+class Redis:
+    """A server of the test's own, on a Unix socket and on no port."""
+
+    def __init__(self, folder: Path) -> None:
+        program = shutil.which("redis-server") or shutil.which("redis-check-rdb")
+        if program is None:
+            pytest.skip("redis-tools is not installed")
+        (folder / "redis-server").symlink_to(program)
+        self.socket = folder / "redis.sock"
+        argv = [str(folder / "redis-server"), "--port", "0", "--unixsocket", str(self.socket), "--save", ""]
+        self.process = subprocess.Popen([*argv, "--dir", str(folder)], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not self.socket.exists():
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def redis() -> Iterator[Redis]:
+    with tempfile.TemporaryDirectory(prefix="hotstore-") as folder:  # its path is short enough for a socket
+        made = Redis(Path(folder))
+        yield made
+        made.process.kill()
+        made.process.wait(timeout=30)
+
+
+@pytest.mark.parametrize(("engine", "pipeline"), [("raw-redis", 1), ("raw-redis", 16), ("raw-redis", 64), ("redis", 1)])
+def test_redis_over_a_unix_socket_keeps_every_value(redis: Redis, tmp_path: Path, engine: str, pipeline: int) -> None:
+    result = tmp_path / "result.json"
+    options = [f"--engine={engine}", f"--endpoint=unix:{redis.socket}", f"--pipeline={pipeline}", f"--json={result}"]
+    done = hotstore(*options, "--backlog=2MiB", "--warm-up=0", "--seconds=1", "--interval=0.2")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(result.read_text(encoding="utf-8"))
+    check_document(said, "hotstore-bench", "said")
+    assert (said["parameters"]["transport"], said["parameters"]["pipeline"]) == ("unix", pipeline)
+    assert said["corrupt"] == 0 and said["put"]["operations"] > 0 and said["consume"]["operations"] > 0
+    assert "volatile" in said["promise"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])  # by the latter its socket goes too
+def test_redis_that_dies_in_mid_run_is_a_failure_with_a_name(redis: Redis, tmp_path: Path, number: int) -> None:
+    result = tmp_path / "result.json"
+    argv = [str(LAYOUT.hotstore), "bench", "--engine=raw-redis", f"--endpoint=unix:{redis.socket}", "--pipeline=16"]
+    process = subprocess.Popen([*argv, *LONG, f"--json={result}"], stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    redis.process.send_signal(number)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 1 and "was lost in mid-run" in text
+    said = json.loads(result.read_text(encoding="utf-8"))
+    assert said["status"] == "failed" and str(redis.socket) in said["error"]
+
+
+def test_a_server_that_holds_the_keys_is_refused_and_not_overwritten(redis: Redis) -> None:
+    options = ["--engine=raw-redis", f"--endpoint=unix:{redis.socket}", "--consumers=0", "--events=100", "--warm-up=0"]
+    assert hotstore(*options, "--seconds=5").returncode == 0
+    done = hotstore(*options, "--seconds=5")
+    assert done.returncode == 1 and "use an empty server" in done.stderr

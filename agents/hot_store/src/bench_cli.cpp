@@ -8,11 +8,13 @@
 #include <optional>
 
 #include "apart.h"
+#include "backlog.h"
 #include "base/units.h"
 #include "commands.h"
 #include "handover.h"
 #include "load.h"
 #include "report/report_json.h"
+#include "rocksdb_baseline.h"
 #include "store_options.h"
 
 namespace hotstore {
@@ -26,6 +28,8 @@ constexpr double kHandoverSeconds = 0.1;
 struct BenchOptions {
   StoreOptions store;
   LoadOptions load;
+  bool backlog_given = false;
+  std::string rocksdb_library = kRocksDbLibrary;
   std::string json_path;
 };
 
@@ -44,6 +48,12 @@ void add_load(CLI::App& app, LoadOptions& o) {
   app.add_option("--hold", o.hold_s, "Work of a consumer on each event, seconds")->capture_default_str();
   daqwriter::add_size(app, {"--backlog", 0, UINT64_MAX, ""}, o.backlog_bytes,
                       "Bytes put and not yet removed at which producers wait");
+  daqwriter::add_size(
+      app, {"--backlog-floor", 0, UINT64_MAX, ""}, o.backlog_floor_bytes,
+      "Bytes put and not yet removed below which consumers wait; reached before the warm-up, so that "
+      "the working set has that size; 0: none");
+  app.add_option("--pipeline", o.pipeline, "raw-redis: requests under way at once on each connection")
+      ->capture_default_str();
   app.add_option("--events", o.events, "Events of each producer; 0: as many as there is time for")
       ->capture_default_str();
   app.add_option("--until-empty", o.until_empty_s,
@@ -60,7 +70,12 @@ void add_load(CLI::App& app, LoadOptions& o) {
       ->capture_default_str();
 }
 
-Json side_json(const SideResult& side, double seconds, const char* definition) {
+// An operation of a batch has the batch's latency.
+std::string of_batch(const BenchOptions& options, const std::string& definition) {
+  return options.load.pipeline == 1 ? definition : definition + ", of all of a batch";
+}
+
+Json side_json(const SideResult& side, double seconds, const std::string& definition) {
   const std::vector<double>& samples = side.per_s;
   const double n = static_cast<double>(samples.size());
   const double mean = samples.empty() ? 0 : std::accumulate(samples.begin(), samples.end(), 0.0) / n;
@@ -89,7 +104,9 @@ Json optional_json(const std::optional<double>& value) {
 
 Json parameters_json(const BenchOptions& o) {
   return {{"engine", o.store.engine},
-          {"durability", o.store.engine == "lmdb" ? Json(o.store.durability) : Json(nullptr)},
+          {"transport", transport_of(o.store)},
+          {"pipeline", o.load.pipeline},
+          {"durability", is_embedded(o.store.engine) ? Json(o.store.durability) : Json(nullptr)},
           {"replicas", o.store.replicas},
           {"location", o.store.location},
           {"key", o.store.key},
@@ -104,6 +121,7 @@ Json parameters_json(const BenchOptions& o) {
           {"lease_s", o.load.lease_s},
           {"hold_s", o.load.hold_s},
           {"backlog_bytes", o.load.backlog_bytes},
+          {"backlog_floor_bytes", o.load.backlog_floor_bytes},
           {"events", o.load.events},
           {"level", o.load.level}};
 }
@@ -119,33 +137,35 @@ Json bench_json(const BenchOptions& options, const std::string& promise, const L
   for (const auto& [name, number] : result.answers) answers[name] = number;
   const double pairs = static_cast<double>(std::max(result.put.operations, result.consume.operations));
   const double cpu_s = result.cpu.user_s + result.cpu.system_s;
-  return {{"schema_version", 1},
-          {"tool", "hotstore"},
-          {"version", HOTSTORE_VERSION},
-          {"command", "bench"},
-          {"status", status},
-          {"error", failed ? Json(error) : Json(nullptr)},
-          {"promise", promise},
-          {"parameters", parameters_json(options)},
-          {"started_utc", daqwriter::iso8601_utc(result.started_utc_ns)},
-          {"measured_s", result.seconds},
-          {"put", side_json(result.put, result.seconds, "from the call of Put to its acknowledgement")},
-          {"consume", side_json(result.consume, result.seconds,
-                                options.load.consume == "direct"
-                                    ? "from the call of Get to the acknowledgement of Remove"
-                                    : "from the call of GetAny to the acknowledgement of the "
-                                      "event's removal")},
-          {"handover_ns",
-           {{"before", optional_json(distance.before_ns)}, {"after", optional_json(distance.after_ns)}}},
-          {"samples_backlog_bytes", result.backlog_bytes},
-          {"samples_commits_per_s", result.commits_per_s},
-          {"answers", answers},
-          {"returned_events", result.returned_events},
-          {"corrupt", result.corrupt},
-          {"cpu",
-           {{"user_s", result.cpu.user_s},
-            {"system_s", result.cpu.system_s},
-            {"us_per_operation", pairs > 0 ? Json(cpu_s * 1e6 / pairs) : Json(nullptr)}}}};
+  return {
+      {"schema_version", 1},
+      {"tool", "hotstore"},
+      {"version", HOTSTORE_VERSION},
+      {"command", "bench"},
+      {"status", status},
+      {"error", failed ? Json(error) : Json(nullptr)},
+      {"promise", promise},
+      {"parameters", parameters_json(options)},
+      {"started_utc", daqwriter::iso8601_utc(result.started_utc_ns)},
+      {"measured_s", result.seconds},
+      {"put", side_json(result.put, result.seconds,
+                        of_batch(options, "from the call of Put to its acknowledgement"))},
+      {"consume", side_json(result.consume, result.seconds,
+                            options.load.consume == "direct"
+                                ? of_batch(options, "from the call of Get to the acknowledgement of Remove")
+                                : "from the call of GetAny to the acknowledgement of the "
+                                  "event's removal")},
+      {"handover_ns",
+       {{"before", optional_json(distance.before_ns)}, {"after", optional_json(distance.after_ns)}}},
+      {"samples_backlog_bytes", result.backlog_bytes},
+      {"samples_commits_per_s", result.commits_per_s},
+      {"answers", answers},
+      {"returned_events", result.returned_events},
+      {"corrupt", result.corrupt},
+      {"cpu",
+       {{"user_s", result.cpu.user_s},
+        {"system_s", result.cpu.system_s},
+        {"us_per_operation", pairs > 0 ? Json(cpu_s * 1e6 / pairs) : Json(nullptr)}}}};
 }
 
 void print_side(const char* name, const SideResult& side, double seconds) {
@@ -179,14 +199,14 @@ double whole_store_s(const StoreOptions& store) {
 
 ExitCode measure(const BenchOptions& options, Watch& watch) {
   watch.allow(whole_store_s(options.store) + options.store.patience_s);
-  HotStore store = open_store(options.store);
-  watch.allow(options.load.warm_up_s + options.load.seconds + options.load.interval_s + kEnd_s +
-              options.store.patience_s);
+  const std::unique_ptr<Subject> subject = open_subject(options.store, options.rocksdb_library);
+  watch.allow(fill_s(options.load) + options.load.warm_up_s + options.load.seconds + options.load.interval_s +
+              kEnd_s + options.store.patience_s);
   Distance distance;
   distance.before_ns = handover_ns(kHandoverSeconds);
-  const LoadResult result = run_load(store, options.load, watch.stop_signal);
+  const LoadResult result = run_load(*subject, options.load, watch.stop_signal);
   distance.after_ns = handover_ns(kHandoverSeconds);
-  const ExitCode code = finish(options, store.engine().promise(), result, distance);
+  const ExitCode code = finish(options, subject->promise(), result, distance);
   watch.allow(whole_store_s(options.store));
   return code;
 }
@@ -201,12 +221,28 @@ ExitCode report_failure(const BenchOptions& options, const std::string& error, b
   return reported([&] { return finish(options, promise_of(options.store), nothing, {}); });
 }
 
+// What a baseline cannot do, and what only one of them can.
+void check_baseline_load(const BenchOptions& options) {
+  const std::string engine = "--engine " + options.store.engine;
+  if (options.load.pipeline != 1 && options.store.engine != kRawRedis)
+    throw daqwriter::Refusal("--pipeline " + std::to_string(options.load.pipeline) + ": " + engine +
+                             " takes one operation at a time: give 1, or --engine " + kRawRedis);
+  if (!is_baseline(options.store.engine)) return;
+  if (options.load.consume != "direct" || !options.load.ack_log.empty() || options.load.level != 1)
+    throw daqwriter::Refusal(engine + ": is a baseline: leave out --consume getany, --ack-log and --level 2");
+  if (options.store.engine == kRawRedis && options.load.fragments != 1)
+    throw daqwriter::Refusal("--fragments " + std::to_string(options.load.fragments) + ": " + engine +
+                             " puts events of one fragment: give 1");
+}
+
 ExitCode run_bench(const BenchOptions& options, const std::atomic<int>& stop_signal) {
   daqwriter::require_writable_output(
       "--json", options.json_path,
       {options.store.directory, options.store.level2_directory, options.load.ack_log});
   check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
   check_store(options.store);
+  check_baseline_load(options);
+  check_backlog(options.store, options.load, options.backlog_given);
   if (options.load.level == 2 && options.store.level2_directory.empty() &&
       options.store.level2_endpoints.empty())
     throw daqwriter::Refusal("--level 2: this store has none: give --level2-dir or --level2-endpoint");
@@ -229,10 +265,15 @@ ExitCode run_bench(const BenchOptions& options, const std::atomic<int>& stop_sig
 daqwriter::ParsedCommand add_bench(CLI::App& parent) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* app = parent.add_subcommand("bench", "Threads that put beside threads that get and remove");
-  add_store(*app, options->store);
+  add_store(*app, options->store, {kRawLmdb, kRocksDb, kRawRedis});
   add_load(*app, options->load);
   app->add_option("--json", options->json_path, "Result file; - is standard output");
-  return {app, [options](const std::atomic<int>& stop_signal) { return run_bench(*options, stop_signal); }};
+  app->add_option("--rocksdb-library", options->rocksdb_library, "rocksdb: the library's file or name")
+      ->capture_default_str();
+  return {app, [options, app](const std::atomic<int>& stop_signal) {
+            options->backlog_given = app->count("--backlog") > 0;
+            return run_bench(*options, stop_signal);
+          }};
 }
 
 }  // namespace hotstore

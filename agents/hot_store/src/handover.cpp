@@ -7,10 +7,18 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "cpu_relax.h"
 
 namespace hotstore {
 namespace {
+
+// The other thread of a core gets on while this one waits by reading.
+void cpu_relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 struct alignas(64) Ball {
   std::atomic<std::uint64_t> passes{0};

@@ -69,6 +69,7 @@ class HotStore {
 
   const KeySchema& schema() const { return schema_; }
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
 
  private:
   // A fragment: its level and, behind it, the value (level 1) or the value's

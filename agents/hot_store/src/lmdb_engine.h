@@ -12,6 +12,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "engine.h"
 #include "lmdb_env.h"
@@ -91,7 +92,7 @@ class LmdbEngine : public Engine {
   std::unique_ptr<LmdbEnv> env_;
   std::size_t primary_bytes_;
   ClockMs now_;
-  AdaptiveMutex searches_gate_;
+  std::mutex searches_gate_;
   std::array<Search, 3> searches_;  // for any level, level 1, level 2; guarded by searches_gate_
 };
 

@@ -13,7 +13,6 @@
 
 #include "base/status.h"
 #include "base/units.h"
-#include "cpu_relax.h"
 
 namespace hotstore {
 namespace {
@@ -27,9 +26,6 @@ constexpr unsigned kMostReaders = 1022;
 constexpr mode_t kMode = 0644;
 // Room that LMDB's own pages may still need beyond what it was told to map.
 constexpr std::uint64_t kMargin = 1 << 20;
-constexpr int kSpins = 2000;       // some 50 to 100 us
-constexpr int kGatherSpins = 400;  // some 10 to 20 us: an operation and its preparation, and a disturbance
-constexpr unsigned kCredit = 64, kProbe = 64;
 
 // LMDB answers so for pages that no store of ours has.
 bool means_damage(int code) {
@@ -56,18 +52,6 @@ void check_lmdb(int code, const char* what) {
   if (code == MDB_MAP_FULL) throw StoreFull();
   if (means_damage(code)) throw Damage(std::string(what) + ": " + mdb_strerror(code));
   throw Failure(std::string(what) + ": " + mdb_strerror(code));
-}
-
-AdaptiveMutex::AdaptiveMutex() {
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-  pthread_mutex_init(&mutex_, &attributes);
-  pthread_mutexattr_destroy(&attributes);
-}
-
-AdaptiveMutex::~AdaptiveMutex() {
-  pthread_mutex_destroy(&mutex_);
 }
 
 LmdbEnv::LmdbEnv(std::unique_ptr<LevelFolder> folder, std::uint64_t capacity, Durability durability)
@@ -238,55 +222,15 @@ void LmdbEnv::submit(Pending& pending) {
     pending.next = head;
   } while (
       !waiting_.compare_exchange_weak(head, &pending, std::memory_order_release, std::memory_order_relaxed));
-  if (!commit_soon(pending)) {
+  {
     std::lock_guard hold(gate_);
-    if (!pending.done.load(std::memory_order_relaxed)) commit_waiting();
+    if (!pending.done) commit_waiting();
   }
   if (pending.error) std::rethrow_exception(pending.error);
 }
 
-// Whoever commits is done within microseconds, waking a sleeper costs several
-// times that, more where the CPU has halted meanwhile: so wait awake first, and
-// by reading, which leaves the lock's cache line where it is.
-bool LmdbEnv::commit_soon(const Pending& pending) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (pending.done.load(std::memory_order_acquire)) return true;
-    if (!committing_.load(std::memory_order_relaxed)) {
-      std::unique_lock hold(gate_, std::try_to_lock);
-      if (hold) {
-        if (!pending.done.load(std::memory_order_relaxed)) commit_waiting();
-        return true;
-      }
-    }
-    cpu_relax();
-  }
-  return false;
-}
-
-// Under the gate. Two threads whose operations come in turn would pay for a
-// commit each, or share one, by chance: the one that comes first waits a moment
-// for the other's. Where that has not paid, only
-// now and then.
-void LmdbEnv::gather() {
-  // Its `next` was written by the thread that it is of.
-  Pending* const own = waiting_.load(std::memory_order_acquire);
-  const bool company = last_shared_ || last_committer_ != std::this_thread::get_id();
-  if (own->next != nullptr || !company) return;
-  if (credit_ == 0 && ++passed_ % kProbe != 0) return;
-  for (int spin = 0; spin < kGatherSpins; ++spin) {
-    if (waiting_.load(std::memory_order_relaxed) != own) {
-      credit_ = kCredit;
-      return;
-    }
-    cpu_relax();
-  }
-  if (credit_ > 0) --credit_;
-}
-
 // Under the gate. In the order in which they came.
 void LmdbEnv::commit_waiting() {
-  committing_.store(true, std::memory_order_relaxed);
-  gather();
   Pending* first = nullptr;
   for (Pending* each = waiting_.exchange(nullptr, std::memory_order_acquire); each;) {
     Pending* const next = each->next;
@@ -294,8 +238,6 @@ void LmdbEnv::commit_waiting() {
     first = each;
     each = next;
   }
-  last_committer_ = std::this_thread::get_id();
-  last_shared_ = first->next != nullptr;
   if (first->next == nullptr) {
     commit_alone(*first);
   } else {
@@ -314,13 +256,7 @@ void LmdbEnv::commit_waiting() {
       for (Pending* each = first; each; each = each->next) commit_alone(*each);
     }
   }
-  // The waiting thread may be gone as soon as it sees `done`.
-  for (Pending* each = first; each;) {
-    Pending* const next = each->next;
-    each->done.store(true, std::memory_order_release);
-    each = next;
-  }
-  committing_.store(false, std::memory_order_relaxed);
+  for (Pending* each = first; each; each = each->next) each->done = true;
 }
 
 void LmdbEnv::commit_one(Pending& pending) {

@@ -13,14 +13,12 @@
 #pragma once
 
 #include <lmdb.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -55,21 +53,6 @@ inline View as_view(const MDB_val& value) {
 // `what` failed with an LMDB error: throws StoreFull, Damage or
 // daqwriter::Failure; 0 does nothing.
 void check_lmdb(int code, const char* what);
-
-// Spins for a moment before it sleeps: the holder is done within microseconds.
-class AdaptiveMutex {
- public:
-  AdaptiveMutex();
-  ~AdaptiveMutex();
-  AdaptiveMutex(const AdaptiveMutex&) = delete;
-  AdaptiveMutex& operator=(const AdaptiveMutex&) = delete;
-  void lock() { pthread_mutex_lock(&mutex_); }
-  bool try_lock() { return pthread_mutex_trylock(&mutex_) == 0; }
-  void unlock() { pthread_mutex_unlock(&mutex_); }
-
- private:
-  pthread_mutex_t mutex_;
-};
 
 class LmdbEnv {
  public:
@@ -106,6 +89,7 @@ class LmdbEnv {
   }
 
   MDB_dbi table() const { return table_; }
+  MDB_env* handle() const { return env_; }  // for operations that go past this layer
   // Number of the last commit, of any process.
   std::size_t last_commit() const;
   // Frees what readers of processes that were killed still hold; returns how
@@ -128,7 +112,7 @@ class LmdbEnv {
     void (*run)(void*, MDB_txn*);
     void* context;
     std::exception_ptr error{};
-    std::atomic<bool> done{false};  // set under gate_; the last that is touched of it
+    bool done = false;  // under gate_
     Pending* next = nullptr;
   };
   struct Reader {
@@ -148,8 +132,6 @@ class LmdbEnv {
   void reserve(std::uint64_t capacity) const;
   void populate() const;
   void submit(Pending& pending);
-  bool commit_soon(const Pending& pending);
-  void gather();
   void commit_waiting();
   void commit_alone(Pending& pending);
   void commit_one(Pending& pending);
@@ -161,18 +143,10 @@ class LmdbEnv {
   std::uint64_t capacity_;
   MDB_env* env_ = nullptr;
   MDB_dbi table_ = 0;
-  // Cache lines of their own: what those that wait read, what those that come
-  // write, and what the holder of the gate works with.
-  alignas(64) std::atomic<bool> committing_{false};
-  alignas(64) std::atomic<Pending*> waiting_{nullptr};
-  alignas(64) AdaptiveMutex gate_;
-  // Under gate_: who committed last, whether for others too, and how well waiting
-  // for others has paid of late.
-  std::thread::id last_committer_;
-  bool last_shared_ = false;
-  unsigned credit_ = 0, passed_ = 0;
+  std::atomic<Pending*> waiting_{nullptr};
+  std::mutex gate_;
   std::atomic<std::uint64_t> commits_{0};
-  AdaptiveMutex readers_gate_;
+  std::mutex readers_gate_;
   std::vector<MDB_txn*> readers_;
 };
 

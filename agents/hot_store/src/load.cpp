@@ -20,9 +20,11 @@ using daqwriter::monotonic_ns;
 using daqwriter::Refusal;
 
 constexpr std::uint64_t kPoolBytes = 1 << 20;
+// A thread that waits for room or for an event sleeps: one that spins would take the CPU of the server that
+// is measured.
+constexpr auto kWaitPause = std::chrono::microseconds(100);
 constexpr auto kFullPause = std::chrono::microseconds(200);
 constexpr auto kEmptyPause = std::chrono::microseconds(200);
-constexpr int kSpins = 64;
 
 enum class Phase { warm_up, measured, over };
 
@@ -41,8 +43,8 @@ struct alignas(64) Tally {
 
 class Load {
  public:
-  Load(HotStore& store, const LoadOptions& options)
-      : store_(store),
+  Load(Subject& subject, const LoadOptions& options)
+      : subject_(subject),
         options_(options),
         pool_(options.value_bytes),
         producers_(options.producers),
@@ -61,24 +63,37 @@ class Load {
   void done(Tally& tally, std::int64_t started_ns);
   std::uint64_t backlog() const;
   bool wait_for_room(Tally& tally);
+  bool below_floor() const {
+    return options_.backlog_floor_bytes > 0 && backlog() < options_.backlog_floor_bytes;
+  }
+  unsigned sharers_of(unsigned producer) const {
+    return (options_.consumers - producer + options_.producers - 1) / options_.producers;
+  }
   void produce(unsigned producer, AckLog log);
-  bool put_fragment(Tally& tally, std::uint64_t event, std::uint64_t detector, bool& certain);
+  bool put_fragment(Session& session, Tally& tally, std::uint64_t event, std::uint64_t detector,
+                    bool& certain);
+  void produce_piped(unsigned producer, Pipe& pipe);
+  bool wait_for_event(Tally& tally, const std::atomic<std::uint64_t>& put, std::uint64_t index);
   void consume_direct(unsigned consumer, AckLog log);
-  void get_and_remove(Tally& tally, AckLog& log, std::uint64_t event);
+  void get_and_remove(Session& session, Tally& tally, AckLog& log, std::uint64_t event);
+  void consume_piped(unsigned consumer, Pipe& pipe);
+  void work(unsigned thread, bool produces, AckLog log);
   void consume_any(unsigned consumer, AckLog log);
   void finish_event(Tally& tally, AckLog& log, const Claim& claim);
   void check_value(Tally& tally, std::uint64_t event, std::uint64_t detector, View value) const;
   void hold() const;
+  void fill(const std::atomic<int>& stop_signal);
   void sample(LoadResult& result, const std::atomic<int>& stop_signal);
   static std::uint64_t total(const std::vector<Tally>& tallies);
   static void gather(const std::vector<Tally>& tallies, SideResult& side, LoadResult& result);
 
-  HotStore& store_;
+  Subject& subject_;
   const LoadOptions& options_;
   ValuePool pool_;
   std::vector<Tally> producers_;
   std::vector<Tally> consumers_;
   std::atomic<Phase> phase_{Phase::warm_up};
+  std::atomic<bool> filled_{false};  // up to the floor
   std::atomic<unsigned> running_{0};
 };
 
@@ -110,16 +125,17 @@ std::uint64_t Load::backlog() const {
 bool Load::wait_for_room(Tally& tally) {
   if (options_.consumers == 0 || backlog() < options_.backlog_bytes) return !over();
   const std::int64_t started = monotonic_ns();
-  while (!over() && backlog() >= options_.backlog_bytes) std::this_thread::yield();
+  while (!over() && backlog() >= options_.backlog_bytes) std::this_thread::sleep_for(kWaitPause);
   tally.waited_ns += monotonic_ns() - started;
   return !over();
 }
 
-bool Load::put_fragment(Tally& tally, std::uint64_t event, std::uint64_t detector, bool& certain) {
+bool Load::put_fragment(Session& session, Tally& tally, std::uint64_t event, std::uint64_t detector,
+                        bool& certain) {
   const Level level = options_.level == 1 ? Level::fast : Level::large;
   for (;;) {
     const std::int64_t started = monotonic_ns();
-    const Answer answer = store_.put(key_of(event, detector), pool_.of(event, detector), level);
+    const Answer answer = session.put(key_of(event, detector), pool_.of(event, detector), level);
     if (answer == Answer::ok) {
       done(tally, started);
       return true;
@@ -140,15 +156,46 @@ bool Load::put_fragment(Tally& tally, std::uint64_t event, std::uint64_t detecto
 
 void Load::produce(unsigned producer, AckLog log) {
   Tally& tally = producers_[producer];
+  const std::unique_ptr<Session> session = subject_.session();
   for (std::uint64_t index = 0; options_.events == 0 || index < options_.events; ++index) {
     if (!wait_for_room(tally)) return;
     const std::uint64_t event = event_of(producer, index);
     bool certain = true;
     for (unsigned detector = 0; detector < options_.fragments; ++detector) {
-      if (!put_fragment(tally, event, detector, certain)) return;
+      if (!put_fragment(*session, tally, event, detector, certain)) return;
     }
     log.write(certain ? Ack::put : Ack::uncertain, event);
     tally.events.store(index + 1, std::memory_order_release);
+  }
+}
+
+// One fragment for each event. Until the floor is reached nothing is measured, and batches are large.
+void Load::produce_piped(unsigned producer, Pipe& pipe) {
+  constexpr std::uint64_t kFillBatch = 64;
+  Tally& tally = producers_[producer];
+  std::vector<Request> batch;
+  std::vector<Answer> answers;
+  for (std::uint64_t index = 0; options_.events == 0 || index < options_.events; index += batch.size()) {
+    if (!wait_for_room(tally)) return;
+    std::uint64_t number = options_.pipeline;
+    if (!filled_.load(std::memory_order_relaxed)) number = std::max(number, kFillBatch);
+    if (options_.events != 0) number = std::min(number, options_.events - index);
+    batch.clear();
+    for (std::uint64_t i = 0; i < number; ++i) {
+      const std::uint64_t event = event_of(producer, index + i);
+      batch.push_back({key_of(event, 0), pool_.of(event, 0)});
+    }
+    answers.resize(batch.size());
+    const std::int64_t started = monotonic_ns();
+    pipe.put(batch, answers);
+    for (const Answer answer : answers) {
+      if (answer != Answer::ok)
+        throw Failure(std::string("a put of a batch: ") + answer_name(answer) +
+                      (answer == Answer::full ? "; give --backlog less, or the server more memory"
+                                              : "; give --first-event another range or use an empty server"));
+      done(tally, started);
+    }
+    tally.events.store(index + batch.size(), std::memory_order_release);
   }
 }
 
@@ -164,19 +211,19 @@ void Load::hold() const {
     daqwriter::sleep_until_monotonic_ns(std::min(until_ns, now + kStep_ns));
 }
 
-void Load::get_and_remove(Tally& tally, AckLog& log, std::uint64_t event) {
+void Load::get_and_remove(Session& session, Tally& tally, AckLog& log, std::uint64_t event) {
   thread_local Bytes value;
   log.write(Ack::begun, event);
   bool removed = true;
   for (unsigned detector = 0; detector < options_.fragments; ++detector) {
     const std::int64_t started = monotonic_ns();
     const Key key = key_of(event, detector);
-    const Answer got = store_.get(key, value);
+    const Answer got = session.get(key, value);
     if (got != Answer::ok)
       throw Failure("event " + std::to_string(event) + " was put and is not there: " + answer_name(got));
     check_value(tally, event, detector, value);
     hold();
-    const Answer answer = store_.remove(key);
+    const Answer answer = session.remove(key);
     if (answer == Answer::ok) {
       done(tally, started);
       continue;
@@ -187,35 +234,75 @@ void Load::get_and_remove(Tally& tally, AckLog& log, std::uint64_t event) {
   if (removed) log.write(Ack::removed, event);
 }
 
+// Until the event is put, and the backlog has reached its floor. False when the load is over meanwhile.
+bool Load::wait_for_event(Tally& tally, const std::atomic<std::uint64_t>& put, std::uint64_t index) {
+  const auto ready = [&] { return put.load(std::memory_order_acquire) > index && !below_floor(); };
+  if (ready()) return !over();
+  const std::int64_t started = monotonic_ns();
+  while (!over() && !ready()) std::this_thread::sleep_for(kWaitPause);
+  tally.waited_ns += monotonic_ns() - started;
+  return !over();
+}
+
 // Consumers share the producers; each takes its own part of one producer's
 // events, in their order.
 void Load::consume_direct(unsigned consumer, AckLog log) {
   Tally& tally = consumers_[consumer];
   const unsigned producer = consumer % options_.producers;
-  const unsigned sharers = (options_.consumers - producer + options_.producers - 1) / options_.producers;
+  const unsigned sharers = sharers_of(producer);
+  const std::unique_ptr<Session> session = subject_.session();
   const std::atomic<std::uint64_t>& put = producers_[producer].events;
   for (std::uint64_t index = consumer / options_.producers; options_.events == 0 || index < options_.events;
        index += sharers) {
-    if (put.load(std::memory_order_acquire) <= index) {
-      const std::int64_t started = monotonic_ns();
-      for (int spin = 0; put.load(std::memory_order_acquire) <= index; ++spin) {
-        if (over()) return;
-        if (spin > kSpins) std::this_thread::yield();
-      }
-      tally.waited_ns += monotonic_ns() - started;
-    }
-    if (over()) return;
-    get_and_remove(tally, log, event_of(producer, index));
+    if (!wait_for_event(tally, put, index)) return;
+    get_and_remove(*session, tally, log, event_of(producer, index));
     tally.events.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
+// As consume_direct, with what is there of its part, a pipeline's length at most, in two round trips: all are
+// got and compared before the first is removed.
+void Load::consume_piped(unsigned consumer, Pipe& pipe) {
+  Tally& tally = consumers_[consumer];
+  const unsigned producer = consumer % options_.producers;
+  const unsigned sharers = sharers_of(producer);
+  const std::atomic<std::uint64_t>& put = producers_[producer].events;
+  std::vector<Request> batch;
+  std::vector<std::uint64_t> events;
+  std::vector<Bytes> values(options_.pipeline);
+  std::vector<Answer> answers;
+  std::uint64_t index = consumer / options_.producers;
+  while (options_.events == 0 || index < options_.events) {
+    if (!wait_for_event(tally, put, index)) return;
+    const std::uint64_t there = put.load(std::memory_order_acquire);
+    batch.clear();
+    events.clear();
+    for (; index < there && batch.size() < options_.pipeline; index += sharers) {
+      events.push_back(event_of(producer, index));
+      batch.push_back({key_of(events.back(), 0), {}});
+    }
+    answers.resize(batch.size());
+    const std::int64_t started = monotonic_ns();
+    pipe.get(batch, std::span(values).first(batch.size()), answers);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (answers[i] != Answer::ok)
+        throw Failure("event " + std::to_string(events[i]) +
+                      " was put and is not there: " + answer_name(answers[i]));
+      check_value(tally, events[i], 0, values[i]);
+    }
+    hold();
+    pipe.remove(batch, answers);
+    for (const Answer answer : answers) answer == Answer::ok ? done(tally, started) : count(tally, answer);
+    tally.events.fetch_add(batch.size(), std::memory_order_relaxed);
+  }
+}
+
 void Load::finish_event(Tally& tally, AckLog& log, const Claim& claim) {
-  for (const Item& item : store_.event(claim.primary))
+  for (const Item& item : subject_.store()->event(claim.primary))
     check_value(tally, item.key[0], item.key[1], item.value);
   hold();
   log.write(Ack::begun, claim.primary);
-  const Answer answer = store_.complete(claim);
+  const Answer answer = subject_.store()->complete(claim);
   if (answer == Answer::ok) {
     log.write(Ack::removed, claim.primary);
     return;
@@ -233,7 +320,7 @@ void Load::consume_any(unsigned consumer, AckLog log) {
   std::int64_t empty_since = 0;
   while (!over()) {
     const std::int64_t started = monotonic_ns();
-    const std::optional<Claim> claim = store_.get_any(owner, options_.lease_s);
+    const std::optional<Claim> claim = subject_.store()->get_any(owner, options_.lease_s);
     if (!claim) {
       if (empty_since == 0) empty_since = started;
       if (options_.until_empty_s > 0 && started - empty_since > daqwriter::to_ns(options_.until_empty_s))
@@ -256,6 +343,22 @@ std::uint64_t Load::total(const std::vector<Tally>& tallies) {
   return sum;
 }
 
+// The backlog is there before the warm-up begins.
+void Load::fill(const std::atomic<int>& stop_signal) {
+  constexpr std::int64_t kStep_ns = 20'000'000;
+  const std::int64_t deadline = monotonic_ns() + daqwriter::to_ns(fill_s(options_));
+  while (below_floor() && !over() && stop_signal.load(std::memory_order_relaxed) == 0) {
+    if (monotonic_ns() > deadline) {
+      throw Failure("the backlog did not reach --backlog-floor " +
+                    daqwriter::format_size(options_.backlog_floor_bytes) + " within " +
+                    daqwriter::format_number(fill_s(options_)) + " s: it is " +
+                    daqwriter::format_size(backlog()) + "; give less, or larger values");
+    }
+    daqwriter::sleep_until_monotonic_ns(monotonic_ns() + kStep_ns);
+  }
+  filled_ = true;
+}
+
 // Absolute ticks; each rate is over the time that really went by.
 void Load::sample(LoadResult& result, const std::atomic<int>& stop_signal) {
   const auto ended = [&] {
@@ -266,6 +369,7 @@ void Load::sample(LoadResult& result, const std::atomic<int>& stop_signal) {
     for (std::int64_t now = monotonic_ns(); now < deadline_ns && !ended(); now = monotonic_ns())
       daqwriter::sleep_until_monotonic_ns(std::min(deadline_ns, now + kStep));
   };
+  fill(stop_signal);
   sleep_until(monotonic_ns() + daqwriter::to_ns(options_.warm_up_s));
   Phase expected = Phase::warm_up;
   phase_.compare_exchange_strong(expected, Phase::measured);
@@ -274,14 +378,14 @@ void Load::sample(LoadResult& result, const std::atomic<int>& stop_signal) {
   const std::int64_t started = monotonic_ns();
   std::int64_t last = started;
   std::uint64_t put = total(producers_), consumed = total(consumers_);
-  std::optional<std::uint64_t> commits = store_.engine().commits();
+  std::optional<std::uint64_t> commits = subject_.commits();
   for (int tick = 1;
        !ended() && daqwriter::seconds(last - started) < options_.seconds - options_.interval_s / 2; ++tick) {
     sleep_until(started + daqwriter::to_ns(tick * options_.interval_s));
     const std::int64_t now = monotonic_ns();
     const double length_s = daqwriter::seconds(now - last);
     const std::uint64_t put_now = total(producers_), consumed_now = total(consumers_);
-    const std::optional<std::uint64_t> commits_now = store_.engine().commits();
+    const std::optional<std::uint64_t> commits_now = subject_.commits();
     if (length_s >= options_.interval_s / 2) {
       result.put.per_s.push_back(static_cast<double>(put_now - put) / length_s);
       result.consume.per_s.push_back(static_cast<double>(consumed_now - consumed) / length_s);
@@ -311,6 +415,16 @@ void Load::gather(const std::vector<Tally>& tallies, SideResult& side, LoadResul
   }
 }
 
+void Load::work(unsigned thread, bool produces, AckLog log) {
+  if (const std::unique_ptr<Pipe> pipe = subject_.pipe())
+    produces ? produce_piped(thread, *pipe) : consume_piped(thread, *pipe);
+  else if (produces)
+    produce(thread, std::move(log));
+  else
+    options_.consume == "direct" ? consume_direct(thread, std::move(log))
+                                 : consume_any(thread, std::move(log));
+}
+
 LoadResult Load::run(const std::atomic<int>& stop_signal) {
   LoadResult result;
   if (!options_.ack_log.empty()) std::filesystem::create_directory(options_.ack_log);
@@ -325,15 +439,16 @@ LoadResult Load::run(const std::atomic<int>& stop_signal) {
   running_ = options_.producers + options_.consumers;
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < options_.producers; ++i)
-    threads.emplace_back([&, i] { guarded(producers_[i], [&] { produce(i, std::move(put_logs[i])); }); });
+    threads.emplace_back([&, i] { guarded(producers_[i], [&] { work(i, true, std::move(put_logs[i])); }); });
   for (unsigned i = 0; i < options_.consumers; ++i)
-    threads.emplace_back([&, i] {
-      guarded(consumers_[i], [&] {
-        options_.consume == "direct" ? consume_direct(i, std::move(consume_logs[i]))
-                                     : consume_any(i, std::move(consume_logs[i]));
-      });
-    });
-  sample(result, stop_signal);
+    threads.emplace_back(
+        [&, i] { guarded(consumers_[i], [&] { work(i, false, std::move(consume_logs[i])); }); });
+  try {
+    sample(result, stop_signal);
+  } catch (const Failure& failure) {
+    phase_ = Phase::over;
+    result.error = failure.what();
+  }
   threads.clear();  // joined
   gather(producers_, result.put, result);
   gather(consumers_, result.consume, result);
@@ -365,7 +480,7 @@ static void check_events(const LoadOptions& o, std::uint64_t highest) {
 
 void check_load(const LoadOptions& o, const KeySchema& schema) {
   constexpr double kLeast_s = 0.001, kLeastInterval_s = 0.05;
-  constexpr unsigned kMostThreads = 1024;
+  constexpr unsigned kMostThreads = 1024, kMostPipeline = 1024;
   constexpr std::uint64_t kMostValue = 64ull << 20;
   if (schema.sub_keys().size() != 3 || schema.primary() != 0)
     throw Refusal(
@@ -373,6 +488,13 @@ void check_load(const LoadOptions& o, const KeySchema& schema) {
         "first: event, detector, run");
   require_bytes("--value-size", o.value_bytes, 1, kMostValue);
   require_bytes("--backlog", o.backlog_bytes, 1, kMostCapacity);
+  require_bytes("--backlog-floor", o.backlog_floor_bytes, 0, o.backlog_bytes);
+  if (o.backlog_floor_bytes > 0 &&
+      (o.events > 0 || o.consume != "direct" || o.producers == 0 || o.consumers == 0))
+    throw Refusal("--backlog-floor " + daqwriter::format_size(o.backlog_floor_bytes) +
+                  ": is for producers beside consumers by key: leave out --events, --consume getany, "
+                  "--producers 0 and --consumers 0");
+  require_number("--pipeline", o.pipeline, 1, kMostPipeline);
   require_seconds("--seconds", o.seconds, kLeast_s);
   require_seconds("--interval", o.interval_s, kLeastInterval_s);
   if (o.interval_s > o.seconds)
@@ -395,8 +517,16 @@ void check_load(const LoadOptions& o, const KeySchema& schema) {
   check_events(o, schema.sub_keys().front().highest());
 }
 
-LoadResult run_load(HotStore& store, const LoadOptions& options, const std::atomic<int>& stop_signal) {
-  return Load(store, options).run(stop_signal);
+// As slow as a drive, or a server that runs a script for each put, may be.
+double fill_s(const LoadOptions& options) {
+  constexpr double kStart_s = 30, kSlowest_bytes_per_s = 5e6;
+  return options.backlog_floor_bytes == 0
+             ? 0
+             : kStart_s + static_cast<double>(options.backlog_floor_bytes) / kSlowest_bytes_per_s;
+}
+
+LoadResult run_load(Subject& subject, const LoadOptions& options, const std::atomic<int>& stop_signal) {
+  return Load(subject, options).run(stop_signal);
 }
 
 }  // namespace hotstore

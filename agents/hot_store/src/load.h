@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/histogram.h"
-#include "hot_store.h"
+#include "subject.h"
 
 namespace hotstore {
 
@@ -29,10 +29,12 @@ struct LoadOptions {
   double lease_s = 10;
   double hold_s = 0;  // work of a consumer between get and removal
   std::uint64_t backlog_bytes = 256ull
-                                << 20;  // put, and not yet removed; a producer waits for room beyond it
-  std::uint64_t events = 0;             // 0: as many as there is time for
-  double until_empty_s = 0;             // end when nothing was there to consume for so
-                                        // long; 0: at the end of the time
+                                << 20;    // put, and not yet removed; a producer waits for room beyond it
+  std::uint64_t backlog_floor_bytes = 0;  // consumers wait below it, so that the working set has that size
+  unsigned pipeline = 1;                  // requests under way at once on each connection
+  std::uint64_t events = 0;               // 0: as many as there is time for
+  double until_empty_s = 0;               // end when nothing was there to consume for so
+                                          // long; 0: at the end of the time
   std::uint64_t first_event = 0;
   std::uint64_t stride = 1;  // between two events of all producers of this process
   int level = 1;
@@ -75,6 +77,7 @@ struct LoadResult {
 };
 
 void check_load(const LoadOptions& options, const KeySchema& schema);
-LoadResult run_load(HotStore& store, const LoadOptions& options, const std::atomic<int>& stop_signal);
+double fill_s(const LoadOptions& options);  // the most that filling up to the floor may take
+LoadResult run_load(Subject& subject, const LoadOptions& options, const std::atomic<int>& stop_signal);
 
 }  // namespace hotstore

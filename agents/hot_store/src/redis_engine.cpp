@@ -222,7 +222,8 @@ std::string RedisEngine::promise() const {
   const int replicas = link_->options().replicas;
   if (replicas == 0)
     return "acknowledged operations survive what the Redis server's own "
-           "settings promise, on one node";
+           "settings promise, on one node: " +
+           link_->durability();
   return "acknowledged operations are in the memory of " + std::to_string(replicas + 1) +
          " nodes: they survive the loss of " + std::to_string(replicas);
 }

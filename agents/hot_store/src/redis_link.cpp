@@ -1,9 +1,12 @@
 #include "redis_link.h"
 
+#include <sys/un.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -46,7 +49,23 @@ bool starts(const std::string& text, std::initializer_list<const char*> heads) {
 
 }  // namespace
 
+// A path that the kernel cannot take, or where nothing listens, is told before anything is opened.
+static Endpoint unix_endpoint(const std::string& text) {
+  constexpr std::size_t kMostPath = sizeof(sockaddr_un::sun_path) - 1;
+  const std::string path = text.substr(kUnixPrefix.size());
+  if (path.empty() || path.size() > kMostPath)
+    throw Refusal("--endpoint '" + text + "': the path of a Unix socket has 1 to " +
+                  std::to_string(kMostPath) + " bytes, this one " + std::to_string(path.size()) +
+                  ": give a shorter one");
+  std::error_code error;
+  if (!std::filesystem::is_socket(path, error))
+    throw Refusal("--endpoint '" + text +
+                  "': there is no Unix socket: start redis-server with --unixsocket " + path);
+  return {path, 0};
+}
+
 Endpoint Endpoint::parse(const std::string& text) {
+  if (text.starts_with(kUnixPrefix)) return unix_endpoint(text);
   const std::size_t colon = text.rfind(':');
   Endpoint endpoint;
   if (colon != std::string::npos && colon > 0) {
@@ -57,7 +76,20 @@ Endpoint Endpoint::parse(const std::string& text) {
         endpoint.port <= kHighestPort)
       return endpoint;
   }
-  throw Refusal("--endpoint '" + text + "': write HOST:PORT, as in 127.0.0.1:6379");
+  throw Refusal("--endpoint '" + text + "': write HOST:PORT, as in 127.0.0.1:6379, or unix:PATH");
+}
+
+RedisContext connect_to(const Endpoint& endpoint, std::string& error) {
+  RedisContext context(endpoint.is_unix()
+                           ? redisConnectUnixWithTimeout(endpoint.host.c_str(), kConnectTime)
+                           : redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTime),
+                       redisFree);
+  if (context && !context->err) {
+    redisSetTimeout(context.get(), kReplyTime);
+    return context;
+  }
+  error = endpoint.text() + ": " + (context ? context->errstr : "out of memory");
+  return {nullptr, redisFree};
 }
 
 RedisLink::RedisLink(RedisOptions options) : options_(std::move(options)) {
@@ -73,6 +105,28 @@ RedisLink::~RedisLink() = default;
 std::string RedisLink::description() const {
   return std::string(options_.cluster ? "Redis Cluster at " : "Redis at ") +
          options_.endpoints.front().text();
+}
+
+std::string RedisLink::durability() {
+  const auto setting = [this](const char* name) {
+    const Reply reply = command(0, {"CONFIG", "GET", name}, false);
+    return reply.list.size() == 2 ? reply.list.back() : Bytes();
+  };
+  try {
+    const bool snapshots = !setting("save").empty();
+    if (setting("appendonly") != "yes")
+      return snapshots ? "snapshots only: an acknowledged write does not survive the death of the server "
+                         "until the next one"
+                       : "volatile, no snapshot and no append-only file: an acknowledged write does not "
+                         "survive the "
+                         "death of the server";
+    return "append-only file, fsync " + setting("appendfsync") +
+           ": an acknowledged write is in the kernel's hands (survives kill -9 of the server, but for one "
+           "that waits "
+           "for an fsync in progress), on the drive as often as that says";
+  } catch (const Failure& failure) {
+    return std::string("not known, the server does not tell its settings: ") + failure.what();
+  }
 }
 
 std::vector<Shard> RedisLink::shards() {
@@ -98,13 +152,7 @@ RedisLink::Context RedisLink::take(const Endpoint& endpoint, std::string& error)
       return context;
     }
   }
-  Context context(redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTime), redisFree);
-  if (context && !context->err) {
-    redisSetTimeout(context.get(), kReplyTime);
-    return context;
-  }
-  error = endpoint.text() + ": " + (context ? context->errstr : "out of memory");
-  return {nullptr, redisFree};
+  return connect_to(endpoint, error);
 }
 
 void RedisLink::give(const Endpoint& endpoint, Context context) {

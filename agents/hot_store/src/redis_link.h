@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "answer.h"
@@ -21,15 +22,23 @@
 
 namespace hotstore {
 
+constexpr std::string_view kUnixPrefix = "unix:";
+
 struct Endpoint {
-  std::string host;
+  std::string host;  // or the path of a Unix socket, and no port
   int port = 0;
 
-  // "host:port". Throws Refusal.
+  // "HOST:PORT" or "unix:PATH", where a socket is. Throws Refusal.
   static Endpoint parse(const std::string& text);
-  std::string text() const { return host + ":" + std::to_string(port); }
+  bool is_unix() const { return port == 0; }
+  std::string text() const { return is_unix() ? "unix:" + host : host + ":" + std::to_string(port); }
   auto operator<=>(const Endpoint&) const = default;
 };
+
+using RedisContext = std::unique_ptr<redisContext, decltype(&redisFree)>;
+
+// A new connection with time limits; none: `error` says why.
+RedisContext connect_to(const Endpoint& endpoint, std::string& error);
 
 struct RedisOptions {
   std::vector<Endpoint> endpoints;  // of a cluster: some of its nodes
@@ -80,9 +89,10 @@ class RedisLink {
                                 // changes owners, never the pieces
   const RedisOptions& options() const { return options_; }
   std::string description() const;
+  std::string durability();  // what the server's own settings let a write survive, in words
 
  private:
-  using Context = std::unique_ptr<redisContext, decltype(&redisFree)>;
+  using Context = RedisContext;
   struct Outcome {
     enum class Kind { reply, lost, moved, wait } kind = Kind::reply;
     Reply reply;

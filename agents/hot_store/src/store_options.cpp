@@ -6,7 +6,10 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "lmdb_engine.h"
+#include "raw_lmdb.h"
+#include "raw_redis.h"
 #include "redis_engine.h"
+#include "rocksdb_baseline.h"
 
 namespace hotstore {
 namespace {
@@ -64,6 +67,18 @@ HotStore open_embedded(const StoreOptions& options, const KeySchema& schema, Acc
   return store;
 }
 
+// What a baseline does not have, since it is of our layer.
+void check_baseline(const StoreOptions& options) {
+  const std::string engine = "--engine " + options.engine;
+  if (!options.level2_directory.empty() || !options.level2_endpoints.empty())
+    throw Refusal(engine +
+                  ": is a baseline and has no level 2: leave out --level2-dir and --level2-endpoint");
+  if (is_embedded(options.engine) && options.directory.empty())
+    throw Refusal("--dir: " + engine + " needs the store's directory");
+  if (options.engine == kRawRedis && (options.endpoints.size() != 1 || options.replicas != 0))
+    throw Refusal("--endpoint: " + engine + " needs one server, HOST:PORT or unix:PATH, and no --replicas");
+}
+
 std::shared_ptr<RedisLink> link_to(const StoreOptions& options, const std::vector<std::string>& endpoints) {
   RedisOptions redis;
   redis.cluster = options.engine == "redis-cluster";
@@ -91,8 +106,25 @@ HotStore open_redis(const StoreOptions& options, const KeySchema& schema) {
 
 }  // namespace
 
-void add_store(CLI::App& app, StoreOptions& o) {
-  daqwriter::add_choice(app, "--engine", o.engine, kEngines, "What keeps the data");
+bool is_embedded(const std::string& engine) {
+  return engine == "lmdb" || engine == kRawLmdb || engine == kRocksDb;
+}
+
+bool is_baseline(const std::string& engine) {
+  return std::find(kEngines.begin(), kEngines.end(), engine) == kEngines.end();
+}
+
+std::string transport_of(const StoreOptions& options) {
+  if (is_embedded(options.engine)) return "in-process";
+  // By the name alone: a result is written also when the socket is gone.
+  const bool named = !options.endpoints.empty() && options.endpoints.front().starts_with(kUnixPrefix);
+  return named ? "unix" : "tcp";
+}
+
+void add_store(CLI::App& app, StoreOptions& o, const std::vector<std::string>& further) {
+  std::vector<std::string> engines = kEngines;
+  engines.insert(engines.end(), further.begin(), further.end());
+  daqwriter::add_choice(app, "--engine", o.engine, engines, "What keeps the data");
   app.add_option("--key", o.key, "Sub-keys as NAME:BITS, comma-separated")->capture_default_str();
   app.add_option("--primary", o.primary, "The sub-key that names an event")->capture_default_str();
   app.add_option("--dir", o.directory, "lmdb: directory of level 1 (made when its parent exists)");
@@ -106,7 +138,8 @@ void add_store(CLI::App& app, StoreOptions& o) {
                         "lmdb: what an acknowledged operation survives: kill "
                         "-9 only (a crash of the machine may then lose or damage the whole store, which is "
                         "not opened for changes again), or the machine's crash too");
-  app.add_option("--endpoint", o.endpoints, "redis: HOST:PORT; of a cluster one or more nodes")
+  app.add_option("--endpoint", o.endpoints,
+                 "redis: HOST:PORT or unix:PATH; of a cluster one or more HOST:PORT")
       ->delimiter(',');
   app.add_option("--level2-endpoint", o.level2_endpoints, "redis: the server or cluster of level 2")
       ->delimiter(',');
@@ -143,18 +176,22 @@ void require_bytes(const char* name, std::uint64_t value, std::uint64_t least, s
 }
 
 std::string promise_of(const StoreOptions& options) {
-  if (options.engine != "lmdb") return "not known: the process that used the store is gone";
+  if (!is_embedded(options.engine)) return "not known: the process that used the store is gone";
   return promise_of(durability_of(options));
 }
 
 void check_store(const StoreOptions& options) {
-  const bool embedded = options.engine == "lmdb";
+  const bool embedded = is_embedded(options.engine);
+  if (is_baseline(options.engine)) check_baseline(options);
   if (embedded && (!options.endpoints.empty() || !options.level2_endpoints.empty() || options.replicas != 0))
     throw Refusal(
         "--endpoint, --level2-endpoint and --replicas: belong to "
         "--engine redis or redis-cluster");
   if (!embedded && (!options.directory.empty() || !options.level2_directory.empty()))
-    throw Refusal("--dir and --level2-dir: belong to --engine lmdb");
+    throw Refusal("--dir and --level2-dir: belong to --engine lmdb (bench: raw-lmdb and rocksdb too)");
+  if (options.engine == "redis-cluster" && transport_of(options) == "unix")
+    throw Refusal("--endpoint '" + options.endpoints.front() +
+                  "': the nodes of a cluster name each other by HOST:PORT: give that of one");
   if (options.replicas < 0 || options.replicas > kMostReplicas)
     throw Refusal("--replicas " + std::to_string(options.replicas) + ": give 0 to " +
                   std::to_string(kMostReplicas));
@@ -162,6 +199,19 @@ void check_store(const StoreOptions& options) {
   require_seconds("--patience", options.patience_s, 0);
   require_bytes("--capacity", options.capacity, kLeastCapacity, kMostCapacity);
   require_bytes("--level2-capacity", options.level2_capacity, kLeastCapacity, kMostCapacity);
+}
+
+std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::string& rocksdb_library) {
+  if (!is_baseline(options.engine)) return subject_of(open_store(options));
+  const KeySchema schema = KeySchema::parse(options.key, options.primary);
+  check_store(options);
+  if (options.engine == kRawRedis)
+    return std::make_unique<RawRedis>(Endpoint::parse(options.endpoints.front()), schema);
+  if (options.engine == kRocksDb)
+    return open_rocksdb(rocksdb_library, options.directory, durability_of(options), schema);
+  auto env = std::make_unique<LmdbEnv>(std::make_unique<LevelFolder>(options.directory), options.capacity,
+                                       durability_of(options));
+  return std::make_unique<RawLmdb>(std::move(env), schema);
 }
 
 HotStore open_store(const StoreOptions& options, Access access) {

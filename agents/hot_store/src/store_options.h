@@ -6,10 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "hot_store.h"
 #include "lmdb_env.h"
+#include "subject.h"
 
 namespace hotstore {
+
+constexpr const char* kRawLmdb = "raw-lmdb";
+constexpr const char* kRocksDb = "rocksdb";
+constexpr const char* kRawRedis = "raw-redis";
 
 struct StoreOptions {
   std::string engine = "lmdb";
@@ -28,11 +32,17 @@ struct StoreOptions {
   std::string location = "hash";
 };
 
-void add_store(CLI::App& app, StoreOptions& options);
+// The store's own engines; `further` names what this command takes beside them.
+void add_store(CLI::App& app, StoreOptions& options, const std::vector<std::string>& further = {});
+bool is_embedded(const std::string& engine);  // a call in this process
+bool is_baseline(const std::string& engine);  // without our layer
+std::string transport_of(const StoreOptions& options);
 // Throws Refusal for options that do not go together, for numbers out of
 // bounds, and for a store that cannot be used; Damage for one that is damaged.
 void check_store(const StoreOptions& options);
 HotStore open_store(const StoreOptions& options, Access access = Access::change);
+// Baselines too. `rocksdb_library` is what --engine rocksdb loads.
+std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::string& rocksdb_library);
 std::string promise_of(const StoreOptions& options);  // without opening it
 
 // Throws Refusal, which names the option, its value and the bounds.

@@ -66,6 +66,13 @@ TEST(Endpoint, IsReadOrRefused) {
     EXPECT_THROW(Endpoint::parse(text), Refusal) << text;
 }
 
+TEST(Endpoint, OfAUnixSocketIsOneThatIsThereAndFitsTheKernel) {
+  for (const std::string& text :
+       {std::string("unix:"), "unix:/" + std::string(200, 'x'), std::string("unix:/etc/hostname"),
+        std::string("unix:/nonexistent/redis.sock")})
+    EXPECT_THROW(Endpoint::parse(text), Refusal) << text;
+}
+
 TEST(Redis, ThatIsNotThereIsRefused) {
   RedisOptions options;
   options.endpoints = {{"127.0.0.1", 1}};

@@ -29,7 +29,7 @@ def chosen_parts(text: str) -> list[Part]:
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         raise argparse.ArgumentTypeError(f"no part {', '.join(map(repr, unknown))}; there are {', '.join(PARTS)}")
-    return [part for part in PARTS.values() if part.name in names]
+    return [part for part in PARTS.values() if {part.name, part.along} & set(names)]
 
 
 def parser() -> argparse.ArgumentParser:

@@ -45,7 +45,8 @@ def nothing_to_hold(settings: Settings, tools: Tools) -> Iterator[list[str]]:
 class Part:
     """`hold` keeps what the points need (files, huge pages) while they run, and yields notes for the reader. `derive` makes
     documents of points out of the other parts' documents, where the part measures nothing itself. `extra_s` is for further
-    rounds, `space_bytes` the most that its files take at once. `require` refuses before anything is measured."""
+    rounds, `space_bytes` the most that its files take at once. `require` refuses before anything is measured. Who asks for the
+    part `along` gets this one too."""
 
     name: str
     title: str
@@ -59,6 +60,7 @@ class Part:
     space_bytes: Callable[[Settings], int] = lambda settings: 0
     extra_s: float = 0.0
     require: Callable[[Tools], None] = lambda tools: None
+    along: str = ""
 
 
 def busy_cpus(contender: dict[str, Any]) -> float | None:

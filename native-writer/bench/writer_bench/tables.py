@@ -61,7 +61,12 @@ def section(document: dict[str, Any], part: Part) -> list[str]:
         ]
         for criterion in document["criteria"]
     ]
-    return [*lines, "", *table(["criterion", "bound", "value", "outcome"], held), ""]
+    return [
+        *lines,
+        "",
+        *(table(["criterion", "bound", "value", "outcome"], held) if held else ["Shown, not judged."]),
+        "",
+    ]
 
 
 def outcome(criterion: dict[str, Any]) -> str:
@@ -103,6 +108,8 @@ def verdict(documents: Documents) -> str:
     if not documents:
         return "Result: no part was finished."
     count = len(_criteria(documents))
+    if count == 0:
+        return "Result: shown, not judged."
     said = [
         f"{what} {', '.join(names)} ({len(names)} of {count})"
         for what, names in (("missed", missed(documents)), ("undecided", undecided(documents)))

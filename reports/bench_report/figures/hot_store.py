@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from bench_model.hot_store import BACKLOG_PARTS
+
 from ..fields import Node
 from ..marks import see_table
-from ..units import THIN, count, duration, significant
+from ..units import THIN, binary_size, count, duration, significant
 from .canvas import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
 from .references import COLOUR, DASHES
 
@@ -23,8 +25,8 @@ SERIES_MM = 46.0
 SCALE_MM = 40.0
 REFERENCE_FARTHEST = 2.5  # a reference that lies more than so many times above the data is named and not drawn
 SIDES = {
-    "put": "put thread beside redis-benchmark SET",
-    "consume": "get-and-remove thread beside redis-benchmark GET",
+    "put": "put thread in process; redis-benchmark SET over TCP",
+    "consume": "get-and-remove thread in process; redis-benchmark GET over TCP",
 }
 
 
@@ -46,14 +48,20 @@ class Line:
 
 OWN = {"put": "put", "consume": "consume"}
 LINES = (
-    Line("embedded, memory", "embedded", OWN, BLUE, "-", "o"),
-    Line("embedded, target", "drive", OWN, GREEN, "-.", "^"),
-    Line("Redis", "redis", {"put": "set", "consume": "get"}, VERMILLION, "--", "s"),
+    Line("LMDB in process, memory", "embedded", OWN, BLUE, "-", "o"),
+    Line("LMDB in process, target", "drive", OWN, GREEN, "-.", "^"),
+    Line("Redis, loopback TCP", "redis", {"put": "set", "consume": "get"}, VERMILLION, "--", "s"),
 )
 
 
 def kops(value: float) -> str:
     return f"{significant(value / KOPS, 3)}{THIN}KOPS"
+
+
+def backlog_of(document: Node) -> str:
+    """What may be put and not yet removed."""
+    size = document.at("capacity_bytes").as_integer() // BACKLOG_PARTS
+    return f"{binary_size(size)} ({count(size)}{THIN}B)"
 
 
 def repetition_of(point: Node) -> int:
@@ -82,7 +90,10 @@ def size_figure(document: Node) -> Figure | None:
     drawn = [point for point in points if point.at("admissible").as_flag()]
     if not drawn:
         return None
-    name, title = "hot-store-sizes", "Operations per second of a single thread against value size"
+    name, title = (
+        "hot-store-sizes",
+        "Operations per second against value size: a library call in process, and Redis over loopback TCP",
+    )
     sizes = [point.at("value_bytes").as_integer() for point in points]
     published = document.at("published")
     top = max(_mean(line.rate(point, side)) or 0.0 for point in drawn for line in LINES for side in SIDES)
@@ -156,10 +167,12 @@ def _size_caption(document: Node, drawn: Sequence[Node], beyond: Sequence[tuple[
         f"size; {middle}n = {len(drawn)} sizes, each with {samples} samples of {duration(document.at('sample_s').as_number())}. "
         "Thin whisker: down to the least sample; thick: one standard deviation.",
         f"Persistence: the embedded store (LMDB; memory: a file in {document.at('memory_folder').as_text()}, which stands for "
-        f"persistent memory) keeps its promise, {promise}. Redis is volatile here, and is reached over loopback by "
-        f"redis-benchmark with {document.at('redis_clients').as_integer()} connections for SET and as many for GET, while the "
-        "embedded store is called in its own process: the figure compares two ways of building a store, as the paper does, "
-        "not two stores of one kind.",
+        f"persistent memory) keeps its promise, {promise}. Redis is volatile here, and is reached over TCP on loopback by "
+        f"redis-benchmark with {document.at('redis_clients').as_integer()} connections for SET and as many for GET, one request at "
+        "a time on each, while the embedded store is called in its own process: the figure compares two ways of building a store, as "
+        "the paper does, not two stores of one kind.",
+        f"Backlog: put threads wait while {backlog_of(document)} are put and not yet removed; redis-benchmark writes the same 10000 keys "
+        "over and over, and removes none.",
         f"Published, not measured here: {published.at('source').as_text()} ({published.at('conditions').as_text()}): just below "
         f"{just_below}, least {least}, standard deviation at most {deviation}, around "
         f"{published.at('times_redis').as_integer()} times Redis; the points of its figures are not stated and not drawn.",
@@ -191,7 +204,9 @@ def series_figure(document: Node) -> Figure | None:
                 axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=dashes, label=label)
                 top = max(top, *rates)
             for (side, label), (colour, dashes) in zip(
-                (("set", "Redis SET"), ("get", "Redis GET")), ((VERMILLION, "-."), (GREY, ":")), strict=True
+                (("set", "Redis SET over TCP"), ("get", "Redis GET over TCP")),
+                ((VERMILLION, "-."), (GREY, ":")),
+                strict=True,
             ):
                 rates = point.at("redis").at(side).numbers("samples_ops_per_s")
                 at = [(index + 1) * sample_s for index in range(len(rates))]
@@ -211,7 +226,8 @@ def series_figure(document: Node) -> Figure | None:
         else ""
     )
     caption = (
-        f"Embedded store in memory and Redis, each alone on the machine, one after the other; samples of {duration(sample_s)}. "
+        f"LMDB called in process (a file in memory, survives kill -9) and Redis over loopback TCP (volatile), each alone on the machine, "
+        f"one after the other; samples of {duration(sample_s)}. "
         "Put and get-and-remove run at the same time."
     )
     return Figure(name, title, caption, alt, svg, see)

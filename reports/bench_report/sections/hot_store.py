@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dataset import Bundle
 from ..fields import Node
-from ..figures.hot_store import kops, repetition_of, scale_figure, series_figure, size_figure
+from ..figures.hot_store import backlog_of, kops, repetition_of, scale_figure, series_figure, size_figure
 from ..tables import Table
 from ..units import NONE, count, decimal_size, percent, significant
 from .section import Lacking, Part, Section
@@ -130,13 +130,15 @@ def _size_table(document: Node) -> Table:
         ))  # fmt: skip
     return Table(
         heads=(
-            "Value, B", "Repetition", "Put", "Redis SET", "Ratio", "Get and remove", "Redis GET", "Ratio",
+            "Value, B", "Repetition", "Put, in process", "Redis SET, TCP", "Ratio", "Get and remove, in process", "Redis GET, TCP", "Ratio",
             "p50 / p99, us: put; get and remove",
             "On the target: put; get and remove", "In the figure",
         ),
         kinds="nnnnnnnnnnt", rows=tuple(rows), name="hot-store-sizes-table",
-        caption="Mean (least sample; standard deviation of the samples). Ratio: of the means, with its 95 % interval where the series "
-        f"are long enough.{_moved(points)}",
+        caption="One thread of each kind that calls LMDB in its own process (survives kill -9), and redis-benchmark over loopback TCP with "
+        f"{document.at('redis_clients').as_integer()} connections of each kind (Redis volatile). Backlog: at most "
+        f"{backlog_of(document)}. Mean (least sample; standard deviation of the samples). Ratio: of the means, with its 95 % interval "
+        f"where the series are long enough.{_moved(points)}",
         marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
     )  # fmt: skip
 
@@ -153,7 +155,8 @@ def _client_table(document: Node) -> Table:
     return Table(
         heads=("Clients of each kind", "Put", "p50 / p99, us", "Get and remove", "p50 / p99, us", "Evidence"), kinds="nnnnnt",
         rows=tuple(rows), name="hot-store-clients",
-        caption=f"N threads that put beside N that get and remove, embedded store in memory, values of {size} B. Rates of all together.",
+        caption=f"N threads that put beside N that get and remove, LMDB in one process, in memory, values of {size} B, backlog at most "
+        f"{backlog_of(document)}. Rates of all together.",
         marked=frozenset(index for index, point in enumerate(points) if not point.at("admissible").as_flag()),
     )  # fmt: skip
 

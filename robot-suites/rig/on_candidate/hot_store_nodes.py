@@ -1,9 +1,10 @@
 """Redis servers for the hot store, and what is run against them: `hot_store_nodes.py PLAN` (JSON). Prints {result} or {error}.
 
-PLAN: {folder, network: loopback | namespaces, masters, replicas, clients, cluster, append_only, maxmemory_bytes, node_timeout_ms, steps}.
+PLAN: {folder, network: loopback | namespaces, masters, replicas, clients, cluster, append_only, unix_socket, maxmemory_bytes,
+node_timeout_ms, steps}.
 Every server keeps its files below `folder`; with `namespaces` each server (nodeN) and each client (clientN) has a network namespace of
 its own behind a bridge. Steps, in order, each with its entry in the result:
-  {do: run, processes: [{name, argv, at, kill_after_s}], kill_node, kill_after_s, timeout_s}   {endpoint} and {folder} in argv
+  {do: run, processes: [{name, argv, at, kill_after_s}], kill_node, kill_after_s, timeout_s}   {endpoint}, {folder} and {socket} in argv
   {do: reference, value_bytes, seconds, sample_s, clients}   redis-benchmark's SET beside its GET, by the server's own counters
   {do: restart}                                         kill -9 of every server, and the same again on their files
   {do: replace, node}                                   a server that was killed comes back as a replica
@@ -134,6 +135,9 @@ class Nodes:
     def endpoint(self, node: int) -> str:
         return f"{self.network.address(f'node{node}')}:{self.ports[node]}"
 
+    def socket(self, node: int) -> Path:
+        return self.folder / f"node{node}" / "redis.sock"
+
     def up(self) -> None:
         self.network.make()
         for node in range(self.total):
@@ -168,6 +172,8 @@ class Nodes:
             "no",
         ]
         argv += ["--appendonly", "yes" if plan.get("append_only") else "no", "--appendfsync", "everysec"]
+        if plan.get("unix_socket"):
+            argv += ["--unixsocket", str(self.socket(node)), "--unixsocketperm", "700"]
         if plan.get("maxmemory_bytes"):
             argv += ["--maxmemory", str(plan["maxmemory_bytes"]), "--maxmemory-policy", "noeviction"]
         if plan.get("cluster"):
@@ -214,7 +220,10 @@ class Nodes:
         sent, started = self.network.bytes_sent(), time.monotonic()
         running = []
         for spec in step["processes"]:
-            argv = [word.replace("{endpoint}", ends).replace("{folder}", str(self.folder)) for word in spec["argv"]]
+            words = {"{endpoint}": ends, "{folder}": str(self.folder), "{socket}": str(self.socket(0))}
+            argv = spec["argv"]
+            for name, value in words.items():
+                argv = [word.replace(name, value) for word in argv]
             error = tempfile.TemporaryFile()  # noqa: SIM115 - read at the end
             process = subprocess.Popen(
                 [*UNTIL_PARENT_DIES, *self.network.enter(spec.get("at")), *argv],

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
-from bench_model.hot_store import CONSUMER, ENGINES, NODE, RESTART, SAMPLE_S
+from bench_model.hot_store import BACKLOG_PARTS, CONSUMER, ENGINES, NODE, RESTART, SAMPLE_S
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import decimal_label
 from bench_model.yaml_source import check_document
@@ -203,7 +203,7 @@ class Campaign:
 
     def _embedded_run(self, name: str, value_bytes: int, directory: str, clients: int = 1) -> None:
         capacity, seconds = self.parameters["capacity_size"], self.parameters["seconds_per_point"]
-        options = [f"--backlog={capacity // 4}", f"--producers={clients}", f"--consumers={clients}"]
+        options = [f"--backlog={capacity // BACKLOG_PARTS}", f"--producers={clients}", f"--consumers={clients}"]
         argv = self.tools.bench(name, seconds, value_bytes, plans.embedded(directory, capacity), *options)
         self.site.carry_out(plans.plan(self.tools, [plans.run([plans.process(name, argv)], seconds)]))
         self.site.document(name)

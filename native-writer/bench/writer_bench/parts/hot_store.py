@@ -1,11 +1,12 @@
-"""The hot store beside Redis: one put thread next to one get-and-remove thread on the embedded engine, and redis-benchmark's
-SET next to its GET, in turns on the same machine."""
+"""The paper's comparison: one put thread next to one get-and-remove thread that call LMDB in their own process, and redis-benchmark's SET
+next to its GET over loopback TCP, in turns on the same machine. Like with like is in hot_store_matrix.py."""
 
 from __future__ import annotations
 
 import json
 import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,8 +50,30 @@ def carried_out(tools: Tools, plan: dict[str, Any], seconds: float) -> dict[str,
     return result
 
 
-def plan_of(step: dict[str, Any], masters: int) -> dict[str, Any]:
-    return {"folder": str(MEMORY / f"bench-hot-store-{uuid.uuid4().hex[:12]}"), "masters": masters, "steps": [step]}
+def plan_of(step: dict[str, Any], masters: int, **more: Any) -> dict[str, Any]:
+    folder = str(MEMORY / f"bench-hot-store-{uuid.uuid4().hex[:12]}")
+    return {"folder": folder, "masters": masters, "steps": [step], **more}
+
+
+def load(
+    tools: Tools, options: Sequence[str], seconds: float, masters: int = 0, **server: Any
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The document of one `hotstore bench`, alone on the machine with its server, and its command line. `seconds`: all that it may take."""
+    result = tools.scratch / f"hot-store-{uuid.uuid4().hex[:12]}.json"
+    argv = [str(hotstore_of(tools)), "bench", *options, f"--interval={SAMPLE_S:g}", f"--json={result}"]
+    step = {"do": "run", "processes": [{"name": "hotstore", "argv": argv}], "timeout_s": START_S + seconds}
+    try:
+        said = carried_out(tools, plan_of(step, masters, **server), seconds)["processes"][0]
+        if said["returncode"] != 0:
+            raise BenchError(f"hotstore ended with exit status {said['returncode']}: {said['stderr']}")
+        return json.loads(result.read_text(encoding="utf-8")), tuple(argv)
+    finally:
+        result.unlink(missing_ok=True)
+
+
+def sample_from(document: dict[str, Any], value_bytes: int, argv: tuple[str, ...]) -> Sample:
+    series = [document[side]["samples_ops_per_s"] for side in ("put", "consume")]
+    return sample_of(series[0], series[1], value_bytes, argv)
 
 
 def sample_of(put: list[float], consume: list[float], value_bytes: int, argv: tuple[str, ...]) -> Sample:
@@ -66,22 +89,12 @@ def sample_of(put: list[float], consume: list[float], value_bytes: int, argv: tu
 
 
 def embedded(tools: Tools, value_bytes: int, seconds: float) -> Sample:
-    result = tools.scratch / f"hot-store-{value_bytes}.json"
-    argv = [
-        str(hotstore_of(tools)), "bench", "--engine=lmdb", "--dir={folder}/store", f"--capacity={CAPACITY}",
-        f"--backlog={BACKLOG}", f"--value-size={value_bytes}", f"--seconds={seconds:g}", f"--interval={SAMPLE_S:g}",
-        f"--warm-up={WARM_UP_S:g}", f"--json={result}",
+    options = [
+        "--engine=lmdb", "--dir={folder}/store", f"--capacity={CAPACITY}", f"--backlog={BACKLOG}", f"--value-size={value_bytes}",
+        f"--seconds={seconds:g}", f"--warm-up={WARM_UP_S:g}",
     ]  # fmt: skip
-    step = {"do": "run", "processes": [{"name": "hotstore", "argv": argv}], "timeout_s": START_S + WARM_UP_S + seconds}
-    try:
-        said = carried_out(tools, plan_of(step, 0), seconds)["processes"][0]
-        if said["returncode"] != 0:
-            raise BenchError(f"hotstore ended with exit status {said['returncode']}: {said['stderr']}")
-        document = json.loads(result.read_text(encoding="utf-8"))
-    finally:
-        result.unlink(missing_ok=True)
-    series = [document[side]["samples_ops_per_s"] for side in ("put", "consume")]
-    return with_distance(sample_of(series[0], series[1], value_bytes, tuple(argv)), document)
+    document, argv = load(tools, options, WARM_UP_S + seconds)
+    return with_distance(sample_from(document, value_bytes, argv), document)
 
 
 def with_distance(sample: Sample, document: dict[str, Any]) -> Sample:
@@ -131,8 +144,8 @@ def conditions(settings: Settings) -> dict[str, Any]:
         "hotstore": "LMDB in /dev/shm, durability process: what is acknowledged survives kill -9 of any process, "
         "not a crash of the machine",
         "hotstore threads": "1 put thread, 1 get-and-remove thread, in one process; every value compared",
-        "hotstore backlog": f"at most {BACKLOG >> 20} MiB between put and get and remove; warm-up {WARM_UP_S:g} s",
-        "redis": "redis-server on loopback, volatile: no snapshot, no append-only file",
+        "hotstore backlog": f"at most {BACKLOG >> 20} MiB ({BACKLOG} B) between put and get and remove; warm-up {WARM_UP_S:g} s",
+        "redis": "redis-server over TCP on loopback, volatile: no snapshot, no append-only file",
         "redis clients": f"redis-benchmark -t set beside redis-benchmark -t get, {REDIS_CLIENTS} connections each, no pipelining",
         "sample_s": SAMPLE_S,
         "CPUs": "the time for handing over a cache line is measured before and after each run; the scatter of the runs in which it changed "
@@ -147,8 +160,18 @@ def judge(measured: Documents) -> list[Criterion]:
         for side in ("put", "consume")
     }
     return [
-        each("hot-store.put", "put against redis-benchmark's SET", ratio_of(measured, PUT), RATIO_MIN),
-        each("hot-store.get", "get and remove against redis-benchmark's GET", ratio_of(measured, CONSUME), RATIO_MIN),
+        each(
+            "hot-store.put",
+            "put in process against redis-benchmark's SET over loopback TCP",
+            ratio_of(measured, PUT),
+            RATIO_MIN,
+        ),
+        each(
+            "hot-store.get",
+            "get and remove in process against redis-benchmark's GET over loopback TCP",
+            ratio_of(measured, CONSUME),
+            RATIO_MIN,
+        ),
         each(
             "hot-store.stdev",
             "standard deviation over mean of hotstore's samples",
@@ -199,17 +222,17 @@ def limit(point: dict[str, Any]) -> str:
 
 PART = Part(
     name="hot_store",
-    title="hot store beside Redis (persistent across kill -9 against volatile)",
+    title="hot store: LMDB in process (survives kill -9, backlog at most 2 MiB) against redis-benchmark over loopback TCP (volatile)",
     points=points,
     conditions=conditions,
     judge=judge,
     columns=[
-        kops("put", EMBEDDED, "put_ops_per_s"),
-        kops("SET", REDIS, "put_ops_per_s"),
-        ratio("put / SET", PUT),
-        kops("get and remove", EMBEDDED, "consume_ops_per_s"),
-        kops("GET", REDIS, "consume_ops_per_s"),
-        ratio("get and remove / GET", CONSUME),
+        kops("put in process", EMBEDDED, "put_ops_per_s"),
+        kops("SET over TCP", REDIS, "put_ops_per_s"),
+        ratio("put in process / SET over TCP", PUT),
+        kops("get and remove in process", EMBEDDED, "consume_ops_per_s"),
+        kops("GET over TCP", REDIS, "consume_ops_per_s"),
+        ratio("get and remove in process / GET over TCP", CONSUME),
         scatter_column("put"),
         scatter_column("consume"),
         ("cache line handed over, ns", handover_cell),

@@ -1,0 +1,110 @@
+#include "raw_lmdb.h"
+
+#include <cstring>
+
+#include "base/status.h"
+#include "lmdb_keys.h"
+
+namespace hotstore {
+namespace {
+
+// What a hot store keeps its key schema under: either refuses the other's folder.
+constexpr const char* kSchemaName = "schema";
+constexpr const char* kOwnSchema = "raw-lmdb, records without checksums";
+constexpr View kHead = "1";
+
+class RawLmdbSession : public Session {
+ public:
+  RawLmdbSession(LmdbEnv& env, const KeySchema& schema)
+      : env_(env.handle()), table_(env.table()), schema_(schema) {
+    check_lmdb(mdb_txn_begin(env_, nullptr, MDB_RDONLY, &reader_), "mdb_txn_begin for reading");
+    mdb_txn_reset(reader_);
+  }
+  ~RawLmdbSession() override { mdb_txn_abort(reader_); }
+  RawLmdbSession(const RawLmdbSession&) = delete;
+  RawLmdbSession& operator=(const RawLmdbSession&) = delete;
+
+  Answer put(const Key& key, View value, Level /*level*/) override {
+    const Bytes at = key_of(key);
+    return change([&](MDB_txn* txn) {
+      MDB_val where = as_val(at), room{kHead.size() + value.size() + kSumBytes, nullptr};
+      const int code = mdb_put(txn, table_, &where, &room, MDB_NOOVERWRITE | MDB_RESERVE);
+      if (code == MDB_KEYEXIST) return Answer::exists;
+      check_lmdb(code, "mdb_put");
+      char* to = static_cast<char*>(room.mv_data);
+      std::memcpy(to, kHead.data(), kHead.size());
+      std::memcpy(to + kHead.size(), value.data(), value.size());
+      std::memset(to + kHead.size() + value.size(), 0, kSumBytes);
+      return Answer::ok;
+    });
+  }
+
+  Answer get(const Key& key, Bytes& value) override {
+    const Bytes at = key_of(key);
+    check_lmdb(mdb_txn_renew(reader_), "mdb_txn_renew");
+    MDB_val where = as_val(at), found;
+    const int code = mdb_get(reader_, table_, &where, &found);
+    if (code == 0 && found.mv_size >= kHead.size() + kSumBytes)
+      value.assign(as_view(found).substr(kHead.size(), found.mv_size - kHead.size() - kSumBytes));
+    mdb_txn_reset(reader_);
+    if (code == MDB_NOTFOUND) return Answer::not_found;
+    check_lmdb(code, "mdb_get");
+    return Answer::ok;
+  }
+
+  Answer remove(const Key& key) override {
+    const Bytes at = key_of(key);
+    return change([&](MDB_txn* txn) {
+      MDB_val where = as_val(at);
+      const int code = mdb_del(txn, table_, &where, nullptr);
+      if (code == MDB_NOTFOUND) return Answer::not_found;
+      check_lmdb(code, "mdb_del");
+      return Answer::ok;
+    });
+  }
+
+ private:
+  Bytes key_of(const Key& key) const { return kind_key(kDataKind, schema_.encode(key)); }
+
+  template <typename Body>
+  Answer change(const Body& body) {
+    MDB_txn* txn = nullptr;
+    try {
+      check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
+      const Answer answer = body(txn);
+      MDB_txn* const whole = txn;
+      txn = nullptr;
+      check_lmdb(mdb_txn_commit(whole), "mdb_txn_commit");
+      return answer;
+    } catch (const StoreFull&) {
+      if (txn) mdb_txn_abort(txn);
+      return Answer::full;
+    } catch (...) {
+      if (txn) mdb_txn_abort(txn);
+      throw;
+    }
+  }
+
+  MDB_env* env_;
+  MDB_dbi table_;
+  const KeySchema& schema_;
+  MDB_txn* reader_ = nullptr;
+};
+
+}  // namespace
+
+RawLmdb::RawLmdb(std::unique_ptr<LmdbEnv> env, KeySchema schema)
+    : schema_(std::move(schema)), engine_(std::move(env), schema_.primary_bytes()) {
+  const Bytes kept = engine_.remember(kSchemaName, kOwnSchema);
+  if (kept != kOwnSchema)
+    throw daqwriter::Refusal(
+        engine_.description() + " holds keys of '" + kept +
+        "': --engine raw-lmdb writes records without checksums, give it a folder of its own");
+  engine_.env().folder().share();
+}
+
+std::unique_ptr<Session> RawLmdb::session() {
+  return std::make_unique<RawLmdbSession>(engine_.env(), schema_);
+}
+
+}  // namespace hotstore

@@ -1,0 +1,96 @@
+#include "raw_redis.h"
+
+#include "base/status.h"
+
+namespace hotstore {
+namespace {
+
+using daqwriter::Failure;
+
+using Raw = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
+
+class RedisPipe : public Pipe {
+ public:
+  RedisPipe(Endpoint endpoint, const KeySchema& schema)
+      : endpoint_(std::move(endpoint)), schema_(schema), context_(connect_to(endpoint_, error_)) {
+    if (!context_) throw Failure("Redis at " + error_);
+  }
+
+  void put(std::span<const Request> batch, std::span<Answer> answers) override {
+    for (const Request& request : batch) ask({"SET", schema_.encode(request.key), request.value, "NX"});
+    for (Answer& answer : answers) {
+      const Raw reply = next();
+      answer = is_full(*reply)                      ? Answer::full
+               : checked(*reply) == REDIS_REPLY_NIL ? Answer::exists
+                                                    : Answer::ok;
+    }
+  }
+
+  void get(std::span<const Request> batch, std::span<Bytes> values, std::span<Answer> answers) override {
+    for (const Request& request : batch) ask({"GET", schema_.encode(request.key)});
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const Raw reply = next();
+      answers[i] = checked(*reply) == REDIS_REPLY_STRING ? Answer::ok : Answer::not_found;
+      if (answers[i] == Answer::ok) values[i].assign(reply->str, reply->len);
+    }
+  }
+
+  void remove(std::span<const Request> batch, std::span<Answer> answers) override {
+    for (const Request& request : batch) ask({"DEL", schema_.encode(request.key)});
+    for (Answer& answer : answers) {
+      const Raw reply = next();
+      checked(*reply);
+      answer = reply->integer == 1 ? Answer::ok : Answer::not_found;
+    }
+  }
+
+ private:
+  void ask(std::initializer_list<View> words) {
+    const char* texts[4];
+    std::size_t sizes[4];
+    int number = 0;
+    for (const View word : words) {
+      texts[number] = word.data();
+      sizes[number++] = word.size();
+    }
+    redisAppendCommandArgv(context_.get(), number, texts, sizes);
+  }
+
+  Raw next() {
+    void* raw = nullptr;
+    if (redisGetReply(context_.get(), &raw) != REDIS_OK)
+      throw Failure("Redis at " + endpoint_.text() + " was lost in mid-run: " + context_->errstr);
+    return {static_cast<redisReply*>(raw), freeReplyObject};
+  }
+
+  static bool is_full(const redisReply& reply) {
+    return reply.type == REDIS_REPLY_ERROR && View(reply.str, reply.len).starts_with("OOM ");
+  }
+
+  int checked(const redisReply& reply) const {
+    if (reply.type == REDIS_REPLY_ERROR)
+      throw Failure("Redis at " + endpoint_.text() + ": " + std::string(reply.str, reply.len));
+    return reply.type;
+  }
+
+  Endpoint endpoint_;
+  const KeySchema& schema_;
+  std::string error_;
+  RedisContext context_;
+};
+
+}  // namespace
+
+RawRedis::RawRedis(const Endpoint& endpoint, KeySchema schema)
+    : endpoint_(endpoint), schema_(std::move(schema)) {
+  RedisOptions options;
+  options.endpoints = {endpoint};
+  options.patience_s = 0;
+  promise_ = RedisLink(options).durability();
+}
+
+std::unique_ptr<Pipe> RawRedis::pipe() {
+  return std::make_unique<RedisPipe>(endpoint_, schema_);
+}
+
+}  // namespace hotstore

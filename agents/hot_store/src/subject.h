@@ -1,0 +1,53 @@
+// Promise: what a load drives, whatever keeps the values: the hot store on one
+// of its engines, or an engine without our layer, which shows what the layer
+// costs. A baseline refuses a put of a key that is there, as the store does.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "hot_store.h"
+
+namespace hotstore {
+
+// Operations of one thread, one at a time.
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual Answer put(const Key& key, View value, Level level) = 0;
+  virtual Answer get(const Key& key, Bytes& value) = 0;
+  virtual Answer remove(const Key& key) = 0;
+};
+
+struct Request {
+  Key key;
+  View value;  // of a put
+};
+
+// Operations of one thread, all of a batch under way at once. `answers` and
+// `values` have the batch's size. Throws Failure when the connection is lost:
+// what was done of the batch is then not known.
+class Pipe {
+ public:
+  virtual ~Pipe() = default;
+  virtual void put(std::span<const Request> batch, std::span<Answer> answers) = 0;
+  virtual void get(std::span<const Request> batch, std::span<Bytes> values, std::span<Answer> answers) = 0;
+  virtual void remove(std::span<const Request> batch, std::span<Answer> answers) = 0;
+};
+
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  virtual std::unique_ptr<Session> session() = 0;
+  // A subject that has pipes is driven through them and has no session.
+  virtual std::unique_ptr<Pipe> pipe() { return nullptr; }
+  virtual HotStore* store() { return nullptr; }
+  virtual std::optional<std::uint64_t> commits() const { return std::nullopt; }
+  virtual std::string promise() const = 0;
+};
+
+std::unique_ptr<Subject> subject_of(HotStore store);
+
+}  // namespace hotstore
