@@ -74,7 +74,7 @@ def stages() -> list[list[Step]]:
         # Not the hot store's with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
         for made_and_run in (
             sanitized("asan", "address", "netprobe_tests", "hotstore_tests"),
-            sanitized("tsan", "thread", "netprobe_tests"),
+            sanitized("tsan", "thread"),
         ):
             builds.append(made_and_run[0])
             tests.append(made_and_run[1])

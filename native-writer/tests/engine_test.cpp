@@ -439,7 +439,7 @@ TEST_F(UringFeatureTest, AnInterruptedWaitLosesNothing) {
   std::thread interrupter([&] {
     while (!end) {
       pthread_kill(waiting, SIGUSR2);
-      sleep_until_monotonic_ns(monotonic_ns() + 200'000);
+      sleep_until_monotonic_ns(monotonic_ns() + 5'000'000);
     }
   });
   std::vector<IoCompletion> done(4);

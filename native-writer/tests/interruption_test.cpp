@@ -239,7 +239,7 @@ TEST_F(HeldBackDriveTest, OneSignalEndsItWithinItsBound) {
 }
 
 TEST_F(HeldBackDriveTest, ADriveThatIsSlowIsNotSilent) {
-  const auto document = verify(10'000'000, {"--stall-limit", "1"}, {}, 60);
+  const auto document = verify(5'000'000, {"--stall-limit", "3"}, {}, 60);
   EXPECT_EQ(exit_code, 0) << said;
   EXPECT_EQ(document["status"], "intact");
 }
