@@ -21,9 +21,13 @@ class VerifyTest : public ::testing::Test {
   static constexpr std::uint64_t kSize = 5568;
   static constexpr std::uint64_t kCount = 3000;
 
-  // Recorded once per process; every test damages its own copy.
+  // A machine so busy that superchunks are lost records again: it is the verifier that is judged here.
   void SetUp() override {
-    testing::record(testing::small_record(target));
+    constexpr int kMostTries = 5;
+    for (int i = 0; i < kMostTries; ++i) {
+      std::filesystem::remove(target);
+      if (testing::record(testing::small_record(target)).stored == kCount) break;
+    }
     ASSERT_EQ(verify().exit_code, 0);
   }
 

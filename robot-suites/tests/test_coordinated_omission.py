@@ -121,11 +121,13 @@ def test_a_stall_shows_in_open_loop_percentiles_and_hides_in_closed_loop_ones(
     paced = with_a_stall(folder, device, lambda: open_loop(folder, raw))
     closed = with_a_stall(folder, device, lambda: closed_loop(folder))
     stall_us = STALL_S * 1e6
-    # The closed loop lived through the same stall, but in one of its many writes: two nines, even three, do not show it.
+    # The closed loop lived through the same stall, but in one of its many writes: two nines do not show it, nor do three
+    # where the drive is fast enough for thousands of writes.
     assert closed["max"] > 0.9 * stall_us
-    assert closed["n"] > 2000
-    assert closed["p99.9"] < stall_us / 4, closed
+    assert closed["n"] > 200
+    hidden = closed["p99.9" if closed["n"] > 2000 else "p99"]
+    assert hidden < stall_us / 4, closed
     # A twelfth of all superchunks was due while nothing moved; one in a hundred waited nearly as long as the stall.
     tail = paced[99.0]
     assert tail is not None and tail > 0.8 * stall_us, paced
-    assert tail > 4 * closed["p99.9"]
+    assert tail > 4 * hidden
