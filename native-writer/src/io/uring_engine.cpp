@@ -295,8 +295,12 @@ int UringEngine::reap(std::span<IoCompletion> out, unsigned min_count, std::int6
   const auto most = static_cast<unsigned>(std::min(out.size(), ready.size()));
   const unsigned count = io_uring_peek_batch_cqe(&ring_, ready.data(), most);
   if (count == 0 && error != 0) return -error;  // what completed is handed over before it is told
-  for (unsigned i = 0; i < count; ++i)
-    out[i] = {io_uring_cqe_get_data64(ready[i]), static_cast<std::int64_t>(ready[i]->res)};
+  for (unsigned i = 0; i < count; ++i) {
+    // Nobody cancels here: the kernel gives a request up so, undone, when signals keep it from starting a
+    // worker. Callers ask again.
+    const std::int64_t result = ready[i]->res == -ECANCELED ? -EINTR : ready[i]->res;
+    out[i] = {io_uring_cqe_get_data64(ready[i]), result};
+  }
   io_uring_cq_advance(&ring_, count);
   accepted_ -= std::min(accepted_, count);
   return static_cast<int>(count);
