@@ -29,7 +29,7 @@ enum class Answer {
 
 const char* answer_name(Answer answer);
 
-// What the store holds is not what was put there, or cannot be read as a store.
+// The store holds something else than was put there, or cannot be read as a store.
 class Damage : public daqwriter::Failure {
   using daqwriter::Failure::Failure;
 };

@@ -221,7 +221,7 @@ ExitCode report_failure(const BenchOptions& options, const std::string& error, b
   return reported([&] { return finish(options, promise_of(options.store), nothing, {}); });
 }
 
-// What a baseline cannot do, and what only one of them can.
+// Refuses options that a baseline has no use for, and those that only one of them has.
 void check_baseline_load(const BenchOptions& options) {
   const std::string engine = "--engine " + options.store.engine;
   if (options.load.pipeline != 1 && options.store.engine != kRawRedis)

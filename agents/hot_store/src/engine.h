@@ -73,7 +73,7 @@ class Engine {
   // Transactions that this process has committed so far, where the engine counts them: threads may share one.
   virtual std::optional<std::uint64_t> commits() const { return std::nullopt; }
 
-  // What is damaged, where the engine can tell by itself. `progress` is called now and then.
+  // Lists what is damaged, where the engine can tell by itself. `progress` is called now and then.
   virtual std::vector<std::string> check(const std::function<void()>& /*progress*/) { return {}; }
 
   // The machine went down while what is kept here was not synchronised.

@@ -58,7 +58,7 @@ class HotStore {
   Answer lock(std::uint64_t primary, const std::string& owner, Claim& claim);
   Answer unlock(const Claim& claim);
 
-  // What is damaged on either level, where the engine can tell by itself.
+  // Lists what is damaged on either level, where the engine can tell by itself.
   std::vector<std::string> check(const std::function<void()>& progress);
 
   bool lost_by_crash() const { return engine_->lost_by_crash() || (second_ && second_->lost_by_crash()); }

@@ -67,7 +67,7 @@ HotStore open_embedded(const StoreOptions& options, const KeySchema& schema, Acc
   return store;
 }
 
-// What a baseline does not have, since it is of our layer.
+// Refuses options of our layer, which a baseline does not have.
 void check_baseline(const StoreOptions& options) {
   const std::string engine = "--engine " + options.engine;
   if (!options.level2_directory.empty() || !options.level2_endpoints.empty())

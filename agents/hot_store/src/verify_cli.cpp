@@ -122,7 +122,7 @@ ExitCode report(const VerifyOptions& options, const std::string& promised, const
   return found.intact() ? ExitCode::complete : ExitCode::damaged;
 }
 
-// What cannot be read is damage; a refusal is none.
+// A value that cannot be read is damage; a refusal is none.
 ExitCode verify_store(const VerifyOptions& options, Watch& watch) {
   Findings found;
   std::optional<HotStore> store;
