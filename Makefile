@@ -92,8 +92,8 @@ resume: setup ## start the interrupted run RUN again with what it was asked for;
 bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB; reports on long runs (PARTS=write,agent QUICK=1 BENCH_DIR=)
 	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
 
-bench-table: python ## write what `make bench PARTS=agent,ingest` measured last into agents/README.md
-	@$(PYTHON) -m writer_bench.publish --write agents/README.md
+bench-table: python ## write what `make bench` measured last into the READMEs (FILE=agents/README.md PARTS=agent,ingest; default: native-writer/bench's)
+	@$(PYTHON) -m writer_bench.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,minidaq,null-sink,budget)'
 
 validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)

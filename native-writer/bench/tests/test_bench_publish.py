@@ -10,6 +10,7 @@ import pytest
 
 from writer_bench import publish
 
+NAMES = ("agent", "ingest")
 MARKED = f"# Agent\n\n{publish.BEGIN} `make` -->\nold\n{publish.END}\n\n### Run\n"
 
 
@@ -51,11 +52,11 @@ def readme(tmp_path: Path) -> Path:
 def run(readme: Path, *documents: dict[str, Any]) -> int:
     for one in documents:
         (readme.parent / f"{one['part']}.json").write_text(json.dumps(one))
-    return publish.main([f"--write={readme}", f"--results={readme.parent}"])
+    return publish.main([f"--write={readme}", f"--parts={','.join(NAMES)}", f"--results={readme.parent}"])
 
 
 def test_measurements_stand_between_the_marks_and_can_be_renewed(readme: Path) -> None:
-    parts = [measured(name, []) for name in publish.NAMES]
+    parts = [measured(name, []) for name in NAMES]
     assert run(readme, *parts) == 0
     text = readme.read_text()
     assert "old" not in text and text.startswith("# Agent\n") and text.endswith(f"{publish.END}\n\n### Run\n")
@@ -75,11 +76,20 @@ def test_what_is_no_claim_is_refused(readme: Path, capsys: pytest.CaptureFixture
 
 def test_a_file_without_marks_is_left_alone(readme: Path, capsys: pytest.CaptureFixture[str]) -> None:
     readme.write_text("# Agent\n")
-    assert run(readme, *[measured(name, []) for name in publish.NAMES]) == 2
+    assert run(readme, *[measured(name, []) for name in NAMES]) == 2
     assert "must have one line that begins with" in capsys.readouterr().err
     assert readme.read_text() == "# Agent\n"
 
 
-def test_the_agents_readme_has_the_marks() -> None:
-    readme = Path(__file__).resolve().parents[3] / "agents" / "README.md"
-    assert "| x |" in publish.replaced(readme.read_text(), "| x |\n", readme)
+def test_a_part_with_many_points_shows_its_criteria_alone(readme: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    many = {**measured("agent", []), "points": [{"label": str(number), "errors": {}} for number in range(13)]}
+    assert run(readme, many, measured("ingest", [])) == 0
+    assert "13 points, not shown here." in readme.read_text() and "| a cost | 1.5 |" in readme.read_text()
+    assert publish.main([f"--write={readme}", "--parts=agent,agents"]) == 2
+    assert "no part agents; there are write, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("readme", ["agents/README.md", "native-writer/bench/README.md"])
+def test_the_files_have_the_marks(readme: str) -> None:
+    file = Path(__file__).resolve().parents[3] / readme
+    assert "| x |" in publish.replaced(file.read_text(), "| x |\n", file)

@@ -35,12 +35,17 @@ def test_quick_write(disk: Path, daqwriter: Path, capsys: pytest.CaptureFixture[
     assert point["label"] == "1 MiB x 2"
     assert point["ratios"]["throughput"]["n"] == 3
     runs = [(one["contender"], one["sample"]) for one in point["repetitions"] if "huge" not in one["contender"]]
-    assert [name for name, _ in runs] == ["daqwriter", "fio", "fio", "daqwriter", "daqwriter", "fio"]
+    sides = ["daqwriter", "fio", "daqwriter, io_uring", "fio, io_uring"]
+    assert [name for name, _ in runs] == [*sides, *sides[::-1], *sides]
+    by_engine = {one["contender"]: one["sample"]["argv"] for one in point["repetitions"]}
+    assert (
+        "--engine=io_uring" in by_engine["daqwriter, io_uring"] and "--ioengine=io_uring" in by_engine["fio, io_uring"]
+    )
     assert all(sample["bytes_per_s"] > 0 and sample["cpu_s_per_gb"] > 0 for _, sample in runs)
     assert not document["counts_as_claim"]
     assert document["machine"]["filesystem"] and document["versions"]["fio"].startswith("fio-")
     memory = json.loads((disk / "out" / "memory.json").read_text())
-    assert [one["label"] for one in memory["points"]] == ["write: daqwriter"]
+    assert [one["label"] for one in memory["points"]] == ["write: daqwriter", "write: daqwriter, io_uring"]
     assert memory["criteria"][0]["met"]
     summary = (disk / "out" / "summary.md").read_text()
     shown = capsys.readouterr()

@@ -46,7 +46,7 @@ class Part:
     """`hold` keeps what the points need (files, huge pages) while they run, and yields notes for the reader. `derive` makes
     documents of points out of the other parts' documents, where the part measures nothing itself. `extra_s` is for further
     rounds, `space_bytes` the most that its files take at once. `require` refuses before anything is measured. Who asks for the
-    part `along` gets this one too."""
+    part `along` gets this one too. `appendix`: Markdown below the table, from the points."""
 
     name: str
     title: str
@@ -61,6 +61,7 @@ class Part:
     extra_s: float = 0.0
     require: Callable[[Tools], None] = lambda tools: None
     along: str = ""
+    appendix: Callable[[Documents], list[str]] = lambda points: []
 
 
 def busy_cpus(contender: dict[str, Any]) -> float | None:

@@ -1,5 +1,6 @@
-"""`python -m writer_bench.publish --write FILE.md`: puts what parts agent and ingest measured last between FILE's two marks, with date
-and machine. Quick looks and measurements on a busy machine are no claim, and are refused."""
+"""`python -m writer_bench.publish --write FILE.md --parts agent,ingest`: puts what these parts measured last between FILE's two marks,
+with date and machine; of a part with many points its criteria alone. Quick looks and measurements on a busy machine are no claim, and
+are refused."""
 
 from __future__ import annotations
 
@@ -13,23 +14,25 @@ from writer_bench import document, tables
 from writer_bench.part import Documents
 from writer_bench.parts import PARTS
 
-NAMES = ("agent", "ingest")
+MOST_POINTS = 12  # of a table that people read; the JSON has the others
 BEGIN, END = "<!-- measured: written by", "<!-- measured: end -->"
 
 
-def text_of(documents: Documents) -> str:
+def text_of(documents: Documents, names: Sequence[str]) -> str:
     """Markdown of the parts' sections. RefusedError where a part is missing, or does not count as a claim."""
     found = {one["part"]: one for one in documents}
-    for name in NAMES:
+    for name in names:
         if name not in found:
-            raise RefusedError(f"part {name} was not measured: make bench PARTS={','.join(NAMES)}")
+            raise RefusedError(f"part {name} was not measured: make bench PARTS={','.join(names)}")
         if found[name]["reservations"]:
             raise RefusedError(f"part {name} is no claim: {'; '.join(found[name]['reservations'])}. Measure again")
     lines = []
-    for name in NAMES:
+    for name in names:
         lines += [f"From `make bench`: {tables.machine_line(found[name])}.", ""]
         # One level below the file's own headings, which the part's would interrupt.
-        lines += [f"##{line}" if line.startswith("## ") else line for line in tables.section(found[name], PARTS[name])]
+        short = len(found[name]["points"]) > MOST_POINTS
+        section = tables.section(found[name], PARTS[name], short=short)
+        lines += [f"##{line}" if line.startswith("## ") else line for line in section]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -47,10 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0: written; 2: refused, and nothing was written."""
     made = argparse.ArgumentParser(prog="writer_bench.publish", description=__doc__)
     made.add_argument("--write", type=Path, required=True, metavar="FILE.md")
+    made.add_argument("--parts", required=True, help="names of the parts, with commas between them")
     made.add_argument("--results", type=Path, default=Path("build/bench"), help="directory of the results")
     asked = made.parse_args(arguments)
     try:
-        text = text_of(document.load(asked.results, NAMES))
+        names = asked.parts.split(",")
+        if unknown := [name for name in names if name not in PARTS]:
+            raise RefusedError(f"--parts {asked.parts}: no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        text = text_of(document.load(asked.results, names), names)
         old = asked.write.read_text(encoding="utf-8")
         asked.write.write_text(replaced(old, text, asked.write), encoding="utf-8")
     except (BenchError, OSError) as error:

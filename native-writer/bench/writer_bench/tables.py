@@ -43,15 +43,16 @@ def machine_line(document: dict[str, Any]) -> str:
     )
 
 
-def section(document: dict[str, Any], part: Part) -> list[str]:
+def section(document: dict[str, Any], part: Part, short: bool = False) -> list[str]:
+    """`short`: the points are counted, not shown."""
     header = ["", *[name for name, _ in part.columns], "limited by"]
-    rows = [
-        [point["label"], *[cell(point) for _, cell in part.columns], point["limited_by"]]
-        for point in document["points"]
-    ]
-    lines = [f"## {document['part']}: {document['title']}", "", *table(header, rows), ""]
+    points = document["points"]
+    rows = [[one["label"], *[cell(one) for _, cell in part.columns], one["limited_by"]] for one in points if not short]
+    shown = [f"{len(points)} points, not shown here."] if short else table(header, rows)
+    lines = [f"## {document['part']}: {document['title']}", "", *shown, ""]
     lines += [f"- {point['label']}: {why}" for point in document["points"] for why in failures(point)]
     lines += [f"- {note}" for note in document["notes"]]
+    lines += part.appendix(document["points"])
     held = [
         [
             criterion["text"],

@@ -46,6 +46,15 @@ class Tools:
             for file in self.scratch.glob(f"{target.name}*"):
                 file.unlink()
 
+    def record_on(self, targets: int, command: str, *options: str, timeout_s: float) -> Sample:
+        """`record` on several new files at once, in one run."""
+        files = [self.scratch / f"{command}-{next(self._serial)}-of-{targets}.bin" for _ in range(targets)]
+        try:
+            return self.run_daqwriter(command, f"--target={','.join(map(str, files))}", *options, timeout_s=timeout_s)
+        finally:
+            for file in files:
+                file.unlink(missing_ok=True)
+
     def checksum(self, *options: str, timeout_s: float) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The document of `daqwriter checksum`, and how it was called."""
         text, argv = self._json(["checksum", *options], timeout_s)
@@ -59,13 +68,17 @@ class Tools:
         self._json(["write", *options], START_S + span_bytes / 50e6)
         return file
 
-    def fio(self, file: Path, block: int, threads: int, depth: int, seconds: float, *options: str) -> Sample:
-        """Overwrites `file` sequentially, a thread per disjoint part. fio's buffers keep its default content, which is random."""
+    def fio(
+        self, file: Path, block: int, threads: int, depth: int, seconds: float, *options: str, engine: str = "libaio"
+    ) -> Sample:
+        """Overwrites `file` sequentially, a thread per disjoint part. fio's buffers keep its default content, which is random.
+        With io_uring fio registers its file and buffers, as daqwriter does."""
         part = file.stat().st_size // threads // block * block
         argv = [
             "fio",
             "--name=w",
-            "--ioengine=libaio",
+            f"--ioengine={engine}",
+            *(["--registerfiles=1", "--fixedbufs=1"] if engine == "io_uring" else []),
             "--direct=1",
             "--rw=write",
             f"--bs={block}",

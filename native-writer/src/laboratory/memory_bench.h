@@ -1,4 +1,4 @@
-// Promise: measures one core's copies and checksums from DRAM, and what all cores together copy. Every
+// Promise: measures one core's copies and checksums from DRAM, and what all cores together copy and check. Every
 // checksum is compared with zlib's and every copy with its source.
 #pragma once
 

@@ -1,9 +1,11 @@
-"""`daqwriter write` against fio: same engine, block size, depth, threads, size of file and order, both overwriting."""
+"""`daqwriter write` against fio: libaio and io_uring; same block size, depth, threads, size of file and order, both overwriting."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from bench_model.units import GIB, KIB, MIB, binary_label
@@ -16,8 +18,9 @@ from writer_bench.sample import Sample
 from writer_bench.tools import START_S, Tools
 
 DEPTH = 4
+ENGINES = {"": "libaio", ", io_uring": "io_uring"}  # by what the names of contenders and ratios end with
 SMALLEST_SPAN_BYTES = GIB // 2
-SMALL_BYTES = 64 * KIB
+CPU_OF_FIO_AT_4_KIB = {"libaio": 0.5, "io_uring": 0.9}  # at most so much of its CPU time per byte
 LARGE_BYTES = MIB  # from here on fio also runs with huge pages
 BLOCKS = [4 * KIB << step for step in range(14)]  # 4 KiB ... 32 MiB
 QUICK_BLOCKS = [4 * KIB, 64 * KIB, MIB, 8 * MIB]
@@ -45,9 +48,10 @@ def make_point(settings: Settings, tools: Tools, block: int, threads: int) -> Po
     span, duration = span_bytes(block, threads), seconds(settings)
     file = tools.scratch / f"overwritten-{span}.bin"
 
-    def ours() -> Sample:
+    def ours(engine: str) -> Sample:
         return tools.record(
             "write",
+            f"--engine={engine}",
             f"--block-size={block}",
             f"--threads={threads}",
             f"--io-depth={DEPTH}",
@@ -58,17 +62,24 @@ def make_point(settings: Settings, tools: Tools, block: int, threads: int) -> Po
             with_flush=False,  # fio does not flush either
         )
 
-    def fio(*options: str) -> Sample:
-        return tools.fio(file, block, threads, DEPTH, duration, *options)
+    def fio(engine: str, *options: str) -> Sample:
+        return tools.fio(file, block, threads, DEPTH, duration, *options, engine=engine)
 
     expected = duration + MEASUREMENT_START_S
-    contenders = [Contender("daqwriter", ours, expected), Contender("fio", fio, expected)]
-    comparisons = [
-        Comparison("throughput", "daqwriter", "fio"),
-        Comparison("cpu", "daqwriter", "fio", "cpu_s_per_gb", steers=False),
-    ]
+    contenders, comparisons = [], []
+    for end, engine in ENGINES.items():
+        names = f"daqwriter{end}", f"fio{end}"
+        contenders += [
+            Contender(name, partial(run, engine), expected) for name, run in zip(names, (ours, fio), strict=True)
+        ]
+        comparisons += [
+            Comparison(f"throughput{end}", *names),
+            Comparison(f"cpu{end}", *names, "cpu_s_per_gb", steers=False),
+        ]
     if block >= LARGE_BYTES:
-        contenders.append(Contender(HUGE, lambda: fio("--iomem=mmaphuge"), expected, min(settings.rounds, HUGE_ROUNDS)))
+        contenders.append(
+            Contender(HUGE, partial(fio, "libaio", "--iomem=mmaphuge"), expected, min(settings.rounds, HUGE_ROUNDS))
+        )
         comparisons.append(Comparison("throughput, fio with huge pages", "daqwriter", HUGE, steers=False))
     label = f"{binary_label(block)} x {threads}"
     key = {"block_bytes": block, "threads": threads, "span_bytes": span}
@@ -99,7 +110,8 @@ def hold(settings: Settings, tools: Tools) -> Iterator[list[str]]:
 
 def conditions(settings: Settings) -> dict[str, Any]:
     return {
-        "engine": "libaio",
+        "engines": list(ENGINES.values()),
+        "io_uring": "file and buffers registered on both sides, no polling",
         "io_depth": DEPTH,
         "direct": True,
         "pattern": "sequential, each thread its own part",
@@ -109,14 +121,33 @@ def conditions(settings: Settings) -> dict[str, Any]:
 
 
 def judge(measured: Documents) -> list[Criterion]:
-    rates, costs = ratio_of(measured, "throughput"), ratio_of(measured, "cpu")
-    small = ratio_of([point for point in measured if point["key"]["block_bytes"] <= SMALL_BYTES], "cpu")
-    return [
-        median("write.throughput", "throughput against fio, median over the grid", rates, 1.0),
-        each("write.throughput_worst", "throughput against fio, every point", rates, 0.93),
-        median("write.cpu", "CPU seconds per GB against fio, median over the grid", costs, 1.0, at_most),
-        median("write.cpu_small", "CPU seconds per GB against fio, median up to 64 KiB", small, 0.9, at_most),
-    ]
+    held = []
+    for end, engine in ENGINES.items():
+        suffix, against = end.replace(", ", "."), f"against fio, both with {engine}"
+        rates, costs = ratio_of(measured, f"throughput{end}"), ratio_of(measured, f"cpu{end}")
+        smallest = ratio_of([point for point in measured if point["key"]["block_bytes"] == BLOCKS[0]], f"cpu{end}")
+        held += [
+            each(f"write.throughput{suffix}", f"throughput {against}, every block size, median over threads", by_block(measured, end), 1.0),
+            each(f"write.throughput_worst{suffix}", f"throughput {against}, every point", rates, 0.93),
+            median(f"write.cpu{suffix}", f"CPU seconds per GB {against}, median over the grid", costs, 1.0, at_most),
+            median(
+                f"write.cpu_smallest{suffix}", f"CPU seconds per GB {against}, 4 KiB, median over threads", smallest,
+                CPU_OF_FIO_AT_4_KIB[engine], at_most,
+            ),
+        ]  # fmt: skip
+    return held
+
+
+def by_block(measured: Documents, end: str) -> dict[str, float | None]:
+    """By block size, the median over the numbers of threads; None where one of them failed."""
+    found: dict[str, float | None] = {}
+    for block in sorted({point["key"]["block_bytes"] for point in measured}):
+        ratios = ratio_of(
+            [point for point in measured if point["key"]["block_bytes"] == block], f"throughput{end}"
+        ).values()
+        known = [ratio for ratio in ratios if ratio is not None]
+        found[binary_label(block)] = statistics.median(known) if known and len(known) == len(ratios) else None
+    return found
 
 
 def limit(point: dict[str, Any]) -> str:
@@ -137,14 +168,26 @@ PART = Part(
     conditions=conditions,
     judge=judge,
     columns=[
-        columns.rate("daqwriter", "daqwriter"),
-        columns.rate("fio", "fio"),
-        columns.ratio("ratio", "throughput"),
+        *[
+            column
+            for end in ENGINES
+            for column in (
+                columns.rate(f"daqwriter{end}", f"daqwriter{end}"),
+                columns.rate(f"fio{end}", f"fio{end}"),
+                columns.ratio(f"ratio{end}", f"throughput{end}"),
+            )
+        ],
         columns.rate(HUGE, HUGE),
         columns.ratio("ratio to that", "throughput, fio with huge pages"),
-        columns.value("daqwriter, CPU s/GB", "daqwriter", "cpu_s_per_gb", "{:.4f}"),
-        columns.value("fio, CPU s/GB", "fio", "cpu_s_per_gb", "{:.4f}"),
-        columns.ratio("CPU ratio", "cpu"),
+        *[
+            column
+            for end in ENGINES
+            for column in (
+                columns.value(f"daqwriter{end}, CPU s/GB", f"daqwriter{end}", "cpu_s_per_gb", "{:.4f}"),
+                columns.value(f"fio{end}, CPU s/GB", f"fio{end}", "cpu_s_per_gb", "{:.4f}"),
+                columns.ratio(f"CPU ratio{end}", f"cpu{end}"),
+            )
+        ],
     ],
     limit=limit,
     space_bytes=space_bytes,
