@@ -254,6 +254,7 @@ TEST_F(VerifyTest, ATrailerThatHidesALossIsFoundOut) {
   write_bytes(target, place(kCount - 1), bytes);
   EXPECT_EQ(verify().count("missing"), 7u);
   trailer.links[h.link].lost = 7;
+  trailer.links[h.link].last_sequence = h.sequence;
   std::vector<std::byte> block(4096);
   encode_trailer(trailer, block);
   write_bytes(target, at, block);
@@ -320,6 +321,24 @@ TEST_F(VerifyTest, ATrailerWhoseLinksDoNotAddUpIsNone) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.json["faults"].back()["detail"].get<std::string>().find("add up to 3001, it says 3000"),
             std::string::npos);
+}
+
+TEST_F(VerifyTest, ATrailerWhoseSequencesAreNotThoseOfTheRecordIsDamage) {
+  for (const auto field : {&LinkAccount::first_sequence, &LinkAccount::last_sequence}) {
+    RecordTrailer t = trailer();
+    t.links[1].*field += 1;
+    put(t);
+    const Verified result = verify();
+    EXPECT_EQ(result.exit_code, 3);
+    ASSERT_EQ(result.json["faults"].size(), 1u) << result.json.dump(1);
+    EXPECT_EQ(result.json["faults"][0]["link"], 1);
+    EXPECT_NE(result.json["faults"][0]["detail"].get<std::string>().find("stored sequence is"),
+              std::string::npos);
+    EXPECT_EQ(result.count("present"), kCount);
+    t.links[1].*field -= 1;
+    put(t);
+  }
+  EXPECT_EQ(verify().exit_code, 0);
 }
 
 TEST_F(VerifyTest, ATrailerOfAnotherHeaderIsNone) {

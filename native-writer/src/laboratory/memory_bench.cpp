@@ -99,7 +99,8 @@ class AllCores {
  public:
   AllCores(const std::vector<int>& cpus, std::size_t bytes) : cpus_(cpus), bytes_(bytes) {}
 
-  // By operation of `asked`, the sum of all CPUs' bytes per second; 0 where one of them found a mismatch, which is then in `result`.
+  // By operation of `asked`, the sum of all CPUs' bytes per second; 0 where one of them found a mismatch,
+  // which is then in `result`.
   std::vector<double> measure(const std::vector<std::string>& asked, double time_s, ChecksumResult& result) {
     std::barrier together(static_cast<std::ptrdiff_t>(cpus_.size()));
     std::vector<OfOne> of_each(cpus_.size());
@@ -131,7 +132,8 @@ class AllCores {
     std::string error;
   };
 
-  void run(int cpu, const std::vector<std::string>& asked, double time_s, std::barrier<>& together, OfOne& found) const {
+  void run(int cpu, const std::vector<std::string>& asked, double time_s, std::barrier<>& together,
+           OfOne& found) const {
     try {
       pin_this_thread({cpu});
       OneCore core(bytes_);
@@ -178,7 +180,8 @@ void measure_memory(const ChecksumOptions& options, const ChecksumObserver& obse
     }
     for (std::size_t i = 0; i < operations.size(); ++i) report(operations[i].name, 1, rates[i]);
   }
-  // The ceilings of the MiniDAQ's data paths on all cores: zero-copy reads what it checks, the other path copies it too.
+  // The ceilings of the MiniDAQ's data paths on all cores: zero-copy reads what it checks, the other path
+  // copies it too.
   const std::vector<std::string> asked = {"non-temporal-copy", "crc32", "crc32-copy"};
   AllCores all(options.cpus, bytes_per_cpu(options));
   std::vector<std::vector<double>> rates(asked.size());

@@ -85,6 +85,7 @@ Verifier::Verifier(const RecordHeader& record, std::uint64_t held, std::optional
       find_trailer_(std::move(find_trailer)),
       expected_(record, held),
       orders_(record.links),
+      ends_(record.links),
       offset_(record.alignment) {
   ended_ = at_trailer();
 }
@@ -140,6 +141,12 @@ bool Verifier::check_intact(std::span<const std::byte> superchunk, const Superch
   if (header.payload_checksum != expected_.checksum(header.link, at)) return false;
   if (std::memcmp(payload.data(), expected.data(), expected.size()) != 0) return false;
   if (!place(header.link, {header.ordinal, header.sequence, offset_})) ++counts_.present;
+  Ends& ends = ends_[header.link];
+  if (header.ordinal == 0) ends.first = header.sequence;
+  if (header.ordinal >= ends.ordinals) {
+    ends.ordinals = header.ordinal + 1;
+    ends.last = header.sequence;
+  }
   return true;
 }
 
@@ -273,6 +280,7 @@ void Verifier::finish() {
         0);
   }
   add_missing();
+  if (trailer_) compare_ends();
   counts_.expected = counts_.present + counts_.missing + counts_.corrupt + counts_.torn + counts_.stale;
   std::stable_sort(faults_.begin(), faults_.end(),
                    [](const Fault& a, const Fault& b) { return a.offset_bytes < b.offset_bytes; });
@@ -316,6 +324,23 @@ void Verifier::add_missing() {
          std::to_string(count) + " missing among ordinals " + std::to_string(hole.first) + " to " +
              std::to_string(hole.last)},
         count);
+  }
+}
+
+// The trailer's sequences against those of the superchunks that they name, where these are intact.
+void Verifier::compare_ends() {
+  for (std::uint32_t link = 0; link < ends_.size(); ++link) {
+    const LinkAccount& told = trailer_->links[link];
+    const Ends& seen = ends_[link];
+    const auto compare = [&](const char* which, std::uint64_t says, std::uint64_t is) {
+      if (says == is) return;
+      add({FaultKind::corrupt, offset_, link, is,
+           std::string("the trailer says that the link's ") + which + " stored sequence is " +
+               std::to_string(says) + ", and the superchunk has " + std::to_string(is)},
+          0);
+    };
+    if (seen.first) compare("first", told.first_sequence, *seen.first);
+    if (seen.ordinals > 0 && seen.ordinals == told.stored) compare("last", told.last_sequence, seen.last);
   }
 }
 

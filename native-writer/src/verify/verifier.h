@@ -110,6 +110,13 @@ class Verifier {
     return record_.mode == RecordMode::triggered ? sequence : ordinal;
   }
 
+  // Of a link's intact superchunks.
+  struct Ends {
+    std::optional<std::uint64_t> first;  // sequence of ordinal 0
+    std::uint64_t ordinals = 0;          // highest ordinal + 1
+    std::uint64_t last = 0;              // its sequence
+  };
+
   bool at_trailer() const;
   void check(std::span<const std::byte> superchunk);
   bool check_intact(std::span<const std::byte> superchunk, const SuperchunkHeader& header);
@@ -121,6 +128,7 @@ class Verifier {
   bool place(std::uint32_t link, const Sighting& seen);
   void confirm_tail();
   void add_missing();
+  void compare_ends();
   void add(const Fault& fault, std::uint64_t count = 1);
 
   RecordHeader record_;
@@ -128,6 +136,7 @@ class Verifier {
   TrailerProbe find_trailer_;
   ExpectedPayload expected_;
   std::vector<LinkOrder> orders_;
+  std::vector<Ends> ends_;
   VerifyCounts counts_;
   std::vector<Fault> faults_;
   std::vector<Fault> tail_;  // unidentified, perhaps behind the end of a record without trailer
