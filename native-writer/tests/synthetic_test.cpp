@@ -201,6 +201,35 @@ TEST_F(SyntheticTest, AStopBeforeTheLoadWritesNothing) {
   }
 }
 
+TEST_F(SyntheticTest, ReadsFindWhatWasWrittenBefore) {
+  options.reads = true;
+  options.span_bytes = 16 * options.block_bytes;
+  for (const bool random : {false, true}) {
+    options.random = random;
+    options.threads = random ? 3 : 1;
+    const WriteResult result = run();
+    EXPECT_EQ(result.error, "");
+    EXPECT_EQ(result.ended_by, "bytes");
+    EXPECT_EQ(result.bytes, 48 * options.block_bytes);
+    const auto document = write_result_json(options, plan, result);
+    EXPECT_EQ(document["command"], "read");
+    EXPECT_EQ(document["read_bytes"], result.bytes);
+    EXPECT_EQ(document["prefilled_bytes"], plan.span_bytes(options.block_bytes));
+    EXPECT_FALSE(document.contains("written_bytes") || document.contains("bytes_per_s_with_flush"));
+    fs::remove(target);
+  }
+}
+
+// Buffers that keep what they held, as after a read that a drive or a driver only claims.
+TEST_F(SyntheticTest, ReadsThatReturnOtherDataAreAFailureWithItsPlace) {
+  options.reads = true;
+  const WriteResult result = run_on_fake([](FakeEngine&) {});
+  EXPECT_EQ(result.status, RunStatus::failed);
+  EXPECT_NE(result.error.find("at offset 0 returned other data at offset 0"), std::string::npos)
+      << result.error;
+  EXPECT_EQ(result.bytes, 0u);
+}
+
 TEST_F(SyntheticTest, ShortWritesAndRefusalsAreContinued) {
   const WriteResult result = run_on_fake([](FakeEngine& engine) {
     engine.on_submit = [](std::size_t n) { return n % 3 == 1 ? -EAGAIN : 0; };

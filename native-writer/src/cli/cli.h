@@ -26,6 +26,7 @@ struct ParsedCommand {
   Command run;
 };
 ParsedCommand add_write(CLI::App& parent);
+ParsedCommand add_read(CLI::App& parent);
 ParsedCommand add_minidaq(CLI::App& parent);
 ParsedCommand add_streams(CLI::App& parent);
 ParsedCommand add_verify(CLI::App& parent);

@@ -4,7 +4,8 @@ namespace daqwriter {
 
 // Alone in its file: what other programs share of cli.cpp must not need the libraries of every command.
 std::vector<ParsedCommand> add_commands(CLI::App& app) {
-  return {add_write(app), add_minidaq(app), add_streams(app), add_verify(app), add_checksum(app)};
+  return {add_write(app),   add_read(app),   add_minidaq(app),
+          add_streams(app), add_verify(app), add_checksum(app)};
 }
 
 }  // namespace daqwriter

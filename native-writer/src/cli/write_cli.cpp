@@ -1,4 +1,4 @@
-// Promise: the options of `daqwriter write`, their units and defaults.
+// Promise: the options of `daqwriter write` and `daqwriter read`, their units and defaults.
 #include <iostream>
 #include <memory>
 
@@ -22,23 +22,30 @@ struct Asked {
 
 void add_options(CLI::App& app, Asked& t) {
   WriteOptions& o = t.options;
-  add_targets(app, t.targets, "New file or block device to write to");
+  add_targets(
+      app, t.targets,
+      o.reads ? "New file or block device to write once and read" : "New file or block device to write to");
   add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
-  add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
-  add_number(app, bounds::kThreads, o.threads, "Writing threads of each target, 1 to 64");
-  add_number(app, bounds::kLoadDepth, o.io_depth, "Most writes in flight of each thread");
+  add_size(app, bounds::kBlockSize, o.block_bytes,
+           std::string("Bytes per ") + o.command() + "; a multiple of 4KiB");
+  add_number(app, bounds::kThreads, o.threads, "Threads of each target, 1 to 64");
+  add_number(app, bounds::kLoadDepth, o.io_depth, "Most requests in flight of each thread");
   add_size(app, bounds::kBytes, o.bytes,
-           "How much to write to each target, all its threads; rounded up to whole blocks");
-  add_number(app, bounds::kLoadDuration, o.duration_s, "How long to write at most, seconds");
+           std::string("How much to ") + o.command() +
+               " of each target, all its threads; rounded up to whole blocks");
+  add_number(app, bounds::kLoadDuration, o.duration_s,
+             std::string("How long to ") + o.command() + " at most, seconds");
   add_size(app, bounds::kSpan, o.span_bytes,
-           "The part of each target that is written, shared out among the threads; default: --bytes, or the "
+           "The part of each target that is used, shared out among the threads; default: --bytes, or the "
            "device, or half of the free space and at most 16GiB");
   add_choice(app, "--pattern", t.pattern, {"sequential", "random"}, "Order within a thread's part");
-  add_choice(app, "--condition", t.condition, {"fresh", "overwrite"},
-             "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
-             "once before");
+  if (!o.reads)
+    add_choice(app, "--condition", t.condition, {"fresh", "overwrite"},
+               "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
+               "once before");
   add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
-  add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
+  if (!o.reads)
+    add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
   add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
   add_cpus(app, "--cpus", o.cpus,
            "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node");
@@ -71,13 +78,24 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   return leave(exit_code_of(result.status));
 }
 
+ParsedCommand add_load(CLI::App& parent, bool reads, const std::string& help) {
+  const auto asked = std::make_shared<Asked>();
+  asked->options.reads = reads;
+  CLI::App* app = parent.add_subcommand(asked->options.command(), help);
+  add_options(*app, *asked);
+  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+}
+
 }  // namespace
 
 ParsedCommand add_write(CLI::App& parent) {
-  const auto asked = std::make_shared<Asked>();
-  CLI::App* app = parent.add_subcommand("write", "Synthetic writes as fast as the target takes them");
-  add_options(*app, *asked);
-  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+  return add_load(parent, false, "Synthetic writes as fast as the target takes them");
+}
+
+ParsedCommand add_read(CLI::App& parent) {
+  return add_load(parent, true,
+                  "Synthetic reads as fast as the target gives them, of a new file or a device that it "
+                  "writes before, checked");
 }
 
 }  // namespace daqwriter

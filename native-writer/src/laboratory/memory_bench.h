@@ -1,5 +1,5 @@
-// Promise: measures one core's copies and checksums from DRAM, and what all cores together copy and check. Every
-// checksum is compared with zlib's and every copy with its source.
+// Promise: measures one core's copies and checksums from DRAM, and what all cores together copy and check.
+// Every checksum is compared with zlib's and every copy with its source.
 #pragma once
 
 #include "laboratory/checksum_bench.h"

@@ -15,13 +15,15 @@
 namespace daqwriter {
 namespace {
 
-// Writes the whole span once, so that the measured writes overwrite. False when stopped.
+// Writes the whole span once, each page with its own stamp: the measured writes overwrite it, and the
+// measured reads know what they must find. False when stopped.
 bool prefill(const WriteOptions& options, const WriteTargetPlan& plan, Target& target, const Memory& memory,
              const StopClock& stop) {
   fill_payload({memory.data(), memory.size()}, ~options.seed, 0, 0);
   const std::uint64_t span = plan.span_bytes(options.block_bytes);
   for (std::uint64_t offset = 0; offset < span; offset += memory.size()) {
     if (stop.asked()) return false;
+    if (!options.zeros) stamp_pages({memory.data(), memory.size()}, offset, kPrefillTurn);
     call_within(stop, StopClock::kAnswerNs, to_ns(options.stall_limit_s),
                 plan.target.path + ": the write before the measurement", [&target, &memory, span, offset] {
                   target.write_block(memory.data(), std::min<std::uint64_t>(memory.size(), span - offset),
@@ -139,7 +141,7 @@ class TargetLoad {
 
  private:
   bool make_ready() {
-    if (!options_.overwrite) {
+    if (!options_.prefilled()) {
       // A large drive takes its time to discard: only an interruption ends the waiting.
       call_within(shared_.stop, StopClock::kAnswerNs, INT64_MAX, plan_.target.path + ": the discard",
                   [this] { target_.discard(plan_.span_bytes(options_.block_bytes)); });
@@ -199,7 +201,7 @@ class Load {
       : options_(options), names_(options.targets()), stop_(stop_signal), shared_{options, stop_} {
     for (const WriteTargetPlan& each : plan.targets)
       targets_.push_back(std::make_unique<TargetLoad>(shared_, each, make_engine));
-    lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, "write");
+    lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, options.command());
   }
 
   WriteResult run(std::int64_t since_ns) {
@@ -254,10 +256,11 @@ class Load {
   void write_line(std::uint64_t bytes, std::uint64_t total_bytes, double t, const Tags& more) {
     const double by_bytes = static_cast<double>(bytes) / static_cast<double>(total_bytes);
     const double share = options_.duration_s > 0 ? std::max(t / options_.duration_s, by_bytes) : by_bytes;
-    lines_->write(
-        "write",
-        {{"written_bytes", bytes}, {"elapsed_s", t}, {"total_s", share > 0 ? t / std::min(share, 1.0) : t}},
-        more);
+    lines_->write(options_.command(),
+                  {{options_.reads ? "read_bytes" : "written_bytes", bytes},
+                   {"elapsed_s", t},
+                   {"total_s", share > 0 ? t / std::min(share, 1.0) : t}},
+                  more);
   }
 
   // The sum comes last: who reads the last line has it.

@@ -1,6 +1,6 @@
-// Promise: synthetic writes as fast as the target takes them: every thread keeps `io_depth` requests in
-// flight on its own part of the span. What was measured, and in which condition the medium was, is said in
-// full.
+// Promise: synthetic writes, or reads of what it wrote before, as fast as the target takes them: every thread
+// keeps `io_depth` requests in flight on its own part of the span. What was measured, and in which condition
+// the medium was, is said in full.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,8 @@ struct WriteOptions : Reporting {
   double duration_s = 0;    // 0: no limit but the bytes
   std::uint64_t span_bytes = 0;
   bool random = false;
-  bool overwrite = false;
+  bool reads = false;      // the span is written once, and then read
+  bool overwrite = false;  // the same, and then written again
   bool preallocate = true;
   bool zeros = false;
   bool keep = false;
@@ -44,6 +45,8 @@ struct WriteOptions : Reporting {
 
   std::vector<std::string> targets() const;
   std::size_t target_count() const { return 1 + further_targets.size(); }
+  bool prefilled() const { return (reads || overwrite) && !null_sink; }
+  const char* command() const { return reads ? "read" : "write"; }
 };
 
 // Of one target.

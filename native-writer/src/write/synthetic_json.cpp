@@ -1,5 +1,5 @@
-// Promise: the plan and the result of synthetic writes for machines
-// (inventory/schemas/daqwriter-write.schema.json) and for people.
+// Promise: the plan and the result of synthetic writes and reads for machines
+// (inventory/schemas/daqwriter-write.schema.json and daqwriter-read.schema.json) and for people.
 #include <algorithm>
 
 #include "base/memory.h"
@@ -53,6 +53,7 @@ double rate(const WriteTargetResult& r, std::int64_t time_ns) {
 
 std::string condition(const WriteOptions& o) {
   if (o.null_sink) return "none";
+  if (o.reads) return "written before";
   return o.overwrite ? "overwrite" : "fresh";
 }
 
@@ -115,7 +116,7 @@ void plan_span(const WriteOptions& o, WriteTargetPlan& plan, std::uint64_t room)
                             format_gb(static_cast<double>(room)) + "; use a smaller --span or --bytes");
   plan.blocks_per_thread = o.bytes > 0 ? round_up(o.bytes, round) / round : UINT64_MAX;
   // A block that was written is not fresh any more: such a load ends with the span.
-  const bool once = !o.overwrite && !o.null_sink;
+  const bool once = !o.overwrite && !o.reads && !o.null_sink;
   require(!once || o.bytes == 0 || plan.blocks_per_thread <= plan.part_blocks,
           "--bytes " + format_size(o.bytes) + ": more than the span of " + format_size(span) +
               " can take with every block fresh; use --condition overwrite or a larger --span");
@@ -170,7 +171,26 @@ WritePlan plan_write(const WriteOptions& o) {
   return plan;
 }
 
-Json write_result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
+namespace {
+
+// The document of writes in the words of reads, which have no flush.
+Json of_reads(const Json& document) {
+  if (document.is_array() && (document.empty() || !document.front().is_object())) return document;
+  Json made = document.is_array() ? Json::array() : Json::object();
+  for (const auto& [name, value] : document.items()) {
+    if (name == "flush_s" || name == "bytes_per_s_with_flush") continue;
+    const std::string renamed = name == "written_bytes" ? "read_bytes" : name == "write_s" ? "read_s" : name;
+    Json inner = value.is_structured() ? of_reads(value) : value;
+    if (made.is_array()) {
+      made.push_back(std::move(inner));
+    } else {
+      made[renamed] = std::move(inner);
+    }
+  }
+  return made;
+}
+
+Json result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
   const double gb = static_cast<double>(r.bytes) / 1e9;
   const WriteTargetPlan& first = plan.targets.front();
   std::vector<TargetPlan> kinds;
@@ -179,7 +199,7 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
   return {
       {"schema_version", 1},
       {"tool", "daqwriter"},
-      {"command", "write"},
+      {"command", o.command()},
       {"version", DAQWRITER_VERSION},
       {"engine", o.null_sink ? "null" : o.engine},
       {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
@@ -233,14 +253,27 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
       {"series", {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}};
 }
 
+}  // namespace
+
+Json write_result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
+  Json document = result_json(o, plan, r);
+  if (!o.reads) return document;
+  document = of_reads(document);
+  document["prefilled_bytes"] = o.prefilled() ? plan.span_bytes(o.block_bytes) : 0;
+  return document;
+}
+
 std::string write_summary(const WriteOptions& o, const WriteResult& r) {
   std::string text =
-      "write " + run_status_name(r.status) + " (" + r.ended_by +
+      std::string(o.command()) + " " + run_status_name(r.status) + " (" + r.ended_by +
       "): " + format_gb(static_cast<double>(r.bytes)) + (o.null_sink ? " discarded in " : " in ") +
       format_number(seconds(r.write_ns), 4) + " s = " + format_number(gb_per_s(rate(r, r.write_ns)), 4) +
-      " GB/s (" + format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
-      " GB/s with the final flush), blocks of " + format_size(o.block_bytes) + ", " +
-      std::to_string(o.threads) + " threads x depth " + std::to_string(o.io_depth) + "; latency p50 " +
+      " GB/s" +
+      (o.reads ? std::string()
+               : " (" + format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
+                     " GB/s with the final flush)") +
+      ", blocks of " + format_size(o.block_bytes) + ", " + std::to_string(o.threads) + " threads x depth " +
+      std::to_string(o.io_depth) + "; latency p50 " +
       format_number(static_cast<double>(r.latency_ns.percentile(50)) / 1e3, 4) + " us, p99 " +
       format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e3, 4) + " us; " +
       format_number((r.cpu.user_s + r.cpu.system_s) * 1e9 / std::max(1.0, static_cast<double>(r.bytes)), 3) +

@@ -18,7 +18,17 @@ constexpr std::int64_t kRefusedNs = 5'000'000'000;  // how long a full kernel qu
 constexpr unsigned kMaxStalls = 8;
 constexpr std::size_t kPage = 4096;
 
+using Stamp = std::array<std::uint64_t, 2>;
+
 }  // namespace
+
+// Every page differs from every other one, so that no drive can gain by recognising repetitions.
+void stamp_pages(std::span<std::byte> block, std::uint64_t offset, std::uint64_t turn) {
+  for (std::size_t page = 0; page < block.size(); page += kPage) {
+    const Stamp stamp = {offset + page, turn};
+    std::memcpy(block.data() + page, stamp.data(), sizeof stamp);
+  }
+}
 
 SyntheticWorker::SyntheticWorker(SharedLoad& shared, const WriteTargetPlan& plan, int fd,
                                  std::uint32_t number, const EngineFactory& make_engine)
@@ -84,23 +94,34 @@ void SyntheticWorker::prepare_requests(std::uint64_t blocks) {
     slot.piece = {slot.data, block_};
     slot.submitted_ns = now_ns_;
     slot.stalls = 0;
-    if (!shared_.options.zeros) stamp(slot);
+    // Of a block that is read: no earlier answer in this buffer may pass for this one.
+    const std::uint64_t turn_of_stamp = shared_.options.reads ? 0 : issued_;
+    if (!shared_.options.zeros) stamp_pages({slot.data, block_}, slot.offset, turn_of_stamp);
     enqueue(index);
   }
 }
 
-// Every page differs from every other one, so that no drive can gain by recognising repetitions.
-void SyntheticWorker::stamp(const Slot& slot) const {
+// What was read is what was written before: otherwise the rate is that of something else.
+bool SyntheticWorker::check(const Slot& slot) {
+  const WriteOptions& o = shared_.options;
+  if (!o.reads || o.zeros || o.null_sink) return true;
   for (std::size_t page = 0; page < block_; page += kPage) {
-    const std::array<std::uint64_t, 2> words = {slot.offset + page, issued_};
-    std::memcpy(slot.data + page, words.data(), sizeof words);
+    const Stamp expected = {slot.offset + page, kPrefillTurn};
+    if (std::memcmp(slot.data + page, expected.data(), sizeof expected) == 0) continue;
+    if (error_.empty())
+      error_ = plan_.target.path + ": the read of " + std::to_string(block_) + " B at offset " +
+               std::to_string(slot.offset) + " returned other data at offset " +
+               std::to_string(slot.offset + page) + " than was written there before";
+    return false;
   }
+  return true;
 }
 
 void SyntheticWorker::enqueue(std::size_t index) {
   Slot& slot = slots_[index];
   const std::uint64_t done = block_ - slot.piece.iov_len;
-  requests_.push_back({fd_, IoDirection::write, {&slot.piece, 1}, slot.offset + done, in_flight_.tag(index)});
+  const IoDirection direction = shared_.options.reads ? IoDirection::read : IoDirection::write;
+  requests_.push_back({fd_, direction, {&slot.piece, 1}, slot.offset + done, in_flight_.tag(index)});
 }
 
 bool SyntheticWorker::submit() {
@@ -163,8 +184,10 @@ void SyntheticWorker::look_at_the_clock() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (in_flight_.holds(i)) first = std::min(first, slots_[i].offset);
   }
-  error_ = unanswered_text(plan_.target.path, "writes", in_flight_, first, interrupted, limit_ns) +
-           "; whether they are stored is unknown";
+  const bool reads = shared_.options.reads;
+  error_ = unanswered_text(plan_.target.path, reads ? "reads" : "writes", in_flight_, first, interrupted,
+                           limit_ns);
+  if (!reads) error_ += "; whether they are stored is unknown";
 }
 
 void SyntheticWorker::handle(const IoCompletion& completion) {
@@ -176,7 +199,7 @@ void SyntheticWorker::handle(const IoCompletion& completion) {
   Slot& slot = slots_[*index];
   const bool again = completion.result == -EAGAIN || completion.result == -EINTR;
   if (completion.result < 0 && !again) {
-    fail(static_cast<int>(-completion.result), slot, "write");
+    fail(static_cast<int>(-completion.result), slot, shared_.options.command());
     return;
   }
   // Direct I/O continues at an aligned offset only: an unaligned rest of a short write is written again.
@@ -186,12 +209,14 @@ void SyntheticWorker::handle(const IoCompletion& completion) {
   if (slot.piece.iov_len > 0) {
     slot.stalls = progress > 0 ? 0 : slot.stalls + 1;
     if (slot.stalls > kMaxStalls) {
-      fail(again ? static_cast<int>(-completion.result) : EIO, slot, "write makes no progress");
+      fail(again ? static_cast<int>(-completion.result) : EIO, slot,
+           std::string(shared_.options.command()) + " makes no progress");
     } else {
       enqueue(*index);
     }
     return;
   }
+  if (!check(slot)) return;
   latency_ns_.record(now_ns_ - slot.submitted_ns);
   bytes_.store(bytes() + block_, std::memory_order_relaxed);
   result_.end_ns = now_ns_ - shared_.start_ns.load(std::memory_order_relaxed);

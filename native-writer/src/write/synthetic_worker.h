@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct SharedLoad {
   std::atomic<bool> failed{false};
   std::atomic<std::int64_t> start_ns{0};
 };
+
+// The turn of a stamp that prefill() leaves: no thread's.
+inline constexpr std::uint64_t kPrefillTurn = UINT64_MAX;
+// Stamps every page of a block that stands at `offset`, so that no two pages on the target are the same.
+void stamp_pages(std::span<std::byte> block, std::uint64_t offset, std::uint64_t turn);
 
 class SyntheticWorker {
  public:
@@ -57,7 +63,7 @@ class SyntheticWorker {
 
   bool stopped() const;
   void prepare_requests(std::uint64_t blocks);
-  void stamp(const Slot& slot) const;
+  bool check(const Slot& slot);
   void enqueue(std::size_t index);
   bool submit();
   bool bear_refusal(std::uint64_t tag);
