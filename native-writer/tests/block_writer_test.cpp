@@ -2,6 +2,8 @@
 // not.
 #include "io/block_writer.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <random>
 
@@ -203,6 +205,89 @@ TEST_F(BlockWriterTest, ThereIsNoRoomOnceTheStreamHasFailed) {
   append(blocks, 60);
   EXPECT_TRUE(blocks.room(1).empty());
   EXPECT_FALSE(blocks.append(room.data(), 1));
+}
+
+// Two writers of one framed record, over engines that answer out of order and in parts.
+class FramedBlocksTest : public BlockWriterTest {
+ protected:
+  BlockWriter framed_writer(IoEngine& its_engine, DurabilityLedger& its_ledger, Memory& its_memory,
+                            std::uint32_t number, std::uint64_t most_blocks) {
+    BlockWriter::Config config{-1, "the target", kAlignment, kBlock, kAlignment, 2, 50'000'000};
+    config.framing = Framing{{.header_crc = 9, .writer = number}, 2, kPiece, most_blocks, &next_number};
+    return BlockWriter(config, its_engine, its_ledger, its_memory.data());
+  }
+  static bool put(BlockWriter& blocks, DurabilityLedger& its_ledger, std::uint8_t value) {
+    const std::vector<std::byte> piece(kPiece, std::byte{value});
+    if (!blocks.append(piece.data(), piece.size())) return false;
+    its_ledger.note_superchunk(0, 0, 0);
+    blocks.submit_if_full();
+    return true;
+  }
+
+  std::atomic<std::uint64_t> next_number{0};
+  FakeEngine other_engine;
+  DurabilityLedger other_ledger{1, 0, {[](std::int64_t) { return 0ull; }, [] { return 0ull; }}};
+  Memory other_memory{BlockWriter::buffer_count(2) * kBlock, std::nullopt};
+};
+
+TEST_F(FramedBlocksTest, EveryNumberIsTakenOnceAndStandsInItsPlace) {
+  for (FakeEngine* each : {&engine, &other_engine}) {
+    each->newest_first = true;
+    each->on_complete = [](std::size_t n, const IoRequest& r) {
+      return n % 3 == 1 ? std::int64_t{4096} : static_cast<std::int64_t>(bytes_of(r.pieces));
+    };
+  }
+  BlockWriter one = framed_writer(engine, ledger, memory, 0, 100);
+  BlockWriter other = framed_writer(other_engine, other_ledger, other_memory, 1, 100);
+  for (std::uint8_t i = 0; i < 31; ++i) {  // an odd number: one superchunk is left
+    ASSERT_TRUE(put(one, ledger, 1));
+    ASSERT_TRUE(i % 3 > 0 || put(other, other_ledger, 2));
+  }
+  ASSERT_TRUE(one.finish() && other.finish());
+  EXPECT_EQ(next_number, 16u + 6u);
+  EXPECT_EQ(one.blocks() + other.blocks(), next_number);
+  std::array<std::uint64_t, 2> superchunks{};
+  for (std::uint64_t number = 0; number < next_number; ++number) {
+    const std::size_t begin = kAlignment + number * kBlock;
+    BlockFrame frame;
+    const auto block = [&](const FakeEngine& from) {
+      std::vector<std::byte> data(kBlock);
+      const std::size_t there = from.disk.size() > begin ? std::min(kBlock, from.disk.size() - begin) : 0;
+      std::copy_n(from.disk.begin() + static_cast<std::ptrdiff_t>(begin), there, data.begin());
+      return data;
+    };
+    std::vector<std::byte> data = block(engine);
+    const bool from_one = decode_frame(data, frame) == BlockCheck::valid;
+    if (!from_one) data = block(other_engine);
+    ASSERT_EQ(decode_frame(data, frame), BlockCheck::valid) << number;
+    EXPECT_EQ(frame.number, number);
+    EXPECT_EQ(frame.writer, from_one ? 0u : 1u);
+    superchunks[frame.writer] += frame.superchunks;
+    const std::byte value{static_cast<std::uint8_t>(frame.writer + 1)};
+    const auto end = data.begin() + static_cast<std::ptrdiff_t>(kAlignment + frame.superchunks * kPiece);
+    EXPECT_TRUE(std::all_of(data.begin() + kAlignment, end, [&](std::byte b) { return b == value; }));
+    EXPECT_TRUE(std::all_of(end, data.end(), [](std::byte b) { return b == std::byte{0}; }));
+  }
+  EXPECT_EQ(superchunks[0], 31u);
+  EXPECT_EQ(superchunks[1], 11u);
+  EXPECT_EQ(ledger.superchunks_stored(), 31u);
+}
+
+TEST_F(FramedBlocksTest, NothingIsWrittenBehindTheRoomOfTheRecord) {
+  BlockWriter blocks = framed_writer(engine, ledger, memory, 0, 3);
+  int stored = 0;
+  while (stored < 100 && put(blocks, ledger, 1)) ++stored;
+  EXPECT_FALSE(blocks.finish());
+  EXPECT_EQ(blocks.error().error_number, EOVERFLOW);
+  EXPECT_NE(blocks.error().text.find("block 3 has no room"), std::string::npos) << blocks.error().text;
+  EXPECT_LE(engine.disk.size(), kAlignment + 3 * kBlock);
+}
+
+TEST_F(FramedBlocksTest, NoNumberIsTakenWithoutASuperchunk) {
+  BlockWriter blocks = framed_writer(engine, ledger, memory, 0, 3);
+  EXPECT_TRUE(blocks.finish());
+  EXPECT_EQ(next_number, 0u);
+  EXPECT_EQ(blocks.blocks(), 0u);
 }
 
 }  // namespace

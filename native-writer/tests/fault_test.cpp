@@ -72,6 +72,14 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(result.exit_code, expected_exit) << result.error_text;
     return testing::read_json(file);
   }
+  static void expect_account(const nlohmann::json& document) {
+    const auto& counts = document["superchunks"];
+    const std::uint64_t stored = counts["stored"];
+    EXPECT_EQ(counts["offered"].get<std::uint64_t>(),
+              stored + counts["lost"].get<std::uint64_t>() + counts["abandoned"].get<std::uint64_t>());
+    EXPECT_EQ(document["bytes"]["payload"], stored * 5568);
+    EXPECT_GT(stored, 0u);
+  }
   // The JSON of a failed record, and that verify agrees with it.
   void expect_failed_account(const ProcessResult& result, const std::vector<std::string>& said) {
     ASSERT_EQ(result.exit_code, 1) << result.error_text;
@@ -82,11 +90,7 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
     for (const std::string& part : said) EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_NE(error.find("; the record is incomplete: " + std::to_string(stored)), std::string::npos)
         << error;
-    const auto& counts = document["superchunks"];
-    EXPECT_EQ(counts["offered"].get<std::uint64_t>(),
-              stored + counts["lost"].get<std::uint64_t>() + counts["abandoned"].get<std::uint64_t>());
-    EXPECT_EQ(document["bytes"]["payload"], stored * 5568);
-    EXPECT_GT(stored, 0u);
+    expect_account(document);
 
     const auto verified = read_back(3);
     EXPECT_EQ(verified["complete_trailer"], false);
@@ -195,6 +199,89 @@ TEST_P(FaultTest, AKilledWriterOfAFile) {
   EXPECT_EQ(verified["faults"].back()["kind"], "incomplete");
   EXPECT_GT(verified["superchunks"]["present"], 0);
   EXPECT_EQ(verified["superchunks"]["stale"], 0);
+}
+
+// As above with two writers, of which each has a request at the drive: a gap may lie before what is there.
+TEST_P(FaultTest, AFileSystemThatBecomesFullForTwoWriters) {
+  make_small_ext4(64 << 20);
+  const std::vector<std::string> more = {"--preallocate", "none", "--io-depth", "1", "--writers", "2"};
+  const ProcessResult result = record("2.5", more, [&](pid_t) {
+    wait_for_bytes(target, 4 << 20);
+    std::ofstream other(mnt + "/other");
+    const std::string megabyte(1 << 20, 'x');
+    while (other.write(megabyte.data(), static_cast<std::streamsize>(megabyte.size())).flush()) {
+    }
+  });
+  ASSERT_EQ(result.exit_code, 1) << result.error_text;
+  const auto document = testing::read_json(json);
+  EXPECT_EQ(document["status"], "failed");
+  const std::string error = document["error"];
+  for (const std::string part : {"ENOSPC", "writer ", target.c_str(), "the record is incomplete"})
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  expect_account(document);
+  const auto verified = read_back(3);
+  EXPECT_EQ(verified["complete_trailer"], false);
+  EXPECT_EQ(verified["faults"].back()["kind"], "incomplete");
+  EXPECT_GE(verified["superchunks"]["present"], document["superchunks"]["stored"]);
+  EXPECT_EQ(verified["superchunks"]["corrupt"], 0);
+}
+
+TEST_P(FaultTest, AnInterruptionOfTwoWritersClosesTheirRecord) {
+  make_drive(directory.path("backing"), 256 << 20);
+  const ProcessResult result = record("10", {"--writers", "2"}, [this](pid_t child) {
+    testing::wait_for_lines(lines, 5);
+    kill(child, SIGINT);
+  });
+  EXPECT_EQ(result.exit_code, 130) << result.error_text;
+  const auto document = testing::read_json(json);
+  EXPECT_EQ(document["superchunks"]["abandoned"], 0);
+  expect_account(document);
+  const auto verified = read_back(0);
+  EXPECT_EQ(verified["trailer_status"], "interrupted");
+  EXPECT_EQ(verified["superchunks"]["present"], document["superchunks"]["stored"]);
+}
+
+// A framed record that was whole lies below, in one of two cases with the same id: nothing of it may count.
+TEST_P(FaultTest, TwoKilledWritersLeaveWhatTheyHadWritten) {
+  make_drive(directory.path("backing"), 64 << 20);
+  for (const bool same_id : {false, true}) {
+    const auto with_id = [&](char digit) {
+      return std::vector<std::string>{"--writers", "2", "--record-id", std::string(32, digit)};
+    };
+    ASSERT_EQ(record("2", with_id('a')).exit_code, 0);
+    EXPECT_EQ(read_back(0)["superchunks"]["present"], 6000);
+    fs::remove(json);
+    const ProcessResult result = record("2", with_id(same_id ? 'a' : 'b'), [this](pid_t child) {
+      testing::wait_for_lines(lines, 5);
+      kill(child, SIGKILL);
+    });
+    EXPECT_EQ(result.exit_code, -1);
+    EXPECT_FALSE(fs::exists(json));
+    const auto verified = read_back(3);
+    EXPECT_EQ(verified["complete_trailer"], false);
+    EXPECT_EQ(verified["faults"].back()["kind"], "incomplete");
+    EXPECT_GT(verified["superchunks"]["present"], 0);
+    EXPECT_LT(verified["superchunks"]["present"], 5000);
+    EXPECT_EQ(verified["superchunks"]["duplicated"], 0) << verified.dump(1);
+    EXPECT_EQ(verified["superchunks"]["out_of_order"], 0);
+  }
+}
+
+// As much as there is room for, beside a second application's part.
+TEST_P(FaultTest, WritersFillADriveAndNoBlockLiesBeyondIt) {
+  make_drive(directory.path("backing"), 64 << 20);
+  const ProcessResult result = record("20", {"--unpaced", "--writers", "3", "--applications", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.error_text;
+  const auto document = testing::read_json(json);
+  EXPECT_GT(document["superchunks"]["stored"], 9000);
+  for (const auto& one : document["applications"]) {
+    const std::string file = directory.path("verify.json");
+    const std::uint64_t offset = one["offset_bytes"];
+    const auto found =
+        run_daqwriter({"verify", "--target", target, "--offset", std::to_string(offset), "--json", file});
+    EXPECT_EQ(found.exit_code, 0) << found.error_text;
+    EXPECT_EQ(testing::read_json(file)["superchunks"]["present"], one["stored"]);
+  }
 }
 
 // `fresh` of a drive is what its discard makes of it: the loop device punches a hole, which reads as zeros.

@@ -117,6 +117,17 @@ TEST_F(FrozenDriveTest, OneSignalEndsTheRecordWithinItsBound) {
       << error;
 }
 
+TEST_F(FrozenDriveTest, OneSignalEndsBothWritersOfARecord) {
+  Arguments arguments = kRecord;
+  arguments.insert(arguments.end(), {"--writers", "2"});
+  const auto document = end_frozen(arguments, {SIGINT}, 12);
+  EXPECT_EQ(exit_code, 130) << said;
+  EXPECT_EQ(document["status"], "interrupted");
+  const std::string error = document["error"];
+  EXPECT_NE(error.find("writer 0: "), std::string::npos) << error;
+  EXPECT_NE(error.find("writer 1: "), std::string::npos) << error;
+}
+
 TEST_F(FrozenDriveTest, ASecondSignalOfAnotherKindEndsItSoonerAndWithJson) {
   const auto document = end_frozen(kRecord, {SIGINT, SIGTERM}, 8);
   EXPECT_EQ(exit_code, 130) << said;
@@ -330,8 +341,12 @@ TEST_F(EndingTest, AFileMayNotBecomeThatLarge) {
   const auto refused = run_limited(RLIMIT_FSIZE, kLimit, record({"--duration", "3"}));  // before it begins
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.error_text.find("EFBIG"), std::string::npos) << refused.error_text;
+  for (const char* writers : {"1", "2"}) {
+    const auto command = record({"--duration", "3", "--preallocate", "none", "--writers", writers});
+    expect_failed(run_limited(RLIMIT_FSIZE, kLimit, command), "EFBIG");
+    fs::remove(target);
+  }
   const std::vector<Arguments> commands = {
-      record({"--duration", "3", "--preallocate", "none"}),
       {"write", "--target", directory.path("w"), "--bytes", "64MiB", "--json", json, "--preallocate", "none"},
       {"streams", "--target", directory.path("s"), "--bytes", "64MiB", "--json", json}};
   for (const Arguments& command : commands)

@@ -43,13 +43,13 @@ TEST(Placement, ObeysAndKeepsTheOtherThreadAway) {
 }
 
 // Two sockets with eight CPUs each; drives on both.
-std::vector<DriveOfApplication> drives_on(const std::vector<int>& nodes) {
-  std::vector<DriveOfApplication> drives;
+std::vector<DriveOfWriter> drives_on(const std::vector<int>& nodes) {
+  std::vector<DriveOfWriter> drives;
   for (const int node : nodes) {
     const int first = 8 * node;
     std::vector<int> near(8);
     for (int i = 0; i < 8; ++i) near[static_cast<std::size_t>(i)] = first + i;
-    drives.push_back(node < 0 ? DriveOfApplication{} : DriveOfApplication{near, node, {}, {}});
+    drives.push_back(node < 0 ? DriveOfWriter{} : DriveOfWriter{near, node, {}, {}});
   }
   return drives;
 }
@@ -105,6 +105,20 @@ TEST(DealPlacements, NoTwoWritersShareACpuWhileOneIsFree) {
             "writer pinned to another node, where a CPU was free; source not pinned, since no CPU is free");
   EXPECT_EQ(placed[8].node_cpus, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(placed[9].note, "pinned to the drive's NUMA node");
+}
+
+TEST(DealPlacements, SeveralWritersOfAnApplicationHaveOneSource) {
+  auto drives = drives_on({0, 0, 0, 1, 1, 1});
+  for (const std::size_t i : {1, 2, 4, 5}) drives[i].source = false;
+  const auto placed = deal_placements(kTwoSockets, drives);
+  std::set<int> cpus;
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    EXPECT_TRUE(placed[i].writer_cpu && cpus.insert(*placed[i].writer_cpu).second);
+    EXPECT_EQ(*placed[i].writer_cpu / 8, i < 3 ? 0 : 1);
+    EXPECT_EQ(placed[i].source_cpu.has_value(), i % 3 == 0);
+    EXPECT_TRUE(!placed[i].source_cpu || cpus.insert(*placed[i].source_cpu).second);
+    EXPECT_EQ(placed[i].note, "pinned to the drive's NUMA node");
+  }
 }
 
 TEST(DealPlacements, WithFewerCpusThanWritersThreadsAreBoundToTheNodeOnly) {

@@ -25,6 +25,8 @@ MODES: dict[str, list[str]] = {
     "unpaced": ["--unpaced", "--bytes=20MB"],
     "unpaced requests": [*TRIGGERED, "--unpaced", "--bytes=20MB", "--data-path=zero-copy"],
     "two applications": ["--applications=2", "--engine=io_uring"],
+    "two writers": ["--writers=2"],
+    "two applications of two writers": ["--applications=2", "--writers=2", "--unpaced", "--bytes=20MB"],
 }
 
 
@@ -52,7 +54,7 @@ def test_every_mode_is_described(disk: Path, mode: str) -> None:
         assert 0 < load["estimate_bytes"] <= load["upper_bound_bytes"]
 
 
-@pytest.mark.parametrize("mode", [[], [*TRIGGERED, "--trigger-rate=30"]])
+@pytest.mark.parametrize("mode", [[], [*TRIGGERED, "--trigger-rate=30"], ["--writers=2"]])
 def test_a_search_is_described_and_leaves_no_record(disk: Path, mode: list[str]) -> None:
     status, document = minidaq(disk, "--search", "--search-resolution=0.3", *mode)
     check_document(document, "daqwriter-minidaq-search", "search")

@@ -82,7 +82,7 @@ class FreeCpus {
   std::vector<int> free_;
 };
 
-std::string note_of(const Placement& placement) {
+std::string note_of(const Placement& placement, bool has_source) {
   const std::vector<int>& near = placement.node_cpus;
   const auto place = [&](std::optional<int> cpu) -> std::string {
     if (!cpu) return "not pinned, since no CPU is free";
@@ -91,6 +91,7 @@ std::string note_of(const Placement& placement) {
     return local ? "pinned to the drive's NUMA node" : "pinned to another node, where a CPU was free";
   };
   const std::string writer = place(placement.writer_cpu);
+  if (!has_source) return writer;
   const std::string source = place(placement.source_cpu);
   return writer == source ? writer : "writer " + writer + "; source " + source;
 }
@@ -98,10 +99,10 @@ std::string note_of(const Placement& placement) {
 }  // namespace
 
 std::vector<Placement> deal_placements(const std::vector<int>& allowed,
-                                       const std::vector<DriveOfApplication>& drives) {
+                                       const std::vector<DriveOfWriter>& drives) {
   std::vector<Placement> all;
   std::size_t asked = 0;
-  for (const DriveOfApplication& drive : drives) {
+  for (const DriveOfWriter& drive : drives) {
     require_allowed(allowed, drive.asked_writer, "--writer-cpu");
     require_allowed(allowed, drive.asked_source, "--source-cpu");
     asked += (drive.asked_writer ? 1 : 0) + (drive.asked_source ? 1 : 0);
@@ -125,13 +126,14 @@ std::vector<Placement> deal_placements(const std::vector<int>& allowed,
   for (const auto cpu : {&Placement::writer_cpu, &Placement::source_cpu}) {
     for (const bool near : {true, false}) {
       for (std::size_t i = 0; i < drives.size(); ++i) {
-        if (!(all[i].*cpu)) all[i].*cpu = free.take(near ? drives[i].near : allowed);
+        const bool wanted = cpu == &Placement::writer_cpu || drives[i].source;
+        if (wanted && !(all[i].*cpu)) all[i].*cpu = free.take(near ? drives[i].near : allowed);
       }
     }
   }
   for (std::size_t i = 0; i < drives.size(); ++i) {
     all[i].node_cpus = common(allowed, drives[i].near);
-    if (asked == 0) all[i].note = note_of(all[i]);
+    if (asked == 0) all[i].note = note_of(all[i], drives[i].source);
   }
   return all;
 }

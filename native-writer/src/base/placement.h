@@ -16,6 +16,9 @@ struct Placement {
   std::string note;  // why, in one sentence
   // Where both may run when they are not pinned to a CPU each; empty: anywhere.
   std::vector<int> node_cpus = {};
+
+  std::vector<int> writer_cpus() const { return writer_cpu ? std::vector<int>{*writer_cpu} : node_cpus; }
+  std::vector<int> source_cpus() const { return source_cpu ? std::vector<int>{*source_cpu} : node_cpus; }
 };
 
 // Pure. Of several applications each gets CPUs of its own as far as they last, the writers first. `allowed`
@@ -26,19 +29,20 @@ Placement choose_placement(const std::vector<int>& allowed, const std::vector<in
                            std::optional<int> asked_source, std::size_t application = 0,
                            std::size_t applications = 1);
 
-// An application whose drive lies where it lies.
-struct DriveOfApplication {
+// A writer, and the source beside it, whose drive lies where it lies.
+struct DriveOfWriter {
   std::vector<int> near;  // CPUs of the drive's node; empty: unknown
   std::optional<int> numa_node;
   std::optional<int> asked_writer;
   std::optional<int> asked_source;
+  bool source = true;  // false: another writer of its application has the source beside it
 };
-// The same for applications with drives on different nodes: CPUs are dealt out to the writers first, then to
-// the sources, each on its drive's node as far as that one's last, then wherever one is free. A source for
-// which none is left is bound to the node, and so are all threads when there are fewer CPUs than writers.
-// Pure; throws Refusal as above.
+// The same for writers with drives on different nodes, or for several writers of an application: CPUs are
+// dealt out to the writers first, then to the sources, each on its drive's node as far as that one's last,
+// then wherever one is free. A source for which none is left is bound to the node, and so are all threads
+// when there are fewer CPUs than writers. Pure; throws Refusal as above.
 std::vector<Placement> deal_placements(const std::vector<int>& allowed,
-                                       const std::vector<DriveOfApplication>& drives);
+                                       const std::vector<DriveOfWriter>& drives);
 
 // Where each of `threads` may run: on one of the asked CPUs in turn, else anywhere on the drive's node, else
 // anywhere. One CPU is not chosen for them: which one serves the drive's interrupts best only the scheduler

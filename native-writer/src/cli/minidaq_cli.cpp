@@ -50,6 +50,9 @@ void add_options(CLI::App& app, Asked& t) {
   add_number(app, bounds::kApplications, o.applications,
              "MiniDAQ applications at once for each target, each with its links, buffers, writer and record");
   add_number(app, bounds::kLinks, o.links, "Number of links of each application");
+  add_number(app, bounds::kWriters, o.writers,
+             "Writers of each application, each with links, blocks and a thread of its own; 2 or more make a "
+             "framed record (FORMAT.md). Continuous only");
   add_number(app, bounds::kSuperchunkBytes, o.superchunk_bytes,
              "Size of a superchunk, 64 B header included, bytes");
   add_number(app, bounds::kSuperchunkRate, o.superchunk_rate_hz, "Superchunks per second and link, Hz");
@@ -66,7 +69,8 @@ void add_options(CLI::App& app, Asked& t) {
   add_stall_limit(app, o.stall_limit_s);
   app.add_option("--record-id", t.record_id, "32 hexadecimal digits; random when not given");
   add_cpus(app, "--writer-cpu", o.writer_cpus,
-           "CPU of the writer thread; of several applications in turn, e.g. 2,4; default: near the drive");
+           "CPU of the writer thread; of several writers or applications in turn, e.g. 2,4; default: near "
+           "the drive");
   add_cpus(app, "--source-cpu", o.source_cpus,
            "CPU of the source thread; default: near the drive, another one");
   add_consent(app, o.consent);

@@ -38,6 +38,7 @@ constexpr Bounds<std::uint32_t> kStreamDepth{"--io-depth", 1, 256, "writes in fl
 constexpr Bounds<double> kRecordDuration{"--duration", 1e-3, 86'400, "seconds"};
 constexpr Bounds<std::uint32_t> kApplications{"--applications", 1, 64, ""};
 constexpr Bounds<std::uint32_t> kLinks{"--links", 1, kMaxLinks, ""};
+constexpr Bounds<std::uint32_t> kWriters{"--writers", 1, kMaxLinks, "writers of an application"};
 constexpr Bounds<std::uint32_t> kSuperchunkBytes{"--superchunk-bytes", kMinSuperchunkBytes,
                                                  kMaxSuperchunkBytes, "bytes (a 64 B header and payload)"};
 constexpr Bounds<double> kSuperchunkRate{"--superchunk-rate", 1e-3, 1e8, "Hz"};

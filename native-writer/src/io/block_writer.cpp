@@ -13,7 +13,6 @@ namespace daqwriter {
 namespace {
 
 constexpr unsigned kMaxStalls = 8;
-constexpr std::size_t kMostPieces = 1024;  // IOV_MAX of Linux
 constexpr std::int64_t kWaitNs = 10'000'000;
 
 // Takes `bytes` away from the front of what is still to be written.
@@ -30,12 +29,15 @@ void advance(std::vector<iovec>& pieces, std::size_t bytes) {
 
 BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedger& ledger, std::byte* memory)
     : config_(config),
+      frame_(config.framing ? config.alignment : 0),
+      full_(config.framing ? frame_ + config.framing->superchunks_per_block * config.framing->superchunk_bytes
+                           : config.block_bytes),
       engine_(engine),
       ledger_(ledger),
       buffers_(buffer_count(config.depth)),
       completions_(config.depth),
       requests_(buffer_count(config.depth)),
-      next_offset_(config.start_offset),
+      end_offset_(config.start_offset),
       completed_end_(config.start_offset) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     buffers_[i].data = memory + i * config.block_bytes;
@@ -61,8 +63,9 @@ bool BlockWriter::make_room_for_copies() {
 }
 
 bool BlockWriter::append_in_place(std::byte* piece, std::size_t bytes, std::uint64_t lease) {
-  if (current_ && current_->pieces.size() == kMostPieces) submit_current(false, current_->filled);
+  if (current_ && current_->pieces.size() == kMostPieces) submit_current();
   if (!make_room()) return false;
+  if (frame_ > 0 && current_->pieces.empty()) current_->pieces.push_back({current_->data, frame_});
   current_->pieces.push_back({piece, bytes});
   current_->leases.push_back(lease);
   current_->filled += bytes;
@@ -71,16 +74,16 @@ bool BlockWriter::append_in_place(std::byte* piece, std::size_t bytes, std::uint
 
 void BlockWriter::submit_if_full() {
   unnoted_ = 0;
-  if (current_ && current_->filled >= config_.block_bytes) submit_current(false, current_->filled);
+  if (current_ && current_->filled >= full_) submit_current();
 }
 
 void BlockWriter::submit_in_place() {
-  if (current_ && !current_->pieces.empty()) submit_current(false, current_->filled);
+  if (current_ && !current_->pieces.empty()) submit_current();
 }
 
 // A block with room: the one being filled, or a new one.
 bool BlockWriter::make_room() {
-  if (current_ && current_->filled >= config_.block_bytes) submit_current(unnoted_ > 0, current_->filled);
+  if (current_ && current_->filled >= full_) submit_current(unnoted_ > 0);
   return current_ || acquire();
 }
 
@@ -91,25 +94,58 @@ bool BlockWriter::acquire() {
   if (failed()) return false;
   current_ = &buffers_[free_.back()];
   free_.pop_back();
-  current_->filled = current_->written = 0;
+  current_->filled = frame_;
+  current_->written = 0;
   current_->stalls = 0;
   current_->pieces.clear();
   current_->leases.clear();
   return true;
 }
 
-void BlockWriter::submit_current(bool ends_inside, std::uint64_t payload_bytes) {
+void BlockWriter::submit_current(bool ends_inside) {
   const std::int64_t since = monotonic_ns();
   publish_streamed();
+  if (!place_current()) return;
+  const std::uint64_t payload_bytes = current_->filled - frame_;
+  pad_current();
   if (current_->pieces.empty()) current_->pieces.push_back({current_->data, current_->filled});
-  current_->offset = next_offset_;
-  next_offset_ += current_->filled;
+  end_offset_ = std::max(end_offset_, current_->offset + current_->filled);
+  ++blocks_;
   current_->block = ledger_.seal_block(payload_bytes, ends_inside, since);
   current_->submitted_ns = 0;
   to_submit_.push_back(static_cast<std::size_t>(current_ - buffers_.data()));
   current_ = nullptr;
   pump();
   io_ns_ += monotonic_ns() - since;
+}
+
+// Where the block stands: behind the one before, or with a frame at the place of the record's next number,
+// which is taken only now that there is something to write.
+bool BlockWriter::place_current() {
+  if (!config_.framing) {
+    current_->offset = end_offset_;
+    return true;
+  }
+  const Framing& framing = *config_.framing;
+  BlockFrame frame = framing.frame;
+  // Relaxed: the number says where this block goes, and orders nothing.
+  frame.number = framing.next_number->fetch_add(1, std::memory_order_relaxed);
+  frame.superchunks = static_cast<std::uint32_t>((current_->filled - frame_) / framing.superchunk_bytes);
+  current_->offset = config_.start_offset + frame.number * config_.block_bytes;
+  encode_frame(frame, {current_->data, frame_});
+  if (frame.number < framing.most_blocks) return true;
+  fail(EOVERFLOW, *current_, "block " + std::to_string(frame.number) + " has no room in the record: write");
+  current_ = nullptr;
+  return false;
+}
+
+// Pieces in place are aligned already.
+void BlockWriter::pad_current() {
+  if (!current_->pieces.empty()) return;
+  const std::size_t payload = current_->filled;
+  current_->filled = round_up(payload, config_.alignment);
+  std::memset(current_->data + payload, 0, current_->filled - payload);
+  padding_bytes_ += current_->filled - payload;
 }
 
 // Offers what waits to the engine, in order. All buffers can be full at once: those beyond the depth wait
@@ -174,7 +210,7 @@ void BlockWriter::look_at_the_clock() {
 void BlockWriter::give_up(bool interrupted) {
   disown_unsubmitted();
   if (failed()) return;
-  std::uint64_t first = next_offset_;
+  std::uint64_t first = end_offset_;
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (requests_.holds(i)) first = std::min(first, buffers_[i].offset + buffers_[i].written);
   }
@@ -222,14 +258,7 @@ bool BlockWriter::poll(std::int64_t timeout_ns) {
 }
 
 bool BlockWriter::finish() {
-  if (current_ && current_->filled > 0 && !failed()) {
-    const std::size_t payload = current_->filled;  // in place, this is aligned already
-    const std::size_t padded = round_up(payload, config_.alignment);
-    if (padded > payload) std::memset(current_->data + payload, 0, padded - payload);
-    padding_bytes_ = padded - payload;
-    current_->filled = padded;
-    submit_current(false, payload);
-  }
+  if (current_ && current_->filled > frame_ && !failed()) submit_current();
   wait_for_all();
   return !failed();
 }

@@ -1,12 +1,13 @@
-// Promise: a gapless byte stream becomes aligned blocks on the target. Bytes are copied into rotating
-// buffers, or written from where they lie (aligned pieces). A buffer is either being filled (ours) or in
-// flight (the kernel's, until its completion is reaped); it is never both. A short write is continued, EAGAIN
-// is retried for a bounded time, any other error ends the stream with its offset and errno, and so do an
-// engine that stays silent and an answer to a request that nobody made; what did become durable stays
-// accounted for in the ledger.
+// Promise: a gapless byte stream, or superchunks that are never cut (framed), become aligned blocks on the
+// target. Bytes are copied into rotating buffers, or written from where they lie (aligned pieces). A buffer
+// is either being filled (ours) or in flight (the kernel's, until its completion is reaped); it is never
+// both. A short write is continued, EAGAIN is retried for a bounded time, any other error ends the stream
+// with its offset and errno, and so do an engine that stays silent and an answer to a request that nobody
+// made; what did become durable stays accounted for in the ledger.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/stop_clock.h"
+#include "format/record_format.h"
 #include "io/durability.h"
 #include "io/in_flight.h"
 #include "io/io_engine.h"
@@ -31,8 +33,19 @@ struct WriteError {
   std::string text;  // names target, offset, errno
 };
 
+// Blocks of a framed record, which several writers may make at once.
+struct Framing {
+  BlockFrame frame;  // what all frames of this writer have in common
+  std::uint64_t superchunks_per_block = 0;
+  std::size_t superchunk_bytes = 0;
+  std::uint64_t most_blocks = 0;                      // for which the record has room
+  std::atomic<std::uint64_t>* next_number = nullptr;  // of the record's next block, all writers
+};
+
 class BlockWriter {
  public:
+  static constexpr std::size_t kMostPieces = 1024;  // of a block: IOV_MAX of Linux
+
   struct Config {
     int fd = -1;
     std::string target;  // for error texts
@@ -45,6 +58,7 @@ class BlockWriter {
     std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
     std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
     const StopClock* stop = nullptr;                     // null: nobody interrupts
+    std::optional<Framing> framing = {};                 // nothing: a gapless record
   };
 
   // `memory` holds buffer_count(depth) * block_bytes, aligned, and outlives the writer and the engine's
@@ -59,10 +73,9 @@ class BlockWriter {
   // The same for a caller that copies by itself: room for the next `bytes`, or for as many of them as the
   // block being filled takes, which the caller fills and tells by filled(). Empty once the stream has failed.
   std::span<std::byte> room(std::size_t bytes) {
-    const bool at_hand =
-        !failed() && current_ && current_->pieces.empty() && current_->filled < config_.block_bytes;
+    const bool at_hand = !failed() && current_ && current_->pieces.empty() && current_->filled < full_;
     if (!at_hand && !make_room_for_copies()) return {};
-    return {current_->data + current_->filled, std::min(bytes, config_.block_bytes - current_->filled)};
+    return {current_->data + current_->filled, std::min(bytes, full_ - current_->filled)};
   }
   void filled(std::size_t bytes) {
     current_->filled += bytes;
@@ -77,7 +90,7 @@ class BlockWriter {
   void submit_in_place();
   // Reaps what has completed; with a timeout, waits for one completion if any is in flight.
   bool poll(std::int64_t timeout_ns = 0);
-  // Pads the last block to the alignment, submits it and waits for everything, but not for ever: see
+  // Submits the last block, padded to the alignment, and waits for everything, but not for ever: see
   // in_flight().
   bool finish();
 
@@ -88,7 +101,9 @@ class BlockWriter {
   std::uint64_t in_flight_bytes() const { return requests_.bytes(); }
   bool interrupted() const { return error_.error_number == ECANCELED; }  // it ended because of that
   std::uint64_t padding_bytes() const { return padding_bytes_; }
-  std::uint64_t end_offset() const { return next_offset_; }           // of what was submitted
+  std::uint64_t frame_bytes() const { return blocks_ * frame_; }      // of all blocks
+  std::uint64_t blocks() const { return blocks_; }                    // submitted
+  std::uint64_t end_offset() const { return end_offset_; }            // highest one of what was submitted
   std::uint64_t completed_end() const { return completed_end_; }      // highest end of a completed block
   std::uint64_t completed_bytes() const { return completed_bytes_; }  // padding included
   std::int64_t io_ns() const { return io_ns_; }                       // spent submitting and waiting
@@ -109,7 +124,9 @@ class BlockWriter {
   bool acquire();
   bool make_room();
   bool make_room_for_copies();
-  void submit_current(bool ends_inside, std::uint64_t payload_bytes);
+  void submit_current(bool ends_inside = false);
+  void pad_current();
+  bool place_current();
   void pump();
   void reap(unsigned min_count, std::int64_t timeout_ns);
   void handle(const IoCompletion& completion);
@@ -121,6 +138,8 @@ class BlockWriter {
   void fail(int error_number, const Buffer& buffer, const std::string& what);
 
   Config config_;
+  std::size_t frame_;  // bytes before a block's first superchunk
+  std::size_t full_;   // from how many bytes on a block is full
   IoEngine& engine_;
   DurabilityLedger& ledger_;
   std::vector<Buffer> buffers_;
@@ -133,7 +152,8 @@ class BlockWriter {
   bool engine_broken_ = false;            // it is not called any more: what is in flight cannot be waited for
   std::optional<std::uint64_t> refused_;  // the request that the kernel does not take at present
   std::int64_t refused_since_ns_ = 0;
-  std::uint64_t next_offset_;
+  std::uint64_t end_offset_;
+  std::uint64_t blocks_ = 0;
   std::uint64_t padding_bytes_ = 0;
   std::uint64_t completed_end_;
   std::uint64_t completed_bytes_ = 0;

@@ -5,13 +5,6 @@
 namespace daqwriter {
 namespace {
 
-std::vector<int> where(std::optional<int> cpu, const Placement& placement) {
-  return cpu ? std::vector<int>{*cpu} : placement.node_cpus;
-}
-
-// Of all applications together; at 8 MiB a block, 8.8 TB.
-constexpr std::size_t kMostCompletionsKept = std::size_t{1} << 20;
-
 // Applications of one run are told apart by their record ids also when the first one was given.
 RecordId record_id_of(const MiniDaqOptions& options, std::uint32_t number) {
   RecordId id = options.record_id ? *options.record_id : random_record_id();
@@ -31,12 +24,15 @@ Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan,
       control_(control),
       schedule_(options.links, plan.rate_hz, options.duration_s),
       ring_memory_(options.links * plan.slots_per_link * options.superchunk_bytes, mine_.target.numa_node),
-      block_memory_(
-          BlockWriter::buffer_count(options.io_depth) * options.block_bytes + mine_.target.alignment,
-          mine_.target.numa_node) {
+      control_memory_(mine_.target.alignment, mine_.target.numa_node),
+      writers_left_(options.writers) {
   result_.record_id = record_id_of(options, number);
   result_.memory_features = ring_memory_.features();
-  result_.memory_locked = ring_memory_.locked() && block_memory_.locked();
+  result_.memory_locked = ring_memory_.locked();
+  for (std::uint32_t i = 0; i < options.writers; ++i) {
+    writers_.push_back(std::make_unique<RecordWriter>(options, plan, mine_, i, control));
+    result_.memory_locked = result_.memory_locked && writers_.back()->memory_locked();
+  }
   for (std::uint32_t link = 0; link < options.links; ++link) {
     std::byte* memory = ring_memory_.data() + link * plan.slots_per_link * options.superchunk_bytes;
     rings_.push_back(std::make_unique<LinkRing>(memory, plan.slots_per_link, options.superchunk_bytes));
@@ -44,18 +40,13 @@ Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan,
   prepare_rings(rings_, options.seed, result_.record_id, options.checksum);
 }
 
-// Behind the block buffers: header and trailer are built here.
 std::span<std::byte> Application::control_block() {
-  return {block_memory_.data() + block_memory_.size() - mine_.target.alignment, mine_.target.alignment};
+  return {control_memory_.data(), mine_.target.alignment};
 }
 
 void Application::open(std::shared_ptr<Target> target, const EngineFactory& make_engine) {
   target_ = std::move(target);
-  engine_ = make_engine(options_.io_depth);
-  const std::array<iovec, 2> memory = {iovec{ring_memory_.data(), ring_memory_.size()},
-                                       iovec{block_memory_.data(), block_memory_.size()}};
-  engine_->register_memory(memory);
-  engine_->register_file(target_->fd());
+  for (const auto& writer : writers_) writer->open(make_engine, target_->fd(), ring_memory_);
 }
 
 void Application::write_header(std::int64_t started_utc_ns) {
@@ -71,6 +62,11 @@ void Application::write_header(std::int64_t started_utc_ns) {
                       mine_.target.alignment,
                       plan_.intended_superchunks,
                       options_.triggered() ? RecordMode::triggered : RecordMode::continuous};
+  if (options_.framed()) {
+    header.block_bytes = static_cast<std::uint32_t>(options_.block_bytes);
+    header.writers = options_.writers;
+    header.most_blocks = plan_.most_blocks;
+  }
   try {
     within("clearing an older record's trailer", [this] { clear_old_trailer(); });
     encode_record_header(header, control_block());
@@ -103,41 +99,33 @@ void Application::build() {
                               {plan_.window, std::max<std::uint64_t>(plan_.chunk, 1),
                                options_.unpaced ? 0 : options_.trigger_rate_hz}},
       control_.stop_signal, control_.abort);
-  ledger_ = std::make_unique<DurabilityLedger>(
-      options_.links, control_.start_ns,
-      Arrivals{[this](std::int64_t t) { return due_bytes(t); },
-               [this] { return source_->accepted() * options_.superchunk_bytes; }});
-  const std::size_t beside = plan_.applications.size();
-  if (beside > 1) ledger_->keep_history(kMostCompletionsKept / beside);
-  writer_ = std::make_unique<DataWriter>(rings_, *source_, control_.stop,
-                                         DataWriter::Config{options_.checksum, plan_.chunk, plan_.window});
-  blocks_ = std::make_unique<BlockWriter>(
-      BlockWriter::Config{.fd = target_->fd(),
-                          .target = mine_.target.path,
-                          .start_offset = mine_.base + mine_.target.alignment,
-                          .block_bytes = options_.block_bytes,
-                          .alignment = mine_.target.alignment,
-                          .depth = options_.io_depth,
-                          .released = [this](std::uint64_t lease) { writer_->released(lease); },
-                          .stall_ns = to_ns(options_.stall_limit_s),
-                          .stop = &control_.stop},
-      *engine_, *ledger_, block_memory_.data());
-  writer_->attach(*blocks_, *ledger_);
+  for (const auto& writer : writers_) writer->build(rings_, *source_, schedule_, target_->fd(), framing());
+}
+
+std::optional<Framing> Application::framing() {
+  if (!options_.framed()) return std::nullopt;
+  return Framing{.frame = {.record_id = result_.record_id, .header_crc = header_crc_},
+                 .superchunks_per_block = plan_.superchunks_per_block,
+                 .superchunk_bytes = options_.superchunk_bytes,
+                 .most_blocks = plan_.most_blocks,
+                 .next_number = &next_number_};
 }
 
 void Application::start(const std::function<void()>& done) {
+  std::size_t started = 0;
   try {
     start_source();
-    start_writer(done);
+    for (; started < writers_.size(); ++started)
+      writers_[started]->start([this, done](bool failed) { writer_ended(failed, done); });
   } catch (const std::exception& failure) {
     fail(failure.what());
-    writer_ended(true, done);
+    for (; started < writers_.size(); ++started) writer_ended(true, done);
   }
 }
 
 void Application::start_source() {
   const auto work = [this] {
-    pin_this_thread(where(mine_.placement.source_cpu, mine_.placement));
+    pin_this_thread(mine_.placement.source_cpus());
     source_->run(control_.start_ns, writer_done_);
   };
   source_thread_ = WorkerThread(work, [this](bool failed) {
@@ -147,60 +135,62 @@ void Application::start_source() {
   });
 }
 
-void Application::start_writer(const std::function<void()>& done) {
-  const auto work = [this] {
-    pin_this_thread(where(mine_.placement.writer_cpu, mine_.placement));
-    writer_->run();
-    result_.drained_ns = monotonic_ns() - control_.start_ns;
-  };
-  writer_thread_ =
-      WorkerThread(work, [this, done](bool failed) { writer_ended(failed || blocks_->failed(), done); });
-}
-
 void Application::writer_ended(bool failed, const std::function<void()>& done) {
   // Relaxed: the flag carries no data.
   if (failed) control_.abort.store(true, std::memory_order_relaxed);
-  // Release: whoever sees it also sees the end state of the ledger and the rings.
+  // Acquire and release: the last one to end has seen the end state of all.
+  if (writers_left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  // Release: whoever sees it also sees the end state of the ledgers and the rings.
   writer_done_.store(true, std::memory_order_release);
   done();
 }
 
-// By intended time where there is one; once the source has stopped early, never more than it had to offer.
-std::uint64_t Application::due_bytes(std::int64_t t_ns) const {
-  const bool stopped = source_->finished() && control_.stop_signal.load(std::memory_order_relaxed) != 0;
-  if (options_.unpaced || options_.triggered()) return source_->offered() * options_.superchunk_bytes;
-  const std::uint64_t due = schedule_.due_by(t_ns);
-  return (stopped ? std::min(due, source_->offered()) : due) * options_.superchunk_bytes;
+void Application::join() {
+  const auto join_one = [this](auto& thread, const std::string& label) {
+    try {
+      thread.join();
+    } catch (const std::exception& failure) {
+      fail(label + "a thread ended: " + failure.what());
+    }
+  };
+  for (const auto& writer : writers_) join_one(*writer, writer->label());
+  join_one(source_thread_, "");
 }
 
-void Application::join() {
-  for (WorkerThread* thread : {&writer_thread_, &source_thread_}) {
-    try {
-      thread->join();
-    } catch (const std::exception& failure) {
-      fail(std::string("a thread ended: ") + failure.what());
-    }
-  }
+bool Application::unanswered() const {
+  return held_ || std::any_of(writers_.begin(), writers_.end(),
+                              [](const auto& writer) { return writer->unanswered(); });
+}
+
+std::uint64_t Application::durable_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& writer : writers_) sum += writer->ledger().durable_bytes();
+  return sum;
+}
+
+std::uint64_t Application::stored() const {
+  std::uint64_t sum = 0;
+  for (const auto& writer : writers_) sum += writer->ledger().superchunks_stored();
+  return sum;
+}
+
+// Where the trailer stands.
+std::uint64_t Application::end_offset() const {
+  if (!options_.framed()) return writers_.front()->blocks().end_offset();
+  return mine_.base + mine_.target.alignment + next_number_.load() * options_.block_bytes;
 }
 
 void Application::close() {
   const std::uint64_t alignment = mine_.target.alignment;
-  result_.written_bytes = alignment + blocks_->completed_bytes();
-  result_.unanswered_bytes = blocks_->in_flight_bytes();
-  const std::string rest = "; the record is incomplete: " + std::to_string(ledger_->superchunks_stored()) +
-                           " superchunks are stored without a gap";
+  result_.written_bytes = alignment;
+  for (const auto& writer : writers_) {
+    result_.written_bytes += writer->blocks().completed_bytes();
+    result_.unanswered_bytes += writer->blocks().in_flight_bytes();
+  }
+  const std::string rest =
+      "; the record is incomplete: " + std::to_string(stored()) + " superchunks are stored without a gap";
   try {
-    if (blocks_->interrupted()) return give_up(blocks_->error().text + rest);
-    if (blocks_->failed()) {
-      fail(blocks_->error().text + rest);
-      if (unanswered()) return;  // a target that does not answer would hold us here too
-      within("closing the incomplete record", [this] {
-        target_->truncate_file(blocks_->completed_end());
-        target_->flush();
-      });
-      return;
-    }
-    if (result_.status == RunStatus::failed) return;
+    if (close_failed(rest) || result_.status == RunStatus::failed) return;
     const bool early = control_.stop_signal.load(std::memory_order_relaxed) != 0 || control_.abort.load();
     if (early) result_.status = RunStatus::interrupted;
     within("closing the record", [this] {
@@ -217,11 +207,37 @@ void Application::close() {
   }
 }
 
+// Whether a writer failed or was given up: no trailer may vouch for what it leaves out. What failed is the
+// cause of what was only given up.
+bool Application::close_failed(const std::string& rest) {
+  std::string failures;
+  std::string given_up;
+  std::uint64_t end = mine_.base + mine_.target.alignment;
+  for (const auto& writer : writers_) {
+    end = std::max(end, writer->blocks().completed_end());
+    if (!writer->failed()) continue;
+    std::string& text = writer->blocks().interrupted() ? given_up : failures;
+    text += (text.empty() ? "" : "; ") + writer->label() + writer->blocks().error().text;
+  }
+  if (failures.empty() && given_up.empty()) return false;
+  if (failures.empty()) {
+    give_up(given_up + rest);
+    return true;
+  }
+  fail(failures + rest);
+  if (unanswered()) return true;  // a target that does not answer would hold us here too
+  within("closing the incomplete record", [this, end] {
+    target_->truncate_file(end);
+    target_->flush();
+  });
+  return true;
+}
+
 void Application::cut() {
   try {
     if (result_.status == RunStatus::failed || unanswered()) return;
     within("giving back what was preallocated", [this] {
-      target_->truncate_file(blocks_->end_offset() + mine_.target.alignment);
+      target_->truncate_file(end_offset() + mine_.target.alignment);
       target_->flush();
     });
     target_->require_in_place();
@@ -244,20 +260,23 @@ void Application::give_up(const std::string& text) {
 }
 
 void Application::write_trailer() {
-  std::vector<LinkAccount> accounts = ledger_->accounts();
-  for (std::size_t link = 0; link < accounts.size(); ++link)
-    accounts[link].lost = source_->lost_per_link()[link];
-  const bool interrupted = result_.status == RunStatus::interrupted;
-  encode_trailer({result_.record_id,
-                  interrupted ? TrailerStatus::interrupted : TrailerStatus::complete,
-                  ledger_->superchunks_stored(),
-                  ledger_->durable_bytes(),
-                  utc_ns(),
-                  std::move(accounts),
-                  header_crc_,
-                  {}},
-                 control_block());
-  target_->write_block(control_block().data(), control_block().size(), blocks_->end_offset());
+  RecordTrailer trailer;
+  trailer.record_id = result_.record_id;
+  trailer.status =
+      result_.status == RunStatus::interrupted ? TrailerStatus::interrupted : TrailerStatus::complete;
+  trailer.superchunks = stored();
+  trailer.data_bytes = durable_bytes();
+  trailer.ended_utc_ns = utc_ns();
+  trailer.header_crc = header_crc_;
+  if (options_.framed()) trailer.blocks = next_number_.load();
+  for (const auto& writer : writers_) {  // their links follow on each other
+    for (std::uint32_t link = writer->links().first; link < writer->links().end(); ++link) {
+      trailer.links.push_back(writer->ledger().accounts()[link]);
+      trailer.links.back().lost = source_->lost_per_link()[link];
+    }
+  }
+  encode_trailer(trailer, control_block());
+  target_->write_block(control_block().data(), control_block().size(), end_offset());
 }
 
 // What fails after the cause may take back what was thought to be stored: it is said too.
@@ -275,25 +294,16 @@ ApplicationResult Application::result() {
               : std::max(r.emitted, schedule_.due_by(std::min(r.record_ns, schedule_.duration_ns())));
   r.in_time = r.emitted - source_->too_late();
   r.offered = source_->offered();
-  r.stored = ledger_->superchunks_stored();
   r.lost_per_link = source_->lost_per_link();
   r.decisions = source_->decisions();
   r.vetoed = source_->vetoed();
   r.unbuffered = source_->unbuffered();
+  for (const auto& writer : writers_) writer->add_to(r);
   r.payload_bytes = r.stored * options_.superchunk_bytes;
-  r.padding_bytes = blocks_->padding_bytes();
-  r.copied_bytes = writer_->copied_bytes();
   r.worst_lateness_ns = source_->worst_lateness_ns();
   r.late_superchunks = source_->late_superchunks();
   r.busy = source_->busy();
-  r.held = ledger_->held();
-  r.service_curve = ledger_->service_curve();
-  r.service_record = ledger_->service_record();
-  r.latency_ns = ledger_->latency_ns();
-  r.write_latency_ns = ledger_->write_latency_ns();
-  r.writer_cpu = writer_->cpu();
   r.source_cpu = source_->cpu();
-  r.copy_ns = writer_->copy_ns();
   return r;
 }
 

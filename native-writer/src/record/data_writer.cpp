@@ -42,7 +42,7 @@ void DataWriter::run() {
 // One turn over the links of a continuous record.
 std::uint64_t DataWriter::gather() {
   std::uint64_t stored = 0;
-  for (std::uint32_t link = 0; link < rings_.size(); ++link) {
+  for (std::uint32_t link = config_.links.first; link < config_.links.end(); ++link) {
     LinkRing& ring = *rings_[link];
     const bool zero_copy = config_.chunk > 0;
     const std::uint64_t available = ring.available(zero_copy ? config_.chunk : 1);
@@ -59,7 +59,7 @@ std::uint64_t DataWriter::gather() {
 std::uint64_t DataWriter::gather_rest() {
   std::uint64_t stored = 0;
   config_.chunk = 0;
-  for (std::uint32_t link = 0; link < rings_.size(); ++link) {
+  for (std::uint32_t link = config_.links.first; link < config_.links.end(); ++link) {
     const std::uint64_t count = rings_[link]->available();
     if (count > 0 && !store(link, rings_[link]->taken(), count, nullptr)) break;
     stored += count;

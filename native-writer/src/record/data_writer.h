@@ -1,8 +1,9 @@
 // Promise: the Fragment Receiver and the Data Writer (the paper's Algorithm 1 with rotating buffers) of one
-// application, in one thread. A continuous record takes what has arrived from the links in turn; triggered
-// requests are taken one after the other, each link's fragment behind that of the link before. Two data
-// paths: copy (checksum and copy into aligned blocks) and zero-copy (aligned chunks are written from the ring
-// itself; only what is left at the end of a continuous record, less than a chunk of each link, is copied).
+// application, in one thread; of several writers each has links of its own. A continuous record takes what
+// has arrived from the links in turn; triggered requests, which have one writer, are taken one after the
+// other, each link's fragment behind that of the link before. Two data paths: copy (checksum and copy into
+// aligned blocks) and zero-copy (aligned chunks are written from the ring itself; only what is left at the
+// end of a continuous record, less than a chunk of each link, is copied).
 #pragma once
 
 #include <deque>
@@ -23,6 +24,7 @@ class DataWriter {
 
   struct Config {
     ChecksumKind checksum = ChecksumKind::off;
+    LinkRange links;           // that are this writer's own
     std::uint64_t chunk = 0;   // zero-copy: superchunks of an aligned chunk; 0: copy
     std::uint64_t window = 0;  // superchunks that a request takes from each link
   };

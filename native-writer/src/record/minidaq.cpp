@@ -87,8 +87,9 @@ class Run {
 
   void record() {
     cpu_before_ = process_cpu_use();
-    // The threads are up before the first superchunk is due: a millisecond for each application's two.
-    control_.start_ns = monotonic_ns() + 1'000'000 * static_cast<std::int64_t>(applications_.size());
+    // The threads are up before the first superchunk is due: a millisecond for each writer and its source.
+    control_.start_ns =
+        monotonic_ns() + 1'000'000 * static_cast<std::int64_t>(applications_.size() * options_.writers);
     std::atomic<std::size_t> running{applications_.size()};
     Ticker ticker;
     for (const auto& application : applications_) application->build();
@@ -181,13 +182,14 @@ class Run {
 
   // Of `count` applications from `first` on.
   JointBuffer joint_buffer(std::size_t first, std::size_t count) const {
-    if (count == 1) {
+    if (count == 1 && options_.writers == 1) {
       const ServiceCurve& curve = result_.applications[first].service_curve;
       return {curve.needed_bytes(), curve.needed_at_ns(), true};
     }
     std::vector<const ServiceHistory*> histories;
-    for (std::size_t i = first; i < first + count; ++i)
-      histories.push_back(applications_[i]->ledger().history());
+    for (std::size_t i = first; i < first + count; ++i) {
+      for (const auto& writer : applications_[i]->writers()) histories.push_back(writer->ledger().history());
+    }
     // The links' schedule tells what had arrived at any moment, unless the record ended before its time.
     const bool as_scheduled =
         !options_.unpaced && !options_.triggered() && result_.status == RunStatus::complete;
@@ -234,6 +236,7 @@ void ApplicationResult::add(const ApplicationResult& one) {
   payload_bytes += one.payload_bytes;
   written_bytes += one.written_bytes;
   padding_bytes += one.padding_bytes;
+  frame_bytes += one.frame_bytes;
   unanswered_bytes += one.unanswered_bytes;
   copied_bytes += one.copied_bytes;
   record_ns = std::max(record_ns, one.record_ns);
@@ -269,6 +272,7 @@ MiniDaqResult failed_minidaq(const MiniDaqOptions& options, const std::string& e
   for (ApplicationResult& one : result.applications) {
     one.status = RunStatus::failed;
     one.error = error;
+    one.writers.resize(options.writers);
   }
   sum_up(result, options.target_count());
   result.started_utc_ns = utc_ns();

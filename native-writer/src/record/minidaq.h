@@ -19,6 +19,7 @@
 #include "io/engines.h"
 #include "io/in_flight.h"
 #include "report/reporting.h"
+#include "source/link_ring.h"
 #include "source/readout_emulator.h"
 #include "target/target.h"
 
@@ -31,6 +32,7 @@ struct MiniDaqOptions : Reporting {
   double duration_s = 0;
   std::uint32_t applications = 1;  // of each target
   std::uint32_t links = 10;        // of each application
+  std::uint32_t writers = 1;       // of each application; several make a framed record
   std::uint32_t superchunk_bytes = 5568;
   double superchunk_rate_hz = 166'000;
   double scale = 1.0;
@@ -55,6 +57,7 @@ struct MiniDaqOptions : Reporting {
   Consent consent;
 
   bool triggered() const { return request_bytes > 0; }
+  bool framed() const { return writers > 1; }
   std::vector<std::string> targets() const;
   std::size_t target_count() const { return 1 + further_targets.size(); }
   std::size_t all_applications() const { return target_count() * applications; }
@@ -62,9 +65,10 @@ struct MiniDaqOptions : Reporting {
 
 struct ApplicationPlan {
   TargetPlan target;
-  std::size_t target_number = 0;  // which of the targets that were named
-  std::uint64_t base = 0;         // where its record begins in the target
-  Placement placement;
+  std::size_t target_number = 0;   // which of the targets that were named
+  std::uint64_t base = 0;          // where its record begins in the target
+  Placement placement;             // of the source and the first writer
+  std::vector<Placement> writers;  // of each writer
 };
 
 // Everything decided before anything is written. Sizes and counts are of one application.
@@ -77,7 +81,9 @@ struct MiniDaqPlan {
   std::uint64_t window = 0;      // triggered: superchunks of a request and link
   std::uint64_t intended_superchunks = 0;
   std::uint64_t record_bytes = 0;
-  std::uint64_t buffer_bytes = 0;  // rings and block buffers, all applications
+  std::uint64_t superchunks_per_block = 0;  // framed, as the next one
+  std::uint64_t most_blocks = 0;            // that the record can have
+  std::uint64_t buffer_bytes = 0;           // rings and block buffers, all applications
   bool zero_copy() const { return chunk > 0; }
   const TargetPlan& target() const { return applications.front().target; }
   std::vector<TargetPlan> targets() const;  // of the first application of each
@@ -89,6 +95,15 @@ struct Series {
   std::vector<std::uint64_t> offered_bytes;
   std::vector<std::uint64_t> stored_bytes;
   std::vector<std::uint64_t> backlog_bytes;  // at the end of the interval
+};
+
+struct WriterResult {
+  LinkRange links;
+  std::uint64_t stored = 0;  // superchunks
+  std::uint64_t blocks = 0;  // that it made
+  std::int64_t drained_ns = 0;
+  CpuUse cpu;
+  ServiceRecord service_record;
 };
 
 struct ApplicationResult {
@@ -107,6 +122,7 @@ struct ApplicationResult {
   std::uint64_t payload_bytes = 0;
   std::uint64_t written_bytes = 0;
   std::uint64_t padding_bytes = 0;
+  std::uint64_t frame_bytes = 0;
   std::uint64_t unanswered_bytes = 0;  // given to the target, which may have stored them or not
   std::uint64_t copied_bytes = 0;
   std::int64_t record_ns = 0;
@@ -116,7 +132,7 @@ struct ApplicationResult {
   BusyTracker busy;
   ServiceCurve held;
   ServiceCurve service_curve;
-  ServiceRecord service_record;  // of a sum: see each application's
+  std::vector<WriterResult> writers;  // of a sum: see each application's
   Histogram latency_ns;
   Histogram write_latency_ns;
   CpuUse writer_cpu;

@@ -27,7 +27,7 @@ constexpr const char* kBufferMethod =
     "this length would have needed, and exact if the writer was never idle after the first loss";
 
 constexpr const char* kJointMethod =
-    "one buffer before all applications: max over t of the sum of arrived(t) - the sum of durable(t), put "
+    "one buffer before all writers: max over t of the sum of arrived(t) - the sum of durable(t), put "
     "together afterwards from every completion of each; needed_bytes is the sum of what each needs for "
     "itself. "
     "An upper bound where arrivals between two completions are not known (triggered, or ended before its "
@@ -76,6 +76,8 @@ Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const Min
           {"applications", o.applications},
           {"targets", o.target_count()},
           {"links", o.links},
+          {"writers", o.writers},
+          {"record_format", o.framed() ? "framed" : "gapless"},
           {"superchunk_bytes", o.superchunk_bytes},
           {"superchunk_rate_hz", o.superchunk_rate_hz},
           {"scale", o.scale},
@@ -109,6 +111,23 @@ Json trigger_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
                                    static_cast<double>(o.all_applications())}};
 }
 
+// The writers of one application; a framed record has several.
+Json writers_json(const ApplicationPlan& plan, const ApplicationResult& one) {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < one.writers.size(); ++i) {
+    const WriterResult& writer = one.writers[i];
+    all.push_back({{"first_link", writer.links.first},
+                   {"links", writer.links.count},
+                   {"stored", writer.stored},
+                   {"blocks", writer.blocks},
+                   {"drained_s", seconds(writer.drained_ns)},
+                   {"cpu_s", writer.cpu.user_s + writer.cpu.system_s},
+                   {"cpu", or_null(plan.writers[i].writer_cpu)},
+                   {"placement_note", plan.writers[i].note}});
+  }
+  return all;
+}
+
 Json applications_json(const MiniDaqPlan& plan, const MiniDaqResult& r) {
   Json all = Json::array();
   for (std::size_t i = 0; i < r.applications.size(); ++i) {
@@ -124,13 +143,14 @@ Json applications_json(const MiniDaqPlan& plan, const MiniDaqResult& r) {
                    {"busy_count", one.busy.count()},
                    {"drained_s", seconds(one.drained_ns)},
                    {"writer_cpu_s", one.writer_cpu.user_s + one.writer_cpu.system_s},
-                   {"placement", placement_json(plan.applications[i].placement)}});
+                   {"placement", placement_json(plan.applications[i].placement)},
+                   {"writers", writers_json(plan.applications[i], one)}});
   }
   return all;
 }
 
-// What other loads would have needed: the real and the nominal rate, 100 s and 120 s. Of several applications
-// each has its share of the load and its own buffer.
+// What other loads would have needed: the real and the nominal rate, 100 s and 120 s. Of several writers each
+// has its share of the load and its own buffer.
 Json extrapolated_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
   constexpr double kNominalBytesPerS = 10e9;
   const auto applications = static_cast<double>(o.all_applications());
@@ -140,9 +160,13 @@ Json extrapolated_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
     for (const double length_s : {100.0, 120.0}) {
       ServiceRecord::Needed needed;
       for (const ApplicationResult& one : r.applications) {
-        const ServiceRecord::Needed its = one.service_record.needed(rate / applications, length_s);
-        needed.estimate += its.estimate;
-        needed.upper_bound += its.upper_bound;
+        for (const WriterResult& writer : one.writers) {
+          const double share = static_cast<double>(writer.links.count) / o.links;
+          const ServiceRecord::Needed its =
+              writer.service_record.needed(share * (rate / applications), length_s);
+          needed.estimate += its.estimate;
+          needed.upper_bound += its.upper_bound;
+        }
       }
       all.push_back({{"bytes_per_s", rate},
                      {"duration_s", length_s},
@@ -164,8 +188,10 @@ Json transient_buffer_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
   double busy = 0;
   double rate = 0;
   for (const ApplicationResult& one : r.applications) {
-    busy += one.service_record.busy_fraction() / static_cast<double>(o.all_applications());
-    rate += one.service_record.busy_bytes_per_s();
+    for (const WriterResult& writer : one.writers) {
+      busy += writer.service_record.busy_fraction() / static_cast<double>(o.all_applications() * o.writers);
+      rate += writer.service_record.busy_bytes_per_s();
+    }
   }
   return {{"needed_bytes", o.unpaced ? Json(nullptr) : Json(r.service_curve.needed_bytes())},
           {"method", kBufferMethod},
@@ -264,6 +290,7 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
            {{"payload", r.payload_bytes},
             {"written", r.written_bytes},
             {"padding", r.padding_bytes},
+            {"frames", r.frame_bytes},
             {"unanswered", r.unanswered_bytes}}},
           {"discarded", o.null_sink},
           {"time",
@@ -318,8 +345,9 @@ std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) 
   }
   const std::size_t all = o.all_applications();
   return "would record " + (all > 1 ? std::to_string(all) + " applications x " : "") +
-         std::to_string(o.links) + " links x " + load + " for " + format_number(o.duration_s) +
-         " s: " + std::to_string(all * plan.record_bytes) + " B on " + places + ", with " +
+         std::to_string(o.links) + " links x " + load + " for " + format_number(o.duration_s) + " s" +
+         (o.framed() ? ", " + std::to_string(o.writers) + " writers each" : "") + ": " +
+         std::to_string(all * plan.record_bytes) + " B on " + places + ", with " +
          format_gb(static_cast<double>(plan.buffer_bytes)) + " of buffers; data path " +
          (plan.zero_copy() ? "zero-copy" : "copy") + " (" + plan.data_path_reason + ")" + notes + "\n";
 }

@@ -24,6 +24,10 @@ void check_ranges(const MiniDaqOptions& o) {
   require_within(bounds::kApplications, o.applications);
   require_within(bounds::kTargets, static_cast<std::uint32_t>(o.target_count()));
   require_within(bounds::kLinks, o.links);
+  require_within(bounds::kWriters, o.writers);
+  require(o.writers <= o.links, "--writers " + std::to_string(o.writers) +
+                                    ": each has links of its own, and an " + "application has " +
+                                    std::to_string(o.links) + "; give no more writers, or " + "more --links");
   require_within(bounds::kSuperchunkBytes, o.superchunk_bytes);
   require_within(bounds::kSuperchunkRate, o.superchunk_rate_hz);
   require_within(bounds::kScale, o.scale);
@@ -34,6 +38,11 @@ void check_ranges(const MiniDaqOptions& o) {
   if (o.trigger_rate_hz != 0) require_within(bounds::kTriggerRate, o.trigger_rate_hz);
   if (o.most_bytes > 0) require_within(bounds::kBytes, o.most_bytes);
   if (o.triggered()) require_within(bounds::kRequestSize, o.request_bytes);
+  require(
+      !o.triggered() || !o.framed(),
+      "--writers " + std::to_string(o.writers) +
+          ": only with --mode continuous, for a request takes from all links; leave --writers away, or use "
+          "--applications for more writers");
   require(o.triggered() || o.trigger_rate_hz == 0, "--trigger-rate: only with --mode triggered");
   require(!o.triggered() || o.unpaced || o.trigger_rate_hz > 0,
           "--mode triggered: give --trigger-rate in Hz, or --unpaced for as many requests as are served");
@@ -57,12 +66,25 @@ std::uint64_t least_slots(std::uint64_t unit, std::uint64_t window) {
   return std::max({2 * unit, 3 * window + unit, std::uint64_t{2}});
 }
 
+std::uint64_t frame_bytes(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
+  return o.framed() ? plan.target().alignment : 0;
+}
+
+// Whole superchunks, of zero-copy whole chunks, that a framed block has room for behind its frame.
+std::uint64_t superchunks_per_block(const MiniDaqOptions& o, const MiniDaqPlan& plan, std::uint64_t chunk) {
+  const std::uint64_t room = o.block_bytes - frame_bytes(o, plan);
+  if (chunk == 0) return room / o.superchunk_bytes;
+  // The frame is a piece of the block too.
+  return std::min<std::uint64_t>(room / (chunk * o.superchunk_bytes), BlockWriter::kMostPieces - 1) * chunk;
+}
+
 // By itself the program takes the path that spares a copy, unless load or record were not what was asked for.
 void choose_data_path(const MiniDaqOptions& o, MiniDaqPlan& plan) {
   const std::uint64_t chunk = aligned_chunk(o, plan.target().alignment);
   const std::string chunk_text = std::to_string(chunk) + " superchunks of " +
                                  std::to_string(o.superchunk_bytes) + " B make an aligned chunk";
   const std::uint64_t slots = o.ring_bytes / o.superchunk_bytes / chunk * chunk;
+  const std::uint64_t frame = frame_bytes(o, plan);
   bool zero_copy = false;
   if (o.zero_copy) {
     zero_copy = *o.zero_copy;
@@ -70,8 +92,14 @@ void choose_data_path(const MiniDaqOptions& o, MiniDaqPlan& plan) {
   } else if (chunk != DataWriter::kFragmentSuperchunks) {
     plan.data_path_reason =
         chunk_text + ", more than the " + std::to_string(DataWriter::kFragmentSuperchunks) + " of a turn";
-  } else if (chunk * o.superchunk_bytes > o.block_bytes) {
-    plan.data_path_reason = chunk_text + ", more than --block-size " + format_size(o.block_bytes);
+  } else if (frame + chunk * o.superchunk_bytes > o.block_bytes) {
+    plan.data_path_reason = chunk_text + ", " + (frame > 0 ? "with a block's frame " : "") +
+                            "more than --block-size " + format_size(o.block_bytes);
+  } else if (o.framed() &&
+             10 * superchunks_per_block(o, plan, chunk) < 9 * superchunks_per_block(o, plan, 0)) {
+    plan.data_path_reason = chunk_text +
+                            ", and whole ones would leave a tenth or more of a block of --block-size " +
+                            format_size(o.block_bytes) + " unused";
   } else if (o.triggered() && asked_window(o) % chunk != 0) {
     plan.data_path_reason = "a request takes " + std::to_string(asked_window(o)) +
                             " superchunks of each link, and whole chunks of " + std::to_string(chunk) +
@@ -84,6 +112,46 @@ void choose_data_path(const MiniDaqOptions& o, MiniDaqPlan& plan) {
     plan.data_path_reason = chunk_text;
   }
   if (zero_copy) plan.chunk = chunk;
+}
+
+// A block has to hold a frame and what is never cut: a superchunk; zero-copy, a chunk.
+void shape_blocks(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+  if (!o.framed()) return;
+  plan.superchunks_per_block = superchunks_per_block(o, plan, plan.chunk);
+  const std::uint64_t frame = frame_bytes(o, plan);
+  const std::uint64_t bytes = std::max<std::uint64_t>(plan.chunk, 1) * o.superchunk_bytes;
+  require(plan.superchunks_per_block > 0,
+          "--block-size " + format_size(o.block_bytes) + ": with --writers " + std::to_string(o.writers) +
+              " a block holds a frame of " + std::to_string(frame) + " B and at least " +
+              (plan.zero_copy() ? "an aligned chunk" : "a superchunk") + " of " + std::to_string(bytes) +
+              " B; use at least " + format_size(round_up(frame + bytes, frame)) +
+              (plan.zero_copy() ? ", or --data-path copy" : ", or smaller superchunks"));
+}
+
+// Blocks that need not be full: each writer's last one, and with zero-copy its last one from the rings too.
+std::uint64_t partial_blocks(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
+  return std::uint64_t{o.writers} * (plan.zero_copy() ? 2 : 1);
+}
+
+void size_record(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+  const std::uint64_t alignment = plan.target().alignment;
+  if (!o.framed()) {
+    plan.record_bytes = record_bytes(plan.intended_superchunks, o.superchunk_bytes, alignment);
+    return;
+  }
+  plan.most_blocks = plan.intended_superchunks / plan.superchunks_per_block + partial_blocks(o, plan);
+  require(plan.most_blocks < kMaxRecordBytes / o.block_bytes,
+          "--duration " + format_number(o.duration_s) + ": " + std::to_string(plan.most_blocks) +
+              " blocks of --block-size " + format_size(o.block_bytes) + " are more than a record can hold");
+  plan.record_bytes = alignment + plan.most_blocks * o.block_bytes + alignment;
+}
+
+// Superchunks for which there is room in so many bytes.
+std::uint64_t superchunks_in(const MiniDaqOptions& o, const MiniDaqPlan& plan, std::uint64_t bytes) {
+  const std::uint64_t data = bytes - std::min<std::uint64_t>(bytes, 4 * plan.target().alignment);
+  if (!o.framed()) return data / o.superchunk_bytes;
+  const std::uint64_t blocks = data / o.block_bytes;
+  return (blocks - std::min(blocks, partial_blocks(o, plan))) * plan.superchunks_per_block;
 }
 
 void shape_rings(const MiniDaqOptions& o, MiniDaqPlan& plan) {
@@ -121,13 +189,15 @@ void require_space(const MiniDaqOptions& o, const MiniDaqPlan& plan, const Appli
   const std::uint64_t room = share > 1 ? room_on(o, plan, mine.target) : mine.target.free_bytes;
   if (o.null_sink || plan.record_bytes <= room) return;
   const double rate = asked_bytes_per_s(o, plan) / static_cast<double>(o.all_applications());
-  const double usable = static_cast<double>(room) - 3.0 * mine.target.alignment;
+  const double usable = o.framed() ? static_cast<double>(superchunks_in(o, plan, room) * o.superchunk_bytes)
+                                   : static_cast<double>(room) - 3.0 * mine.target.alignment;
   const double longest = std::floor(std::max(0.0, usable / rate) * 10) / 10;
   const double largest = std::floor(std::max(0.0, o.scale * usable / (rate * o.duration_s)) * 1e4) / 1e4;
   const std::uint64_t data = plan.intended_superchunks * o.superchunk_bytes;
   throw Refusal("record needs " + format_gb(rate) + "/s x " + format_number(o.duration_s) +
                 " s = " + format_gb(static_cast<double>(data)) + " (" + std::to_string(data) + " B) + " +
-                std::to_string(plan.record_bytes - data) + " B of header, padding and trailer" +
+                std::to_string(plan.record_bytes - data) + " B of header, " + (o.framed() ? "frames, " : "") +
+                "padding and trailer" +
                 (share > 1 ? " for each of " + std::to_string(share) + " applications" : "") + "; " +
                 o.targets()[mine.target_number] + " has " + format_gb(static_cast<double>(room)) +
                 (share > 1 ? " for each" : "") + " free; use --duration <= " + format_number(longest) +
@@ -143,22 +213,21 @@ std::uint64_t intended(const MiniDaqOptions& o, const MiniDaqPlan& plan, const T
   }
   if (o.most_bytes > 0)
     return (o.most_bytes / o.all_applications() + o.superchunk_bytes - 1) / o.superchunk_bytes;
-  if (o.null_sink) return 1ull << 48;
+  if (o.null_sink && !o.framed()) return 1ull << 48;
+  if (o.null_sink) return std::min<std::uint64_t>(1ull << 48, superchunks_in(o, plan, kMaxRecordBytes / 2));
   // Nobody knows how fast the target is: twice the nominal load, as far as there is room for it. Others write
   // to a file system too: a file leaves them half of what is free.
   const double nominal = 2 * o.links * plan.rate_hz * o.duration_s;
   const std::uint64_t room = room_on(o, plan, target);
   const std::uint64_t ours = target.kind == TargetKind::raw_device ? room : room / 2;
-  const std::uint64_t fits =
-      (ours - std::min<std::uint64_t>(ours, 4 * target.alignment)) / o.superchunk_bytes;
-  return std::min(fits, static_cast<std::uint64_t>(nominal));
+  return std::min(superchunks_in(o, plan, ours), static_cast<std::uint64_t>(nominal));
 }
 
 // Of all applications together, once: each alone could fit where all do not.
 void require_buffer(const MiniDaqOptions& o, std::uint64_t bytes) {
   const auto sum = [&](std::size_t applications) {
     return std::to_string(applications * o.links) + " x " + format_size(o.ring_bytes) + " + " +
-           std::to_string(applications * BlockWriter::buffer_count(o.io_depth)) + " x " +
+           std::to_string(applications * o.writers * BlockWriter::buffer_count(o.io_depth)) + " x " +
            format_size(o.block_bytes);
   };
   const bool several = o.target_count() > 1;
@@ -202,7 +271,7 @@ void plan_targets(const MiniDaqOptions& o, MiniDaqPlan& plan) {
     if (!o.null_sink) shared = set.plan(target);
     for (std::uint32_t i = 0; i < o.applications; ++i) {
       const bool own = shared.kind == TargetKind::scratch_file && o.applications > 1;
-      plan.applications.push_back({own ? set.plan(own_path(target, i), target) : shared, 0, 0, {}});
+      plan.applications.push_back({own ? set.plan(own_path(target, i), target) : shared, 0, 0, {}, {}});
       plan.applications.back().target_number = (plan.applications.size() - 1) / o.applications;
     }
     alignment = std::max(alignment, shared.alignment);
@@ -215,22 +284,32 @@ std::optional<int> in_turn(const std::vector<int>& cpus, std::size_t i) {
   return cpus.empty() ? std::nullopt : std::optional(cpus[i % cpus.size()]);
 }
 
-void place(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+// A single target's applications with a writer each are placed by themselves, all others by what is left.
+std::vector<Placement> placements(const MiniDaqOptions& o, const std::vector<DriveOfWriter>& drives) {
   const std::vector<int> allowed = allowed_cpus();
-  std::vector<DriveOfApplication> drives;
+  if (o.target_count() > 1 || o.framed()) return deal_placements(allowed, drives);
+  std::vector<Placement> all;
+  for (std::size_t i = 0; i < drives.size(); ++i) {
+    all.push_back(choose_placement(allowed, drives[i].near, drives[i].numa_node, drives[i].asked_writer,
+                                   drives[i].asked_source, i, drives.size()));
+  }
+  return all;
+}
+
+void place(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+  std::vector<DriveOfWriter> drives;
   for (std::size_t i = 0; i < plan.applications.size(); ++i) {
     const std::optional<int> node = plan.applications[i].target.numa_node;
-    drives.push_back({cpus_of_node(node), node, in_turn(o.writer_cpus, i), in_turn(o.source_cpus, i)});
+    for (std::uint32_t writer = 0; writer < o.writers; ++writer) {
+      drives.push_back({cpus_of_node(node), node, in_turn(o.writer_cpus, drives.size()),
+                        writer == 0 ? in_turn(o.source_cpus, i) : std::nullopt, writer == 0});
+    }
   }
-  if (o.target_count() > 1) {
-    const std::vector<Placement> dealt = deal_placements(allowed, drives);
-    for (std::size_t i = 0; i < dealt.size(); ++i) plan.applications[i].placement = dealt[i];
-    return;
-  }
-  for (std::size_t i = 0; i < drives.size(); ++i) {
-    plan.applications[i].placement =
-        choose_placement(allowed, drives[i].near, drives[i].numa_node, drives[i].asked_writer,
-                         drives[i].asked_source, i, drives.size());
+  const std::vector<Placement> all = placements(o, drives);
+  for (std::size_t i = 0; i < plan.applications.size(); ++i) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(i * o.writers);
+    plan.applications[i].placement = *first;
+    plan.applications[i].writers.assign(first, first + o.writers);
   }
 }
 
@@ -262,15 +341,16 @@ MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
               std::to_string(target.alignment) + " B, the alignment of direct I/O here");
   plan.rate_hz = options.superchunk_rate_hz * options.scale;
   shape_rings(options, plan);
+  shape_blocks(options, plan);
   plan.intended_superchunks = UINT64_MAX;
   for (std::size_t i = 0; i < plan.applications.size(); i += options.applications) {
     plan.intended_superchunks =
         std::min(plan.intended_superchunks, intended(options, plan, plan.applications[i].target));
   }
-  plan.record_bytes = record_bytes(plan.intended_superchunks, options.superchunk_bytes, target.alignment);
-  plan.buffer_bytes =
-      options.all_applications() * (options.links * options.ring_bytes +
-                                    BlockWriter::buffer_count(options.io_depth) * options.block_bytes);
+  plan.buffer_bytes = options.all_applications() *
+                      (options.links * options.ring_bytes +
+                       options.writers * BlockWriter::buffer_count(options.io_depth) * options.block_bytes);
+  size_record(options, plan);
   require(plan.intended_superchunks > 0, "--duration: no superchunk is due within it at this rate");
   require(
       !options.unpaced || plan.intended_superchunks >= options.links * ReadoutEmulator::per_turn(plan.window),

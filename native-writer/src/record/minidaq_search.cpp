@@ -82,6 +82,7 @@ Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_
           {"applications", o.applications},
           {"targets", o.null_sink ? Json::array({"null"}) : Json(o.targets())},
           {"links", o.links},
+          {"writers", o.writers},
           {"request_bytes", o.triggered() ? Json(plan.request_bytes(o)) : Json(nullptr)},
           {"duration_s", o.duration_s},
           {"unpaced_bytes_per_s", limit_bytes_per_s},

@@ -12,6 +12,13 @@
 
 namespace daqwriter {
 
+// Links that follow on each other.
+struct LinkRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::uint32_t end() const { return first + count; }
+};
+
 class LinkRing {
  public:
   // `memory` holds slots * slot_bytes bytes and outlives the ring.

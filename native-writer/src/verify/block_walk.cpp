@@ -76,7 +76,10 @@ void BlockWalk::open_block() {
     pending_.push_back({FaultKind::corrupt, offset, std::nullopt, std::nullopt,
                         "the frame of block " + std::to_string(number_) + ": " + why});
   }
-  inside_ = vouched_ ? frame.superchunks : record_.superchunks_per_block();
+  // What an earlier record with the same id left looks like this one's, but for the frame.
+  const bool earlier = check == BlockCheck::valid && frame.record_id == record_.record_id &&
+                       frame.header_crc != record_.block_crc;
+  inside_ = vouched_ ? frame.superchunks : earlier ? 0 : record_.superchunks_per_block();
   before_ = recognised();
   verifier_.begin_block(offset_);
   enter(Part::superchunks, inside_ * record_.superchunk_bytes);
