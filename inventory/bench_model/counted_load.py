@@ -75,6 +75,12 @@ def _soak(asked: Asked, soak: Document) -> float | None:
     return float(soak["start_utc_s"] + RUNTIME_MIN * asked.own["soak"]["min_s"] - LOG_START_S)
 
 
+def _pass(asked: Asked, around: Document) -> float:
+    """What one pass writes: all that the target had when it began, or the part of it that was asked for."""
+    part = asked.own.get("span_size")
+    return float(around["capacity_bytes"] * asked.own.get("free_share", 1)) if part is None else float(part)
+
+
 def _stream(key: str) -> Callable[[Asked, Document], float]:
     """Of one paced load of the storage application, which its name tells."""
 
@@ -134,6 +140,11 @@ COUNTS: dict[str, tuple[Count, ...]] = {
         Count("pattern.file_bytes", _own("file_size")),
         Count("pattern.step_bytes", _own("step_size")),
         Count("write_budget_bytes", _own("write_budget")),
+    ),
+    "saturation": (
+        Count("repetitions[].asked_bytes", _pass),
+        Count("repetitions[].written_bytes", _pass),
+        Count("cliff_free_bytes", _own("cliff_free_size")),
     ),
     "interference": (
         Count("seconds", lambda asked, _: asked.duration_s),

@@ -17,6 +17,7 @@ from bench_model import (
     lan,
     raid_comparison,
     record_power,
+    saturation,
     sensor_coverage,
     streams_checksum,
     telemetry_account,
@@ -43,6 +44,7 @@ MAKERS: dict[str, Maker] = {
     hot_store_runs.NAME: hot_store_runs.of_bundle,
     "results/lan_analysis.json": lan.of_bundle,
     concurrent_analysis.NAME: concurrent_analysis.of_bundle,
+    saturation.NAME: saturation.of_bundle,
 }
 
 

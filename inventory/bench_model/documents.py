@@ -243,6 +243,7 @@ TYPES: dict[str, type[Struct]] = {
             "results/raid_comparison.json",
             "results/streams_checksum_analysis.json",
             "results/lan_analysis.json",
+            "results/saturation_analysis.json",
         ),
         Reasoned,
     ),

@@ -17,11 +17,12 @@ from bench_model.verdict import judge
 
 FULL_SCALE = (
     "lan-100g", "hot-store", "streams-checksum", "concurrent-analysis", "raid-vs-3dxp", "steady-state", "jesd219", "endurance", "thermal",
+    "saturation",
 )  # fmt: skip
 REHEARSALS = (
     "lan-100g-rehearsal", "hot-store-rehearsal", "streams-checksum-rehearsal", "concurrent-analysis-rehearsal", "raid-vs-3dxp-rehearsal",
     "raid-vs-3dxp-emulated", "steady-state-rehearsal", "steady-state-emulated", "endurance-rehearsal", "thermal-rehearsal",
-    "thermal-emulated",
+    "thermal-emulated", "saturation-rehearsal", "saturation-emulated",
 )  # fmt: skip
 Results = dict[str, Document]
 

@@ -28,6 +28,8 @@ TERMS: tuple[tuple[str, str], ...] = (
      "in 128 KiB sequential writes. A fresh flash drive is faster than it stays."),
     ("Steady state", "Five successive rounds whose tracking variable varies by at most 20 % of its mean and whose best line by at most "
      "10 % (SNIA SSS PTS). A test that does not get there has no figures."),
+    ("Cliff", "The point of a pass over a fresh target at which the rate falls for good, since a fast cache is full; the exact rule stands "
+     "beside the figure."),
     ("[P]", "Beside a requirement: a threshold that this project chose; all others stand in the source named."),
     ("Margin", "How far inside its bound a value lies, in the bound's unit; negative: outside."),
     ("Confidence interval", "Where the judged value could lie, were the same measured again: two-sided, at 95 % unless said "

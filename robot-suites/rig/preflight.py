@@ -9,14 +9,13 @@ from bench_model.admissibility import CLOCK_DIFFERENCE_S_MAX
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.raid_facts import DATA_DRIVES
-from bench_model.units import GB, decimal_label
+from bench_model.units import decimal_label
 from rig.host import Survey, Target, check_identity, differences
 from rig.load_target import RawDevice
 from rig.machine import Machine
-from rig.workloads.base import Need
+from rig.workloads.base import RESERVE_BYTES, Need
 from rig.workloads.registry import workloads_of
 
-RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 
 

@@ -96,8 +96,8 @@ def read_entries(file: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise BenchError(
-            f"{file}: the endurance account cannot be read ({error!r}), so that what is left of the budget is unknown. "
-            "Put back the copy in the last run's results/endurance_ledger.json"
+            f"{file}: the account of a write budget cannot be read ({error!r}), so that what is left of the budget is unknown. "
+            "Put back the copy in the last run's bundle, results/*_ledger.json"
         ) from None
     return document
 

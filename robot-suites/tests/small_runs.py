@@ -85,6 +85,11 @@ SMALL: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "endurance": ("endurance-rehearsal", {}, {"write_budget": "700MB"}),
+    "saturation": (
+        "saturation-rehearsal",
+        {"repetitions": 2},
+        {"span_size": "32MiB", "cliff_free_size": "16MiB", "write_budget": "100MB"},
+    ),
     "raid_vs_3dxp": (
         "raid-vs-3dxp-rehearsal",
         {"scale": 0.001},
@@ -159,7 +164,7 @@ def small_scenario(folder: Path, workload: str) -> Path:
 
 
 class Bench(LocalMachine):
-    """This machine with the programs of the checkout, and a drive that counts what fio says it wrote for the wear experiment."""
+    """This machine with the programs of the checkout, and a drive that counts what fio and daqwriter say they wrote."""
 
     def __init__(self, programs: Path) -> None:
         super().__init__()
@@ -173,6 +178,9 @@ class Bench(LocalMachine):
         done = super().run(argv, timeout_s, env)
         if str(argv[0]) == "fio" and done.stdout.startswith("{"):
             self._counted += sum(job["write"]["io_bytes"] for job in json.loads(done.stdout)["jobs"]) + 8192
+        told = next((Path(str(one)[7:]) for one in argv if str(one).startswith("--json=")), None)
+        if told is not None and argv[1] == "write" and told.exists():
+            self._counted += json.loads(told.read_text(encoding="utf-8"))["written_bytes"] + 8192
         return done
 
     def call(self, program: str, *arguments: str | Path, timeout_s: float = 120.0) -> Any:
@@ -232,7 +240,7 @@ def small_run(folder: Path, disk: Path, workload: str) -> Path:
     scratch.mkdir()
     found = survey(LocalMachine(), disk)
     bundle.save_run(**run_document(bundle, profiles, found, scratch, disk), request={}, resumes=None)
-    if workload == "endurance":
+    if workload in ("endurance", "saturation"):
         drive = {**DRIVE, "serial": f"trial-{uuid.uuid4().hex}"}
         bundle.save_run(target={**bundle.run["target"], "device": drive, "drives": [drive]})
     copy_profiles(bundle, profiles)

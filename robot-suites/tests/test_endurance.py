@@ -20,7 +20,7 @@ from rig.on_candidate import drive_wear
 from rig.settings import Layout
 from rig.shell import Completed
 from rig.wear_ledger import Counters, Experiment, WearLedger
-from rig.workloads import endurance, endurance_step
+from rig.workloads import endurance, endurance_step, wear_account
 
 LAYOUT = Layout()
 DRIVE = Device(
@@ -78,7 +78,7 @@ def test_every_copy_of_an_array_is_paid_for() -> None:
     ("level", "members", "copies"), [(None, 1, 1), ("raid0", 3, 1), ("raid1", 3, 3), ("raid5", 4, 2), ("raid6", 5, 3)]
 )
 def test_writes_per_byte_of_an_array(level: str | None, members: int, copies: int) -> None:
-    assert endurance.copies_of(level, members) == copies
+    assert wear_account.copies_of(level, members) == copies
 
 
 def test_a_target_that_no_drive_carries_is_refused() -> None:
@@ -105,12 +105,12 @@ def test_a_spent_budget_is_refused_before_anything_is_written(tmp_path: Path) ->
     ledger.settle(ledger.reserve("mix", 1, 19 * 10**8, Counters("e", {"S1": 0})), 1, Counters("e", {"S1": 19 * 10**8}))
     need, arithmetic = endurance.first_need(scenario().workloads["endurance"], 1)
     with pytest.raises(RefusedError) as refused:
-        endurance.require_left(scenario(), file, 2 * 10**9, need, arithmetic)
+        wear_account.require_left(scenario(), "endurance", file, 2 * 10**9, need, arithmetic)
     assert "1.9 GB (1900000000 B) of 2 GB are spent by earlier runs, 100 MB (100000000 B) are left, but filling" in str(
         refused.value
     )
     assert str(file) in str(refused.value)
-    endurance.require_left(scenario(), file, 3 * 10**9, need, arithmetic)
+    wear_account.require_left(scenario(), "endurance", file, 3 * 10**9, need, arithmetic)
 
 
 def test_a_step_goes_on_in_the_file_where_the_one_before_ended() -> None:
@@ -193,7 +193,7 @@ def test_it_ends_when_the_next_step_does_not_fit(tmp_path: Path) -> None:
     document, ledger = run(machine, tmp_path)
     assert [step["kind"] for step in document["steps"]] == ["fill"] + ["mix"] * 6
     assert machine.counted - 7_000_000 == ledger.spent_bytes == document["spent_bytes"] <= 2 * 10**9
-    assert document["left_bytes"] < endurance.reserved_bytes(document["steps"][1]["asked_bytes"], 1)
+    assert document["left_bytes"] < wear_account.reserved_bytes(document["steps"][1]["asked_bytes"], 1)
     assert "does not fit" in document["ended"]
     assert all(step["admissible"] for step in document["steps"])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from bench_model import saturation
 from bench_model.coverage import applications, drives, nodes, scans, sets
 from bench_model.coverage.framework import (
     FAILS,
@@ -36,6 +37,7 @@ COVERAGE: dict[str, Coverage] = {
     "steady_state": drives.steady_state,
     "thermal": drives.thermal,
     "endurance": drives.endurance,
+    "saturation": drives.saturation,
     "raid_vs_3dxp": sets.raid_vs_3dxp,
     "lan": nodes.lan,
     "hot_store": nodes.hot_store,
@@ -46,6 +48,7 @@ COVERAGE: dict[str, Coverage] = {
 BESIDE: dict[str, tuple[str, Beside]] = {
     "raid_vs_3dxp": ("results/raid_comparison.json", sets.raid_comparison),
     "lan": ("results/lan_analysis.json", nodes.lan_analysis),
+    "saturation": (saturation.NAME, drives.saturation_analysis),
     "hot_store": ("results/hot_store_runs.json", nodes.hot_store_runs),
     "streams_checksum": ("results/streams_checksum_analysis.json", applications.streams_analysis),
     "concurrent_analysis": ("results/concurrent_analysis_rates.json", applications.analysis_rates),

@@ -92,6 +92,7 @@ STATED_AS = {  # a parameter's name in results
     "block_size": "block_bytes",
     "capacity_size": "capacity_bytes",
     "client_value_size": "client_value_bytes",
+    "cliff_free_size": "cliff_free_bytes",
     "need_size": "full_need_bytes_per_s",
 }
 CHOSEN_BY_THE_BENCH = "auto"  # by the hardware that is there: a result names its choice

@@ -24,6 +24,7 @@ OWN_FILES = (
     "precondition.bin",
     "thermal.bin",
     "endurance.bin",
+    "saturation.bin",
     "interference-*",
     "raid-vs-3dxp.*",
     "streams-checksum-*/manifest.jsonl",

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_model.profiles import Candidate, Scenario
+from bench_model.units import GB
 from rig.host import Survey
 
+RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
 Report = Callable[[str, int, int, float], None]  # (text, step, steps, expected seconds)
 Measure = Callable[..., dict[str, Any]]  # (RunContext, Report, what only a suite can give and is None afterwards)
 

@@ -5,64 +5,40 @@ No step begins that does not fit what is left, with what a file system or an arr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import decimal_label
 from bench_model.yaml_source import check_document
-from rig.bundle import now_utc, to_json
 from rig.context import RunContext
-from rig.host import Device, Survey, device_from
-from rig.lock import exclusive
+from rig.host import Survey
 from rig.machine import Machine
-from rig.settings import Layout
-from rig.wear_ledger import (
-    Counters,
-    Experiment,
-    WearLedger,
-    adopt,
-    held_elsewhere,
-    ledger_file,
-    read_entries,
-    spent_bytes,
-    write_durably,
-)
+from rig.wear_ledger import Experiment, WearLedger
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.endurance_step import Plan, Step, fill_step, mix_step, write
+from rig.workloads.wear_account import (
+    OVERHEAD_BYTES,
+    OVERHEAD_SHARE,
+    Wear,
+    Worn,
+    account_of,
+    drive_id,
+    drives_of,
+    lock_drives,
+    open_ledger,
+    others_wrote,
+    require_left,
+    reserved_bytes,
+    worn_by,
+)
 
-RESULT, LEDGER = "results/endurance.json", "results/endurance_ledger.json"
+NAME, RESULT = "endurance", "results/endurance.json"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only
 DEVICE_SHARE_MIN = 0.95  # a step whose bytes the drives do not confirm is masked
-# What may reach the drives beyond what is asked: journal and metadata of the file system, the counters' steps.
-OVERHEAD_SHARE, OVERHEAD_BYTES = 0.02, 4 * 2**20
-# md(4): the most drive writes per byte written: copies, or data and parity of a stripe that is not written whole
-COPIES = {"raid0": 1, "linear": 1, "raid5": 2, "raid6": 3, "raid10": 2}
-LEVEL_NAMES = {0: "raid0", 1: "raid1", 5: "raid5", 6: "raid6", 10: "raid10"}
 HEALTH_METRICS = ("media_errors", "percentage_used", "available_spare")
-EMULATED = "QEMU"  # its drives' counters begin again with each start of the machine, as the kernel's do
-
-
-def drive_id(drive: Device, candidate: str) -> str:
-    """The serial; where a drive has none (virtual disks), its name on this candidate."""
-    return drive.serial or f"{drive.name} of {candidate}"
-
-
-def copies_of(level: str | None, members: int) -> int:
-    """Drive writes per byte, at most."""
-    if level is None:
-        return 1
-    return members if level == "raid1" else COPIES.get(level, members)
-
-
-def reserved_bytes(asked: int, copies: int) -> int:
-    """What has to be left in the budget before `asked` B are written."""
-    return int(asked * copies * (1 + OVERHEAD_SHARE)) + OVERHEAD_BYTES
 
 
 def first_need(parameters: dict[str, Any], copies: int) -> tuple[int, str]:
@@ -102,7 +78,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         raise RefusedError(
             f"{at}.step_size: {parameters['step_size']} B are less than one block of the pattern. Make it larger"
         )
-    serials, copies = _drives(candidate, found)
+    serials, copies = drives_of(candidate, found)
     need, arithmetic = first_need(parameters, copies)
     budget = parameters["write_budget"]
     if need > budget:
@@ -111,139 +87,38 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             "Nothing was written. Raise the budget, or make file_size and step_size smaller"
         )
     experiment = Experiment(candidate.name, scenario.id, candidate.target.name, serials)
-    require_left(scenario, account_of(experiment), budget, need, arithmetic)
-
-
-def account_of(experiment: Experiment) -> Path:
-    """Where the experiment's account is or will be. Raises RefusedError when another candidate has one of the same drives."""
-    file = ledger_file(Layout().state_directory(experiment.candidate), experiment)
-    elsewhere = held_elsewhere(file, experiment)
-    if elsewhere:
-        raise RefusedError(
-            f"{experiment.text} is already accounted for in {elsewhere}, under another candidate's name; a second account would "
-            "spend the write budget twice. Run it as that candidate, or give the scenario another id for another budget"
-        )
-    return file
-
-
-def require_left(scenario: Scenario, account: Path, budget: int, need: int, arithmetic: str) -> None:
-    """Raises RefusedError when what earlier runs left of the budget does not pay for one more."""
-    document = read_entries(account)
-    spent = spent_bytes(document) if document else 0
-    if budget - spent >= need:
-        return
-    left = max(0, budget - spent)
-    raise RefusedError(
-        f"{scenario.file}: workloads.endurance.write_budget: {decimal_label(spent)} ({spent} B) of {decimal_label(budget)} are "
-        f"spent by earlier runs, {decimal_label(left)} ({left} B) are left, but {arithmetic}. Nothing was written. "
-        f"A higher write_budget allows more wear; the account is {account}"
-    )
-
-
-def _drives(candidate: Candidate, found: Survey) -> tuple[tuple[str, ...], int]:
-    """The drives that the target will be on and the writes per byte, also for one that provisioning is yet to build."""
-    storage = candidate.target.storage
-    if storage:
-        level = storage.get("raid", {}).get("level")
-        serials = tuple(sorted(candidate.target.serials))
-        return serials, copies_of(LEVEL_NAMES.get(level) if level is not None else None, len(serials))
-    device = found.target.device if found.target else None
-    return beneath(device, found.drives_of(device), candidate.name)
-
-
-def beneath(device: Device | None, drives: list[Device], candidate: str) -> tuple[tuple[str, ...], int]:
-    """Ids of the drives of a target that is there, and the writes per byte. Raises RefusedError where none counts."""
-    if device is None or not drives:
-        raise RefusedError(
-            f"no single drive or array carries the target of {candidate}, so that nothing counts what is written and a "
-            "write budget cannot be enforced. Set target.directory in the inventory to a folder on a drive"
-        )
-    ids = tuple(sorted(drive_id(drive, candidate) for drive in drives))
-    return ids, copies_of(device.raid_level, len(drives))
+    require_left(scenario, NAME, account_of(experiment), budget, need, arithmetic)
 
 
 def measure(context: RunContext, report: Report) -> dict[str, Any]:
     """results/endurance.json of this run, which is kept up to date as it goes."""
-    plan = _plan_of(context)
+    worn = worn_by(context, NAME)
+    plan = _plan_of(context, worn)
+    need, budget = first_need(plan.parameters, plan.copies), plan.parameters["write_budget"]
 
     def keep(document: dict[str, Any]) -> None:
         check_document(document, "endurance", RESULT)
         context.bundle.write(RESULT, document)
 
     with ExitStack() as locks:
-        context.machine.observe("the drives' locks", lambda: _lock(locks, plan, context.bundle.id))
-        return run_experiment(context.machine, plan, _ledger(context, plan), report, keep)
+        context.machine.observe("the drives' locks", lambda: lock_drives(locks, worn, context.bundle.id))
+        ledger = open_ledger(context, worn, budget, need)
+        return run_experiment(context.machine, plan, ledger, report, keep)
 
 
-def _plan_of(context: RunContext) -> Plan:
-    target = context.bundle.run["target"]
-    device = device_from(target["device"]) if target["device"] else None
-    drives = [device_from(drive) for drive in target["drives"]]
-    ids, copies = beneath(device, drives, context.candidate.name)
+def _plan_of(context: RunContext, worn: Worn) -> Plan:
     return Plan(
-        parameters=context.scenario.workloads["endurance"],
+        parameters=context.scenario.workloads[NAME],
         seed=context.scenario.seed,
         scratch=context.scratch,
         raw=context.raw,
-        drives=tuple(drives),
-        copies=copies,
-        experiment=Experiment(context.candidate.name, context.scenario.id, context.candidate.target.name, ids),
+        drives=worn.drives,
+        copies=worn.copies,
+        experiment=worn.experiment,
     )
 
 
-def _lock(locks: ExitStack, plan: Plan, run: str) -> None:
-    """Whatever the candidate is called: two experiments on one drive would each count the other's writes."""
-    for serial in plan.experiment.serials:
-        name = "drive-" + re.sub(r"[^A-Za-z0-9.-]", "_", serial)
-        locks.enter_context(exclusive(name, f"run {run}", subject="drive lock"))
-
-
-def _ledger(context: RunContext, plan: Plan) -> WearLedger:
-    """The account; from the journal it is a copy in the bundle, since nobody's budget may change then. Raises as `_opened`."""
-    machine, budget, copy = context.machine, plan.parameters["write_budget"], context.bundle.path / LEDGER
-    file = copy if machine.from_record else account_of(plan.experiment)
-    before = machine.observe("the account before", lambda: _opened(context, plan, file))
-    if machine.from_record and before is not None:
-        write_durably(file, to_json(before))
-    clock = partial(machine.observe, "the time", now_utc)
-    ledger = WearLedger(file, plan.experiment, budget, context.bundle.id, [copy], clock)
-    ledger.save()
-    if ledger.continued:
-        text = f"{plan.experiment.text} goes on: {ledger.spent_bytes} B of {budget} B are spent, {ledger.left_bytes} B left"
-        context.bundle.event(
-            "endurance", "endurance", text, spent_bytes=ledger.spent_bytes, left_bytes=ledger.left_bytes
-        )
-    return ledger
-
-
-def _opened(context: RunContext, plan: Plan, file: Path) -> dict[str, Any] | None:
-    """The account so far, from an earlier run's bundle where the control node has lost it. Raises RefusedError when nothing is left."""
-    for copy in sorted(context.bundle.path.parent.glob(f"*/{LEDGER}")):
-        if adopt(file, copy, plan.experiment):
-            text = f"the write budget's account was taken from {copy.parts[-3]}"
-            context.bundle.event("endurance", "endurance", text)
-    require_left(context.scenario, file, plan.parameters["write_budget"], *first_need(plan.parameters, plan.copies))
-    return read_entries(file)
-
-
 WORKLOAD = Workload("endurance", estimated_s, _need, measure, check=check)
-
-
-class Wear:
-    """The drives' counts and health, by id."""
-
-    def __init__(self, machine: Machine, plan: Plan) -> None:
-        self._machine, self._plan = machine, plan
-        self._ids = {drive.name: drive_id(drive, plan.experiment.candidate) for drive in plan.drives}
-        self._emulated = any((drive.model or "").startswith(EMULATED) for drive in plan.drives)
-
-    def read(self) -> tuple[Counters, list[dict[str, Any]]]:
-        """Both from one reading; the counts of one boot only compare where the drives themselves do not keep them."""
-        said = self._machine.call("drive_wear", *self._ids)
-        drives = [{"id": self._ids[one["name"]], **one} for one in said["drives"]]
-        lasting = not self._emulated and all(one["counter"] == "nvme" for one in drives)
-        counted = {one["id"]: one["written_bytes"] for one in drives}
-        return Counters("drives' own" if lasting else f"boot {said['boot_id']}", counted), drives
 
 
 def run_experiment(
@@ -254,7 +129,7 @@ def run_experiment(
     keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
     """Fills the file, then writes step after step while one fits. `keep` gets the document after each; returns the last."""
-    wear = Wear(machine, plan)
+    wear = Wear(machine, plan.drives, plan.experiment.candidate)
     before, health = wear.read()
     left_over = ledger.open_entry()
     if left_over:
@@ -369,19 +244,9 @@ def _account(ledger: WearLedger) -> dict[str, Any]:
         "spent_bytes": ledger.spent_bytes,
         "left_bytes": max(0, left),
         "overrun_bytes": max(0, -left),
-        "invalid": _others_wrote(ledger, -left) if left < 0 else [],
+        "invalid": others_wrote(ledger, -left) if left < 0 else [],
         "ledger": ledger.entries,
     }
-
-
-def _others_wrote(ledger: WearLedger, overrun: int) -> list[str]:
-    """A step is only begun when it fits, so that an overrun is somebody else's writing, and no fault of the candidate."""
-    counted = sum(entry["counted_bytes"] or 0 for entry in ledger.entries)
-    asked = sum(entry["asked_bytes"] for entry in ledger.entries if entry["counted_bytes"] is not None)
-    return [
-        f"The write budget is exceeded by {decimal_label(overrun)}: something besides the bench wrote to the drives, which counted "
-        f"{decimal_label(counted)} while {decimal_label(asked)} were asked for"
-    ]
 
 
 def _step_document(

@@ -20,6 +20,7 @@ MAKERS: dict[str, Callable[[Case], dict[str, Document]]] = {
     "interference": interference.documents,
     "steady_state": drives.steady_state,
     "endurance": drives.endurance,
+    "saturation": drives.saturation,
     "thermal": drives.thermal,
     "raid_vs_3dxp": sets.documents,
     "lan": nodes.lan,

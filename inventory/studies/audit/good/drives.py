@@ -10,6 +10,7 @@ import numpy as np
 
 from audit.good.case import RATE, STARTED_UTC, Case
 from bench_model import dip_documents, endurance_projection, thermal_soak
+from bench_model import saturation as saturation_model
 from bench_model.dip_documents import Scenery
 from bench_model.evidence import Document
 from bench_model.load_windows import Window
@@ -17,12 +18,13 @@ from bench_model.steady_state import WINDOW_ROUNDS, steady_window
 from bench_model.telemetry_tracks import Track, Tracks
 from rig.fio import PERCENTILES
 from rig.load_target import LoadTarget
+from rig.workloads import saturation as saturation_workload
 from rig.workloads import steady_state as steady
 from rig.workloads import thermal as thermal_workload
-from rig.workloads.endurance import reserved_bytes
 from rig.workloads.endurance_step import fill_step, mix_step
 from rig.workloads.steady_tests import Point, Test, tests_of
 from rig.workloads.thermal_watch import Rule
+from rig.workloads.wear_account import reserved_bytes
 
 CAPACITY_BYTES, LOGICAL_BYTES = 4 * 10**12, 512
 DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
@@ -272,3 +274,70 @@ def _scenery(case: Case, loads: list[Document]) -> Scenery:
     ]
     run = case.run
     return Scenery({**run, "target": {**run["target"], "device": {"name": DRIVE}}}, tracks, windows, [])
+
+
+def saturation(case: Case) -> dict[str, Document]:
+    """Each pass writes all that was asked for; the cache lasts for twice the record, and the drive is fast enough afterwards, too."""
+    plan = case.plan("saturation")
+    own = plan.parameters
+    capacity = own.get("span_size", CAPACITY_BYTES)
+    asked = saturation_workload.asked_bytes(own, capacity)
+    rows, ledger = list[Document](), list[Document]()
+    for number in range(1, plan.repetitions + 1):
+        entry = _entry(number - 1, "pass", asked, asked * (number - 1))
+        ledger.append({**entry, "number": number})
+        written = _pass(case, own, asked)
+        rows.append(
+            saturation_workload.row(
+                number, "span_size" not in own, capacity, asked, _fresh(number, asked, capacity), written, asked
+            )
+        )
+    found = {
+        "schema_version": 1,
+        "tool": "daqwriter",
+        "tool_version": "daqwriter 0.1.0",
+        "block_bytes": own["block_size"],
+        "io_depth": own["io_depth"],
+        "sample_s": own["sample_s"],
+        "purge": own["purge"],
+        "cliff_free_bytes": own["cliff_free_size"],
+        "repetitions": rows,
+        "limits": [],
+        "invalid": [],
+        "experiment": {"candidate": "imaginary", "scenario": case.scenario.id, "target": "", "serials": ["IMG1"]},
+        "write_budget_bytes": own["write_budget"],
+        "spent_before_bytes": 0,
+        "spent_bytes": asked * plan.repetitions,
+        "left_bytes": own["write_budget"] - asked * plan.repetitions,
+        "ledger": ledger,
+    }
+    return {saturation_model.FILE: found, saturation_model.NAME: saturation_model.document(found)}
+
+
+def _fresh(number: int, asked: int, capacity: int) -> Document:
+    found = _conditioning(f"saturation-{number}")
+    return {**found, "condition": "fresh", "span_bytes": asked, "capacity_bytes": capacity, "preconditioning": None}
+
+
+def _pass(case: Case, own: Document, asked: int) -> Document:
+    """daqwriter's document, as far as a pass is made of it. The cache holds twice what is to be free of cliffs."""
+    cache, step = 2 * own["cliff_free_size"], own["sample_s"]
+    fast, slow = 1.05 * RATE, 0.3 * RATE  # of a small part or drive, so slow that it gives samples enough
+    if case.scenario.scale < 1:
+        cache, fast, slow = 3 * asked // 5, asked / (300 * step), asked / (1000 * step)
+    amounts, left = list[int](), asked
+    while left > 0:
+        rate = case.around(fast if asked - left < cache else slow, 0.005)
+        amounts.append(min(int(rate * step), left))
+        left -= amounts[-1]
+    times = [step * (place + 1) + case.random.uniform(0, 1e-4) for place in range(len(amounts))]
+    times[-1] = times[-2] + step * amounts[-1] / (slow * step) if amounts[-1] < slow * step else times[-1]
+    return {
+        "parameters": {"condition": "fresh"},
+        "status": "complete",
+        "error": None,
+        "ended_by": "bytes",
+        "written_bytes": asked,
+        "time": {"prepare_s": 1.0, "write_s": times[-1], "flush_s": 0.1},
+        "series": {"interval_s": step, "t_s": times, "written_bytes": amounts},
+    }

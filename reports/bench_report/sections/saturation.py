@@ -1,0 +1,246 @@
+"""The saturation run: the rate against bytes written, where it falls, and what is left afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from ..dataset import Bundle
+from ..fields import Node
+from ..figures.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, shade, sheet, to_svg
+from ..tables import Table
+from ..units import GB, NONE, decimal_rate, decimal_size, duration, percent
+from .conditioning import conditioning_table
+from .section import Lacking, Part, Section, Warned
+
+NAME, TITLE = "saturation", "Saturation: the rate until the target is full"
+HEIGHT_MM = 82.0
+STRETCHES = 200  # drawn of a pass: each the mean over so many samples
+ROOM = 1.12
+FOUND = {"cliff": "cliff", "none": "no cliff", "unknown": "cannot be told"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One pass to draw. `written` in GB at the end of each stretch, `rates` in GB/s; cliffs as (place, low end, high end) in GB."""
+
+    number: int
+    written: tuple[float, ...]
+    rates: tuple[float, ...]
+    cliffs: tuple[tuple[float, float, float], ...]
+    sustained: float | None  # GB/s after the last cliff
+
+
+def section(bundle: Bundle) -> Section | None:
+    told, analysis = bundle.results.get(NAME), bundle.results.get(f"{NAME}_analysis")
+    if told is None or analysis is None:
+        if NAME not in bundle.run.workloads and told is None:
+            return None
+        missing = NAME if told is None else f"{NAME}_analysis"
+        return Section(NAME, TITLE, (Lacking(f"the saturation run did not finish (results/{missing}.json)."),))
+    rows = analysis.list("repetitions")
+    figure = _figure(
+        [curve for row in rows if (curve := _curve(row))], analysis.at("cliff_free_bytes").as_number() / GB
+    )
+    parts: list[Part] = [
+        _words(told, analysis),
+        *_part_only(rows),
+        figure or Lacking("no pass with an account that adds up."),
+    ]
+    parts += [_table(rows), *_cliffs(rows)]
+    parts += [
+        Lacking(f"whether pass {row.at('number').as_integer()} has a cliff: {row.at('reason').as_text()}.")
+        for row in rows
+        if row.at("finding").as_text() == "unknown"
+    ]
+    passes = told.list("repetitions")
+    parts.append(
+        conditioning_table(
+            "saturation-conditions",
+            [(f"pass {one.at('number').as_integer()}", one.at("conditioning")) for one in passes],
+        )
+    )
+    return Section(NAME, TITLE, tuple(parts))
+
+
+def _words(told: Node, analysis: Node) -> str:
+    rows = analysis.list("repetitions")
+    block = decimal_size(told.at("block_bytes").as_number())
+    text = (
+        f"The target is emptied and then written once from its begin to its end, as fast as it takes it, in blocks of {block} with "
+        f"{told.at('io_depth').as_integer()} in flight; {_times(len(rows))}. Flash drives take the first part into a fast cache (a part of "
+        "their flash written with one bit in each cell). Once it is full, the rate falls: the cliff. "
+    )
+    found = [row.at("finding").as_text() for row in rows]
+    with_cliff, without, unknown = (found.count(kind) for kind in ("cliff", "none", "unknown"))
+    text += f"Passes with a cliff: {with_cliff}; without: {without}; that cannot tell: {unknown}. "
+    return text + f"By the rule of this bench {analysis.at('rule').as_text()}."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times, emptied again before each pass"
+
+
+def _part_only(rows: Sequence[Node]) -> list[Part]:
+    """A small share of the room never fills a cache: its curve must not be read as the drive's."""
+    shares = [row.at("written_bytes").as_number() / row.at("capacity_bytes").as_number() for row in rows]
+    if not shares or min(shares) > 0.99:
+        return []
+    text = (
+        f"only {percent(100 * min(shares))} of what the target has free was written. A cache that is larger than that was never full: "
+        "the absence of a cliff says nothing of what comes later."
+    )
+    return [Warned("Not the whole capacity:", text)]
+
+
+def _curve(row: Node) -> Curve | None:
+    rates, step = row.numbers("throughput_bytes_per_s_samples"), row.number("step_s")
+    if not rates or step is None:
+        return None
+    group = -(-len(rates) // STRETCHES)
+    parts = [rates[at : at + group] for at in range(0, len(rates), group)]
+    written, total = [], 0.0
+    for part in parts:
+        total += sum(part) * step
+        written.append(total / GB)
+    cliffs = tuple(
+        (one.at("at_bytes").as_number() / GB, *(end / GB for end in one.numbers("interval_bytes")))
+        for one in row.list("cliff_list")
+    )
+    means = tuple(sum(part) / len(part) / GB for part in parts)
+    return Curve(row.at("number").as_integer(), tuple(written), means, cliffs, _in_gb(row.number("sustained_rate")))  # type: ignore[arg-type]
+
+
+def _in_gb(value: float | None) -> float | None:
+    return None if value is None else value / GB
+
+
+def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
+    if not curves:
+        return None
+    with sheet(HEIGHT_MM) as (figure, (axes,)):
+        for index, curve in enumerate(curves):
+            colour, dashes, _ = SERIES[index % len(SERIES)]
+            axes.plot(
+                curve.written,
+                curve.rates,
+                color=colour,
+                linestyle=dashes,
+                label=f"pass {curve.number}",
+                linewidth=1.0,
+                zorder=3,
+            )
+        _draw_cliffs(axes, curves)
+        end = max(curve.written[-1] for curve in curves)
+        if free_gb <= end:
+            axes.axvline(free_gb, color=GREY, linestyle=(0, (1, 2)), label="required: no cliff before", zorder=2)
+        axes.set_xlim(0, end)
+        axes.set_ylim(0, max(max(curve.rates) for curve in curves) * ROOM)
+        axes.set_xlabel("written since the target was empty (GB)")
+        axes.set_ylabel("rate (GB/s)")
+        legend_above(axes, columns=5)
+        alt = f"Rate against bytes written, {len(curves)} passes over {end:.4g} GB; {_seen(curves)}"
+        svg = to_svg(figure, "saturation-curve", alt)
+    caption = (
+        f"Each point is the mean over one of {STRETCHES} stretches of equal time. A dashed vertical line marks a cliff, and the band "
+        "around it the 95 % interval of its place, which may be narrower than the line."
+    )
+    return Figure("saturation-curve", "Rate against bytes written", caption, alt, svg, _seen(curves))
+
+
+def _draw_cliffs(axes: Axes, curves: Sequence[Curve]) -> None:
+    label = "cliff"
+    for place, low, high in (one for curve in curves for one in curve.cliffs):
+        shade(axes, [(low, high)], VERMILLION, "")
+        axes.axvline(place, color=INK, linestyle="--", linewidth=0.9, label=label, zorder=4)
+        label = "_nolegend_"
+    after = [
+        (curve.cliffs[-1][0], curve.written[-1], curve.sustained)
+        for curve in curves
+        if curve.cliffs and curve.sustained
+    ]
+    if after:
+        starts, ends, rates = zip(*after, strict=True)
+        mean = sum(rates) / len(rates)
+        axes.hlines(
+            mean,
+            min(starts),
+            max(ends),
+            color=VERMILLION,
+            linewidth=1.0,
+            label=f"mean after it: {mean:.3g} GB/s",
+            zorder=5,
+        )
+
+
+def _seen(curves: Sequence[Curve]) -> str:
+    firsts = [curve.cliffs[0][0] for curve in curves if curve.cliffs]
+    if not firsts:
+        return "No cliff is marked."
+    span = f"{min(firsts):.4g} GB" if len(firsts) == 1 else f"{min(firsts):.4g} to {max(firsts):.4g} GB"
+    return f"The rate falls after {span}, in {len(firsts)} of {len(curves)} passes."
+
+
+def _table(rows: Sequence[Node]) -> Table:
+    made = []
+    for row in rows:
+        slowest = row.find("slowest")
+        where = f"{decimal_size(slowest.at('from_bytes').as_number(), 3)}" if slowest else NONE
+        seconds = row.number("duration")
+        made.append((
+            str(row.at("number").as_integer()),
+            f"{decimal_size(row.at('written_bytes').as_number())} of {decimal_size(row.at('asked_bytes').as_number())}",
+            duration(seconds) if seconds is not None else NONE,
+            FOUND[row.at("finding").as_text()],
+            _rate(row, "rate_before_cliff"),
+            _rate(row, "sustained_rate"),
+            _rate(row, "slowest_rate"),
+            where,
+        ))  # fmt: skip
+    return Table(
+        heads=("Pass", "Written", "Time", "Finding", "Before the cliff", "After it", "Slowest 1 %", "from"),
+        kinds="nnnsnnnn",
+        rows=tuple(made),
+        name="saturation-passes",
+        caption="The passes. Without a cliff, the rates before and after it are both the mean of the whole pass. Slowest 1 %: the mean "
+        "rate over the slowest hundredth of the bytes, and where it begins. A dash: not known.",
+        marked=frozenset(index for index, row in enumerate(rows) if row.at("finding").as_text() == "unknown"),
+    )
+
+
+def _rate(row: Node, key: str) -> str:
+    value = row.number(key)
+    return NONE if value is None else decimal_rate(value, 3)
+
+
+def _cliffs(rows: Sequence[Node]) -> list[Part]:
+    made = []
+    for row in rows:
+        for one in row.list("cliff_list"):
+            low, high = one.numbers("interval_bytes")
+            made.append((
+                str(row.at("number").as_integer()),
+                decimal_size(one.at("at_bytes").as_number()),
+                f"{decimal_size(low)} to {decimal_size(high)}",
+                percent(100 * one.at("share_of_capacity").as_number()),
+                duration(one.at("at_s").as_number()),
+                decimal_rate(one.at("before_bytes_per_s").as_number(), 3),
+                decimal_rate(one.at("after_bytes_per_s").as_number(), 3),
+                percent(100 * one.at("fall_fraction").as_number()),
+            ))  # fmt: skip
+    if not made:
+        return []
+    heads = (
+        "Pass",
+        "Written before it",
+        "95 % interval",
+        "Of the capacity",
+        "After",
+        "Rate before",
+        "Rate after",
+        "Fall",
+    )
+    caption = "Cliffs. The rates are means back to the cliff before, or the begin, and on to the next one, or the end."
+    return [Table(heads, "nnnnnnnn", tuple(made), caption, "saturation-cliffs")]

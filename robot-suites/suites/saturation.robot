@@ -1,0 +1,11 @@
+*** Settings ***
+Documentation    A fresh target written once from begin to end: the rate against bytes written, and where it falls.
+
+Library          SaturationKeywords    ${BUNDLE}
+
+
+*** Test Cases ***
+A Fresh Target Is Written Full Once In Each Pass
+    ${saturation}=    Write The Fresh Target Once In Each Pass
+    Every Sample Should Be Accounted For    ${saturation}
+    Every Pass Should Be Charged To The Write Budget    ${saturation}
