@@ -67,6 +67,9 @@ main() {
     say ".venv is current"
     return
   fi
+  # What follows empties and fills the folder: behind a link that would be somebody else's.
+  [[ ! -L "${VENV}" ]] || die "${VENV} is a link to $(readlink -- "${VENV}"), which this project did not make" \
+    "remove the link (rm ${VENV}): an environment of its own is then made here"
   take_lock "${REPO_ROOT}/build/locks/python.lock"
   if is_current; then
     say ".venv is current"

@@ -144,6 +144,23 @@ def test_a_python_that_is_too_old_is_refused_by_name(clone: Path, tmp_path: Path
     assert not (clone / ".venv").exists()
 
 
+@pytest.mark.parametrize("held", [".bench-requirements", "pyvenv.cfg", "bin/tool"])
+def test_an_environment_behind_a_link_is_not_touched(clone: Path, tmp_path: Path, held: str) -> None:
+    (clone / "requirements.txt").write_text("")
+    (clone / "pyproject.toml").write_text("")
+    theirs = tmp_path / "theirs" / held
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("somebody's")
+    (clone / ".venv").symlink_to(tmp_path / "theirs")
+    done = run(clone, "python.sh")
+    assert (
+        done.returncode != 0
+        and f"is a link to {tmp_path / 'theirs'}" in done.stderr
+        and "remove the link" in done.stderr
+    )
+    assert theirs.read_text() == "somebody's" and len(list((tmp_path / "theirs").rglob("*"))) <= 2
+
+
 def test_a_current_environment_is_left_alone(clone: Path) -> None:
     """A failed run leaves no stamp; a matching stamp ends the run at once; a changed list is noticed."""
     (clone / "requirements.txt").write_text("# nothing\n")
