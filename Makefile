@@ -93,7 +93,7 @@ bench: apt python native agent influxd ## measure daqwriter against fio, memory 
 	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
 
 bench-table: python ## write what `make bench` measured last into the READMEs (FILE=agents/README.md PARTS=agent,ingest; default: native-writer/bench's)
-	@$(PYTHON) -m writer_bench.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,minidaq,null-sink,budget)'
+	@$(PYTHON) -m writer_bench.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,null-sink,budget)'
 
 validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)
