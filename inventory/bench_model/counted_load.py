@@ -76,7 +76,7 @@ def _soak(asked: Asked, soak: Document) -> float | None:
 
 
 def _pass(asked: Asked, around: Document) -> float:
-    """What one pass writes: all that the target had when it began, or the part of it that was asked for."""
+    """Bytes that one pass writes: all that the target had when it began, or the part of it that was asked for."""
     part = asked.own.get("span_size")
     return float(around["capacity_bytes"] * asked.own.get("free_share", 1)) if part is None else float(part)
 

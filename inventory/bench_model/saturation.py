@@ -56,7 +56,7 @@ class Cliff:
 
 @dataclass(frozen=True)
 class Found:
-    """What a pass says. `reason`: why it says nothing; empty where `finding` is cliff or none."""
+    """The finding of a pass. `reason`: why it says nothing; empty where `finding` is cliff or none."""
 
     finding: str
     cliffs: tuple[Cliff, ...] = ()

@@ -50,6 +50,14 @@ def test_reads_are_described_and_leave_nothing(disk: Path, engine: str, more: li
     assert not (disk / "file").exists()
 
 
+def test_reads_of_zeros_are_refused(disk: Path) -> None:
+    """Nothing could tell them from reads of a place that was never written."""
+    argv = [str(LAYOUT.daqwriter), "read", f"--target={disk / 'file'}", "--bytes=1MiB", "--data=zeros"]
+    refused = LocalShell().run(argv, timeout_s=60)
+    assert refused.returncode == 2 and "--data" in refused.stderr
+    assert not (disk / "file").exists()
+
+
 def test_a_file_of_somebody_is_not_read_either(disk: Path) -> None:
     (disk / "file").write_text("somebody's data")
     argv = [str(LAYOUT.daqwriter), "read", f"--target={disk / 'file'}", "--bytes=1MiB"]

@@ -178,7 +178,7 @@ def saturation(plan: Plan, document: Document) -> Iterator[Problem]:
 
 
 def _counted(entry: Document) -> int | None:
-    """What the drives took between two readings of their own; None where these do not compare."""
+    """Bytes that the drives took between two readings of their own; None where these do not compare."""
     before, after = entry["before"], entry["after"]
     if entry["kind"] != "pass" or not after or before["epoch"] != after["epoch"]:
         return None

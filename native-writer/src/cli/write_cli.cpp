@@ -43,7 +43,8 @@ void add_options(CLI::App& app, Asked& t) {
     add_choice(app, "--condition", t.condition, {"fresh", "overwrite"},
                "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
                "once before");
-  add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
+  // What is read needs its stamps: zeros look like a place that was never written.
+  if (!o.reads) add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
   if (!o.reads)
     add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
   add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");

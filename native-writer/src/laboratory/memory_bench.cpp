@@ -94,13 +94,13 @@ class OneCore {
   std::uint32_t expected_adler_;
 };
 
-// Of all CPUs at once: each on memory of its own node, and each operation begun by all of them together.
+// Measures all CPUs at once: each uses memory of its own node, and all of them begin each operation together.
 class AllCores {
  public:
   AllCores(const std::vector<int>& cpus, std::size_t bytes) : cpus_(cpus), bytes_(bytes) {}
 
-  // By operation of `asked`, the sum of all CPUs' bytes per second; 0 where one of them found a mismatch,
-  // which is then in `result`.
+  // Returns, for each operation of `asked`, the sum of all CPUs' bytes per second; 0 where one of them found
+  // a mismatch, which is then in `result`.
   std::vector<double> measure(const std::vector<std::string>& asked, double time_s, ChecksumResult& result) {
     std::barrier together(static_cast<std::ptrdiff_t>(cpus_.size()));
     std::vector<OfOne> of_each(cpus_.size());

@@ -94,7 +94,7 @@ void SyntheticWorker::prepare_requests(std::uint64_t blocks) {
     slot.piece = {slot.data, block_};
     slot.submitted_ns = now_ns_;
     slot.stalls = 0;
-    // Of a block that is read: no earlier answer in this buffer may pass for this one.
+    // A stamp of its own keeps an earlier answer in this buffer from passing for this read.
     const std::uint64_t turn_of_stamp = shared_.options.reads ? 0 : issued_;
     if (!shared_.options.zeros) stamp_pages({slot.data, block_}, slot.offset, turn_of_stamp);
     enqueue(index);

@@ -66,7 +66,7 @@ class SaturationPlan:
 
 
 def asked_bytes(parameters: dict[str, Any], capacity_bytes: int) -> int:
-    """What one pass writes of a drive of `capacity_bytes`, or of so much free room: whole blocks."""
+    """Bytes that one pass writes of a drive of `capacity_bytes`, or of so much free room: whole blocks."""
     block: int = parameters["block_size"]
     asked = parameters.get("span_size", int(capacity_bytes * parameters.get("free_share", 1)))
     return int(asked) // block * block

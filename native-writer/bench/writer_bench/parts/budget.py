@@ -85,7 +85,7 @@ def judge(measured: Documents) -> list[Criterion]:
 
 
 def needs(measured: Documents, cpus: int) -> list[dict[str, Any]]:
-    """What each of `RATES_GB_PER_S` needs by either path, from the dearest cost per byte that was measured with at most as many
+    """Cores, memory and lanes for each of `RATES_GB_PER_S` by either path, from the dearest cost per byte measured with at most as many
     applications as there are CPUs: further ones share a core, and say nothing of a server that has one for each. Empty when
     something that it takes was not measured."""
     made = []
