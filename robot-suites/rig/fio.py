@@ -12,6 +12,7 @@ from rig.machine import Machine
 # verify_state_save: an interrupted fio must not leave a file where the bench was started.
 COMMON = ("--direct=1", "--ioengine=libaio", "--verify_state_save=0", "--output-format=json", "--fallocate=none")
 SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
+LATE_ROW_MS = 10  # fio's own allowance for a row that comes early or late (LOG_MSEC_SLACK)
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
 PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
 
@@ -27,6 +28,66 @@ def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
     size = -(-size_bytes // block) * block
     argv = [*writing(file), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
     machine.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S).check(f"laying out {file.name} with fio")
+
+
+def bandwidth_rows(text: str) -> list[list[tuple[float, float]]]:
+    """(end of the window in ms, rate in B/s) of each thread; fio's log of bandwidth is `time_ms, KiB/s, direction, ...`.
+
+    Several threads share a log, one after the other: time then starts again."""
+    threads: list[list[tuple[float, float]]] = []
+    for fields in (line.split(",") for line in text.splitlines() if line.strip()):
+        time_ms, rate = float(fields[0]), float(fields[1]) * 1024
+        if not threads or time_ms <= threads[-1][-1][0]:
+            threads.append([])
+        threads[-1].append((time_ms, rate))
+    return threads
+
+
+def without_holes(
+    rows: list[tuple[float, float]], window_ms: float, began_ms: float, silent: bool
+) -> list[tuple[float, float]]:
+    """The rows of one thread with a row for each window, those in between included that fio's log leaves out.
+
+    fio writes no row for a window in which nothing was completed (`silent`: its rate was 0), and one row for all the time
+    since the last one when its own helper came late (not `silent`: the row's rate was that of each window)."""
+    filled: list[tuple[float, float]] = []
+    before = began_ms
+    for end_ms, rate in rows:
+        left_out = max(1, round((end_ms - before) / window_ms)) - 1
+        held = 0.0 if silent else rate
+        filled += [(end_ms - number * window_ms, held) for number in range(left_out, 0, -1)]
+        filled.append((end_ms, rate))
+        before = end_ms
+    return filled
+
+
+def is_silent(
+    threads: list[list[tuple[float, float]]], window_ms: float, began_ms: float, written_bytes: float
+) -> bool:
+    """Whether the windows that the log leaves out were idle: the reading that accounts better for `written_bytes`."""
+    missed = {
+        silent: abs(
+            sum(rate for rows in threads for _, rate in without_holes(rows, window_ms, began_ms, silent))
+            * window_ms
+            / 1000
+            - written_bytes
+        )
+        for silent in (True, False)
+    }
+    return missed[True] <= missed[False]
+
+
+def bandwidth_samples(text: str, window_ms: float, runtime_ms: float, written_bytes: float) -> list[float]:
+    """Rate of all threads together in B/s, of each whole window of `runtime_ms`: 0 where nothing was completed."""
+    threads = bandwidth_rows(text)
+    silent = is_silent(threads, window_ms, 0, written_bytes)
+    samples = [0.0] * int((runtime_ms + LATE_ROW_MS) // window_ms)
+    for rows in threads:
+        for end_ms, rate in without_holes(rows, window_ms, 0, silent):
+            number = round(end_ms / window_ms) - 1
+            if 0 <= number < len(samples):
+                samples[number] += rate
+    return samples
 
 
 def jobs_of(output: str, what: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import pytest
 
 from bench_model.errors import BenchError, ProfileError
 from bench_model.yaml_source import check_document
+from rig import fio
 from rig.machine import LocalMachine
 from rig.workloads import fio_scan
 
@@ -34,36 +35,71 @@ def fio_output(**changes: Any) -> str:
 
 
 def test_throughput_is_bytes_per_second_and_latency_microseconds() -> None:
-    point = fio_scan.parse_point(fio_output(), 2**20, 3.0, [3e9], 9_100_000_000)
+    point = fio_scan.parse_point(fio_output(), 2**20, 3.0, "", 9_100_000_000)
     assert point["throughput_bytes_per_s"] == 3_000_000_000
     assert point["latency_us"] == {"p50": 1000.0, "p99": 3000.0, "p99_9": 5000.0, "max": 9000.0, "mean": 2000.0}
     assert (point["admissible"], point["reason"]) == (True, None)
 
 
 def test_bytes_that_the_device_never_saw_mask_the_point() -> None:
-    point = fio_scan.parse_point(fio_output(), 2**20, 3.0, [], 1_000_000_000)
+    point = fio_scan.parse_point(fio_output(), 2**20, 3.0, "", 1_000_000_000)
     assert point["admissible"] is False
     assert point["reason"] == "the device counted 1000000000 B of the 9000000000 B that fio says it wrote"
 
 
 def test_a_point_that_ran_too_short_is_masked() -> None:
-    point = fio_scan.parse_point(fio_output(runtime=2000), 2**20, 3.0, [], None)
+    point = fio_scan.parse_point(fio_output(runtime=2000), 2**20, 3.0, "", None)
     assert point["reason"] == "ran for 2.00 s of 3 s"
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', fio_output(io_bytes=0)])
 def test_output_that_holds_no_measurement_is_an_error(text: str) -> None:
     with pytest.raises(BenchError, match="block size 4096 B"):
-        fio_scan.parse_point(text, 4096, 3.0, [], None)
+        fio_scan.parse_point(text, 4096, 3.0, "", None)
 
 
 def test_the_bandwidth_log_is_kibibytes_per_second() -> None:
-    assert fio_scan.parse_bandwidth_log("250, 4128768, 1, 0, 0\n500, 1, 1, 0, 0\n") == [4128768 * 1024.0, 1024.0]
+    log = "250, 4128768, 1, 0, 0\n500, 1, 1, 0, 0\n"
+    assert fio.bandwidth_samples(log, 250, 501, 1e9) == [4128768 * 1024.0, 1024.0]
+
+
+# 8 MiB in each of five windows of thirteen: fio 3.33 leaves the others out of its log.
+SLOW = "".join(f"{end}, 32768, 1, 0, 0\n" for end in (250, 751, 1250, 2000, 3251))
+
+
+def test_a_window_without_a_completion_counts_as_nothing_written() -> None:
+    """fio writes no row for it: left out, the mean of the samples would be above the rate, and a stall would not be seen."""
+    samples = fio.bandwidth_samples(SLOW, 250, 3251, 5 * 2**23)
+    assert samples == [2**25 if number in (0, 2, 4, 7, 12) else 0 for number in range(13)]
+    assert sum(samples) * 0.25 == 5 * 2**23
+
+
+def test_a_row_that_came_late_is_the_mean_of_its_windows() -> None:
+    """fio's helper came late on a busy machine: its row then speaks of all the time since the one before."""
+    assert fio.bandwidth_samples(SLOW, 250, 3251, 13 * 2**23) == [2**25] * 13
+
+
+def test_a_drive_that_is_silent_at_the_end_has_no_shorter_record() -> None:
+    assert fio.bandwidth_samples("250, 32768, 1, 0, 0\n", 250, 1500, 2**23) == [2**25, 0, 0, 0, 0, 0]
+
+
+def test_fio_itself_accounts_for_every_window(tmp_path: Path) -> None:
+    """A rate below a block for each window: each second row is missing from fio's log, and its bytes still add up."""
+    log, file = tmp_path / "bw", tmp_path / "file"
+    argv = [*fio.writing(file), "--name=slow", "--bs=8m", "--size=32m", "--rate=16m", "--time_based", "--runtime=2s"]
+    logged = [f"--write_bw_log={log}", "--log_avg_msec=250"]
+    output = LocalMachine().run([*argv, *logged], timeout_s=60).check("fio").stdout
+    write = fio.jobs_of(output, "a slow writer")[0]["write"]
+    text = (tmp_path / "bw_bw.1.log").read_text(encoding="ascii")
+    samples = fio.bandwidth_samples(text, 250, write["runtime"], write["io_bytes"])
+    assert len(samples) == write["runtime"] // 250
+    assert len(text.splitlines()) < len(samples) and 0 in samples
+    assert sum(samples) * 0.25 == pytest.approx(write["io_bytes"], rel=0.02, abs=2**23)
 
 
 def test_a_scan_without_a_plateau_says_so() -> None:
     points = [
-        fio_scan.parse_point(fio_output(bw_bytes=rate), size, 3.0, [], None)
+        fio_scan.parse_point(fio_output(bw_bytes=rate), size, 3.0, "", None)
         for size, rate in ((4096, 10**8), (8192, 2 * 10**8))
     ]
     scan = fio_scan.document("fio-3.33", PARAMETERS, points)
@@ -74,7 +110,8 @@ def test_a_scan_without_a_plateau_says_so() -> None:
 
 
 def point(size: int, rate: int, **changes: Any) -> dict[str, Any]:
-    return fio_scan.parse_point(fio_output(bw_bytes=rate, **changes), size, 3.0, [float(rate)], None)
+    log = "".join(f"{end}, {rate // 1024}, 1, 0, 0\n" for end in range(250, 3001, 250))
+    return fio_scan.parse_point(fio_output(bw_bytes=rate, **changes), size, 3.0, log, None)
 
 
 def test_without_confirmation_the_lowest_large_point_stands_alone() -> None:
@@ -82,7 +119,7 @@ def test_without_confirmation_the_lowest_large_point_stands_alone() -> None:
     large = fio_scan.document("fio-3.33", PARAMETERS, points)["large_blocks"]
     assert [(one["repetition"], one["block_bytes"]) for one in large["repetitions"]] == [(1, 2**24)]
     assert large["repetitions"][0]["throughput_bytes_per_s"] == large["throughput_bytes_per_s"] == 2 * 10**9
-    assert large["repetitions"][0]["throughput_bytes_per_s_samples"] == [2e9]
+    assert large["repetitions"][0]["throughput_bytes_per_s_samples"] == [2e9 // 1024 * 1024] * 12
 
 
 def test_a_masked_large_point_is_a_hole_and_not_left_out() -> None:

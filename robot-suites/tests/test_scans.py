@@ -13,6 +13,7 @@ from bench_model.errors import RefusedError
 from bench_model.measured import found_at
 from bench_model.profiles import Scenario, load_candidate, load_metrics, load_scenario
 from bench_model.yaml_source import check_document
+from rig import fio
 from rig.host import survey
 from rig.machine import LocalMachine
 from rig.preflight import check_memory, check_space, check_workloads
@@ -123,7 +124,7 @@ def test_fios_threads_share_the_file_and_their_log(disk: Path) -> None:
     argv = fio_scan.fio_arguments(disk / "f", 32768, parameters, disk / "log", 10)
     assert {f"--size={8 * MIB}", f"--offset_increment={8 * MIB}", "--numjobs=10", "--group_reporting"} <= set(argv)
     log = "250, 100, 1, 0, 0\n500, 200, 1, 0, 0\n249, 10, 1, 0, 0\n501, 20, 1, 0, 0\n751, 30, 1, 0, 0\n"
-    assert fio_scan.parse_bandwidth_log(log) == [110 * 1024.0, 220 * 1024.0]
+    assert fio.bandwidth_samples(log, 250, 501, 0.25 * 330 * 1024) == [110 * 1024.0, 220 * 1024.0]
 
 
 def test_daqwriters_ramp_is_left_out_and_its_preparation_expected_of_the_device() -> None:

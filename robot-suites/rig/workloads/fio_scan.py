@@ -10,7 +10,6 @@ longer; these repetitions are what the throughput of large blocks is judged by (
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -318,9 +317,9 @@ def measure(
     (folders.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     bandwidth = folders.raw / logged
     machine.fetch(folders.work / logged, bandwidth)
-    samples = parse_bandwidth_log(bandwidth.read_text(encoding="ascii"))
     device_bytes = after - before if after is not None and before is not None else None
-    return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], samples, device_bytes)
+    log_text = bandwidth.read_text(encoding="ascii")
+    return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], log_text, device_bytes)
 
 
 def written_bytes(machine: Machine, device: str | None) -> int | None:
@@ -331,24 +330,10 @@ def written_bytes(machine: Machine, device: str | None) -> int | None:
     return int(fields[6]) * SECTOR_BYTES
 
 
-def parse_bandwidth_log(text: str) -> list[float]:
-    """Throughput samples in B/s; fio's bandwidth log is `time_ms, KiB/s, direction, ...`, one line per window.
-
-    Several threads share a log, one after the other: time then starts again, and windows of the same number are summed."""
-    threads: list[list[float]] = []
-    before_ms = math.inf
-    for fields in (line.split(",") for line in text.splitlines() if line.strip()):
-        if float(fields[0]) <= before_ms:
-            threads.append([])
-        before_ms = float(fields[0])
-        threads[-1].append(float(fields[1]) * 1024)
-    return [sum(windows) for windows in zip(*threads, strict=False)]
-
-
 def parse_point(
-    output: str, block_bytes: int, seconds: float, samples: list[float], device_bytes: int | None
+    output: str, block_bytes: int, seconds: float, bandwidth_log: str, device_bytes: int | None
 ) -> dict[str, Any]:
-    """One point of results/block_scan.json from fio's JSON. Raises BenchError when fio reports an error or no writes."""
+    """One point of results/block_scan.json from fio's JSON and its bandwidth log. Raises BenchError for fio's errors and for no writes."""
     try:
         job = json.loads(output)["jobs"][0]
         write = job["write"]
@@ -370,7 +355,9 @@ def parse_point(
         "iops": write["iops"],
         "bytes_written": write["io_bytes"],
         "runtime_s": runtime_s,
-        "throughput_bytes_per_s_samples": samples,
+        "throughput_bytes_per_s_samples": fio.bandwidth_samples(
+            bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"]
+        ),
         "latency_us": {
             "p50": percentiles[50.0],
             "p99": percentiles[99.0],

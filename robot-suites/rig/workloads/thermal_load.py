@@ -14,10 +14,10 @@ from bench_model.load import Demand
 from rig import fio
 from rig.machine import Machine
 from rig.shell import Completed
-from rig.workloads.fio_scan import parse_bandwidth_log
 from rig.workloads.thermal_watch import Rule
 
 FILE = "thermal.bin"
+WINDOW_MS = 1000  # of fio's log of bandwidth
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Load:
             f"--trigger-file={self._trigger}",
             f"--aux-path={self._plan.work}",  # where the trigger leaves its state, which nobody wants
             f"--write_bw_log={self._plan.work / self._stem}",
-            "--log_avg_msec=1000",
+            f"--log_avg_msec={WINDOW_MS}",
             "--log_unix_epoch=1",
         ]
 
@@ -107,9 +107,7 @@ class Load:
         (self._plan.raw / f"{self._stem}.json").write_text(done.stdout, encoding="utf-8")
         log = self._plan.raw / f"{self._stem}_bw.1.log"
         self._machine.fetch(self._plan.work / f"{self._stem}_bw.1.log", log)
-        text = log.read_text(encoding="ascii")
-        times = [int(line.split(",")[0]) / 1000 for line in text.splitlines() if line.strip()]
-        rates = parse_bandwidth_log(text)
+        logged = fio.bandwidth_rows(log.read_text(encoding="ascii"))
         try:
             job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
             write = job["write"]
@@ -117,14 +115,20 @@ class Load:
             raise BenchError(
                 f"fio's output ({self._name}) cannot be read ({error!r}); it is kept in results/raw"
             ) from None
-        if job["error"] or not write["io_bytes"] or len(rates) < 2:
+        if job["error"] or not write["io_bytes"] or len(logged) != 1 or len(logged[0]) < 2:
             raise BenchError(f"fio ({self._name}) ended with error {job['error']} after {write['io_bytes']} B")
-        # A line of the log is the end of its second; the first second, in which fio starts, is left out.
+        # A line of the log is the end of its second; the first second, in which fio starts, is left out. A second without a
+        # line is one in which the drive completed nothing: the soak looks for exactly those.
+        began_ms = logged[0][0][0] - WINDOW_MS
+        rows = fio.without_holes(
+            logged[0], WINDOW_MS, began_ms, fio.is_silent(logged, WINDOW_MS, began_ms, write["io_bytes"])
+        )
+        times = [end_ms / 1000 for end_ms, _ in rows]
         return {
             "name": self._name,
             "start_utc_s": times[0],
             "end_utc_s": times[-1],
             "bytes_written": write["io_bytes"],
             "throughput_bytes_per_s": write["bw_bytes"],
-            "own": [list(pair) for pair in zip(times, rates, strict=True)],
+            "own": [[end_ms / 1000, rate] for end_ms, rate in rows],
         }
