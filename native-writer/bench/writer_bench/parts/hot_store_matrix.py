@@ -31,6 +31,7 @@ LARGE_ROOM = (
     3  # backlogs: deleted values are there until RocksDB compacts them, and LMDB's pages until no reader needs them
 )
 WARM_UP_S = 1.0
+ROUNDS = 3  # of each cell: the least that has a median; the matrix has some 70 of them, and a night has an end
 FILL_BYTES_PER_S = 20e6  # what is expected of a slow contender
 FILL_LEAST_BYTES_PER_S = 5e6  # hotstore gives up below it
 RAW, ROCKS, OWN = "raw LMDB", "RocksDB", "hotstore"
@@ -146,12 +147,10 @@ def label(value_bytes: int, backlog: int) -> str:
     return f"values of {value_bytes} B, backlog {size} ({backlog} B)"
 
 
-def point(
-    settings: Settings, cell: tuple[int, int], contenders: list[Contender], comparisons: list[Comparison]
-) -> Point:
+def point(cell: tuple[int, int], contenders: list[Contender], comparisons: list[Comparison]) -> Point:
     value_bytes, backlog = cell
     key = {"value_bytes": value_bytes, "backlog_bytes": backlog, "backlog_floor_bytes": floor_of(backlog)}
-    return Point(key, label(*cell), contenders, comparisons, settings.rounds, settings.rounds)
+    return Point(key, label(*cell), contenders, comparisons, ROUNDS, ROUNDS)
 
 
 def expected_s(backlog: int, seconds: float) -> float:
@@ -171,7 +170,7 @@ def embedded_points(settings: Settings, tools: Tools) -> list[Point]:
             Comparison(PUT_COST, OWN, RAW, "put_ops_per_s", steers=False),
             Comparison(CONSUME_COST, OWN, RAW, "consume_ops_per_s", steers=False),
         ]
-        found.append(point(settings, cell, contenders, comparisons))
+        found.append(point(cell, contenders, comparisons))
     return found
 
 
@@ -184,7 +183,7 @@ def served_points(settings: Settings, tools: Tools) -> list[Point]:
             for way in WAYS
             if not (way.append_only and cell[1] == LARGE)  # its file and its rewriting take the room once more each
         ]
-        found.append(point(settings, cell, contenders, []))
+        found.append(point(cell, contenders, []))
     return found
 
 
