@@ -21,13 +21,17 @@ AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
 READER := build/analysis_reader.pyz
 READER_SOURCES := $(shell find agents/analysis_reader -name '*.py')
 PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
+# What a scenario asks for beyond a record and scans is installed and built when a scenario asks for it.
+SCENARIO_FILE := $(wildcard $(SCENARIO) inventory/scenarios/$(SCENARIO).yml)
+ASKS = $(if $(SCENARIO_FILE),$(shell grep -oE '^  ($(1)):' $(SCENARIO_FILE)))
+PYTHON_GROUP ?= $(if $(call ASKS,concurrent_analysis),analysis,qualify)
 # What a checker trusts and judges by is its own, never the bundle's.
 OWN := $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table test study audit lint lint-python lint-types lint-imports \
+.PHONY: help setup golden apt apt-test python python-test influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -52,7 +56,10 @@ apt-virtual:
 	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-virtual.txt >&2
 
 python:
-	@$(BOOTSTRAP)/python.sh >&2
+	@$(BOOTSTRAP)/python.sh $(PYTHON_GROUP) >&2
+
+python-test:
+	@$(BOOTSTRAP)/python.sh test >&2
 
 influxd:
 	@$(BOOTSTRAP)/influxd.sh >&2
@@ -101,7 +108,7 @@ validate: python ## check the inventory, scenarios, requirements and metrics
 report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE signs them where the evidence verified; SCENARIO= REQUIREMENT= INVENTORY=: yours)
 	@$(RIG) report $(RUN) $(OWN)
 
-golden: python ## renew the stored report that reports/tests compares with; look at the difference before you commit it
+golden: python-test ## renew the stored report that reports/tests compares with; look at the difference before you commit it
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
 compare: python ## compare candidates or the configurations of one run: RUNS="runs/a runs/b" (PRICES=, WEIGHTS=; OUT=build/comparison; CHECK=comparison.json)
@@ -162,8 +169,13 @@ virtual-up: apt-virtual python ## build (once) and start the virtual candidate; 
 virtual-down: python ## end it and remove everything of it but the caches
 	@$(PYTHON) -m virtual_candidate down
 
+test test-influx2: export PYTHON_GROUP = test
+
 test: setup apt-test apt-virtual $(if $(INFLUX2),influxd2) ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; INFLUX2=1: those of test-influx2 too; CAMPAIGNS=here: scenarios on this machine for real; CAMPAIGNS=1: on the virtual candidate too)
 	@SANITIZERS=$(SANITIZERS) INFLUX2=$(INFLUX2) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
+
+check: python-test ## for work in progress: lints, types and the tests that import what changed, in under two minutes (BASE=commit to compare with)
+	@$(PYTHON) .ci/check.py
 
 test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
 	@INFLUX2=only $(PYTHON) .ci/checks.py
@@ -174,23 +186,23 @@ soak: setup ## telemetry under outages of InfluxDB: nothing may be lost (MINUTES
 fuzz: apt-test ## look for inputs that break the readers of daqwriter's and hotstore's files, with clang's libFuzzer (MINUTES=6 of all together, SECONDS= each)
 	@native-writer/tests/fuzz/run.sh $(if $(SECONDS),$(SECONDS),--share $(or $(MINUTES),6))
 
-study: python ## measure how often the verdict errs, by simulation, and the comparison, and write it into docs/ (RUNS=500; minutes)
+study: python-test ## measure how often the verdict errs, by simulation, and the comparison, and write it into docs/ (RUNS=500; minutes)
 	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
 	@$(PYTHON) inventory/studies/comparison_errors.py $(if $(RUNS),--runs $(RUNS)) --write docs/comparison.md
 	@$(PYTHON) inventory/studies/scan_lengths.py --runs $(or $(RUNS),2000) --write docs/scenarios-scans.md
 
-audit: python ## the project's own adversary: wrong evidence of every scenario, and every noise process, against the functions that judge; renews docs/statistics.md (MOST=mutants of a class and scenario, RUNS=runs of a process, SCENARIOS=a,b: these alone)
+audit: python-test ## the project's own adversary: wrong evidence of every scenario, and every noise process, against the functions that judge; renews docs/statistics.md (MOST=mutants of a class and scenario, RUNS=runs of a process, SCENARIOS=a,b: these alone)
 	@$(PYTHON) -m audit $(if $(MOST),--most $(MOST)) $(if $(SCENARIOS),--scenarios '$(SCENARIOS)',--write docs/statistics.md)
 	$(if $(SCENARIOS),,@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md)
 
-lint: python apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
+lint: python-test apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
 
 lint-python:
 	@$(BIN)/ruff check $(PYTHON_PARTS) .ci
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py .ci/check.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
@@ -211,12 +223,13 @@ lint-native:
 	@python3 native-writer/tests/rooms.py
 	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
 
-lock: ## renew requirements.txt from pyproject.toml
-	@rm -rf build/lock && python3 -m venv build/lock
-	@build/lock/bin/pip install --quiet --editable '.[test,analysis]' setuptools
-	@{ echo "# Exact versions for .venv: what pyproject.toml asks for, resolved. Renewed by 'make lock'."; \
-	   build/lock/bin/pip freeze --all --exclude-editable | grep -vE '^(pip|wheel)=='; } > requirements.txt
-	@rm -rf build/lock
+LISTS := $(BOOTSTRAP)/requirements
+LOCKED := --generate-hashes --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+lock: python ## renew the requirements' exact versions and hashes from pyproject.toml (UPGRADE=1: to the newest versions)
+	@$(BIN)/uv pip compile $(LOCKED) pyproject.toml --extra build --extra test --extra analysis --output-file $(LISTS)-test.txt
+	@$(BIN)/uv pip compile $(LOCKED) pyproject.toml --extra build --extra analysis --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
+	@$(BIN)/uv pip compile $(LOCKED) pyproject.toml --extra build --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
+	@echo uv | $(BIN)/uv pip compile $(LOCKED) - --output-file $(LISTS)-uv.txt
 
 clean: influx-stop virtual-down ## remove build results (run bundles stay)
 	rm -rf build .venv

@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# Makes .venv at the repository's root hold what requirements.txt asks for and this project itself (editable).
+# Makes .venv at the repository's root hold one group of requirements and this project itself (editable). The groups are
+# requirements-GROUP.txt beside this script, each package with its hashes: qualify (a run and its report), analysis (qualify and what
+# reads ROOT files), test (all of them, linters and test libraries). uv installs them; pip installs uv.
 # Promises: nothing to do -> one line, no network, well under a second; an interrupted or failed run is
 # repeated by the next one (the stamp is written last). Two runs at once wait for each other.
 #
-# usage: python.sh         PYTHON=/path/to/python3 chooses what a new .venv is made with (3.11 or newer)
+# usage: python.sh [qualify|analysis|test]      default: qualify
+#        PYTHON=/path/to/python3 chooses what a new .venv is made with (3.11 or newer)
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly VENV="${REPO_ROOT}/.venv"
-readonly REQUIREMENTS="${REPO_ROOT}/requirements.txt"
+readonly GROUP="${1:-qualify}"
+readonly LISTS="${REPO_ROOT}/ansible/bootstrap"
 readonly STAMP="${VENV}/.bench-requirements"
-readonly LOG="${REPO_ROOT}/build/logs/pip.log"
+readonly LOG="${REPO_ROOT}/build/logs/python.log"
 
 is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
 
@@ -30,16 +34,31 @@ find_python() {
     "or name it: PYTHON=/path/to/python3.11"
 }
 
+# The groups that hold all of this one, itself first.
+groups_with() {
+  case "${GROUP}" in
+    qualify) printf '%s\n' qualify analysis test ;;
+    analysis) printf '%s\n' analysis test ;;
+    test) printf '%s\n' test ;;
+    *) die "there is no group of requirements '${GROUP}'" "name qualify, analysis or test" ;;
+  esac
+}
+
 # What the environment was made from. The path is in it because a moved .venv has dead scripts.
-wanted_stamp() {
+stamp_of() {
   {
     printf '%s\n' "${REPO_ROOT}"
-    cat -- "${REQUIREMENTS}" "${REPO_ROOT}/pyproject.toml"
+    cat -- "${LISTS}/requirements-uv.txt" "${LISTS}/requirements-$1.txt" "${REPO_ROOT}/pyproject.toml"
   } | sha256sum | cut -d' ' -f1
 }
 
 is_current() {
-  [[ -f "${STAMP}" && "$(<"${STAMP}")" == "$(wanted_stamp)" ]] && is_new_enough "${VENV}/bin/python"
+  local group
+  [[ -f "${STAMP}" ]] && is_new_enough "${VENV}/bin/python" || return 1
+  for group in $(groups_with); do
+    if [[ "$(<"${STAMP}")" == "$(stamp_of "${group}")" ]]; then return; fi
+  done
+  return 1
 }
 
 make_venv() {
@@ -50,9 +69,18 @@ make_venv() {
     fail_with_log "${LOG}" "${python} -m venv failed; on Debian and Ubuntu install python3-venv"
 }
 
-pip_install() {
-  "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$@" >>"${LOG}" 2>&1 9>&- ||
-    fail_with_log "${LOG}" "pip install $* failed"
+install_uv() {
+  "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+    --requirement "${LISTS}/requirements-uv.txt" >>"${LOG}" 2>&1 9>&- || fail_with_log "${LOG}" "pip could not install uv"
+}
+
+# A machine that reaches a mirror alone has told pip so; uv does not read what was told to pip.
+uv_install() {
+  local index
+  index="${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("${VENV}/bin/python" -m pip config get global.index-url 2>/dev/null || :)}}"
+  [[ -z "${index}" ]] || export UV_DEFAULT_INDEX="${index}"
+  VIRTUAL_ENV="${VENV}" UV_NO_PROGRESS=1 "${VENV}/bin/uv" pip install --no-config "$@" >>"${LOG}" 2>&1 9>&- ||
+    fail_with_log "${LOG}" "uv pip install $* failed"
 }
 
 # .venv is kept when only requirements changed; it is made anew when it is absent, moved or too old.
@@ -62,7 +90,9 @@ venv_is_usable() {
 }
 
 main() {
-  [[ -f "${REQUIREMENTS}" ]] || die "${REQUIREMENTS} is missing" "restore it from git: it lists what to install"
+  local requirements="${LISTS}/requirements-${GROUP}.txt"
+  groups_with >/dev/null
+  [[ -f "${requirements}" ]] || die "${requirements} is missing" "restore it from git: it lists what to install"
   if is_current; then
     say ".venv is current"
     return
@@ -79,11 +109,12 @@ main() {
   : >"${LOG}"
   rm -f -- "${STAMP}"
   venv_is_usable || make_venv
-  say "installing the $(awk '/^[[:alnum:]]/ {n++} END {print n + 0}' "${REQUIREMENTS}") requirements into .venv (log: build/logs/pip.log)"
-  pip_install --requirement "${REQUIREMENTS}"
-  pip_install --no-deps --editable "${REPO_ROOT}"
-  wanted_stamp >"${STAMP}"
-  say ".venv is ready: $("${VENV}/bin/python" --version)"
+  say "installing the $(awk '/^[[:alnum:]]/ {n++} END {print n + 0}' "${requirements}") requirements of '${GROUP}' into .venv (log: build/logs/python.log)"
+  install_uv
+  uv_install --require-hashes --requirement "${requirements}"
+  uv_install --no-deps --no-build-isolation --editable "${REPO_ROOT}"
+  stamp_of "${GROUP}" >"${STAMP}"
+  say ".venv is ready after ${SECONDS} s: $("${VENV}/bin/python" --version)"
 }
 
 main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -30,6 +31,20 @@ def run(repo: Path, script: str, *arguments: str, **environment: str) -> subproc
         timeout=60,
         check=False,
     )
+
+
+def require(clone: Path, text: str) -> None:
+    """Make `text` the list of every group."""
+    for group in ("uv", "qualify", "analysis", "test"):
+        (clone / f"ansible/bootstrap/requirements-{group}.txt").write_text(f"# {group}\n{text}")
+    (clone / "pyproject.toml").touch()
+
+
+def stamp_of(clone: Path, group: str) -> str:
+    """What a finished set-up of a group leaves in .venv."""
+    lists = [clone / f"ansible/bootstrap/requirements-{name}.txt" for name in ("uv", group)]
+    text = f"{clone}\n" + "".join(file.read_text() for file in (*lists, clone / "pyproject.toml"))
+    return hashlib.sha256(text.encode()).hexdigest() + "\n"
 
 
 def commands(folder: Path, **scripts: str) -> str:
@@ -135,7 +150,7 @@ def test_a_failed_influxd_build_leaves_nothing_half_made(clone: Path, tmp_path: 
 
 def test_a_python_that_is_too_old_is_refused_by_name(clone: Path, tmp_path: Path) -> None:
     """A chosen interpreter is taken or refused, never silently replaced."""
-    (clone / "requirements.txt").write_text("")
+    require(clone, "")
     (clone / "pyproject.toml").write_text("")
     path = commands(tmp_path / "bin", old_python="exit 1")
     done = run(clone, "python.sh", PATH=path, PYTHON="old-python")
@@ -146,7 +161,7 @@ def test_a_python_that_is_too_old_is_refused_by_name(clone: Path, tmp_path: Path
 
 @pytest.mark.parametrize("held", [".bench-requirements", "pyvenv.cfg", "bin/tool"])
 def test_an_environment_behind_a_link_is_not_touched(clone: Path, tmp_path: Path, held: str) -> None:
-    (clone / "requirements.txt").write_text("")
+    require(clone, "")
     (clone / "pyproject.toml").write_text("")
     theirs = tmp_path / "theirs" / held
     theirs.parent.mkdir(parents=True)
@@ -163,21 +178,52 @@ def test_an_environment_behind_a_link_is_not_touched(clone: Path, tmp_path: Path
 
 def test_a_current_environment_is_left_alone(clone: Path) -> None:
     """A failed run leaves no stamp; a matching stamp ends the run at once; a changed list is noticed."""
-    (clone / "requirements.txt").write_text("# nothing\n")
-    (clone / "pyproject.toml").write_text("[")  # cannot be installed, and pip knows that without a network
+    require(clone, "# nothing\n")  # not even uv, without which nothing can be installed
+    (clone / "pyproject.toml").write_text("")
     stamp = clone / ".venv/.bench-requirements"
     first = run(clone, "python.sh")
     assert first.returncode == 1
-    assert "build/logs/pip.log" in first.stderr
+    assert "build/logs/python.log" in first.stderr
     assert not stamp.exists()
-    wanted = subprocess.run(
-        ["bash", "-c", f"cd / && printf '%s\\n' {clone} | cat - {clone}/requirements.txt {clone}/pyproject.toml"
-         " | sha256sum | cut -d' ' -f1"], text=True, capture_output=True, check=True,
-    ).stdout  # fmt: skip
-    stamp.write_text(wanted)
+    stamp.write_text(stamp_of(clone, "qualify"))
     assert run(clone, "python.sh").stdout == "python: .venv is current\n"
-    (clone / "requirements.txt").write_text("# nothing more\n")
-    assert "installing the 0 requirements" in run(clone, "python.sh").stdout
+    assert "requirements of 'test'" in run(clone, "python.sh", "test").stdout
+    stamp.write_text(stamp_of(clone, "test"))  # has all that the others have
+    for group in ("qualify", "analysis", "test"):
+        assert run(clone, "python.sh", group).stdout == "python: .venv is current\n"
+    require(clone, "# nothing more\n")
+    assert "installing the 0 requirements of 'qualify'" in run(clone, "python.sh").stdout
+
+
+def test_a_group_that_is_not_there_is_refused_by_name(clone: Path) -> None:
+    require(clone, "")
+    done = run(clone, "python.sh", "tset")
+    assert (
+        done.returncode == 1
+        and "no group of requirements 'tset'" in done.stderr
+        and "qualify, analysis or test" in done.stderr
+    )
+    assert not (clone / ".venv").exists()
+
+
+def test_every_requirement_has_an_exact_version_and_hashes() -> None:
+    """A package whose files somebody replaced in the registry is refused."""
+    for group in ("uv", "qualify", "analysis", "test"):
+        lines = (BOOTSTRAP / f"requirements-{group}.txt").read_text().splitlines()
+        packages = [index for index, line in enumerate(lines) if line and not line.startswith((" ", "#"))]
+        assert packages
+        for index in packages:
+            assert "==" in lines[index] and lines[index + 1].lstrip().startswith("--hash=sha256:"), lines[index]
+
+
+def test_a_run_needs_no_linter_and_no_test_library() -> None:
+    named = {
+        group: {line.split("==")[0] for line in (BOOTSTRAP / f"requirements-{group}.txt").read_text().splitlines()}
+        for group in ("qualify", "analysis", "test")
+    }
+    assert named["qualify"] < named["analysis"] < named["test"]
+    assert not named["analysis"] & {"pytest", "mypy", "ruff", "ansible-lint"}
+    assert not named["qualify"] & {"dask", "distributed", "uproot", "awkward"}
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is in apt-test.txt, not installed here")

@@ -22,16 +22,18 @@ from bench_model.profiles import (
 )
 from bench_model.sequential import Stopping
 from rig.bundle import Bundle
+from rig.facilities import Facilities
 from rig.load_target import FileTarget, LoadTarget, RawDevice
 from rig.machine import Machine, Places, machine_from_environment
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run as a workload sees it: candidate, scenario in force, scratch folder, tools."""
+    """One run as a workload sees it: candidate, scenario in force, scratch folder, tools. `facilities`: None where no run is under way."""
 
     bundle: Bundle
     machine: Machine
+    facilities: Facilities | None = None
 
     @staticmethod
     def open(bundle: str) -> RunContext:

@@ -1,6 +1,6 @@
 """Results are extracted twice: by the workload while it runs, and by `make check-bundle` from what the run's tools said.
 
-It is the same code both times (`Workload.measure`). During the run it asks the candidate, and a journal keeps every answer; afterwards it
+It is the same code both times (`Workload.run`). During the run it asks the candidate, and a journal keeps every answer; afterwards it
 asks the journal and results/raw (rig.journal). Whatever differs then was altered, or does not follow from what the tools said."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,19 @@ RAW = "results/raw"
 REMEDY = "If nothing was altered, another version of the bench made this bundle: check it with that one (run.json: git)"
 
 
-def measured(context: RunContext, workload: Workload, *given: Any) -> dict[str, Any]:
-    """Runs a workload with a journal, and writes its result. `given`: what only a suite can give it. Raises BenchError."""
+def measured(context: RunContext, workload: Workload) -> dict[str, Any]:
+    """Runs a workload with a journal, writes its result and notes its events. Raises BenchError."""
 
     def report(text: str, step: int, steps: int, seconds: float) -> None:
         context.phase(workload.name, text, step, steps, seconds)
 
     with recorded(context.machine, context.raw, workload.name) as machine:
-        document = workload.measure(RunContext(context.bundle, machine), report, *given)
+        document = workload.run(replace(context, machine=machine), report)
         if workload.schema:
             check_document(document, workload.schema, workload.result)
         context.bundle.write(workload.result, document)
+    for text, data in workload.notes(document):
+        context.bundle.event("busy", workload.name, text, **data)
     return document
 
 
@@ -90,7 +92,7 @@ def _extract(found: Extraction, bundle: Bundle, workload: Workload, lines: Seque
         answers = Answers(lines[1:-1], bundle.path / RAW)
         try:
             again = _bare_copy(bundle, Path(folder))
-            document = workload.measure(RunContext(again, Replay(answers, lines[0].get("local") is True)), _silent)
+            document = workload.run(RunContext(again, Replay(answers, lines[0].get("local") is True)), _silent)
             again.write(workload.result, document)
         except (DivergedError, BenchError) as error:
             found.problems.append(f"{workload.result}: cannot be extracted again: {error}. {REMEDY}")

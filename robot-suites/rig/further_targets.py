@@ -14,9 +14,9 @@ from bench_model.errors import BenchError
 from rig import preflight
 from rig.bundle import Bundle, to_json, write_text_atomically
 from rig.context import RunContext
+from rig.facilities import OpenTarget
 from rig.host import Survey, check_identity, differences, survey
 from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
-from rig.open_target import OpenTarget
 from rig.provision import Provisioner, provisioner
 from rig.record import target_document
 from rig.settings import Layout, target_directory

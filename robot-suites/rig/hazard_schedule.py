@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from rig.hazard_control import HazardControl
 
 RELEASE = "release all"  # the step after which nothing is in force
 
@@ -16,6 +20,18 @@ class HazardSchedule:
     release_all: Callable[[], None]
     commanded: list[str] = field(default_factory=list)
     _in_force: bool = False
+
+    @staticmethod
+    def of(entries: list[dict[str, Any]], control: HazardControl) -> HazardSchedule:
+        """`entries`: a scenario's `hazards`, sizes in bytes."""
+        steps = [
+            (
+                float(entry["after_s"]),
+                *_command(control, *next((key, one) for key, one in entry.items() if key != "after_s")),
+            )
+            for entry in entries
+        ]
+        return HazardSchedule(sorted(steps, key=lambda step: step[0]), control.release_all)
 
     def play(self, elapsed_s: float) -> None:
         """Commands what is due."""
@@ -30,3 +46,16 @@ class HazardSchedule:
         if self._in_force:
             self._in_force = False
             self.release_all()
+
+
+def _command(control: HazardControl, kind: str, value: Any) -> tuple[str, Callable[[], None]]:
+    """(what a scenario's hazard is, what commands it)."""
+    if kind == "throttle":
+        return f"throttle {value['serial']}", partial(control.throttle, value["serial"], value["to_size"])
+    if kind == "bay":
+        return f"bay of {value['serial']}", partial(control.raise_bay, value["serial"], value["celsius"])
+    if kind == "inlet":
+        return "inlet", partial(control.raise_inlet, value["celsius"])
+    if kind == "stop_fan":
+        return f"stop {value}", partial(control.stop_fan, value)
+    return RELEASE, control.release_all

@@ -1,4 +1,4 @@
-"""A target that is up and may be written to, as a workload on several targets sees it."""
+"""The targets of a workload that measures several, in its journal."""
 
 from __future__ import annotations
 
@@ -8,32 +8,7 @@ from typing import Any, Protocol
 
 from bench_model.errors import BenchError
 from rig.context import RunContext
-
-
-@dataclass(frozen=True)
-class OpenTarget:
-    """A target that is there to be measured. `document` is as run.json's `target`; `device` the drive or array, `drives` beneath."""
-
-    name: str
-    scratch: Path
-    document: dict[str, Any]
-
-    @property
-    def device(self) -> str | None:
-        device = self.document["device"]
-        return device["name"] if device else None
-
-    @property
-    def drives(self) -> list[str]:
-        return [drive["name"] for drive in self.document["drives"]]
-
-
-class Builder(Protocol):
-    """Makes targets ready and takes them away; raises BenchError that names the target."""
-
-    def open(self, name: str) -> OpenTarget: ...
-
-    def close(self, target: OpenTarget) -> None: ...
+from rig.facilities import Builder, OpenTarget
 
 
 class Targets(Builder, Protocol):
@@ -45,10 +20,9 @@ class Targets(Builder, Protocol):
 
 @dataclass(frozen=True)
 class ObservedTargets:
-    """The targets of a run, in its workload's journal. `builder` is there while the run lasts."""
+    """The run's own target and the further ones that its facilities build."""
 
     context: RunContext
-    builder: Builder | None
 
     def reference(self) -> OpenTarget:
         context = self.context
@@ -67,6 +41,6 @@ class ObservedTargets:
         self.context.machine.observe(f"target {target.name} taken away", lambda: self._made().close(target))
 
     def _made(self) -> Builder:
-        if self.builder is None:
-            raise BenchError("this run's suite makes no further targets ready")
-        return self.builder
+        if self.context.facilities is None:
+            raise BenchError("no further target can be made ready: no run is under way")
+        return self.context.facilities.targets()

@@ -1,12 +1,12 @@
 *** Settings ***
 Documentation    A DAQ day: the burst, writers, readers, network traffic and checksums, pair by pair and all together.
 
-Library          InterferenceKeywords    ${BUNDLE}
+Library          WorkloadKeywords    ${BUNDLE}    interference
 
 
 *** Test Cases ***
 Each Activity Is Measured Alone And Beside Each Other
-    ${interference}=    Measure How Activities Slow Each Other Down
+    ${interference}=    Run The Workload
     Every Pair Should Have Been Run    ${interference}
     At Least Half Of The Cells Should Count    ${interference}
     The Bursts Superchunks Should Be Accounted For    ${interference}

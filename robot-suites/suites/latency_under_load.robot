@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    Latency from intended arrival to durable against offered rate, open loop, up to and beyond saturation.
 
-Library          LatencyUnderLoadKeywords    ${BUNDLE}
+Library          WorkloadKeywords    ${BUNDLE}    latency_under_load
 
 
 *** Test Cases ***
 Latency Is Known At Every Load
-    ${found}=    Climb The Ladder Of Loads
+    ${found}=    Run The Workload
     Every Superchunk Should Be Accounted For    ${found}
     At Least Half Of The Loads Should Have Been Offered    ${found}

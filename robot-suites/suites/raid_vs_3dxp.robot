@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    One reference drive against RAID sets of others, in paired rounds of alternating order.
 
-Library          RaidVs3dxpKeywords    ${BUNDLE}
+Library          WorkloadKeywords    ${BUNDLE}    raid_vs_3dxp
 
 
 *** Test Cases ***
 The Sets Are Compared With The Reference In Paired Rounds
-    ${comparison}=    Compare The Sets With The Reference
+    ${comparison}=    Run The Workload
     Every Target Should Have Been Visited In Every Round    ${comparison}
     The Order Should Have Alternated    ${comparison}

@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    A DUNE supernova burst is recorded and read back whole (DUNE 3D XPoint paper, section 5).
 
-Library          SnbRecordKeywords    ${BUNDLE}
+Library          WorkloadKeywords    ${BUNDLE}    snb_record
 
 
 *** Test Cases ***
 The Supernova Burst Is Recorded And Read Back
-    ${record}=    Record Supernova Burst
+    ${record}=    Run The Workload
     Every Superchunk Should Be Accounted For    ${record}
     Read Back Should Cover The Whole Record    ${record}

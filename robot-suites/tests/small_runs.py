@@ -15,10 +15,12 @@ from bench_model.profiles import load_candidate, load_metrics, load_requirements
 from rig.bundle import Bundle
 from rig.context import RunContext
 from rig.extraction import measured
+from rig.facilities import OpenTarget
+from rig.fan_duty import FanDuty
+from rig.hazard_control import HazardControl
 from rig.host import survey
-from rig.machine import LocalMachine, Places
+from rig.machine import LocalMachine, Machine, Places
 from rig.on_candidate.drive_wear import HEALTH
-from rig.open_target import OpenTarget
 from rig.record import copy_profiles, run_document
 from rig.settings import Layout, Profiles
 from rig.shell import Completed
@@ -214,6 +216,25 @@ class Folders:
         target.scratch.rmdir()
 
 
+class Here:
+    """What a small run gives its workloads: folders for further targets, and nobody who turns fans."""
+
+    def __init__(self, disk: Path) -> None:
+        self._disk = disk
+
+    def targets(self) -> Folders:
+        return Folders(self._disk)
+
+    def peer(self, host: str) -> Machine:
+        raise BenchError(f"a small run has no peer {host}")
+
+    def fans(self) -> FanDuty:
+        return FanDuty("a small run turns no fans", {})
+
+    def hazards(self, source: str) -> HazardControl:
+        raise BenchError("a small run commands no hazards")
+
+
 def programs_of(folder: Path) -> Path:
     """What Ansible would have installed. Raises BenchError for a program that is not built."""
     folder.mkdir()
@@ -245,9 +266,7 @@ def small_run(folder: Path, disk: Path, workload: str) -> Path:
         bundle.save_run(target={**bundle.run["target"], "device": drive, "drives": [drive]})
     copy_profiles(bundle, profiles)
     bundle.workload_file.touch()
-    context = RunContext(bundle, Bench(programs_of(folder / "programs")))
-    given = [Folders(disk)] if workload == "raid_vs_3dxp" else []
-    measured(context, WORKLOADS[workload], *given)
+    measured(RunContext(bundle, Bench(programs_of(folder / "programs")), Here(disk)), WORKLOADS[workload])
     bundle.save_run(state="finished")
     for account in (LAYOUT.state_directory(candidate.name) / "endurance").glob("trial-*.json"):
         account.unlink()

@@ -15,9 +15,9 @@ from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Scenario, load_candidate, load_scenario
 from bench_model.streams_setups import Cpus
 from bench_model.yaml_source import check_document
+from rig.facilities import OpenTarget
 from rig.host import Survey
 from rig.machine import LocalMachine
-from rig.open_target import OpenTarget
 from rig.settings import Layout
 from rig.workloads import concurrent_analysis as workload
 from rig.workloads.analysis_runs import Reader, SetPlan, Storage

@@ -20,13 +20,16 @@ from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import load_candidate, load_scenario
 from bench_model.yaml_source import check_document
 from rig import preflight
+from rig.bundle import Bundle
+from rig.facilities import OpenTarget
+from rig.hazard_control import HazardControl
+from rig.hazard_spans import HazardLog
 from rig.host import Survey
 from rig.machine import LocalMachine
 from rig.on_candidate import load_counters
-from rig.open_target import OpenTarget
 from rig.settings import Layout
 from rig.workloads.raid_visit import VisitPlan, paced_document, samples, write_document
-from rig.workloads.raid_vs_3dxp import Faults, document, order_of, run_comparison
+from rig.workloads.raid_vs_3dxp import document, order_of, run_comparison
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
@@ -142,20 +145,28 @@ def test_a_set_that_cannot_be_built_takes_the_group_away_with_it(disk: Path) -> 
     assert folders.said == ["open nand-raid0", "open nand-raid5", "close nand-raid0"]
 
 
+class Drives:
+    """Emulated drives that only write down what they are told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def throttle(self, serial: str, bytes_per_s: int) -> None:
+        self.said.append(f"{serial} {bytes_per_s}")
+
+    def release_throttle(self, serial: str) -> None:
+        self.said.append(f"{serial} free")
+
+
 def test_a_fault_is_caused_in_its_round_alone_and_always_released(disk: Path) -> None:
-    said: list[str] = []
     hazard = {"set": "nand-raid0", "round": 2, "throttle_drive": "VCNA0001", "bandwidth_size": 4_000_000}
-    faults = Faults(
-        lambda serial, size: said.append(f"{serial} {size}"),
-        lambda serial: said.append(f"{serial} free"),
-        lambda text, data: said.append(text),
-    )
-    folders = Folders(disk)
-    run_comparison(plan(disk, hazards=[hazard]), comparison_of(("nand-raid0",)), folders, faults, nothing)
-    assert said == [
-        "VCNA0001 4000000",
+    drives, bundle = Drives(), Bundle(disk)
+    (disk / "telemetry").mkdir()
+    control = HazardControl(drives, HazardLog(bundle, "raid_vs_3dxp"))  # type: ignore[arg-type]
+    run_comparison(plan(disk, hazards=[hazard]), comparison_of(("nand-raid0",)), Folders(disk), control, nothing)
+    assert drives.said == ["VCNA0001 4000000", "VCNA0001 free"]
+    assert [event["text"] for event in bundle.events()] == [
         "drive VCNA0001 is held to 4 MB/s, critical warning set",
-        "VCNA0001 free",
         "drive VCNA0001 is released",
     ]
     with pytest.raises(BenchError, match="nothing here can cause one"):

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,11 @@ from ruamel.yaml import YAML
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import load_candidate, load_scenario
 from bench_model.telemetry_tracks import Track, Tracks
-from HazardKeywords import HazardKeywords
 from rig.bundle import Bundle
-from rig.context import RunContext
 from rig.fan_duty import FanDuty, fan_duty
+from rig.hazard_control import HazardControl
 from rig.hazard_schedule import HazardSchedule
+from rig.hazard_spans import HazardLog
 from rig.machine import LocalMachine
 from rig.settings import Layout
 from rig.shell import Completed
@@ -151,18 +150,13 @@ class Asked:
         return lambda *words: self.said.append((name, *words))
 
 
-def test_the_emulated_scenarios_hazards_are_commanded_as_written_and_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_emulated_scenarios_hazards_are_commanded_as_written_and_noted(tmp_path: Path) -> None:
     bundle = Bundle(tmp_path)
     (tmp_path / "telemetry").mkdir()
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "thermal-emulated.yml")
-    context = SimpleNamespace(bundle=bundle, scenario=scenario, candidate=None)
     asked = Asked()
-    monkeypatch.setattr(RunContext, "open", staticmethod(lambda _: context))
-    monkeypatch.setattr("HazardKeywords.hazards_of", lambda _: asked)
-    keywords = HazardKeywords(str(tmp_path))
-    schedule = keywords.hazards_of_the_scenario("thermal")
+    control = HazardControl(asked, HazardLog(bundle, "thermal"))  # type: ignore[arg-type]
+    schedule = HazardSchedule.of(scenario.workloads["thermal"]["hazards"], control)
     schedule.play(31)
     assert asked.said == []
     schedule.play(33)
@@ -170,9 +164,9 @@ def test_the_emulated_scenarios_hazards_are_commanded_as_written_and_noted(
     assert (throttle, bay) == (("throttle", "VCXP0001", 4_000_000), ("raise_bay", "VCXP0001", 75))
     assert (inlet, fan) == (("raise_inlet", 47), ("stop_fan", "Fan1"))
     schedule.play(66)
-    keywords.release_scheduled_hazards()
+    schedule.release()
     assert asked.said[4:] == [("release_all",)]
-    assert [event["data"] for event in bundle.events()] == [{}, {}, {}, {}, {"released": True}]
+    assert [event["data"] for event in bundle.events()] == [{"serial": "VCXP0001"}, {}, {}, {}, {"released": True}]
 
 
 def vendors() -> dict[str, Any]:

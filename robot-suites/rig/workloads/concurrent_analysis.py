@@ -17,8 +17,9 @@ from bench_model.profiles import Candidate, Scenario
 from bench_model.streams_setups import Cpus
 from bench_model.units import decimal_label
 from rig.context import RunContext
+from rig.facilities import OpenTarget
 from rig.host import Survey
-from rig.open_target import Builder, ObservedTargets, OpenTarget, Targets
+from rig.open_target import ObservedTargets, Targets
 from rig.workloads.analysis_runs import PREFIX, Reader, SetPlan, Storage
 from rig.workloads.base import Need, Report, Workload
 
@@ -91,15 +92,54 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def measure(context: RunContext, report: Report, builder: Builder | None = None) -> dict[str, Any]:
-    """results/concurrent_analysis.json of this run. What builds further targets is there while the run lasts."""
+def run(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/concurrent_analysis.json of this run."""
     scenario = context.scenario
     cpus = Cpus.of(context.machine.call("cpu_topology"))
     plan = Plan(scenario.workloads[NAME], cpus, scenario.repetitions, scenario.seed)
-    return Campaign(Reader.of(context), plan, ObservedTargets(context, builder), report).run()
+    return Campaign(Reader.of(context), plan, ObservedTargets(context), report).run()
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=check)
+def every_number_of_workers_should_have_been_measured_in_every_repetition(
+    context: RunContext, found: dict[str, Any]
+) -> None:
+    """Fails when a point is missing on a target; a masked point is there, with its reason."""
+    turns, layout = range(1, context.scenario.repetitions + 1), found["layouts"][0]
+    measured = {
+        (one["storage"], one["analysis"], one["layout"], one["workers"], one["repetition"]) for one in found["points"]
+    }
+    wanted = {
+        (storage["name"], kind, layout, workers, turn)
+        for storage in found["storages"]
+        if storage["kind"] == "target"
+        for kind in KINDS
+        for workers in found["worker_counts"]
+        for turn in turns
+    }
+    if missing := sorted(wanted - measured):
+        raise AssertionError(f"not measured: {missing}")
+
+
+def every_job_should_have_read_its_share(context: RunContext, found: dict[str, Any]) -> None:
+    """Fails when the files of a set were not all read in a point, or one of them twice."""
+    files = {(one["storage"], one["analysis"], one["layout"]): one["files"] for one in found["sets"]}
+    for one in found["points"]:
+        key = (one["storage"], one["analysis"], one["layout"])
+        if sum(record["files"] for record in one["records"]) != files[key]:
+            raise AssertionError(f"{key} with {one['workers']} workers: not every file was read once")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    check=check,
+    checks=(
+        every_number_of_workers_should_have_been_measured_in_every_repetition,
+        every_job_should_have_read_its_share,
+    ),
+)
 
 
 @dataclass(frozen=True)

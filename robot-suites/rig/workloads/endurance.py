@@ -90,7 +90,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     require_left(scenario, NAME, account_of(experiment), budget, need, arithmetic)
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/endurance.json of this run, which is kept up to date as it goes."""
     worn = worn_by(context, NAME)
     plan = _plan_of(context, worn)
@@ -118,7 +118,31 @@ def _plan_of(context: RunContext, worn: Worn) -> Plan:
     )
 
 
-WORKLOAD = Workload("endurance", estimated_s, _need, measure, check=check)
+def the_budget_should_be_used_up_to_less_than_a_step(context: RunContext, endurance: dict[str, Any]) -> None:
+    """Fails when the experiment ended for any other reason than its budget."""
+    if not endurance["ended"]:
+        raise AssertionError("the experiment did not end by its budget")
+
+
+def every_reserved_byte_should_be_accounted_for(context: RunContext, endurance: dict[str, Any]) -> None:
+    """Fails when a step is reserved and not settled, or the sum of the account is another than it says."""
+    entries = endurance["ledger"]
+    unsettled = [entry["number"] for entry in entries if entry["charged_bytes"] is None]
+    if unsettled:
+        raise AssertionError(f"steps {unsettled} are reserved and not settled")
+    charged = sum(entry["charged_bytes"] for entry in entries)
+    if charged != endurance["spent_bytes"]:
+        raise AssertionError(f"the steps were charged {charged} B, the account says {endurance['spent_bytes']} B")
+
+
+WORKLOAD = Workload(
+    "endurance",
+    estimated_s,
+    _need,
+    run,
+    check=check,
+    checks=(the_budget_should_be_used_up_to_less_than_a_step, every_reserved_byte_should_be_accounted_for),
+)
 
 
 def run_experiment(

@@ -24,7 +24,7 @@ from rig import fio
 from rig.context import RunContext
 from rig.host import Survey
 from rig.machine import Machine
-from rig.workloads.base import Need, Report, Workload
+from rig.workloads.base import Need, Report, Workload, at_least_half
 from rig.workloads.site import Site
 from rig.workloads.write_point import measure_write, version_of
 
@@ -109,12 +109,47 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def measure_scan(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/block_scan.json of this run."""
     return run_tools(Site.of(context), context.scenario.workloads["block_scan"], report)
 
 
-WORKLOAD = Workload("block_scan", estimated_s, _need, measure_scan, check=_check)
+def every_block_size_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when a point of the scan is missing; a masked point is there, with its reason."""
+    asked = context.scenario.workloads["block_scan"]["block_sizes"]
+    for one in (scan, *scan["others"]):
+        measured = [point["block_bytes"] for point in one["points"]]
+        if measured != asked:
+            raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B with {one['tool']}")
+
+
+def every_large_block_size_should_have_been_repeated(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when a repetition of a large block size is missing; one that does not count is there, with its reason."""
+    asked = turns(context.scenario.workloads["block_scan"])
+    for one in (scan, *scan["others"]):
+        found = [(again["repetition"], again["block_bytes"]) for again in one["large_blocks"]["repetitions"]]
+        if asked and found != asked:
+            raise AssertionError(f"asked for the repetitions {asked} (number, B), measured {found} with {one['tool']}")
+
+
+def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when the device or a tool let most points down, so that no curve can be drawn."""
+    for one in (scan, *scan["others"]):
+        at_least_half(f"points of {one['tool']}", one["points"])
+
+
+WORKLOAD = Workload(
+    "block_scan",
+    estimated_s,
+    _need,
+    run,
+    check=_check,
+    checks=(
+        every_block_size_should_have_been_measured,
+        every_large_block_size_should_have_been_repeated,
+        at_least_half_of_the_points_should_be_admissible,
+    ),
+)
 
 
 def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
 from bench_model.hot_store import BACKLOG_PARTS, CONSUMER, ENGINES, NODE, RESTART, SAMPLE_S
+from bench_model.hot_store_runs import raw_of
 from bench_model.profiles import Candidate, Scenario
 from bench_model.units import decimal_label
 from bench_model.yaml_source import check_document
@@ -85,13 +86,54 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/hot_store_runs.json of this run."""
     scenario = context.scenario
     return Campaign(HotSite.of(context), scenario.workloads[NAME], scenario.repetitions, scenario.seed, report).run()
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, memory=_memory, check=check, stem="hot_store_runs")
+def every_value_size_should_have_been_measured(context: RunContext, store: dict[str, Any]) -> None:
+    """Fails when a point of a repetition is missing."""
+    asked = turns(context.scenario.workloads[NAME], context.scenario.repetitions)
+    measured = [(point["repetition"], point["value_bytes"]) for point in store["points"]]
+    if measured != asked:
+        raise AssertionError(f"asked for (repetition, value size in B) {asked}, measured {measured}")
+
+
+def every_row_of_the_matrix_should_be_there_for_every_engine(context: RunContext, store: dict[str, Any]) -> None:
+    """Fails when `hotstore semantics` was not asked on an engine, gave other rows there, or nothing was killed on it."""
+    killed = {row["engine"] for row in store["losses"]}
+    raw = raw_of(context.raw)
+    rows = {tuple(row["id"] for row in raw(store["semantics"][engine])["rows"]) for engine in ENGINES}
+    if killed != set(ENGINES) or len(rows) != 1:
+        raise AssertionError(
+            f"killed on {sorted(killed)}; {len(rows)} different lists of rows on {len(ENGINES)} engines"
+        )
+
+
+def every_deployment_should_have_been_measured(context: RunContext, store: dict[str, Any]) -> None:
+    """Fails when a deployment or a number of nodes is missing."""
+    asked = context.scenario.workloads[NAME]["scale_out"]
+    wanted = {(kind, nodes) for kind in asked["deployments"] for nodes in asked["nodes"]}
+    found = {(point["deployment"], point["nodes"]) for point in store["scale_out"]["points"]}
+    if wanted != found:
+        raise AssertionError(f"not measured: {sorted(wanted - found)}")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    memory=_memory,
+    check=check,
+    stem="hot_store_runs",
+    checks=(
+        every_value_size_should_have_been_measured,
+        every_row_of_the_matrix_should_be_there_for_every_engine,
+        every_deployment_should_have_been_measured,
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ A run counts only when the disturbers are proven to have been at work during all
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from rig.context import RunContext
 from rig.host import Survey
 from rig.machine import Machine
 from rig.workloads.activities import KINDS, Activity, Fio, Measured, Setting
-from rig.workloads.base import Need, Report, Workload
+from rig.workloads.base import Need, Note, Report, Workload
 
 ALL = "all"
 LEAD_S = 2.0  # disturbers are at work for this long before the victim starts
@@ -105,7 +105,7 @@ def _limits(scenario: Scenario) -> list[str]:
     return ["The network traffic goes over loopback: it takes CPU and memory bandwidth, and uses no network interface"]
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/interference.json of this run."""
     scenario = context.scenario
     setting = Setting(
@@ -124,7 +124,56 @@ def measure(context: RunContext, report: Report) -> dict[str, Any]:
     return run_interference(context.machine, plan, report, keep)
 
 
-WORKLOAD = Workload("interference", estimated_s, _need, measure, memory=_rings, check=check, limits=_limits)
+def _losses(document: dict[str, Any]) -> Iterator[Note]:
+    for row in document["burst"]:
+        if row["busy_count"] or row["lost_superchunks"]:
+            yield (
+                f"the burst beside {row['disturber']}: {row['lost_superchunks']} superchunks lost, BUSY {row['busy_count']} times",
+                row,
+            )
+
+
+def every_pair_should_have_been_run(context: RunContext, interference: dict[str, Any]) -> None:
+    """Fails when a cell of the matrix, or one of its pairs, is missing."""
+    rounds = context.scenario.repetitions
+    short = [
+        f"{cell['victim']} beside {cell['disturber']}"
+        for cell in interference["cells"]
+        if [pair["round"] for pair in cell["pairs"]] != list(range(1, rounds + 1))
+    ]
+    if short or not interference["cells"]:
+        raise AssertionError(f"pairs are missing: {', '.join(short) or 'all of them'}")
+
+
+def at_least_half_of_the_cells_should_count(context: RunContext, interference: dict[str, Any]) -> None:
+    """Fails when most disturbers did not overlap their victims, so that there is no matrix."""
+    masked = [cell["reason"] for cell in interference["cells"] if cell["slowdown"] is None]
+    if 2 * len(masked) > len(interference["cells"]):
+        raise AssertionError(f"most cells are masked: {masked}")
+
+
+def the_bursts_superchunks_should_be_accounted_for(context: RunContext, interference: dict[str, Any]) -> None:
+    """Fails when the burst was asked for as a victim and left no account."""
+    asked = BURST in context.scenario.workloads["interference"]["victims"]
+    if asked and not interference["burst"]:
+        raise AssertionError("the burst was run and there is no account of its superchunks")
+
+
+WORKLOAD = Workload(
+    "interference",
+    estimated_s,
+    _need,
+    run,
+    memory=_rings,
+    check=check,
+    limits=_limits,
+    checks=(
+        every_pair_should_have_been_run,
+        at_least_half_of_the_cells_should_count,
+        the_bursts_superchunks_should_be_accounted_for,
+    ),
+    notes=_losses,
+)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ candidate with shaped ports: a rehearsal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
@@ -101,17 +100,50 @@ def limits(scenario: Scenario) -> list[str]:
 
 
 def _nobody(host: str) -> Machine:
-    raise BenchError(f"this run's suite links to no peer, and {host} is one")
+    raise BenchError(f"no run is under way that could link to the peer {host}")
 
 
-def measure(context: RunContext, report: Report, reach: Callable[[str], Machine] = _nobody) -> dict[str, Any]:
-    """results/lan.json of this run. `reach` links to a peer while the run lasts."""
+def run(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/lan.json of this run."""
+    reach = context.facilities.peer if context.facilities else _nobody
     link = context.candidate.document.get("network", {}).get("link", "switch")
     site = LanSite.of(context, emulated_of(context.scenario), reach)
     return Campaign(site, context.scenario, link, report).run()
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=check, limits=limits)
+def every_message_size_should_have_been_measured(context: RunContext, document: dict[str, Any]) -> None:
+    """Fails when a size lacks its bandwidth or its latency in a topology; what was measured may still turn out not to count."""
+    asked = context.scenario.workloads[NAME]
+    for kind, key in (("bandwidth", "message_sizes"), ("latency", "latency_sizes")):
+        wanted = {(topology, size) for topology in document["network"]["topologies"] for size in asked[key]}
+        found = {(one["topology"], one["message_bytes"]) for one in document["transfers"] if one["kind"] == kind}
+        if wanted - found:
+            raise AssertionError(f"{kind} not measured: {sorted(wanted - found)}")
+
+
+def every_pair_of_settings_should_have_both_halves(context: RunContext, document: dict[str, Any]) -> None:
+    """Fails when a half is missing, or the untuned one did not come first in every other pair."""
+    halves = [one["trial"] for one in document["transfers"] if one["trial"]]
+    for experiment in {one["experiment"] for one in halves}:
+        for quantity in ("bandwidth", "latency"):
+            own = [one for one in halves if (one["experiment"], one["quantity"]) == (experiment, quantity)]
+            wanted = {
+                (pair, side) for pair in range(1, document["settings"]["pairs"] + 1) for side in ("untuned", "tuned")
+            }
+            turned = {one["first"] == (one["pair"] % 2 == 1) for one in own if one["side"] == "untuned"}
+            if {(one["pair"], one["side"]) for one in own} != wanted or turned != {True}:
+                raise AssertionError(f"{experiment}, {quantity}: halves are missing or in the wrong order")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    check=check,
+    limits=limits,
+    checks=(every_message_size_should_have_been_measured, every_pair_of_settings_should_have_both_halves),
+)
 
 
 def emulated_of(scenario: Scenario) -> dict[str, Any]:

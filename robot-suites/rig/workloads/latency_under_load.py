@@ -16,7 +16,7 @@ from bench_model.profiles import Candidate, Scenario
 from bench_model.units import GB, decimal_label
 from rig.context import RunContext
 from rig.host import Survey
-from rig.workloads.base import Need, Report, Workload
+from rig.workloads.base import Need, Report, Workload, at_least_half
 from rig.workloads.site import Site
 
 RECORD = "latency-under-load.daq"
@@ -83,14 +83,37 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/latency_under_load.json of this run."""
     scenario = context.scenario
     ladder = Ladder(scenario.workloads["latency_under_load"], scenario.scale, scenario.seed)
     return run_ladder(Site.of(context), ladder, report)
 
 
-WORKLOAD = Workload("latency_under_load", estimated_s, _need, measure, memory=_memory, check=_check)
+def every_superchunk_should_be_accounted_for(context: RunContext, found: dict[str, Any]) -> None:
+    """Fails unless offered = stored + lost at every load: a superchunk that nobody counted is the bench's fault."""
+    for one in found["points"]:
+        if one["admissible"] and one["offered"] != one["stored"] + one["lost"]:
+            raise AssertionError(
+                f"load factor {one['load_factor']:g}: offered {one['offered']} superchunks, but stored + lost = "
+                f"{one['stored'] + one['lost']}"
+            )
+
+
+def at_least_half_of_the_loads_should_have_been_offered(context: RunContext, found: dict[str, Any]) -> None:
+    """Fails when the source could not offer most of the loads, so that no curve can be drawn."""
+    at_least_half("loads", found["points"])
+
+
+WORKLOAD = Workload(
+    "latency_under_load",
+    estimated_s,
+    _need,
+    run,
+    memory=_memory,
+    check=_check,
+    checks=(every_superchunk_should_be_accounted_for, at_least_half_of_the_loads_should_have_been_offered),
+)
 
 
 def run_ladder(site: Site, ladder: Ladder, report: Report) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from bench_model.profiles import Candidate, Scenario
 from bench_model.units import GB, binary_label, decimal_label
 from rig.context import RunContext
 from rig.host import Survey
-from rig.workloads.base import Need, Report, Workload
+from rig.workloads.base import Need, Report, Workload, at_least_half
 from rig.workloads.site import Site, unless_failed
 from rig.workloads.write_point import SAMPLE_S
 
@@ -98,7 +98,7 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/minidaq_scan.json of this run."""
     scenario = context.scenario
     parameters = scenario.workloads["minidaq_scan"]
@@ -106,7 +106,28 @@ def measure(context: RunContext, report: Report) -> dict[str, Any]:
     return run_minidaq_scan(Site.of(context), load, scenario.repetitions, scenario.seed, report)
 
 
-WORKLOAD = Workload("minidaq_scan", estimated_s, _need, measure, memory=_memory, check=_check)
+def every_request_size_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when a point of a repetition is missing; a masked point is there, with its reason."""
+    asked = turns(context.scenario.workloads["minidaq_scan"], context.scenario.repetitions)
+    measured = [(point["repetition"], point["asked_request_bytes"]) for point in scan["points"]]
+    if measured != asked:
+        raise AssertionError(f"asked for (repetition, request size in B) {asked}, measured {measured}")
+
+
+def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when so many points are masked that no curve can be drawn."""
+    at_least_half("points", scan["points"])
+
+
+WORKLOAD = Workload(
+    "minidaq_scan",
+    estimated_s,
+    _need,
+    run,
+    memory=_memory,
+    check=_check,
+    checks=(every_request_size_should_have_been_measured, at_least_half_of_the_points_should_be_admissible),
+)
 
 
 def run_minidaq_scan(site: Site, load: Load, repetitions: int, seed: int, report: Report) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from bench_model.errors import BenchError, InterruptedRunError
 from bench_model.load import Demand
 from bench_model.units import decimal_label
 from bench_model.yaml_source import check_document
+from rig.facilities import OpenTarget
 from rig.machine import Machine
-from rig.open_target import OpenTarget
 from rig.workloads.site import agreeing
 
 # daqwriter's exit statuses (native-writer/README.md)

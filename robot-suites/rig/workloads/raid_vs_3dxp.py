@@ -7,9 +7,8 @@ round, the other way round in the next, so that a drift which is steady over the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,24 +17,15 @@ from bench_model.errors import BenchError
 from bench_model.profiles import Scenario, Target
 from bench_model.units import decimal_label, parse_size
 from rig.context import RunContext
+from rig.facilities import OpenTarget
+from rig.hazard_control import HazardControl
 from rig.machine import Machine
-from rig.open_target import Builder, ObservedTargets, OpenTarget, Targets
+from rig.open_target import ObservedTargets, Targets
 from rig.workloads.base import Need, Report, Workload
 from rig.workloads.raid_visit import VisitPlan, counters, paced_demand, visit
 
 NAME = "raid_vs_3dxp"
 BUILD_S = 15.0  # what building a set takes on the machines seen so far, without a resync; only for the display
-
-Note = Callable[[str, dict[str, Any]], None]  # an event of the run: text, data
-
-
-@dataclass(frozen=True)
-class Faults:
-    """How a scenario's hazards are caused, and ended; on emulated hardware only."""
-
-    throttle: Callable[[str, int], None]
-    release: Callable[[str], None]
-    note: Note
 
 
 def _visits(scenario: Scenario) -> int:
@@ -84,11 +74,10 @@ def _limits(scenario: Scenario) -> list[str]:
     ]
 
 
-def measure(
-    context: RunContext, report: Report, builder: Builder | None = None, faults: Faults | None = None
-) -> dict[str, Any]:
-    """results/raid_vs_3dxp.json of this run. What builds sets and causes faults is there while the run lasts."""
+def run(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/raid_vs_3dxp.json of this run."""
     parameters = context.scenario.workloads[NAME]
+    hazards = context.facilities.hazards(NAME) if context.facilities and parameters.get("hazards") else None
     plan = VisitPlan(
         machine=context.machine,
         daqwriter=context.daqwriter,
@@ -100,14 +89,47 @@ def measure(
         tags={"host": context.candidate.name, "run": context.bundle.id},
     )
     comparison = compared(context.scenario, context.candidate)
-    return run_comparison(plan, comparison, ObservedTargets(context, builder), faults, report)
+    return run_comparison(plan, comparison, ObservedTargets(context), hazards, report)
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, memory=_buffers, limits=_limits)
+def every_target_should_have_been_visited_in_every_round(context: RunContext, found: dict[str, Any]) -> None:
+    """Fails when a pair of a round is incomplete; a masked visit is there, with its reason."""
+    asked = context.scenario.workloads[NAME]
+    for name in asked["sets"]:
+        turns = [
+            one["round"]
+            for one in found["rounds"]
+            if {name, found["reference"]} <= {visit["target"] for visit in one["visits"]}
+        ]
+        if turns != list(range(1, asked["rounds"] + 1)):
+            raise AssertionError(f"{name} was compared in rounds {turns} of {asked['rounds']}")
+
+
+def the_order_should_have_alternated(context: RunContext, found: dict[str, Any]) -> None:
+    """Fails when the reference was not first in one round of a group and last in the next."""
+    for one in found["rounds"]:
+        positions = {visit["target"]: visit["position"] for visit in one["visits"]}
+        first = positions[found["reference"]] == 0
+        last = positions[found["reference"]] == len(positions) - 1
+        if not (first if one["round"] % 2 else last):
+            raise AssertionError(
+                f"group {one['group']}, round {one['round']}: the reference was neither first nor last"
+            )
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    memory=_buffers,
+    limits=_limits,
+    checks=(every_target_should_have_been_visited_in_every_round, the_order_should_have_alternated),
+)
 
 
 def run_comparison(
-    plan: VisitPlan, comparison: Compared, targets: Targets, faults: Faults | None, report: Report
+    plan: VisitPlan, comparison: Compared, targets: Targets, hazards: HazardControl | None, report: Report
 ) -> dict[str, Any]:
     """Runs all rounds of all groups; returns results/raid_vs_3dxp.json. Raises BenchError that names the set which broke."""
     reference = targets.reference()
@@ -118,7 +140,7 @@ def run_comparison(
         with _open(targets, group, progress) as sets:
             described |= {one.name: one.document for one in sets}
             for turn in range(1, plan.parameters["rounds"] + 1):
-                rounds.append(_round(plan, [reference, *sets], (number, turn), faults, progress))
+                rounds.append(_round(plan, [reference, *sets], (number, turn), hazards, progress))
     return document(plan.parameters, described, rounds)
 
 
@@ -169,7 +191,7 @@ def _round(
     plan: VisitPlan,
     up: Sequence[OpenTarget],
     number: tuple[int, int],
-    faults: Faults | None,
+    hazards: HazardControl | None,
     progress: _Progress,
 ) -> dict[str, Any]:
     group, turn = number
@@ -179,7 +201,7 @@ def _round(
     for position, name in enumerate(order_of([one.name for one in up], turn)):
         progress.visit(name, turn)
         label = f"raid-{group}-{turn:02d}-{name}"
-        with _hazards(plan.machine, plan.parameters, name, turn, faults):
+        with _hazards(plan.machine, plan.parameters, name, turn, hazards):
             seed = plan.seed + 1000 * group + turn  # the same data for both of a pair
             visits.append({"target": name, "position": position, **visit(plan, by_name[name], label, seed)})
     return {"group": group, "round": turn, "reference_first": turn % 2 == 1, "idle": idle, "visits": visits}
@@ -196,23 +218,19 @@ def _rest(plan: VisitPlan, reference: OpenTarget, progress: _Progress) -> dict[s
 
 @contextmanager
 def _hazards(
-    machine: Machine, parameters: dict[str, Any], name: str, turn: int, faults: Faults | None
+    machine: Machine, parameters: dict[str, Any], name: str, turn: int, hazards: HazardControl | None
 ) -> Iterator[None]:
     """The faults that the scenario asks for in this visit, released after it."""
     asked = [one for one in parameters.get("hazards", []) if (one["set"], one["round"]) == (name, turn)]
 
     def cause(one: dict[str, Any]) -> None:
-        if faults is None:
+        if hazards is None:
             raise BenchError(f"round {turn} of {name}: the scenario asks for a fault, and nothing here can cause one")
-        serial, size = one["throttle_drive"], parse_size(one["bandwidth_size"])
-        faults.throttle(serial, size)
-        faults.note(f"drive {serial} is held to {decimal_label(size)}/s, critical warning set", {"serial": serial})
+        hazards.throttle(one["throttle_drive"], parse_size(one["bandwidth_size"]))
 
     def end(one: dict[str, Any]) -> None:
-        if faults:
-            faults.release(one["throttle_drive"])
-            text = f"drive {one['throttle_drive']} is released"
-            faults.note(text, {"serial": one["throttle_drive"], "released": True})
+        if hazards:
+            hazards.release_throttle(one["throttle_drive"])
 
     for one in asked:
         machine.observe(f"fault of {one['throttle_drive']}", partial(cause, one))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_model import saturation_passes
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
 from bench_model.saturation import FILE as RESULT
@@ -147,7 +148,7 @@ def _room_for(parameters: dict[str, Any], capacity: int, reserve: int) -> int:
     return asked
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/saturation.json of this run, which is kept up to date as it goes."""
     worn = worn_by(context, NAME)
     target = context.load_target(FILE)
@@ -177,7 +178,34 @@ def measure(context: RunContext, report: Report) -> dict[str, Any]:
         return run_saturation(context.machine, plan, ledger, report, keep)
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, memory=_memory, check=check, raw=True)
+def every_sample_should_be_accounted_for(context: RunContext, saturation: dict[str, Any]) -> None:
+    """Fails when the samples of a pass do not add up to what it wrote, or contradict one another."""
+    for one in saturation["repetitions"]:
+        wrong = list(saturation_passes.contradictions(one))
+        if wrong:
+            raise AssertionError(f"pass {one['number']}: {'; '.join(wrong)}")
+
+
+def every_pass_should_be_charged_to_the_write_budget(context: RunContext, saturation: dict[str, Any]) -> None:
+    """Fails when a pass is reserved and not settled, or the account charges less than what was written."""
+    entries = [entry for entry in saturation["ledger"] if entry["run"] == context.bundle.id]
+    unsettled = [entry["number"] for entry in saturation["ledger"] if entry["charged_bytes"] is None]
+    written = sum(one["written_bytes"] for one in saturation["repetitions"])
+    charged = sum(entry["charged_bytes"] or 0 for entry in entries)
+    if unsettled or charged < written:
+        raise AssertionError(f"{written} B were written, {charged} B charged; not settled: {unsettled}")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    memory=_memory,
+    check=check,
+    raw=True,
+    checks=(every_sample_should_be_accounted_for, every_pass_should_be_charged_to_the_write_budget),
+)
 
 
 def _capacity(plan: SaturationPlan) -> int:

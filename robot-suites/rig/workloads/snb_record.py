@@ -6,7 +6,7 @@ a record leaves a drive that has been written twice as preconditioned as it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rig.context import RunContext
 from rig.load_target import LoadTarget, RawDevice
 from rig.machine import Machine
 from rig.shell import Completed
-from rig.workloads.base import Need, Report, Workload
+from rig.workloads.base import Need, Note, Report, Workload
 from rig.workloads.site import agreeing
 
 # daqwriter's exit statuses (native-writer/README.md)
@@ -79,7 +79,7 @@ def _rings(scenario: Scenario) -> Need:
     return Need(links * each, f"ring_size: {links} rings of {each} B need {links * each} B")
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/snb_record.json of this run."""
     run, parameters = context.bundle.run, context.scenario.workloads["snb_record"]
     plan = RecordPlan(
@@ -100,7 +100,47 @@ def measure(context: RunContext, report: Report) -> dict[str, Any]:
     )
 
 
-WORKLOAD = Workload("snb_record", estimated_s, _need, measure, memory=_rings, raw=True, has_schema=False)
+def _busy(record: dict[str, Any]) -> Iterator[Note]:
+    for number, repetition in enumerate(record["repetitions"], start=1):
+        for episode in repetition["minidaq"]["busy"]["episodes"]:
+            text = (
+                f"Dataflow is BUSY for {episode['duration_s']:.3f} s from {episode['start_s']:.3f} s of record {number}"
+            )
+            yield text, {"repetition": number, **episode}
+
+
+def every_superchunk_should_be_accounted_for(context: RunContext, record: dict[str, Any]) -> None:
+    """Fails unless offered = stored + lost in every repetition: a superchunk that nobody counted is the bench's fault."""
+    for number, repetition in enumerate(record["repetitions"], start=1):
+        counts = repetition["minidaq"]["superchunks"]
+        if repetition["minidaq"]["status"] == "complete" and counts["offered"] != counts["stored"] + counts["lost"]:
+            raise AssertionError(
+                f"repetition {number}: offered {counts['offered']}, but stored + lost = {counts['stored'] + counts['lost']}"
+            )
+
+
+def read_back_should_cover_the_whole_record(context: RunContext, record: dict[str, Any]) -> None:
+    """Fails when the read-back expected another number of superchunks than the writer says it stored."""
+    for number, repetition in enumerate(record["repetitions"], start=1):
+        stored = repetition["minidaq"]["superchunks"]["stored"]
+        expected = repetition["verify"]["superchunks"]["expected"]
+        if repetition["verify"]["complete_trailer"] and stored != expected:
+            raise AssertionError(
+                f"repetition {number}: stored {stored} superchunks, but the record's trailer says {expected}"
+            )
+
+
+WORKLOAD = Workload(
+    "snb_record",
+    estimated_s,
+    _need,
+    run,
+    memory=_rings,
+    raw=True,
+    has_schema=False,
+    checks=(every_superchunk_should_be_accounted_for, read_back_should_cover_the_whole_record),
+    notes=_busy,
+)
 
 
 def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: Report) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench_model.errors import BenchError, RefusedError
 from bench_model.profiles import Candidate, Scenario
-from bench_model.steady_state import RULE, Window, steady_window, why_not
+from bench_model.steady_state import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
 from bench_model.steady_summary import summary_of
 from bench_model.units import decimal_label
 from rig.conditioning import PRECONDITIONED, Conditioner, seconds_for
@@ -82,7 +82,7 @@ def _limits(scenario: Scenario) -> list[str]:
     return shortcomings(scenario.workloads[NAME])
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/steady_state.json of this run."""
     device = context.bundle.run["target"]["device"]
     plan = SteadyPlan(
@@ -96,7 +96,45 @@ def measure(context: RunContext, report: Report) -> dict[str, Any]:
     return run_steady_state(context.machine, plan, report)
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=_check, limits=_limits, raw=True)
+def every_test_should_have_been_preconditioned(context: RunContext, result: dict[str, Any]) -> None:
+    """Fails when less was written before a test than twice its span, up to whole 128 KiB blocks."""
+    for test in result["tests"]:
+        done = test["conditioning"]["preconditioning"]
+        wanted = done["passes"] * (result["span_bytes"] // done["block_bytes"] * done["block_bytes"])
+        if done["bytes_written"] < wanted:
+            raise AssertionError(f"{test['name']}: {done['bytes_written']} B of {wanted} B were written before it")
+
+
+def every_round_should_have_all_of_its_points(context: RunContext, result: dict[str, Any]) -> None:
+    """Fails when rounds of a test differ in what they measured; a masked point is there, with its reason."""
+    for test in result["tests"]:
+        measured = {tuple(point["name"] for point in one["points"]) for one in test["rounds"]}
+        if len(measured) != 1:
+            raise AssertionError(f"{test['name']}: its rounds measured different points: {sorted(measured)}")
+
+
+def tests_that_are_not_steady_should_say_why(context: RunContext, result: dict[str, Any]) -> None:
+    """Fails when the result claims another steadiness than its rounds have."""
+    for test in result["tests"]:
+        found = steady_window([one["value"] for one in test["rounds"]])
+        if (found is not None) != test["steady"] or bool(test["reason"]) == test["steady"]:
+            raise AssertionError(f"{test['name']}: its {WINDOW_ROUNDS}-round windows say otherwise than its result")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    check=_check,
+    limits=_limits,
+    raw=True,
+    checks=(
+        every_test_should_have_been_preconditioned,
+        every_round_should_have_all_of_its_points,
+        tests_that_are_not_steady_should_say_why,
+    ),
+)
 
 
 def run_steady_state(machine: Machine, plan: SteadyPlan, report: Report) -> dict[str, Any]:

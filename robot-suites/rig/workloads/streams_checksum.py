@@ -27,7 +27,7 @@ from bench_model.streams_setups import (
 from bench_model.units import GB, decimal_label
 from rig.context import RunContext
 from rig.host import Survey
-from rig.workloads.base import Need, Report, Workload
+from rig.workloads.base import Need, Report, Workload, at_least_half
 from rig.workloads.site import COMPLETE, DAMAGED, Site
 from rig.workloads.streams_application import Application, Telemetry
 
@@ -124,14 +124,53 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             raise RefusedError(f"{at}.demand.{name}_rate_size: one server's share is below 1 B/s. Ask for more")
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/streams_checksum.json of this run."""
     tags = {"host": context.bundle.run["candidate"]["name"], "run": context.bundle.id}
     plan = Plan(context.scenario, Telemetry(context.places.workload_file, tags))
     return run_streams_checksum(Site.of(context), plan, report)
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, memory=_memory, check=check)
+def every_pair_should_have_been_run_in_alternating_order(context: RunContext, document: dict[str, Any]) -> None:
+    """Fails when a comparison lacks a round, or when the original did not come first in every other one."""
+    wanted = [(number, number % 2 == 1) for number in range(1, context.scenario.repetitions + 1)]
+    short = [
+        one["label"]
+        for one in document["comparisons"]
+        if [(pair["round"], pair["reference_first"]) for pair in one["pairs"]] != wanted
+    ]
+    if short or not document["comparisons"]:
+        raise AssertionError(f"pairs are missing or in the wrong order: {', '.join(short) or 'all of them'}")
+
+
+def at_least_half_of_the_runs_should_count(context: RunContext, document: dict[str, Any]) -> None:
+    """Fails when most runs are masked, so that nothing could be compared."""
+    pairs = [pair for one in document["comparisons"] for pair in one["pairs"]]
+    at_least_half("runs", [pair[key] for pair in pairs for key in ("reference", "measured")])
+
+
+def every_run_that_left_files_should_have_been_read_back(context: RunContext, document: dict[str, Any]) -> None:
+    """Fails when nobody looked at the files of a variant or of a paced run. What the look found is for the verdict."""
+    names = [one["name"] for one in document["verification"]]
+    missing = [one["name"] for one in document["demand"] if one["name"] not in names]
+    empty = [one["name"] for one in document["verification"] if not one["files"]]
+    if missing or empty or not names:
+        raise AssertionError(f"not read back: {missing}; nothing to read back: {empty}")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    memory=_memory,
+    check=check,
+    checks=(
+        every_pair_should_have_been_run_in_alternating_order,
+        at_least_half_of_the_runs_should_count,
+        every_run_that_left_files_should_have_been_read_back,
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -77,12 +77,11 @@ def _limits(scenario: Scenario) -> list[str]:
     return ["Faults are commanded during the soak"] if scenario.workloads[NAME].get("hazards") else []
 
 
-def measure(
-    context: RunContext, report: Report, hazards: HazardSchedule | None = None, fans: FanDuty | None = None
-) -> dict[str, Any]:
-    """results/thermal.json of this run. What causes hazards and turns fans is there while the run lasts."""
+def run(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/thermal.json of this run. Every hazard that was commanded ends with it."""
+    parameters = context.scenario.workloads[NAME]
     plan = Plan(
-        parameters=context.scenario.workloads[NAME],
+        parameters=parameters,
         demand=demand_of(context.scenario),
         scratch=context.scratch,
         work=context.places.raw,
@@ -90,11 +89,44 @@ def measure(
         points=[context.bundle.path / spool / POINTS_FILE for spool in SPOOLS],
         run=context.bundle.run,
     )
-    no_hazards = HazardSchedule([], lambda: None)
-    return Soak(context.machine, plan, hazards or no_hazards, fans or FanDuty("nobody turns them", {}), report).run()
+    facilities, asked = context.facilities, parameters.get("hazards", [])
+    hazards = HazardSchedule([], lambda: None)
+    if facilities and asked:
+        hazards = HazardSchedule.of(asked, facilities.hazards(NAME))
+    fans = facilities.fans() if facilities else FanDuty("nobody turns them", {})
+    try:
+        return Soak(context.machine, plan, hazards, fans, report).run()
+    finally:
+        hazards.release()
 
 
-WORKLOAD = Workload(NAME, estimated_s, _need, measure, check=_check, limits=_limits)
+def soak_should_have_lasted(context: RunContext, thermal: dict[str, Any]) -> None:
+    """Fails when the load ended before its least time, although nothing had stopped it."""
+    soak, least = thermal["soak"], thermal["rule"]["min_s"]
+    lasted = soak["end_utc_s"] - soak["start_utc_s"]
+    if lasted < 0.9 * least:
+        raise AssertionError(f"the soak wrote for {lasted:.0f} s only, its least time is {least:g} s")
+
+
+def fan_sweep_should_be_accounted_for(context: RunContext, thermal: dict[str, Any]) -> None:
+    """Fails when a sweep was asked for and neither measured nor given a reason."""
+    sweep = thermal["fan_sweep"]
+    asked = context.scenario.workloads[NAME].get("fan_sweep", {"duties_percent": []})
+    if sweep["status"] == "done" and len(sweep["points"]) != len(asked["duties_percent"]):
+        raise AssertionError(f"asked for fan duties {asked['duties_percent']}, measured {len(sweep['points'])} of them")
+    if sweep["status"] in ("unsupported", "stopped") and not sweep["reason"]:
+        raise AssertionError(f"the fan sweep is {sweep['status']} without a reason")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    check=_check,
+    limits=_limits,
+    checks=(soak_should_have_lasted, fan_sweep_should_be_accounted_for),
+)
 
 
 def _without_series(load: dict[str, Any]) -> dict[str, Any]:

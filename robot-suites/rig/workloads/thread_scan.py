@@ -15,7 +15,7 @@ from rig import fio
 from rig.context import RunContext
 from rig.host import Survey
 from rig.workloads import fio_scan
-from rig.workloads.base import Need, Report, Workload
+from rig.workloads.base import Need, Report, Workload, at_least_half
 from rig.workloads.site import Site
 from rig.workloads.write_point import SAMPLE_S, measure_write, version_of
 
@@ -58,12 +58,36 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     fio_scan.check_sizes(scenario, "thread_scan", max(parameters["threads"]))
 
 
-def measure(context: RunContext, report: Report) -> dict[str, Any]:
+def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/thread_scan.json of this run."""
     return run_thread_scan(Site.of(context), _parameters(context.scenario), report)
 
 
-WORKLOAD = Workload("thread_scan", estimated_s, _need, measure, memory=_memory, check=_check)
+def every_number_of_threads_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when a point of a tool's grid is missing; a masked point is there, with its reason."""
+    parameters = context.scenario.workloads["thread_scan"]
+    asked = {(block, threads) for block in parameters["block_sizes"] for threads in parameters["threads"]}
+    for one in scan["scans"]:
+        missing = asked - {(point["block_bytes"], point["threads"]) for point in one["points"]}
+        if missing:
+            raise AssertionError(f"{one['tool']} did not measure (block size in B, threads): {sorted(missing)}")
+
+
+def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when the device or a tool let most points down, so that no curves can be drawn."""
+    for one in scan["scans"]:
+        at_least_half(f"points of {one['tool']}", one["points"])
+
+
+WORKLOAD = Workload(
+    "thread_scan",
+    estimated_s,
+    _need,
+    run,
+    memory=_memory,
+    check=_check,
+    checks=(every_number_of_threads_should_have_been_measured, at_least_half_of_the_points_should_be_admissible),
+)
 
 
 def run_thread_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""A workload of the scenario as keywords: run it, then show that its result is whole. bench_model judges what the result is worth."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from rig.context import RunContext
+from rig.extraction import measured
+from rig.live_facilities import live_facilities
+from rig.workloads.base import Check
+from rig.workloads.registry import WORKLOADS
+
+RUN = "run_the_workload"
+
+
+class WorkloadKeywords:
+    """Robot Framework's hybrid library. `bundle` is the run bundle's folder, `workload` a name of rig.workloads.registry.
+
+    `Run The Workload` returns the result, which each other keyword takes: those are the workload's own `checks`."""
+
+    ROBOT_LIBRARY_SCOPE = "SUITE"
+
+    def __init__(self, bundle: str, workload: str) -> None:
+        self._context = RunContext.open(bundle)
+        self._workload = WORKLOADS[workload]
+        self._checks = {check.__name__: self._keyword(check) for check in self._workload.checks}
+
+    def get_keyword_names(self) -> list[str]:
+        return [RUN, *self._checks]
+
+    def run_the_workload(self) -> dict[str, Any]:
+        """Loads the candidate as the scenario says, writes the workload's result into the bundle and returns it."""
+        with live_facilities(self._context) as facilities:
+            return measured(replace(self._context, facilities=facilities), self._workload)
+
+    def __getattr__(self, name: str) -> Callable[[dict[str, Any]], None]:
+        checks = self.__dict__.get("_checks", {})
+        if name in checks:
+            found: Callable[[dict[str, Any]], None] = checks[name]
+            return found
+        raise AttributeError(name)
+
+    def _keyword(self, check: Check) -> Callable[[dict[str, Any]], None]:
+        def keyword(result: dict[str, Any]) -> None:
+            check(self._context, result)
+
+        keyword.__name__, keyword.__doc__ = check.__name__, inspect.getdoc(check)
+        return keyword
