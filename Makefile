@@ -225,11 +225,13 @@ lint-native:
 
 LISTS := $(BOOTSTRAP)/requirements
 LOCKED := --generate-hashes --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
-lock: python ## renew the requirements' exact versions and hashes from pyproject.toml (UPGRADE=1: to the newest versions)
-	@$(BIN)/uv pip compile $(LOCKED) pyproject.toml --extra build --extra test --extra analysis --output-file $(LISTS)-test.txt
-	@$(BIN)/uv pip compile $(LOCKED) pyproject.toml --extra build --extra analysis --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
-	@$(BIN)/uv pip compile $(LOCKED) pyproject.toml --extra build --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
-	@echo uv | $(BIN)/uv pip compile $(LOCKED) - --output-file $(LISTS)-uv.txt
+lock: ## renew the requirements' exact versions and hashes from pyproject.toml (UPGRADE=1: to the newest versions)
+	@rm -rf build/lock && python3 -m venv build/lock && build/lock/bin/pip install --quiet uv
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra test --extra analysis --output-file $(LISTS)-test.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra analysis --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
+	@echo uv | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-uv.txt
+	@rm -rf build/lock
 
 clean: influx-stop virtual-down ## remove build results (run bundles stay)
 	rm -rf build .venv
