@@ -13,13 +13,13 @@ from bmc_runs import PASSWORD_VARIABLE, BmcBench
 from planted import Field, Planted
 from playbook_runs import Bench
 
-from bench_model.errors import BenchError, ProfileError
-from bench_model.profiles import Candidate, Target, load_candidate
-from bench_model.yaml_source import dotted
-from rig.connection import connection_of
-from rig.machine import LocalMachine, Places
-from rig.provision import Provisioner, provisioner, unsafe
-from rig.settings import Layout
+from bench_model.base.errors import BenchError, ProfileError
+from bench_model.profiles.candidates import Candidate, Target, load_candidate
+from bench_model.profiles.yaml_source import dotted
+from rig.base.settings import Layout
+from rig.candidate.connection import connection_of
+from rig.candidate.machine import LocalMachine, Places
+from rig.candidate.provision import Provisioner, provisioner, unsafe
 
 HOSTS = ("all", "children", "candidates", "hosts")
 

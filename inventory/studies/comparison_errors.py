@@ -17,9 +17,18 @@ import numpy.typing as npt
 from error_rates import SEED, publish
 from error_rates import heavy as heavy_series
 
-from bench_model.contenders import COUNT_FACTOR
-from bench_model.contrasts import EQUIVALENT, FIRST, RATIO, SECOND, Sample, contrast, judge_family, paired_contrast
-from bench_model.paired import Pair
+from bench_model.statistics.paired import Pair
+from bench_model.tender.contenders import COUNT_FACTOR
+from bench_model.tender.contrasts import (
+    EQUIVALENT,
+    FIRST,
+    RATIO,
+    SECOND,
+    Sample,
+    contrast,
+    judge_family,
+    paired_contrast,
+)
 
 Array = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Array]

@@ -23,15 +23,16 @@ import numpy.typing as npt
 from scipy.signal import lfilter
 from scipy.stats import beta
 
-from bench_model import decision
-from bench_model.bootstrap import SeriesInterval, mean_interval
-from bench_model.decision import MET, MISSED, UNDECIDED, decide, estimate
-from bench_model.evidence import Document
-from bench_model.measured import Measured, measure
-from bench_model.profiles import Requirement, ResultMetric
-from bench_model.sequential import Looks, look
-from bench_model.statistics import repetition_interval, repetitions_for_median
-from bench_model.steady_state import steady_window
+from bench_model.bundle.evidence import Document
+from bench_model.evidence.measured import Measured, measure
+from bench_model.profiles.metrics import ResultMetric
+from bench_model.profiles.requirements import Requirement
+from bench_model.statistics.bootstrap import SeriesInterval, mean_interval
+from bench_model.statistics.repetitions import repetition_interval, repetitions_for_median
+from bench_model.verdict import decision
+from bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
+from bench_model.verdict.sequential import Looks, look
+from bench_model.workloads.steady_state.rounds import steady_window
 
 Array = npt.NDArray[np.float64]
 Generator = np.random.Generator

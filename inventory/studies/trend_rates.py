@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_model import change_points, night_steps
-from bench_model.night_steps import Values
+from bench_model.nights import steps as night_steps
+from bench_model.nights.steps import Values
+from bench_model.statistics import change_points
 
 SEED = 20211
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

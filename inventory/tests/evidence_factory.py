@@ -14,11 +14,11 @@ from typing import Any
 from audit.good import results_of
 from audit.good.case import COLLECTORS, account, case_of, evidence_of, telemetry
 
-from bench_model.bundle_files import survey
-from bench_model.coverage import COVERAGE
-from bench_model.evidence import Evidence
-from bench_model.judging import VERDICT, judge_bundle
-from bench_model.provenance import MANIFEST, is_evidence, manifest_of
+from bench_model.bundle.evidence import Evidence
+from bench_model.bundle.files import survey
+from bench_model.bundle.provenance import MANIFEST, is_evidence, manifest_of
+from bench_model.evidence.coverage import COVERAGE
+from bench_model.verdict.judging import VERDICT, judge_bundle
 
 
 def setting(status: str, **changes: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from audit.good import results_of
 from audit.good.case import case_of, evidence_of
 from evidence_factory import evidence, record
 
-from bench_model.evidence import Evidence
-from bench_model.verdict import judge
+from bench_model.bundle.evidence import Evidence
+from bench_model.verdict.verdict import judge
 
 SNB = case_of("snb-100s")
 Spoil = Callable[[Evidence], object]

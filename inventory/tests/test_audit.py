@@ -12,10 +12,11 @@ from audit import mutants
 from audit.good import MAKERS, results_of
 from audit.good.case import case_of, evidence_of
 
-from bench_model import admissibility, verdict
-from bench_model.coverage import COVERAGE
-from bench_model.documents import faults
-from bench_model.verdict import PASS, judge
+from bench_model.bundle.documents import faults
+from bench_model.evidence import admissibility
+from bench_model.evidence.coverage import COVERAGE
+from bench_model.verdict import verdict
+from bench_model.verdict.verdict import PASS, judge
 
 MOST = 2  # of each class and scenario; `make audit` takes 60
 # One has nothing mandatory; the other asks for 10 GB/s, which the good evidence's drive does not do.

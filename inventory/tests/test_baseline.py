@@ -10,9 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
 
-from bench_model.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, Comparison, compare
-from bench_model.night import Night, read_night
-from bench_model.nightly_outcome import Entry, Job, headline, status_of, summary
+from bench_model.nights.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, Comparison, compare
+from bench_model.nights.night import Night, read_night
+from bench_model.nights.outcome import Entry, Job, headline, status_of, summary
 
 
 def night(runs: Path, plan: NightPlan) -> Night:

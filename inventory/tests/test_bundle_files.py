@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bench_model import bundle_files
-from bench_model.bundle_files import (
+from bench_model.base.errors import BenchError, ProfileError
+from bench_model.bundle import files as bundle_files
+from bench_model.bundle.column_file import FILE, difference, read_file
+from bench_model.bundle.evidence import Evidence
+from bench_model.bundle.files import (
     find_document,
     find_json,
     plain_file,
@@ -21,14 +24,11 @@ from bench_model.bundle_files import (
     read_json_lines,
     survey,
 )
-from bench_model.column_file import FILE, difference, read_file
-from bench_model.errors import BenchError, ProfileError
-from bench_model.evidence import Evidence
-from bench_model.line_protocol import points_of
-from bench_model.provenance import MANIFEST, altered_documents, digest_in, key_of, read_manifest
-from bench_model.spool_content import read_content
-from bench_model.telemetry_files import points_files, points_of_bundle
-from bench_model.yaml_source import read_yaml
+from bench_model.bundle.line_protocol import points_of
+from bench_model.bundle.provenance import MANIFEST, altered_documents, digest_in, key_of, read_manifest
+from bench_model.bundle.spool_content import read_content
+from bench_model.bundle.telemetry_files import points_files, points_of_bundle
+from bench_model.profiles.yaml_source import read_yaml
 
 RUN = '{"schema_version": 1, "run_id": "run-1"}'
 

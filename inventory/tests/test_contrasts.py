@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from scipy.stats import ttest_ind
 
-from bench_model.contrasts import (
+from bench_model.statistics.paired import Pair, compare
+from bench_model.tender.contrasts import (
     DIFFERENCE,
     EQUIVALENT,
     FIRST,
@@ -29,7 +30,6 @@ from bench_model.contrasts import (
     paired_contrast,
     scale_of,
 )
-from bench_model.paired import Pair, compare
 
 A, B = (10.1, 10.4, 9.8, 10.0), (9.0, 9.3, 9.9, 8.7, 9.1)
 

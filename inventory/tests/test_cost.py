@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench_model import cost
+from bench_model.behaviour import cost
 
 BEGIN_S = 1_767_225_600  # 2026-01-01T00:00:00Z
 RUN: dict[str, Any] = {

@@ -11,9 +11,9 @@ import pytest
 from audit.good import results_of
 from audit.good.case import case_of, evidence_of
 
-from bench_model.coverage import gaps
-from bench_model.evidence import Document
-from bench_model.verdict import judge
+from bench_model.bundle.evidence import Document
+from bench_model.evidence.coverage import gaps
+from bench_model.verdict.verdict import judge
 
 FULL_SCALE = (
     "lan-100g", "hot-store", "streams-checksum", "concurrent-analysis", "raid-vs-3dxp", "steady-state", "jesd219", "endurance", "thermal",

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from bench_model.counted_load import COUNTS, miscounted
-from bench_model.demanded_load import (
+from bench_model.base.errors import ProfileError
+from bench_model.bundle.evidence import Evidence
+from bench_model.evidence.counted_load import COUNTS, miscounted
+from bench_model.evidence.demanded_load import (
     LEFT_OUT,
     as_hard,
     check_load,
@@ -21,11 +23,11 @@ from bench_model.demanded_load import (
     less_than_demanded,
     workload_schemas,
 )
-from bench_model.errors import ProfileError
-from bench_model.evidence import Evidence
-from bench_model.profiles import RequirementProfile, load_metrics, load_requirements, load_scenario
-from bench_model.verdict import judge
-from bench_model.yaml_source import load_schema
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import RequirementProfile, load_requirements
+from bench_model.profiles.scenarios import load_scenario
+from bench_model.profiles.yaml_source import load_schema
+from bench_model.verdict.verdict import judge
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import asked_otherwise, evidence, lose, scaled

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from bench_model import hot_store as model
-from bench_model import hot_store_runs as runs
-from bench_model.decision import decide, estimate
-from bench_model.measured import measure
-from bench_model.profiles import load_metrics, load_requirements
-from bench_model.yaml_source import check_document
+from bench_model.evidence.measured import measure
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import load_requirements
+from bench_model.profiles.yaml_source import check_document
+from bench_model.verdict.decision import decide, estimate
+from bench_model.workloads.hot_store import figures as model
+from bench_model.workloads.hot_store import runs
 
 INVENTORY = Path(__file__).resolve().parents[1]
 

@@ -15,8 +15,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import conclude, seal
 from nights_factory import NightPlan, write_night
 
-from bench_model.errors import BenchError
-from bench_model.judging import (
+from bench_model.base.errors import BenchError
+from bench_model.bundle.provenance import MANIFEST
+from bench_model.nights.night import read_night
+from bench_model.nights.run_history import history_of, read_all
+from bench_model.verdict.judging import (
     ALTERED,
     CONTRADICTORY,
     SEALED,
@@ -28,9 +31,6 @@ from bench_model.judging import (
     judged_again,
     standing_of,
 )
-from bench_model.night import read_night
-from bench_model.provenance import MANIFEST
-from bench_model.run_history import history_of, read_all
 
 Change = Callable[[dict[str, Any]], object]
 

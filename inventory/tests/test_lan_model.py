@@ -10,12 +10,12 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from lan_factory import FIRST_S, GBIT, Made, built, iperf, record, trip, whole, window
 
-from bench_model import lan
-from bench_model.lan_transfers import jain
-from bench_model.lan_window import cpu_of, drops_of, memory_of, port_rate
-from bench_model.line_protocol import Point
-from bench_model.telemetry_tracks import Tracks, from_points
-from bench_model.yaml_source import check_document
+from bench_model.bundle.line_protocol import Point
+from bench_model.bundle.telemetry_tracks import Tracks, from_points
+from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.lan import analysis as lan
+from bench_model.workloads.lan.transfers import jain
+from bench_model.workloads.lan.window import cpu_of, drops_of, memory_of, port_rate
 
 RECORDED = Path(__file__).parent / "recorded"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.line_protocol import parse_line, points_of
+from bench_model.bundle.line_protocol import parse_line, points_of
 
 
 def test_types_tags_and_escapes_are_read() -> None:

@@ -18,11 +18,11 @@ from ocptv.output.emit import ArtifactEmitter
 sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
 
-from bench_model import ocp_tv
-from bench_model.baseline import REGRESSED, Comparison
-from bench_model.night import Night, read_night
-from bench_model.nightly_outcome import Entry, Job, outcome_of
-from bench_model.xunit import xunit
+from bench_model.nights import ocp_tv
+from bench_model.nights.baseline import REGRESSED, Comparison
+from bench_model.nights.night import Night, read_night
+from bench_model.nights.outcome import Entry, Job, outcome_of
+from bench_model.nights.xunit import xunit
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).resolve().parents[1] / "schemas" / "xunit.xsd")
 JOB = Job("server-a", "snb-100s")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench_model import iperf3, perftest
+from bench_model.workloads.lan import iperf3, perftest
 
 RECORDED = Path(__file__).parent / "recorded"
 

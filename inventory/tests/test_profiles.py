@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.errors import BenchError, ProfileError
-from bench_model.profiles import check_yields, load_candidate, load_metrics, load_requirements, load_scenario, plain
-from bench_model.units import parse_size
-from bench_model.yaml_source import read_yaml
+from bench_model.base.errors import BenchError, ProfileError
+from bench_model.base.units import parse_size
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.common import plain
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import check_yields, load_requirements
+from bench_model.profiles.scenarios import load_scenario
+from bench_model.profiles.yaml_source import read_yaml
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")

@@ -14,13 +14,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from raid_factory import START_S, found, power, visit
 
-from bench_model.paired import BELOW, UNDECIDED
-from bench_model.profiles import Candidate, Target, load_candidate, load_metrics, load_scenario
-from bench_model.published import load_published
-from bench_model.raid_comparison import UNKNOWN, cause_of, document
-from bench_model.raid_facts import added_power, endurance
-from bench_model.units import GB
-from bench_model.yaml_source import check_document
+from bench_model.base.units import GB
+from bench_model.profiles.candidates import Candidate, Target, load_candidate
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.published import load_published
+from bench_model.profiles.scenarios import load_scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.statistics.paired import BELOW, UNDECIDED
+from bench_model.workloads.raid_vs_3dxp.analysis import UNKNOWN, cause_of, document
+from bench_model.workloads.raid_vs_3dxp.facts import added_power, endurance
 
 INVENTORY = Path(__file__).resolve().parents[1]
 PUBLISHED = load_published(INVENTORY / "devices" / "published")

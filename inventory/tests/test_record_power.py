@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench_model.record_power import document, mean_power
+from bench_model.behaviour.record_power import document, mean_power
 
 
 def test_the_mean_is_weighted_by_time() -> None:

@@ -15,10 +15,10 @@ from audit.good import results_of
 from audit.good.case import case_of, evidence_of
 from numpy.typing import NDArray
 
-from bench_model import saturation
-from bench_model.evidence import Document
-from bench_model.saturation_passes import Trace, contradictions, holes, trace_of, unusable
-from bench_model.verdict import judge
+from bench_model.bundle.evidence import Document
+from bench_model.verdict.verdict import judge
+from bench_model.workloads.saturation import analysis as saturation
+from bench_model.workloads.saturation.passes import Trace, contradictions, holes, trace_of, unusable
 
 Values = NDArray[np.float64]
 GB = 10**9

@@ -7,21 +7,18 @@ from typing import Any
 
 import pytest
 
-from bench_model import minidaq_curve, thread_scaling
-from bench_model.coverage import Plan
-from bench_model.coverage.scans import minidaq_scan as coverage_of
-from bench_model.decision import decide, estimate
-from bench_model.hdr import Histogram
-from bench_model.load_latency import Load, find_knee, judged_rate, percentiles, value_of
-from bench_model.measured import measure
-from bench_model.profiles import (
-    check_scenario_metrics,
-    check_yields,
-    load_metrics,
-    load_requirements,
-    load_scenario,
-)
-from bench_model.thread_scaling import Point
+from bench_model.evidence.coverage import Plan
+from bench_model.evidence.coverage.scans import minidaq_scan as coverage_of
+from bench_model.evidence.measured import measure
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import check_yields, load_requirements
+from bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
+from bench_model.statistics.hdr import Histogram
+from bench_model.verdict.decision import decide, estimate
+from bench_model.workloads import minidaq_scan as minidaq_curve
+from bench_model.workloads import thread_scan as thread_scaling
+from bench_model.workloads.latency_under_load import Load, find_knee, judged_rate, percentiles, value_of
+from bench_model.workloads.thread_scan import Point
 
 INVENTORY = Path(__file__).resolve().parents[1]
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from bench_model import sensor_coverage
-from bench_model.profiles import load_metrics, load_requirements
-from bench_model.verdict import judge
+from bench_model.evidence import sensor_coverage
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import load_requirements
+from bench_model.verdict.verdict import judge
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import evidence

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from bench_model.profiles import Requirement, ResultMetric
-from bench_model.sequential import Look, Looks, Stopping, look, relevant
-from bench_model.statistics import repetitions_for_median
+from bench_model.profiles.metrics import ResultMetric
+from bench_model.profiles.requirements import Requirement
+from bench_model.statistics.repetitions import repetitions_for_median
+from bench_model.verdict.sequential import Look, Looks, Stopping, look, relevant
 
 METRIC = ResultMetric("x", "", "1", "results/x.json", "values", "estimated")
 OBSERVED = replace(METRIC, name="lost", path="lost", nature="observed", unit="count")

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from bench_model.plateau import deciding_point, find_plateau
-from bench_model.statistics import judged_value, median_interval, repetition_interval
+from bench_model.statistics.plateau import deciding_point, find_plateau
+from bench_model.statistics.repetitions import judged_value, median_interval, repetition_interval
 
 
 def test_the_judged_value_is_the_one_that_was_asked_for() -> None:

@@ -13,12 +13,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from streams_factory import found, overhead, verification
 
-from bench_model.decision import MET, MISSED, UNDECIDED, decide, estimate
-from bench_model.measured import measure
-from bench_model.profiles import load_metrics, load_requirements
-from bench_model.stream_runs import paced, unpaced
-from bench_model.streams_checksum import document, of_bundle, parallel_share
-from bench_model.yaml_source import check_document
+from bench_model.evidence.measured import measure
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import load_requirements
+from bench_model.profiles.yaml_source import check_document
+from bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
+from bench_model.workloads.streams_checksum.analysis import document, of_bundle, parallel_share
+from bench_model.workloads.streams_checksum.runs import paced, unpaced
 
 INVENTORY = Path(__file__).resolve().parents[1]
 ANALYSIS = "results/streams_checksum_analysis.json"

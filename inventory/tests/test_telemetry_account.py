@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_model.spool_content import Content, read_content
-from bench_model.telemetry_account import account, of_counts, workload_lines
-from bench_model.telemetry_files import BMC, OWN
-from bench_model.yaml_source import check_document
+from bench_model.bundle.spool_content import Content, read_content
+from bench_model.bundle.telemetry_files import BMC, OWN
+from bench_model.evidence.telemetry_account import account, of_counts, workload_lines
+from bench_model.profiles.yaml_source import check_document
 
 RUN = "20260131T120000Z-here-snb"
 T0_NS = 1_769_860_800_000_000_000  # 2026-01-31T12:00:00Z

@@ -10,9 +10,10 @@ import pytest
 from audit.good.case import case_of
 from evidence_factory import evidence
 
-from bench_model import cost, record_power, telemetry_tracks
-from bench_model.admissibility import findings
-from bench_model.telemetry_files import points_files, points_of_bundle, spool_folders
+from bench_model.behaviour import cost, record_power
+from bench_model.bundle import telemetry_tracks
+from bench_model.bundle.telemetry_files import points_files, points_of_bundle, spool_folders
+from bench_model.evidence.admissibility import findings
 
 SNB = case_of("snb-100s")
 RUN: dict[str, Any] = {

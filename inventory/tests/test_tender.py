@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.contenders import (
+from bench_model.tender.buyer_files import Weights
+from bench_model.tender.contenders import (
     COST,
     ENDURANCE,
     POWER,
@@ -23,8 +24,7 @@ from bench_model.contenders import (
     Series,
     unlike_evidence,
 )
-from bench_model.tender import document
-from bench_model.tender_files import Weights
+from bench_model.tender.tender import document
 
 RATE = Question("R-1", "rate", "x.rate", "at_least", 9.0, "GB/s", "mandatory", 0.02, "min")
 RATE_ONLY = Weights({"R-1": 1.0})

@@ -14,10 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import approach, white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, scenery, track
 
-from bench_model import smart_facts, thermal_soak
-from bench_model.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
-from bench_model.profiles import load_metrics
-from bench_model.service_curve import constant_rate_loss, record_loss, worst_record
+from bench_model.behaviour import smart_facts
+from bench_model.behaviour.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
+from bench_model.behaviour.service_curve import constant_rate_loss, record_loss, worst_record
+from bench_model.profiles.metrics import load_metrics
+from bench_model.workloads import thermal as thermal_soak
 
 COUNT = 600
 INVENTORY = Path(__file__).resolve().parents[1]

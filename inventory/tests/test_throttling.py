@@ -15,12 +15,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import BACKGROUNDS, white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, LOG_PERIOD_S, drive, hazard, scenery, track
 
-from bench_model import smart_facts
-from bench_model.dip_documents import Scenery, dips_document, throttling_document
-from bench_model.line_protocol import parse_line
-from bench_model.load_windows import Window, target_counter
-from bench_model.telemetry_tracks import Track, Tracks, from_points, rates
-from bench_model.throttling import COUNTERS, STATUS
+from bench_model.behaviour import smart_facts
+from bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
+from bench_model.behaviour.load_windows import Window, target_counter
+from bench_model.behaviour.throttling import COUNTERS, STATUS
+from bench_model.bundle.line_protocol import parse_line
+from bench_model.bundle.telemetry_tracks import Track, Tracks, from_points, rates
 
 COUNT = 600
 HOT = (300.0, 400.0)

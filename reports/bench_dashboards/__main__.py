@@ -12,7 +12,7 @@ from pathlib import Path
 from bench_dashboards.catalogue import write
 from bench_dashboards.preview import write_preview
 from bench_dashboards.trial import run_trial
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from bench_dashboards.influxql import Query
 from bench_dashboards.layout import Section, placed
 from bench_dashboards.looks import Json
 from bench_dashboards.panels import Panel
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 SCHEMA_VERSION = 39  # Grafana 10.4 and 11
 OWN_VARIABLES = frozenset({"datasource", "report_base"})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
-from bench_model.yaml_source import read_yaml
+from bench_model.base.errors import BenchError
+from bench_model.profiles.yaml_source import read_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 METRICS = REPOSITORY / "inventory" / "metrics.yml"

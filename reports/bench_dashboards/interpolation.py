@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 SPECIAL = re.compile(r"[\\^$*+?.()|\[\]{}/]")  # what Grafana escapes; a hyphen is none of them
 VARIABLE = re.compile(r"\$\{(\w+):regex\}")

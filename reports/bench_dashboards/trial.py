@@ -17,7 +17,7 @@ from bench_dashboards.dashboard import Dashboard
 from bench_dashboards.furniture import TagValues
 from bench_dashboards.influxql import text_literal
 from bench_dashboards.interpolation import Choice, Every, Range, interpolated
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 TIMEOUT_S = 30.0
 LONG_AGO = Range(0, 4_000_000_000_000)

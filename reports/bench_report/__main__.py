@@ -15,10 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench_model.errors import BenchError
-
-from .comparison import command as comparison
-from .lot import command as lot
+from bench_model.base.errors import BenchError
+from bench_report.comparison import command as comparison
+from bench_report.lot import command as lot
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +73,7 @@ def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _render(chosen: argparse.Namespace) -> int:
-    from .render import render
+    from bench_report.qualification.render import render
 
     for path in render(chosen.bundle, chosen.signer, chosen.altered, chosen.different):
         print(path)
@@ -82,14 +81,14 @@ def _render(chosen: argparse.Namespace) -> int:
 
 
 def _check(chosen: argparse.Namespace) -> int:
-    from .check import compared
+    from bench_report.qualification.check import compared
 
     print(json.dumps(compared(chosen.bundle, chosen.signer), ensure_ascii=False))
     return 0
 
 
 def _trend(chosen: argparse.Namespace) -> int:
-    from .trend import render
+    from bench_report.trend.command import render
 
     folder = chosen.output or Path(f"trend-{chosen.candidate}")
     for path in render(chosen.runs, chosen.candidate, chosen.scenario, folder):
@@ -98,7 +97,7 @@ def _trend(chosen: argparse.Namespace) -> int:
 
 
 def _nightly(chosen: argparse.Namespace) -> int:
-    from .nightly import render
+    from bench_report.nightly import render
 
     for path in render(chosen.folder):
         print(path)

@@ -8,20 +8,19 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from bench_model.baseline import REGRESSED
-from bench_model.errors import BenchError, ProfileError
-from bench_model.night import read_night
-from bench_model.nightly_outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, worse
-from bench_model.yaml_source import check_document
-
-from .errors import BundleError
-from .fields import parse_document, read_text
-from .paper import Badge, Paper, to_html
-from .publishing import replace_all
-from .sections.section import Part, Section
-from .tables import Table
-from .units import NONE, duration, significant
-from .view import GLYPHS, css_name
+from bench_model.base.errors import BenchError, ProfileError
+from bench_model.nights.baseline import REGRESSED
+from bench_model.nights.night import read_night
+from bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, worse
+from bench_model.profiles.yaml_source import check_document
+from bench_report.base.errors import BundleError
+from bench_report.base.fields import parse_document, read_text
+from bench_report.base.units import NONE, duration, significant
+from bench_report.document.outcome import GLYPHS, css_name
+from bench_report.document.section import Part, Section
+from bench_report.document.table import Table
+from bench_report.output.paper import Badge, Paper, to_html
+from bench_report.output.publishing import replace_all
 
 SOURCE, NAME = "nightly.json", "nightly.html"
 # A night's words as the outcome that they are set like.

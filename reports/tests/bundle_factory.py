@@ -35,8 +35,8 @@ from factory_telemetry import account, summary, write_events, write_points, writ
 from factory_verdict import HEADROOM, scaled_sentences, write_profiles, write_verdict
 from hdr_writer import encode
 
-from bench_model.published import FOLDER
-from rig.workloads import fio_scan
+from bench_model.profiles.published import FOLDER
+from rig.workloads import block_scan as fio_scan
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / FOLDER
 

@@ -9,9 +9,11 @@ from typing import Any
 
 from factory_knobs import LONG, NON_LATIN, Knobs, workloads
 
-from bench_model.admissibility import scaled_down
-from bench_model.judging import VERDICT, judge_bundle
-from bench_model.profiles import LEFT_OUT, load_metrics, load_requirements
+from bench_model.evidence.admissibility import scaled_down
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import load_requirements
+from bench_model.profiles.sizes import LEFT_OUT
+from bench_model.verdict.judging import VERDICT, judge_bundle
 
 SCAN, RECORD, HEAT = "results/block_scan.json", "results/snb_record.json", "results/drive_temperature.json"
 HEADROOM = "snb_record.drive_temperature_headroom"

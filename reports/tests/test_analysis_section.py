@@ -10,13 +10,13 @@ from typing import Any
 
 from analysis_factory import found, of_set, point
 
-from bench_model.concurrent_analysis import document
-from bench_report.figures.canvas import Figure
-from bench_report.load import load
-from bench_report.render import to_html
+from bench_model.workloads.concurrent_analysis.analysis import document
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Section
+from bench_report.document.table import Table
+from bench_report.qualification.render import to_html
+from bench_report.reading.load import load
 from bench_report.sections.concurrent_analysis import section
-from bench_report.sections.section import Lacking, Section
-from bench_report.tables import Table
 
 Maker = Callable[..., Path]
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / "devices" / "published"

@@ -18,14 +18,14 @@ from raid_configurations import make_raid_run
 from ruamel.yaml import YAML
 from tender_factory import RATE, Run, drive, make_run, write
 
-from bench_model.errors import ProfileError
+from bench_model.base.errors import ProfileError
 from bench_report.__main__ import main
+from bench_report.base.errors import BundleError
+from bench_report.base.units import THIN
 from bench_report.comparison import words
 from bench_report.comparison.analysis import Asked, compare
 from bench_report.comparison.document import paper_of
-from bench_report.errors import BundleError
-from bench_report.paper import to_html
-from bench_report.units import THIN
+from bench_report.output.paper import to_html
 
 Roots = Callable[..., tuple[Path, ...]]
 PROFILE, METRICS = "profiles/requirements/tender.yml", "profiles/metrics.yml"

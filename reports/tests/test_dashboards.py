@@ -26,7 +26,7 @@ from bench_dashboards.layout import Row, Section, placed
 from bench_dashboards.looks import Unit
 from bench_dashboards.panels import Stat, Target, TimeSeries
 from bench_dashboards.preview import write_preview
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 DECLARED = Declared.load()
 FILES = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(FOLDER.glob("*.json"))}

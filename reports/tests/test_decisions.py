@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from bench_report.dataset import Bundle
-from bench_report.fields import Node
-from bench_report.load import load
-from bench_report.load_run import verdict_of
-from bench_report.render import to_html
-from bench_report.requirement_table import notes, requirement_table
+from bench_report.base.fields import Node
+from bench_report.document.table import LINE, Table
+from bench_report.qualification.render import to_html
+from bench_report.qualification.view import outcome_of
+from bench_report.reading.dataset import Bundle
+from bench_report.reading.load import load
+from bench_report.reading.load_run import verdict_of
 from bench_report.sections.cost import cost_section
-from bench_report.tables import LINE, Table
-from bench_report.view import outcome_of
+from bench_report.tables.requirements import notes, requirement_table
 
 Maker = Callable[..., Path]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench_report.alignment import filled
-from bench_report.legible import legible
-from bench_report.load import load
-from bench_report.marks import Numbers, see_table
-from bench_report.tables import Table
-from bench_report.tables_drives import MOST_ROWS, drive_lines, drive_table, smart_raw_table, smart_table
+from bench_report.base.marks import Numbers, see_table
+from bench_report.document.alignment import filled
+from bench_report.document.table import Table
+from bench_report.output.legible import legible
+from bench_report.reading.load import load
+from bench_report.tables.drives import MOST_ROWS, drive_lines, drive_table, smart_raw_table, smart_table
 
 Maker = Callable[..., Path]
 
@@ -86,5 +86,5 @@ def test_what_no_font_has_is_printed_as_its_code_point() -> None:
 
 
 def test_a_character_that_is_covered_nowhere_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench_report.legible._covered", lambda path: frozenset(range(0x400, 0x500)))
+    monkeypatch.setattr("bench_report.output.legible._covered", lambda path: frozenset(range(0x400, 0x500)))
     assert legible("\u0434 \uc11c") == "\u0434 [U+C11C]"

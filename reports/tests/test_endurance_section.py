@@ -10,11 +10,11 @@ from typing import Any
 from pypdf import PdfReader
 
 from bench_report.__main__ import main
-from bench_report.load import load
-from bench_report.render import PDF_NAME
+from bench_report.document.section import Lacking, Section
+from bench_report.document.table import Table
+from bench_report.qualification.render import PDF_NAME
+from bench_report.reading.load import load
 from bench_report.sections import endurance, interference
-from bench_report.sections.section import Lacking, Section
-from bench_report.tables import Table
 
 Maker = Callable[..., Path]
 GB = 10**9

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from bench_report.attachments import FIGURES_CSV, REQUIREMENTS, document_attachments
-from bench_report.document import Laid, lay_out
+from bench_report.base.units import GB, GIB
+from bench_report.document.attachments import FIGURES_CSV, REQUIREMENTS, document_attachments
+from bench_report.document.canvas import Figure
+from bench_report.document.document import Laid, lay_out
+from bench_report.document.report_data import document_data
+from bench_report.document.traces import Trace
 from bench_report.figures.blocks import block_figure
-from bench_report.figures.canvas import Figure
 from bench_report.figures.host import host_figure
 from bench_report.figures.latency import latency_figure, nines
 from bench_report.figures.record import record_figures
-from bench_report.figures.traces import Trace
-from bench_report.load import load
-from bench_report.render import document_of
-from bench_report.report_data import document_data
-from bench_report.units import GB, GIB
+from bench_report.qualification.render import document_of
+from bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 

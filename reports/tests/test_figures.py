@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_report.envelope import thinned
+from bench_report.base.envelope import thinned
 from bench_report.figures.blocks import block_figure
 from bench_report.figures.host import host_figure
 from bench_report.figures.latency import curves_of, latency_figure, nines
 from bench_report.figures.record import record_figures
-from bench_report.load import load
+from bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench_report.dataset import Bundle
-from bench_report.fields import Node
-from bench_report.findings import MOST, findings
-from bench_report.first_page import content
-from bench_report.load import load
-from bench_report.load_run import verdict_of
+from bench_report.base.fields import Node
+from bench_report.qualification.findings import MOST, findings
+from bench_report.qualification.first_page import content
+from bench_report.reading.dataset import Bundle
+from bench_report.reading.load import load
+from bench_report.reading.load_run import verdict_of
 
 Maker = Callable[..., Path]
 

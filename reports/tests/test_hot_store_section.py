@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench_report.figures.canvas import Figure
-from bench_report.load import load
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Section
+from bench_report.document.table import Table
+from bench_report.reading.load import load
 from bench_report.sections import hot_store
-from bench_report.sections.section import Lacking, Section
-from bench_report.tables import Table
 
 Maker = Callable[..., Path]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from lan_factory import Made, iperf, record, whole
 from test_streams_section import figure, table, texts
 
-from bench_model.lan import document
-from bench_model.telemetry_tracks import Tracks
-from bench_report.load import load
-from bench_report.marks import Numbers
-from bench_report.render import to_html
+from bench_model.bundle.telemetry_tracks import Tracks
+from bench_model.workloads.lan.analysis import document
+from bench_report.base.marks import Numbers
+from bench_report.document.section import Lacking, Section
+from bench_report.qualification.render import to_html
+from bench_report.reading.load import load
 from bench_report.sections.lan import section
-from bench_report.sections.section import Lacking, Section
 
 Maker = Callable[..., Path]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_report.errors import BundleError
-from bench_report.load import load
+from bench_report.base.errors import BundleError
+from bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 

@@ -15,14 +15,14 @@ from evidence_factory import conclude, seal
 from pypdf import PdfReader
 from tender_factory import RATE, Run, drive, make_run
 
-from bench_model.lot_sampling import failing_at_most, passing_share_at_least
-from bench_model.tolerance import k_factor
+from bench_model.lot.sampling import failing_at_most, passing_share_at_least
+from bench_model.lot.tolerance import k_factor
 from bench_report.__main__ import main
-from bench_report.errors import BundleError
+from bench_report.base.errors import BundleError
 from bench_report.lot import words
 from bench_report.lot.analysis import Asked, lot
 from bench_report.lot.document import paper_of
-from bench_report.paper import to_html
+from bench_report.output.paper import to_html
 
 Roots = Callable[..., tuple[Path, ...]]
 

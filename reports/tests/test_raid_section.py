@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from raid_factory import found, power
 
-from bench_model.profiles import Target, load_candidate
-from bench_model.published import load_published
-from bench_model.raid_comparison import document
-from bench_report.fields import Node
-from bench_report.figures.canvas import Figure
-from bench_report.load import load
-from bench_report.render import to_html
+from bench_model.profiles.candidates import Target, load_candidate
+from bench_model.profiles.published import load_published
+from bench_model.workloads.raid_vs_3dxp.analysis import document
+from bench_report.base.fields import Node
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Section
+from bench_report.document.table import Table
+from bench_report.qualification.render import to_html
+from bench_report.reading.load import load
 from bench_report.sections.raid_vs_3dxp import raid_section
-from bench_report.sections.section import Lacking, Section
-from bench_report.tables import Table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

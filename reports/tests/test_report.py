@@ -16,8 +16,8 @@ from pdf_pages import words as words_of
 from pypdf import PdfReader
 
 from bench_report.__main__ import main
-from bench_report.load import load
-from bench_report.render import HTML_NAME, PDF_NAME, to_html
+from bench_report.qualification.render import HTML_NAME, PDF_NAME, to_html
+from bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 SECONDS_MAX = 15.0  # of this process; the machine may be busy with others

@@ -12,12 +12,12 @@ import pytest
 from audit.good import results_of
 from audit.good.case import case_of
 
-from bench_model import saturation
-from bench_report.figures.canvas import Figure
-from bench_report.load import load
+from bench_model.workloads.saturation import analysis as saturation
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Section, Warned
+from bench_report.document.table import Table
+from bench_report.reading.load import load
 from bench_report.sections.saturation import section
-from bench_report.sections.section import Lacking, Section, Warned
-from bench_report.tables import Table
 
 
 def made(bundle: Path, change: Callable[[dict[str, Any]], None] = lambda told: None) -> Section:

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from hdr_writer import encode
 
-from bench_report.errors import BundleError
+from bench_report.base.errors import BundleError
+from bench_report.base.units import NONE
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Section
+from bench_report.document.table import Table
 from bench_report.figures.blocks import block_figure
-from bench_report.figures.canvas import Figure
-from bench_report.load import load
+from bench_report.reading.load import load
 from bench_report.sections import latency_under_load, minidaq_scan, thread_scan
-from bench_report.sections.section import Lacking, Section
-from bench_report.tables import Table
-from bench_report.tables_measured import large_blocks_table
-from bench_report.tables_raw import large_blocks_raw_table
-from bench_report.units import NONE
+from bench_report.tables.measured import large_blocks_table
+from bench_report.tables.raw import large_blocks_raw_table
 
 Maker = Callable[..., Path]
 GIB, KIB, MIB = 2**30, 2**10, 2**20

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from factory_knobs import START
 
-from bench_model import thermal_soak
-from bench_model.dip_documents import Scenery, dips_document, throttling_document
-from bench_report.load import load
-from bench_report.render import to_html
+from bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
+from bench_model.workloads import thermal as thermal_soak
+from bench_report.qualification.render import to_html
+from bench_report.reading.load import load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "studies"))
 import tracks_factory

@@ -18,8 +18,8 @@ from factory_knobs import Knobs
 from pypdf import PdfReader
 
 from bench_report.__main__ import main
-from bench_report.load import load
-from bench_report.render import HTML_NAME, PDF_NAME, load_for, to_html
+from bench_report.qualification.render import HTML_NAME, PDF_NAME, load_for, to_html
+from bench_report.reading.load import load
 
 STAMP, WORDS = "\u2260 CONTRADICTORY", "Stored by another version of the bench, or altered; this bench judges:"
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bench_report.errors import BundleError
-from bench_report.figures.canvas import Figure
-from bench_report.load import load
-from bench_report.render import to_html
-from bench_report.sections.section import Lacking
+from bench_report.base.errors import BundleError
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking
+from bench_report.document.table import Table
+from bench_report.qualification.render import to_html
+from bench_report.reading.load import load
 from bench_report.sections.steady_state import make
-from bench_report.tables import Table
 
 Maker = Callable[..., Path]
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from streams_factory import found, paced, verification
 
-from bench_model.streams_checksum import document
-from bench_report.figures.canvas import Figure
-from bench_report.load import load
-from bench_report.render import to_html
-from bench_report.sections.section import Lacking, Section
+from bench_model.workloads.streams_checksum.analysis import document
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Section
+from bench_report.document.table import Table
+from bench_report.qualification.render import to_html
+from bench_report.reading.load import load
 from bench_report.sections.streams_checksum import section
-from bench_report.tables import Table
 
 Maker = Callable[..., Path]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from pypdf import PdfReader
 
-from bench_model.yaml_source import check_document
+from bench_model.profiles.yaml_source import check_document
 from bench_report.__main__ import main
-from bench_report.load import load
-from bench_report.render import PDF_NAME
-from bench_report.sections.section import Lacking, Section
+from bench_report.document.section import Lacking, Section
+from bench_report.document.table import Table
+from bench_report.qualification.render import PDF_NAME
+from bench_report.reading.load import load
 from bench_report.sections.telemetry_account import telemetry_account_section
-from bench_report.tables import Table
 
 Maker = Callable[..., Path]
 UNNAMED = "Telemetry of smart, bundle to InfluxDB: +3 points that nothing explains (InfluxDB holds 7 points)"

@@ -13,12 +13,13 @@ from evidence_factory import seal
 from nights_factory import NightPlan, changed, season, write_night
 from pypdf import PdfReader
 
-from bench_model.baseline import REGRESSED, Comparison
-from bench_model.night import read_night
-from bench_model.nightly_outcome import Entry, Job, document
-from bench_report import nightly, trend
+from bench_model.nights.baseline import REGRESSED, Comparison
+from bench_model.nights.night import read_night
+from bench_model.nights.outcome import Entry, Job, document
+from bench_report import nightly
 from bench_report.__main__ import main
-from bench_report.trend_view import letters
+from bench_report.trend import command as trend
+from bench_report.trend.view import letters
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench_report import units
+from bench_report.base import units
 
 
 def plain(text: str) -> str:

@@ -6,13 +6,13 @@ from typing import Any
 
 from robot.api.deco import keyword, library
 
-from rig.context import RunContext
-from rig.host import check_identity, differences, planned_checks, survey
+from rig.candidate.context import RunContext
+from rig.candidate.host import check_identity, differences, planned_checks, survey
 
 
 @library(scope="SUITE", auto_keywords=False)
 class IdentityKeywords:
-    """Keywords over rig.host. `bundle` is the run bundle's folder."""
+    """Keywords over rig.candidate.host. `bundle` is the run bundle's folder."""
 
     def __init__(self, bundle: str) -> None:
         self._context = RunContext.open(bundle)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robot import result, running
 
-from rig.bundle import Bundle
+from rig.base.bundle import Bundle
 
 
 class RunListener:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rig.context import RunContext
-from rig.extraction import measured
-from rig.live_facilities import live_facilities
-from rig.workloads.base import Check
+from rig.candidate.context import RunContext
+from rig.checking.extraction import measured
+from rig.run.live_facilities import live_facilities
 from rig.workloads.registry import WORKLOADS
+from rig.workloads.shared.base import Check
 
 RUN = "run_the_workload"
 

@@ -13,29 +13,30 @@ from typing import Any
 
 from rich.console import Console
 
-from bench_model import verdict as outcomes
-from bench_model.comparison import compared_names
-from bench_model.errors import BenchError
-from bench_model.judging import judge_bundle
-from bench_model.provenance import REPORTS
-from rig import agreement, nightly_cli
-from rig.bundle import Bundle, to_json
-from rig.candidate_session import CandidateSession, connected
-from rig.checking import check_bundle, printable
-from rig.connection import connection_of, variables_of
-from rig.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_earlier, replay_run
-from rig.host import require_target_directory
-from rig.influx import INVENTORY_KEY, Influx, chosen, with_tokens
-from rig.influx_server import LocalInflux
-from rig.lock import exclusive
-from rig.machine import machine_of
-from rig.own_profiles import Own
-from rig.qualify import Qualification
-from rig.reporting import report_again
-from rig.resume import request_of
-from rig.settings import Layout, Profiles, Request, load_profiles, profile_file, target_directory
-from rig.signing import INVENTORY_KEYS, of_checker
-from rig.validation import validate_all
+from bench_model.base.errors import BenchError
+from bench_model.bundle.provenance import REPORTS
+from bench_model.profiles.compared_targets import compared_names
+from bench_model.verdict import verdict as outcomes
+from bench_model.verdict.judging import judge_bundle
+from rig.base.bundle import Bundle, to_json
+from rig.base.influx import INVENTORY_KEY, Influx, chosen, with_tokens
+from rig.base.lock import exclusive
+from rig.base.settings import Layout, Profiles, Request, load_profiles, profile_file, target_directory
+from rig.candidate.connection import connection_of, variables_of
+from rig.candidate.host import require_target_directory
+from rig.candidate.machine import machine_of
+from rig.checking import agreement
+from rig.checking.check_bundle import check_bundle, printable
+from rig.checking.own_profiles import Own
+from rig.checking.reporting import report_again
+from rig.checking.signing import INVENTORY_KEYS, of_checker
+from rig.nightly import cli as nightly_cli
+from rig.run.candidate_session import CandidateSession, connected
+from rig.run.qualify import Qualification
+from rig.run.resume import request_of
+from rig.run.validation import validate_all
+from rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_earlier, replay_run
+from rig.telemetry.influx_server import LocalInflux
 
 EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
 INTERRUPTED = 130

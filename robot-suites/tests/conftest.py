@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rig.influx import Influx
-from rig.influx_server import LocalInflux
-from rig.settings import Layout
+from rig.base.influx import Influx
+from rig.base.settings import Layout
+from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.instance import Instance
 from virtual_candidate.testing import start_bmc, virtual_machine
 

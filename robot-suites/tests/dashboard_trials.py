@@ -8,8 +8,8 @@ from pathlib import Path
 from bench_dashboards.catalogue import DASHBOARDS
 from bench_dashboards.interpolation import Choice
 from bench_dashboards.trial import Server, Tried, choices_of, range_of, tried
-from bench_model.line_protocol import points_of
-from rig.bundle import Bundle
+from bench_model.bundle.line_protocol import points_of
+from rig.base.bundle import Bundle
 
 
 def all_tried(server: Server, run: str, wanted: Mapping[str, Choice]) -> list[Tried]:

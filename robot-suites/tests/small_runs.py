@@ -10,20 +10,23 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from bench_model.errors import BenchError
-from bench_model.profiles import load_candidate, load_metrics, load_requirements, load_scenario
-from rig.bundle import Bundle
-from rig.context import RunContext
-from rig.extraction import measured
-from rig.facilities import OpenTarget
-from rig.fan_duty import FanDuty
-from rig.hazard_control import HazardControl
-from rig.host import survey
-from rig.machine import LocalMachine, Machine, Places
+from bench_model.base.errors import BenchError
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import load_requirements
+from bench_model.profiles.scenarios import load_scenario
+from rig.base.bundle import Bundle
+from rig.base.settings import Layout, Profiles
+from rig.base.shell import Completed
+from rig.candidate.context import RunContext
+from rig.candidate.facilities import OpenTarget
+from rig.candidate.fan_duty import FanDuty
+from rig.candidate.hazard_control import HazardControl
+from rig.candidate.host import survey
+from rig.candidate.machine import LocalMachine, Machine, Places
+from rig.checking.extraction import measured
 from rig.on_candidate.drive_wear import HEALTH
-from rig.record import copy_profiles, run_document
-from rig.settings import Layout, Profiles
-from rig.shell import Completed
+from rig.run.record import copy_profiles, run_document
 from rig.workloads.registry import WORKLOADS
 
 LAYOUT = Layout()

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.errors import BenchError
-from bench_model.line_protocol import points_of
-from bench_model.profiles import Candidate, load_candidate
-from bench_model.telemetry_files import points_of_bundle, spool_folders
-from rig.bmc_agent import bmc_agent, may_read_in_band, reads_in_band
-from rig.bundle import Bundle
-from rig.history import replay_run, undelivered
-from rig.influx import Influx
-from rig.influx_server import LocalInflux
-from rig.settings import Layout
+from bench_model.base.errors import BenchError
+from bench_model.bundle.line_protocol import points_of
+from bench_model.bundle.telemetry_files import points_of_bundle, spool_folders
+from bench_model.profiles.candidates import Candidate, load_candidate
+from rig.base.bundle import Bundle
+from rig.base.influx import Influx
+from rig.base.settings import Layout
+from rig.telemetry.bmc_agent import bmc_agent, may_read_in_band, reads_in_band
+from rig.telemetry.history import replay_run, undelivered
+from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.bmc import Bmc
 
 LAYOUT = Layout()

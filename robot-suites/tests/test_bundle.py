@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.errors import BenchError
-from bench_model.line_protocol import parse_line
-from rig.bundle import Bundle
-from rig.sealing import altered_evidence, seal_evidence
+from bench_model.base.errors import BenchError
+from bench_model.bundle.line_protocol import parse_line
+from rig.base.bundle import Bundle
+from rig.checking.sealing import altered_evidence, seal_evidence
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rig.bundle import Bundle
+from rig.base.bundle import Bundle
 from rig.cli import COMMANDS, closing_words, exit_status, main, parser
 
 

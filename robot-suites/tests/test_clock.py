@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rig.clock import ClockLog
-from rig.host import Survey
+from rig.candidate.host import Survey
+from rig.run.clock import ClockLog
 
 
 def survey(clock_s: float) -> Survey:

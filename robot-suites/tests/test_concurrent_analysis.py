@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 from analysis_factory import TRUTH, farm_round, point
 
-from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import Scenario, load_candidate, load_scenario
-from bench_model.streams_setups import Cpus
-from bench_model.yaml_source import check_document
-from rig.facilities import OpenTarget
-from rig.host import Survey
-from rig.machine import LocalMachine
-from rig.settings import Layout
-from rig.workloads import concurrent_analysis as workload
-from rig.workloads.analysis_runs import Reader, SetPlan, Storage
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.streams_checksum.setups import Cpus
+from rig.base.settings import Layout
+from rig.candidate.facilities import OpenTarget
+from rig.candidate.host import Survey
+from rig.candidate.machine import LocalMachine
+from rig.workloads.concurrent_analysis import workload
+from rig.workloads.concurrent_analysis.runs import Reader, SetPlan, Storage
 
 LAYOUT = Layout()
 CPUS = Cpus((0, 1), (0, 1), 1, "notsupported")

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from rig.machine import LocalMachine
-from rig.settings import Layout
+from rig.base.settings import Layout
+from rig.candidate.machine import LocalMachine
 from rig.workloads.latency_under_load import Ladder, run_ladder
-from rig.workloads.site import Site
+from rig.workloads.shared.site import Site
 
 STALL_S = 0.5
 LENGTH_S = 6.0

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bench_model.yaml_source import check_document
-from rig.settings import Layout
-from rig.shell import LocalShell
+from bench_model.profiles.yaml_source import check_document
+from rig.base.settings import Layout
+from rig.base.shell import LocalShell
 
 LAYOUT = Layout()
 SMALL = ["--duration=0.3", "--links=2", "--superchunk-rate=2000", "--ring-size=4MiB", "--block-size=256KiB"]

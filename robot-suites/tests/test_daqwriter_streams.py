@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bench_model.yaml_source import check_document
-from rig.settings import Layout
-from rig.shell import LocalShell
+from bench_model.profiles.yaml_source import check_document
+from rig.base.settings import Layout
+from rig.base.shell import LocalShell
 
 LAYOUT = Layout()
 DAMAGED = 3

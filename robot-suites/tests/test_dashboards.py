@@ -26,15 +26,15 @@ from bench_dashboards.compare import DASHBOARD as COMPARE
 from bench_dashboards.declared import METRICS
 from bench_dashboards.interpolation import Choice, Range
 from bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
-from bench_model.aligned import EPOCH_NS
-from bench_model.errors import BenchError
-from bench_model.line_protocol import points_of
-from rig.agent import Agent
-from rig.bundle import Bundle, now_utc
-from rig.history import publish
-from rig.influx import HISTORY, Influx
-from rig.influx_server import LocalInflux
-from rig.settings import Layout
+from bench_model.base.errors import BenchError
+from bench_model.behaviour.aligned import EPOCH_NS
+from bench_model.bundle.line_protocol import points_of
+from rig.base.bundle import Bundle, now_utc
+from rig.base.influx import HISTORY, Influx
+from rig.base.settings import Layout
+from rig.telemetry.agent import Agent
+from rig.telemetry.history import publish
+from rig.telemetry.influx_server import LocalInflux
 from telemetry_agent.point import Encoder, FieldValue, Point
 
 LAYOUT = Layout()

@@ -10,17 +10,20 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import Candidate, Scenario, Target, load_candidate, load_scenario
-from bench_model.yaml_source import check_document
-from rig.host import Device, Survey
-from rig.host import Target as FoundTarget
-from rig.machine import LocalMachine
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.profiles.candidates import Candidate, Target, load_candidate
+from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.profiles.yaml_source import check_document
+from rig.base.settings import Layout
+from rig.base.shell import Completed
+from rig.candidate.host import Device, Survey
+from rig.candidate.host import Target as FoundTarget
+from rig.candidate.machine import LocalMachine
 from rig.on_candidate import drive_wear
-from rig.settings import Layout
-from rig.shell import Completed
-from rig.wear_ledger import Counters, Experiment, WearLedger
-from rig.workloads import endurance, endurance_step, wear_account
+from rig.workloads.endurance import step as endurance_step
+from rig.workloads.endurance import workload as endurance
+from rig.workloads.shared import wear_account
+from rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
 
 LAYOUT = Layout()
 DRIVE = Device(

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rig.settings import Layout
-from rig.wear_ledger import Experiment, ledger_file
+from rig.base.settings import Layout
+from rig.workloads.shared.wear_ledger import Experiment, ledger_file
 from virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign, pytest.mark.usefixtures("own_lock")]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rig.settings import Layout
+from rig.base.settings import Layout
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 

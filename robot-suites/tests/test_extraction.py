@@ -14,20 +14,21 @@ from typing import Any
 import pytest
 from small_runs import LAYOUT, SMALL, small_run
 
-from bench_model import derived
-from bench_model.counted_load import miscounted
-from bench_model.coverage import BESIDE, COVERAGE, gaps
-from bench_model.documents import fault_of
-from bench_model.errors import BenchError, InterruptedRunError
-from rig.checking import check_bundle
-from rig.extraction import extract_again
-from rig.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
-from rig.machine import LocalMachine
-from rig.sealing import seal_evidence
-from rig.shell import Completed
-from rig.workloads import hot_store, hot_store_plans
+from bench_model.base.errors import BenchError, InterruptedRunError
+from bench_model.bundle.documents import fault_of
+from bench_model.evidence import derived
+from bench_model.evidence.counted_load import miscounted
+from bench_model.evidence.coverage import BESIDE, COVERAGE, gaps
+from rig.base.shell import Completed
+from rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
+from rig.candidate.machine import LocalMachine
+from rig.checking.check_bundle import check_bundle
+from rig.checking.extraction import extract_again
+from rig.checking.sealing import seal_evidence
+from rig.workloads.hot_store import plans as hot_store_plans
+from rig.workloads.hot_store import workload as hot_store
 from rig.workloads.registry import WORKLOADS
-from rig.workloads.site import agreeing
+from rig.workloads.shared.site import agreeing
 
 LONG = (
     "thermal",

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError, ProfileError
-from bench_model.yaml_source import check_document
-from rig import fio
-from rig.machine import LocalMachine
-from rig.workloads import fio_scan
+from bench_model.base.errors import BenchError, ProfileError
+from bench_model.profiles.yaml_source import check_document
+from rig.candidate.machine import LocalMachine
+from rig.workloads import block_scan as fio_scan
+from rig.workloads.shared import fio
 
 PARAMETERS: dict[str, Any] = {
     "block_sizes": [65536, 1048576],

@@ -15,18 +15,18 @@ from ruamel.yaml import YAML
 from test_bundle_files import within
 from test_signing import listed, make_key
 
-from bench_model.judging import judge_bundle
-from bench_model.provenance import MANIFEST, REPORTS_MANIFEST, key_of
-from rig import reporting
-from rig.agreement import challenge, challenge_problems
-from rig.bundle import Bundle, to_json
-from rig.checking import Check, check_bundle, printable
+from bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST, key_of
+from bench_model.verdict.judging import judge_bundle
+from rig.base.bundle import Bundle, to_json
+from rig.base.settings import Layout, Request
+from rig.checking import reporting
+from rig.checking.agreement import challenge, challenge_problems
+from rig.checking.check_bundle import Check, check_bundle, printable
+from rig.checking.own_profiles import Own
+from rig.checking.sealing import seal_evidence, seal_reports
+from rig.checking.signing import Signer
 from rig.cli import main
-from rig.own_profiles import Own
-from rig.resume import request_document
-from rig.sealing import seal_evidence, seal_reports
-from rig.settings import Layout, Request
-from rig.signing import Signer
+from rig.run.resume import request_document
 from writer_bench import report_bundle
 
 NAME = "20260131T120000Z-synthetic-report"
@@ -337,8 +337,8 @@ def test_a_report_on_loosened_profiles_says_so_on_every_page_and_is_checked_so(b
 
 def test_the_checkers_configuration_is_read_as_data(tmp_path: Path) -> None:
     """`bench_signing` of all hosts; a candidate that the inventory does not know needs no entry."""
-    from bench_model.errors import RefusedError
-    from rig.signing import of_checker
+    from bench_model.base.errors import RefusedError
+    from rig.checking.signing import of_checker
 
     file = tmp_path / "lab.yml"
     assert of_checker(file, ("allowed_signers",)).allowed_signers is None
@@ -356,7 +356,7 @@ def test_the_checkers_configuration_is_read_as_data(tmp_path: Path) -> None:
 
 
 def test_the_shipped_inventory_trusts_nobody() -> None:
-    from rig.signing import INVENTORY_KEYS, of_checker
+    from rig.checking.signing import INVENTORY_KEYS, of_checker
 
     assert of_checker(Layout().inventory / "lab.yml", INVENTORY_KEYS) == of_checker(Path("/nowhere"), INVENTORY_KEYS)
 

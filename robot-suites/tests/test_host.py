@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bench_model.profiles import Target as DeclaredTarget
-from bench_model.profiles import load_candidate
-from rig.host import Device, Survey, Target, check_identity, device_from, survey
-from rig.machine import LocalMachine
+from bench_model.profiles.candidates import Target as DeclaredTarget
+from bench_model.profiles.candidates import load_candidate
+from rig.base.settings import Layout
+from rig.candidate.host import Device, Survey, Target, check_identity, device_from, survey
+from rig.candidate.machine import LocalMachine
 from rig.on_candidate.probe import cpu_model, describe, device_of, os_name
-from rig.settings import Layout
 
 CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
 HOST = {"architecture": "x86_64", "cpu_model": "AMD EPYC 7302", "cpus": 32, "memory_bytes": 512 * 2**30}

@@ -17,15 +17,16 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError, RefusedError
-from bench_model.hot_store import ENGINES
-from bench_model.hot_store_runs import loss_of, raw_of, scale_point_of
-from bench_model.profiles import Scenario, load_candidate, load_scenario
-from rig.host import Survey
-from rig.machine import LocalMachine
-from rig.settings import Layout
-from rig.workloads import hot_store
-from rig.workloads import hot_store_plans as plans
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.workloads.hot_store.figures import ENGINES
+from bench_model.workloads.hot_store.runs import loss_of, raw_of, scale_point_of
+from rig.base.settings import Layout
+from rig.candidate.host import Survey
+from rig.candidate.machine import LocalMachine
+from rig.workloads.hot_store import plans
+from rig.workloads.hot_store import workload as hot_store
 
 LAYOUT = Layout()
 needs_hotstore = pytest.mark.skipif(not LAYOUT.hotstore.exists(), reason="hotstore is not built")

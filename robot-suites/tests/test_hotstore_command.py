@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.yaml_source import check_document
-from rig.settings import Layout
+from bench_model.profiles.yaml_source import check_document
+from rig.base.settings import Layout
 
 LAYOUT = Layout()
 pytestmark = pytest.mark.skipif(not LAYOUT.hotstore.exists(), reason="hotstore is not built")

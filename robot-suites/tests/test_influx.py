@@ -14,13 +14,13 @@ import pytest
 from influx2_server import ORGANISATION, Influx2Server
 from ruamel.yaml import YAML
 
-from rig.bundle import Bundle
+from rig.base.bundle import Bundle
+from rig.base.influx import TOKEN, URL, Influx
+from rig.base.settings import Layout
 from rig.cli import main
-from rig.history import publish, server_version, trigger_ns, undelivered
-from rig.influx import TOKEN, URL, Influx
-from rig.influx_counts import counts_document
-from rig.influx_server import LocalInflux, free_port
-from rig.settings import Layout
+from rig.telemetry.history import publish, server_version, trigger_ns, undelivered
+from rig.telemetry.influx_counts import counts_document
+from rig.telemetry.influx_server import LocalInflux, free_port
 
 T0_NS = 1_769_860_800_000_000_000
 VERDICT: dict[str, Any] = {

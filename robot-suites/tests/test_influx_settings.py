@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from influx2_server import ORGANISATION, Influx2Server
 
-from bench_model.errors import RefusedError
-from rig.agent import Agent
-from rig.bundle import Bundle
-from rig.history import influx_of
-from rig.influx import Influx, check, chosen
-from rig.influx_server import LocalInflux, free_port
-from rig.settings import Layout
+from bench_model.base.errors import RefusedError
+from rig.base.bundle import Bundle
+from rig.base.influx import Influx, check, chosen
+from rig.base.settings import Layout
+from rig.telemetry.agent import Agent
+from rig.telemetry.history import influx_of
+from rig.telemetry.influx_server import LocalInflux, free_port
 
 URL = "http://metrics-01:8086"
 

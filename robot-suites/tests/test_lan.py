@@ -19,20 +19,22 @@ from typing import Any
 
 import pytest
 
-from bench_model import lan as model
-from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import Candidate, Scenario, load_candidate, load_scenario
-from bench_model.telemetry_tracks import Tracks
-from bench_model.yaml_source import check_document
-from rig.host import Survey
-from rig.influx_server import free_port
-from rig.machine import LocalMachine
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.bundle.telemetry_tracks import Tracks
+from bench_model.profiles.candidates import Candidate, load_candidate
+from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.lan import analysis as model
+from rig.base.settings import Layout
+from rig.candidate.host import Survey
+from rig.candidate.machine import LocalMachine
 from rig.on_candidate import network_meeting, network_nodes, network_rdma
 from rig.on_candidate.namespaces import NodesError
 from rig.on_candidate.network_places import Host
-from rig.settings import Layout
-from rig.workloads import lan, lan_plans
-from rig.workloads.lan_site import LanSite
+from rig.telemetry.influx_server import free_port
+from rig.workloads.lan import plans as lan_plans
+from rig.workloads.lan import workload as lan
+from rig.workloads.lan.site import LanSite
 
 LAYOUT = Layout()
 TOOLS = [tool for tool in ("iperf3", "ethtool", "ip", "tc") if shutil.which(tool) is None]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from rig.influx_server import free_port
-from rig.settings import Layout
+from rig.base.settings import Layout
+from rig.telemetry.influx_server import free_port
 
 pytestmark = [
     pytest.mark.integration,

@@ -18,17 +18,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "test
 from evidence_factory import seal
 from nights_factory import NightPlan, write_night
 
-from bench_model.errors import BenchError, ProfileError, RefusedError
-from bench_model.night import read_night
-from bench_model.nightly_outcome import INTERRUPTED, Entry, Job, document, worse
-from bench_model.yaml_source import check_document
-from rig import nightly_run
-from rig.baselines import Baselines, prune
-from rig.lock import exclusive
-from rig.nightly import Nightly, _entry_of
-from rig.nightly_plan import DEFAULT, Plan, load_plan
-from rig.nightly_run import Where, run_job
-from rig.settings import Layout
+from bench_model.base.errors import BenchError, ProfileError, RefusedError
+from bench_model.nights.night import read_night
+from bench_model.nights.outcome import INTERRUPTED, Entry, Job, document, worse
+from bench_model.profiles.yaml_source import check_document
+from rig.base.lock import exclusive
+from rig.base.settings import Layout
+from rig.nightly import job as nightly_run
+from rig.nightly.baselines import Baselines, prune
+from rig.nightly.job import Where, run_job
+from rig.nightly.night import Nightly, _entry_of
+from rig.nightly.plan import DEFAULT, Plan, load_plan
 
 INVENTORY = Layout().inventory / "lab.yml"
 DOCS = Layout().repository / "docs" / "nightly"

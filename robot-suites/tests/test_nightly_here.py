@@ -18,8 +18,8 @@ import pytest
 from ruamel.yaml import YAML
 from test_qualify import settings_now, wait_for_phase
 
-from rig.influx_server import LocalInflux
-from rig.settings import Layout
+from rig.base.settings import Layout
+from rig.telemetry.influx_server import LocalInflux
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign, pytest.mark.usefixtures("own_lock")]
 

@@ -18,15 +18,15 @@ import pytest
 from fault_proxy import FAULTS, FaultProxy
 from influx_server import InfluxServer
 
-from bench_model import telemetry_account
-from bench_model.spool_content import read_content
-from bench_model.telemetry_files import OWN
-from rig.agent import Agent, replay
-from rig.bundle import Bundle, now_utc
-from rig.influx import Influx
-from rig.influx_counts import counts_document
-from rig.influx_server import create_database
-from rig.settings import Layout
+from bench_model.bundle.spool_content import read_content
+from bench_model.bundle.telemetry_files import OWN
+from bench_model.evidence import telemetry_account
+from rig.base.bundle import Bundle, now_utc
+from rig.base.influx import Influx
+from rig.base.settings import Layout
+from rig.telemetry.agent import Agent, replay
+from rig.telemetry.influx_counts import counts_document
+from rig.telemetry.influx_server import create_database
 
 SEED = 20260131
 PERIOD_S = 0.1

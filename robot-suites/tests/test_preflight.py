@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import RefusedError
-from bench_model.profiles import Target, load_candidate, load_scenario
-from rig import preflight
-from rig.host import Survey
-from rig.machine import LocalMachine
+from bench_model.base.errors import RefusedError
+from bench_model.profiles.candidates import Target, load_candidate
+from bench_model.profiles.scenarios import load_scenario
+from rig.base.settings import Layout
+from rig.candidate.host import Survey
+from rig.candidate.machine import LocalMachine
 from rig.on_candidate.probe import filesystem_of
-from rig.settings import Layout
+from rig.run import preflight
 
 INVENTORY = Layout().inventory
 DAQWRITER = Layout().daqwriter

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rig.bundle import Bundle
-from rig.progress import Observer, Plan, last_lines
+from rig.base.bundle import Bundle
+from rig.run.progress import Observer, Plan, last_lines
 
 
 class Clock:

@@ -23,15 +23,15 @@ from ruamel.yaml import YAML
 
 from bench_dashboards.interpolation import Choice
 from bench_dashboards.trial import Server
-from bench_model.bundle_files import survey
-from bench_model.errors import BenchError
-from bench_model.line_protocol import points_of
-from bench_model.provenance import NO_EVIDENCE
-from rig.bundle import Bundle
-from rig.checking import check_seals
-from rig.history import undelivered
-from rig.influx_server import LocalInflux, free_port
-from rig.settings import Layout
+from bench_model.base.errors import BenchError
+from bench_model.bundle.files import survey
+from bench_model.bundle.line_protocol import points_of
+from bench_model.bundle.provenance import NO_EVIDENCE
+from rig.base.bundle import Bundle
+from rig.base.settings import Layout
+from rig.checking.check_bundle import check_seals
+from rig.telemetry.history import undelivered
+from rig.telemetry.influx_server import LocalInflux, free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("own_lock")]
 

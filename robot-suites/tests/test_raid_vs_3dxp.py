@@ -15,21 +15,22 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.comparison import Compared
-from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import load_candidate, load_scenario
-from bench_model.yaml_source import check_document
-from rig import preflight
-from rig.bundle import Bundle
-from rig.facilities import OpenTarget
-from rig.hazard_control import HazardControl
-from rig.hazard_spans import HazardLog
-from rig.host import Survey
-from rig.machine import LocalMachine
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.compared_targets import Compared
+from bench_model.profiles.scenarios import load_scenario
+from bench_model.profiles.yaml_source import check_document
+from rig.base.bundle import Bundle
+from rig.base.hazard_spans import HazardLog
+from rig.base.settings import Layout
+from rig.candidate.facilities import OpenTarget
+from rig.candidate.hazard_control import HazardControl
+from rig.candidate.host import Survey
+from rig.candidate.machine import LocalMachine
 from rig.on_candidate import load_counters
-from rig.settings import Layout
-from rig.workloads.raid_visit import VisitPlan, paced_document, samples, write_document
-from rig.workloads.raid_vs_3dxp import document, order_of, run_comparison
+from rig.run import preflight
+from rig.workloads.raid_vs_3dxp.visit import VisitPlan, paced_document, samples, write_document
+from rig.workloads.raid_vs_3dxp.workload import document, order_of, run_comparison
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")

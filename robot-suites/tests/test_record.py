@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from bench_model import drive_temperature
-from bench_model.line_protocol import Point, parse_line
-from bench_model.profiles import load_candidate
-from rig.bundle import Bundle
-from rig.host import Target, survey
-from rig.machine import LocalMachine
-from rig.provision import first_error
-from rig.record import copy_profiles, git_state, run_document
-from rig.settings import Layout, Request, load_profiles
-from rig.shell import LocalShell
+from bench_model.behaviour import drive_temperature
+from bench_model.bundle.line_protocol import Point, parse_line
+from bench_model.profiles.candidates import load_candidate
+from rig.base.bundle import Bundle
+from rig.base.settings import Layout, Request, load_profiles
+from rig.base.shell import LocalShell
+from rig.candidate.host import Target, survey
+from rig.candidate.machine import LocalMachine
+from rig.candidate.provision import first_error
+from rig.run.record import copy_profiles, git_state, run_document
 
 LAYOUT = Layout()
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.errors import RefusedError
-from rig.bundle import Bundle
+from bench_model.base.errors import RefusedError
+from rig.base.bundle import Bundle
+from rig.base.settings import Request
+from rig.checking.sealing import seal_evidence
 from rig.cli import main
-from rig.resume import request_document, request_of
-from rig.sealing import seal_evidence
-from rig.settings import Request
+from rig.run.resume import request_document, request_of
 
 ASKED = Request(inventory=Path("/lab.yml"), scale=0.5, duration_s=7.0, target_directory=Path("/disk"), keep_tuning=True)
 

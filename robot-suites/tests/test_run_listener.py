@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import robot
 
-from bench_model.aligned import busy_spans
-from bench_model.line_protocol import Point, points_of
-from rig.bundle import Bundle
-from rig.event_lines import open_phase
-from rig.hazard_spans import HazardLog
+from bench_model.behaviour.aligned import busy_spans
+from bench_model.bundle.line_protocol import Point, points_of
+from rig.base.bundle import Bundle
+from rig.base.event_lines import open_phase
+from rig.base.hazard_spans import HazardLog
 from telemetry_agent.collectors.workload import check_record
 
 SUITE = """*** Test Cases ***

@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 
-from bench_model import saturation as model
-from bench_model.errors import InterruptedRunError, RefusedError
-from bench_model.profiles import Candidate, Scenario, Target, load_candidate, load_scenario
-from bench_model.yaml_source import check_document
-from rig.host import Device, Survey
-from rig.host import Target as FoundTarget
-from rig.load_target import FileTarget, RawDevice
-from rig.machine import LocalMachine
-from rig.settings import Layout
-from rig.shell import Completed
-from rig.wear_ledger import Experiment, WearLedger
+from bench_model.base.errors import InterruptedRunError, RefusedError
+from bench_model.profiles.candidates import Candidate, Target, load_candidate
+from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.saturation import analysis as model
+from rig.base.settings import Layout
+from rig.base.shell import Completed
+from rig.candidate.host import Device, Survey
+from rig.candidate.host import Target as FoundTarget
+from rig.candidate.load_target import FileTarget, RawDevice
+from rig.candidate.machine import LocalMachine
 from rig.workloads import saturation
 from rig.workloads.saturation import SaturationPlan, asked_bytes, options, run_saturation
-from rig.workloads.site import Site
-from rig.workloads.wear_account import Worn
+from rig.workloads.shared.site import Site
+from rig.workloads.shared.wear_account import Worn
+from rig.workloads.shared.wear_ledger import Experiment, WearLedger
 
 LAYOUT = Layout()
 DRIVE = Device("nvme0n1", "Drive", "S1", "1", None, 10**12, 0, False, "nvme", None)

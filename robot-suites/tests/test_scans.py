@@ -9,18 +9,21 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import RefusedError
-from bench_model.measured import found_at
-from bench_model.profiles import Scenario, load_candidate, load_metrics, load_scenario
-from bench_model.yaml_source import check_document
-from rig import fio
-from rig.host import survey
-from rig.machine import LocalMachine
-from rig.preflight import check_memory, check_space, check_workloads
-from rig.settings import Layout
-from rig.workloads import fio_scan, latency_under_load, minidaq_scan, thread_scan, write_point
+from bench_model.base.errors import RefusedError
+from bench_model.evidence.measured import found_at
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.profiles.yaml_source import check_document
+from rig.base.settings import Layout
+from rig.candidate.host import survey
+from rig.candidate.machine import LocalMachine
+from rig.run.preflight import check_memory, check_space, check_workloads
+from rig.workloads import block_scan as fio_scan
+from rig.workloads import latency_under_load, minidaq_scan, thread_scan
 from rig.workloads.registry import declared_limits, workloads_of
-from rig.workloads.site import Site
+from rig.workloads.shared import fio, write_point
+from rig.workloads.shared.site import Site
 
 MIB = 2**20
 INVENTORY = Layout().inventory

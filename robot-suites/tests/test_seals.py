@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from test_signing import listed, make_key
 
-from bench_model.errors import BenchError
-from bench_model.provenance import NO_EVIDENCE, REPORTS, SEALS
-from rig.bundle import Bundle
-from rig.checking import check_bundle, check_seals
+from bench_model.base.errors import BenchError
+from bench_model.bundle.provenance import NO_EVIDENCE, REPORTS, SEALS
+from rig.base.bundle import Bundle
+from rig.checking.check_bundle import check_bundle, check_seals
+from rig.checking.sealing import altered_evidence, seal_evidence, seal_reports
+from rig.checking.signing import Signer
 from rig.cli import main
-from rig.sealing import altered_evidence, seal_evidence, seal_reports
-from rig.signing import Signer
 
 RUN = {
     "schema_version": 1, "run_id": "run-1", "state": "finished", "finished_utc": "2026-01-31T12:00:00.000Z",

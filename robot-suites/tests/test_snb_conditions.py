@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bench_model.profiles import load_scenario
-from bench_model.sequential import Looks, Stopping
-from bench_model.yaml_source import check_document
-from rig.load_target import FileTarget, RawDevice
-from rig.machine import LocalMachine
-from rig.preflight import space_needs
-from rig.settings import Layout
+from bench_model.profiles.scenarios import load_scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.verdict.sequential import Looks, Stopping
+from rig.base.settings import Layout
+from rig.candidate.load_target import FileTarget, RawDevice
+from rig.candidate.machine import LocalMachine
+from rig.run.preflight import space_needs
 from rig.workloads.snb_record import RecordPlan, minidaq_arguments, run_record
 
 MACHINE = LocalMachine()

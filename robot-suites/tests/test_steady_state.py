@@ -9,22 +9,26 @@ from typing import Any
 
 import pytest
 
-from bench_model.decision import decide, estimate
-from bench_model.errors import BenchError, RefusedError
-from bench_model.measured import measure
-from bench_model.profiles import Target, load_candidate, load_metrics, load_requirements, load_scenario
-from bench_model.steady_state import steady_window
-from bench_model.steady_summary import summary_of
-from bench_model.units import KIB, MIB
-from bench_model.yaml_source import check_document
-from rig.host import Survey
-from rig.load_target import FileTarget
-from rig.machine import LocalMachine
-from rig.preflight import check_workloads
-from rig.settings import Layout
-from rig.workloads import steady_state, steady_tests
-from rig.workloads.steady_state import SteadyPlan, round_document, run_steady_state, test_document
-from rig.workloads.steady_tests import Test, round_arguments, shortcomings, tests_of
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.units import KIB, MIB
+from bench_model.evidence.measured import measure
+from bench_model.profiles.candidates import Target, load_candidate
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import load_requirements
+from bench_model.profiles.scenarios import load_scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.verdict.decision import decide, estimate
+from bench_model.workloads.steady_state.rounds import steady_window
+from bench_model.workloads.steady_state.summary import summary_of
+from rig.base.settings import Layout
+from rig.candidate.host import Survey
+from rig.candidate.load_target import FileTarget
+from rig.candidate.machine import LocalMachine
+from rig.run.preflight import check_workloads
+from rig.workloads.steady_state import tests as steady_tests
+from rig.workloads.steady_state import workload as steady_state
+from rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of
+from rig.workloads.steady_state.workload import SteadyPlan, round_document, run_steady_state, test_document
 
 INVENTORY = Layout().inventory
 MACHINE = LocalMachine()

@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import RefusedError
-from bench_model.profiles import Scenario, load_candidate, load_scenario
-from bench_model.streams_checksum import document as analysis_of
-from bench_model.streams_setups import ALL, CORES, Cpus, beyond, comparisons
-from bench_model.yaml_source import check_document
-from rig.host import Survey
-from rig.machine import LocalMachine
+from bench_model.base.errors import RefusedError
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.streams_checksum.analysis import document as analysis_of
+from bench_model.workloads.streams_checksum.setups import ALL, CORES, Cpus, beyond, comparisons
+from rig.base.settings import Layout
+from rig.candidate.host import Survey
+from rig.candidate.machine import LocalMachine
 from rig.on_candidate import cpu_topology, scratch, stream_files
-from rig.settings import Layout
-from rig.workloads import streams_checksum
-from rig.workloads.site import Site
+from rig.workloads.shared.site import Site
+from rig.workloads.streams_checksum import workload as streams_checksum
 
 LAYOUT = Layout()
 NAME = streams_checksum.NAME

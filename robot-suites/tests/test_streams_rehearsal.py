@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from bench_model.streams_checksum import document as analysis_of
-from rig.influx_server import free_port
-from rig.settings import Layout
+from bench_model.workloads.streams_checksum.analysis import document as analysis_of
+from rig.base.settings import Layout
+from rig.telemetry.influx_server import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 

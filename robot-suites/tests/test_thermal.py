@@ -13,21 +13,22 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import load_candidate, load_scenario
-from bench_model.telemetry_tracks import Track, Tracks
-from rig.bundle import Bundle
-from rig.fan_duty import FanDuty, fan_duty
-from rig.hazard_control import HazardControl
-from rig.hazard_schedule import HazardSchedule
-from rig.hazard_spans import HazardLog
-from rig.machine import LocalMachine
-from rig.settings import Layout
-from rig.shell import Completed
-from rig.workloads.thermal import WORKLOAD as THERMAL
-from rig.workloads.thermal import demand_of
-from rig.workloads.thermal_load import Load, Plan
-from rig.workloads.thermal_watch import Rule, Watch, decide
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.bundle.telemetry_tracks import Track, Tracks
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.scenarios import load_scenario
+from rig.base.bundle import Bundle
+from rig.base.hazard_spans import HazardLog
+from rig.base.settings import Layout
+from rig.base.shell import Completed
+from rig.candidate.fan_duty import FanDuty, fan_duty
+from rig.candidate.hazard_control import HazardControl
+from rig.candidate.machine import LocalMachine
+from rig.workloads.thermal.hazard_schedule import HazardSchedule
+from rig.workloads.thermal.load import Load, Plan
+from rig.workloads.thermal.watch import Rule, Watch, decide
+from rig.workloads.thermal.workload import WORKLOAD as THERMAL
+from rig.workloads.thermal.workload import demand_of
 from virtual_candidate.bmc import Bmc
 from virtual_candidate.testing import wait_for_fans
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rig.settings import Layout
+from rig.base.settings import Layout
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 

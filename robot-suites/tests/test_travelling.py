@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rig import travelling
-from rig.travelling import ON_CANDIDATE, source_of
+from rig.candidate import travelling
+from rig.candidate.travelling import ON_CANDIDATE, source_of
 
 ARGUMENT_BYTES_MAX = 128 << 10  # of one argument of a command (Linux, MAX_ARG_STRLEN)
 

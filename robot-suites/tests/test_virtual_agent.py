@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.line_protocol import Point, parse_line
-from rig.settings import Layout
+from bench_model.bundle.line_protocol import Point, parse_line
+from rig.base.settings import Layout
 from virtual_candidate import ssh
 from virtual_candidate.candidate import VirtualCandidate
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate import processes
 from virtual_candidate.bmc import Bmc
 from virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans

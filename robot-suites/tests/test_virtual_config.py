@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate import apt_sources, image, instance, ipmi_config, processes, qemu
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.cli import main

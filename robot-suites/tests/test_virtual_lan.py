@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model import perftest
-from rig.influx_server import free_port
-from rig.settings import Layout
+from bench_model.workloads.lan import perftest
+from rig.base.settings import Layout
+from rig.telemetry.influx_server import free_port
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.testing import running_candidate
 

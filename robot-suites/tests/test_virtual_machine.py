@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate import processes
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.instance import Ports

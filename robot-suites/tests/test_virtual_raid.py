@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rig.influx_server import free_port
-from rig.settings import Layout
+from rig.base.settings import Layout
+from rig.telemetry.influx_server import free_port
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.testing import running_candidate
 

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import load_candidate, load_scenario
-from rig import preflight
-from rig.candidate_session import connected
-from rig.host import survey
-from rig.influx_server import LocalInflux
-from rig.load_target import RawDevice
-from rig.machine import SshMachine
-from rig.settings import Layout
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.scenarios import load_scenario
+from rig.base.settings import Layout
+from rig.candidate.host import survey
+from rig.candidate.load_target import RawDevice
+from rig.candidate.machine import SshMachine
+from rig.run import preflight
+from rig.run.candidate_session import connected
+from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate import ssh
 from virtual_candidate.candidate import VirtualCandidate
 

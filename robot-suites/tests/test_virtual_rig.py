@@ -18,17 +18,17 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.errors import BenchError
-from bench_model.line_protocol import points_of
-from bench_model.profiles import load_candidate
-from rig.candidate_session import connected
-from rig.connection import connection_of
-from rig.hazards import hazards_of
-from rig.host import survey
-from rig.influx_server import LocalInflux
-from rig.machine import Machine, SshMachine
-from rig.settings import Layout
-from rig.ssh import SshLink
+from bench_model.base.errors import BenchError
+from bench_model.bundle.line_protocol import points_of
+from bench_model.profiles.candidates import load_candidate
+from rig.base.settings import Layout
+from rig.candidate.connection import connection_of
+from rig.candidate.hazards import hazards_of
+from rig.candidate.host import survey
+from rig.candidate.machine import Machine, SshMachine
+from rig.candidate.ssh import SshLink
+from rig.run.candidate_session import connected
+from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.testing import fan_readings
 
@@ -104,7 +104,7 @@ def test_a_command_that_takes_too_long_ends_on_the_candidate(
 
 def test_a_killed_bench_takes_its_load_with_it(virtual_machine: VirtualCandidate, inventory: Path) -> None:
     code = (
-        "from pathlib import Path; from rig.candidate_session import connected; from rig.settings import Layout\n"
+        "from pathlib import Path; from rig.run.candidate_session import connected; from rig.base.settings import Layout\n"
         f"with connected(Path({str(inventory)!r}), {virtual_machine.instance.name!r}, Layout()) as machine:\n"
         "    machine.run(['sleep', '602'], 900)\n"
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rig.influx_server import free_port
+from rig.telemetry.influx_server import free_port
 from virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.line_protocol import Point, points_of
-from rig.influx_server import LocalInflux
-from rig.machine import SshMachine
-from rig.settings import Layout
+from bench_model.bundle.line_protocol import Point, points_of
+from rig.base.settings import Layout
+from rig.candidate.machine import SshMachine
+from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.candidate import VirtualCandidate
 
 sys.path.insert(0, str(Path(__file__).parent))

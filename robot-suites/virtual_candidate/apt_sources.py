@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 # The distribution's kernel package. Debian's cloud kernel has neither IPMI nor hwmon, so that the ordinary one it is.
 KERNELS = {"debian": "linux-image-amd64", "ubuntu": "linux-image-generic"}

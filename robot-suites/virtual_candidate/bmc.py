@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any
 
 import bench_model
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate import ipmi_config, processes, redfish_service, tls
 from virtual_candidate.bios import Bios
 from virtual_candidate.files import read_json_lines, write_text

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate import faults, image, instance, machine, processes, qemu, ssh
 from virtual_candidate.bmc import Bmc, new_password, require_free_port
 from virtual_candidate.files import locked, write_text

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_model.errors import BenchError
-from bench_model.units import parse_size
+from bench_model.base.errors import BenchError
+from bench_model.base.units import parse_size
 from virtual_candidate import instance
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.hardware import FANS

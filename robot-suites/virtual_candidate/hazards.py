@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate import faults, qemu
 from virtual_candidate.hardware import FANS, INLET, SENSORS, Drive
 from virtual_candidate.instance import Instance

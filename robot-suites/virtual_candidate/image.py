@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate.apt_sources import Sources, host_sources
 from virtual_candidate.files import locked
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate.files import read_json, write_json
 from virtual_candidate.hardware import Drive, drives
 from virtual_candidate.vendors import DEFAULT_VENDOR

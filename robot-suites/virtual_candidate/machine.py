@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate import faults, processes, qemu
 from virtual_candidate.files import locked
 from virtual_candidate.image import Image

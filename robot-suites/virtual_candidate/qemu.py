@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate.faults import DriveFaults
 from virtual_candidate.hardware import Drive
 from virtual_candidate.image import Image

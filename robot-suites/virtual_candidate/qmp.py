@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 ANSWER_S_MAX = 20.0
 

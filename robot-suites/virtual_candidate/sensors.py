@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate.files import locked, write_text
 from virtual_candidate.hardware import DEFAULT_FAN_MODE, FAN_MODES, FANS, RPM_PER_DUTY, SENSORS, FanMode, sensor
 

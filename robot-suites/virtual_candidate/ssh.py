@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from virtual_candidate.files import write_text
 
 BANNER_S_MAX = 3.0

@@ -20,11 +20,12 @@ from audit import mutants
 from audit.good import results_of
 from audit.good.case import INVENTORY, Case, case_of, evidence_of
 from audit.mutants import Mutant
-from bench_model import decision, documents
-from bench_model.bootstrap import SeriesInterval, mean_interval
-from bench_model.derived import MAKERS
-from bench_model.evidence import Document, Evidence
-from bench_model.verdict import PASS, bounds, judge
+from bench_model.bundle import documents
+from bench_model.bundle.evidence import Document, Evidence
+from bench_model.evidence.derived import MAKERS
+from bench_model.statistics.bootstrap import SeriesInterval, mean_interval
+from bench_model.verdict import decision
+from bench_model.verdict.verdict import PASS, bounds, judge
 
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 SEED = 20211

@@ -15,10 +15,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from bench_model.documents import TYPES, DriveTemperature, Reasoned
-from bench_model.evidence import FILES, Document, Evidence
-from bench_model.measured import found_at
-from bench_model.profiles import Requirement, RequirementProfile, ResultMetric
+from bench_model.bundle.documents import TYPES, DriveTemperature, Reasoned
+from bench_model.bundle.evidence import FILES, Document, Evidence
+from bench_model.evidence.measured import found_at
+from bench_model.profiles.metrics import ResultMetric
+from bench_model.profiles.requirements import Requirement, RequirementProfile
 
 Path = tuple[str | int, ...]
 Change = Callable[[Any], Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from writer_bench import agent_measurement, cli, jitter, processes
 from writer_bench.parts import agent as part
 from writer_bench.ratios import summary

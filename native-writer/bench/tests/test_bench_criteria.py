@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.paired import Pair
+from bench_model.statistics.paired import Pair
 from writer_bench import criteria, tables
 from writer_bench.parts import PARTS, memory, write
 from writer_bench.ratios import summary

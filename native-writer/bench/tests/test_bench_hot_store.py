@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rig.shell import LocalShell
+from rig.base.shell import LocalShell
 from writer_bench.parts import hot_store
 from writer_bench.sample import Sample
 from writer_bench.tools import Tools

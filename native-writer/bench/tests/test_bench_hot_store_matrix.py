@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.errors import BenchError
-from bench_model.units import GIB
-from rig.shell import LocalShell
+from bench_model.base.errors import BenchError
+from bench_model.base.units import GIB
+from rig.base.shell import LocalShell
 from writer_bench import cli, tables
 from writer_bench.part import Settings
 from writer_bench.parts import PARTS, hot_store, hot_store_matrix

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from telemetry_agent.point import Encoder
 from writer_bench import backlog, cli, fleet, fleet_trial, simulated_server
 from writer_bench.backlog import Moment

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.errors import RefusedError
+from bench_model.base.errors import RefusedError
 from writer_bench import machine
 from writer_bench.part import Settings
 from writer_bench.parts import write

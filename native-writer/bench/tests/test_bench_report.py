@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bench_model.column_file import FILE, difference
-from bench_report.telemetry import columns_of
-from bench_report.trend import render
-from rig.sealing import altered_evidence
+from bench_model.bundle.column_file import FILE, difference
+from bench_report.reading.telemetry import columns_of
+from bench_report.trend.command import render
+from rig.checking.sealing import altered_evidence
 from writer_bench import report_bundle
 from writer_bench.parts import report
 

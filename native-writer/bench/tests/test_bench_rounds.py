@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from writer_bench.ratios import spread, summary, wants_more
 from writer_bench.rounds import Comparison, Contender, Point, run_points
 from writer_bench.sample import Sample

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from writer_bench.parts.null_sink import copy_sample
 from writer_bench.sample import parse_daqwriter, parse_fio
 

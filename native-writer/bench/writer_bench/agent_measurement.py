@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
-from bench_model.units import GIB
+from bench_model.base.errors import BenchError
+from bench_model.base.units import GIB
 from writer_bench import jitter
 from writer_bench.processes import Busy, running
 from writer_bench.sample import Sample

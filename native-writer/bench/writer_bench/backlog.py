@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 GROWTH_MAX = 0.02  # of the offered rate: less cannot be told from none within a window
 SAMPLES_MIN = 8

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
-from rig.bundle import now_utc
-from rig.shell import LocalShell
+from bench_model.base.errors import BenchError
+from rig.base.bundle import now_utc
+from rig.base.shell import LocalShell
 from writer_bench import document, machine, tables
 from writer_bench.influx import BINARY_VARIABLE
 from writer_bench.part import Documents, Part, Settings

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench_model.decision import MET, UNDECIDED, Estimate, decide
-from bench_model.paired import CONFIDENCE, Pair, compare
+from bench_model.statistics.paired import CONFIDENCE, Pair, compare
+from bench_model.verdict.decision import MET, UNDECIDED, Estimate, decide
 
 
 @dataclass(frozen=True)

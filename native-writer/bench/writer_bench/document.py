@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rig.bundle import now_utc
+from rig.base.bundle import now_utc
 from writer_bench.part import Documents, Part, Settings
 from writer_bench.ratios import CONFIDENCE, SPREAD_MAX
 from writer_bench.rounds import Point

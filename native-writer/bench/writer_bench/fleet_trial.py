@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from writer_bench import backlog
 from writer_bench.fleet import host_name
 from writer_bench.influx import Server

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError, RefusedError
-from rig.influx import DATABASE
-from rig.influx_server import LocalInflux
+from bench_model.base.errors import BenchError, RefusedError
+from rig.base.influx import DATABASE
+from rig.telemetry.influx_server import LocalInflux
 from writer_bench.processes import CpuTime, cpu_time, present_memory
 from writer_bench.tools import Tools
 

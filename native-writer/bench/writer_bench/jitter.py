@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy
 import numpy.typing
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 
 NS = 1_000_000_000
 SAMPLES_MIN = 20

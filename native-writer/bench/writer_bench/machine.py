@@ -12,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError, RefusedError
-from bench_model.units import MIB, decimal_label
-from rig.host import require_target_directory, survey
-from rig.machine import LocalMachine
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.units import MIB, decimal_label
+from rig.candidate.host import require_target_directory, survey
+from rig.candidate.machine import LocalMachine
 from writer_bench.processes import Busy
 
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from bench_model.errors import BenchError
-from bench_model.units import KIB
-from rig.shell import UNTIL_PARENT_DIES, end_group
+from bench_model.base.errors import BenchError
+from bench_model.base.units import KIB
+from rig.base.shell import UNTIL_PARENT_DIES, end_group
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")

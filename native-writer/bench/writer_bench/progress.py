@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from rig.progress import LOG_EVERY_S, clock
+from rig.run.progress import LOG_EVERY_S, clock
 
 
 class TimeLeft:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench_model.errors import BenchError, RefusedError
+from bench_model.base.errors import BenchError, RefusedError
 from writer_bench import document, tables
 from writer_bench.part import Documents
 from writer_bench.parts import PARTS

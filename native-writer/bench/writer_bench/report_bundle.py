@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from bench_model.column_file import write_columns
-from bench_model.judging import judge_bundle
-from bench_model.provenance import MANIFEST
-from rig.bundle import to_json
-from rig.sealing import seal_evidence
-from rig.settings import Layout
+from bench_model.bundle.column_file import write_columns
+from bench_model.bundle.provenance import MANIFEST
+from bench_model.verdict.judging import judge_bundle
+from rig.base.bundle import to_json
+from rig.base.settings import Layout
+from rig.checking.sealing import seal_evidence
 
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 PERIOD_NS = 10**8  # ten samples a second, the agent's fastest

@@ -18,36 +18,36 @@ KIB = 1024
 
 
 def report(roots: Sequence[Path]) -> int:
-    from bench_report.render import render
+    from bench_report.qualification.render import render
 
     return len(render(roots[0]))
 
 
 def columns(roots: Sequence[Path]) -> int:
-    from bench_model.column_file import DRAWN, SPOOL, to_bytes
-    from bench_model.columns import read_columns
-    from bench_model.provenance import digest_of
+    from bench_model.bundle.column_file import DRAWN, SPOOL, to_bytes
+    from bench_model.bundle.columns import read_columns
+    from bench_model.bundle.provenance import digest_of
 
     spool = roots[0] / SPOOL
     return len(to_bytes(read_columns(spool, DRAWN), {"sha256": digest_of(spool), "bytes": spool.stat().st_size}))
 
 
 def trend(roots: Sequence[Path]) -> int:
-    from bench_report.trend import render
+    from bench_report.trend.command import render
 
     with tempfile.TemporaryDirectory() as folder:
         return len(render(roots, report_bundle.CANDIDATE, None, Path(folder)))
 
 
 def judge(roots: Sequence[Path]) -> int:
-    from bench_model.judging import judge_bundle
+    from bench_model.verdict.judging import judge_bundle
 
     return len(judge_bundle(roots[0]))
 
 
 def check(roots: Sequence[Path]) -> int:
-    from rig.checking import check_bundle
-    from rig.own_profiles import Own
+    from rig.checking.check_bundle import check_bundle
+    from rig.checking.own_profiles import Own
 
     scenario = roots[0] / "profiles" / "scenarios" / f"{report_bundle.SCENARIO['id']}.yml"
     found = check_bundle(roots[0], own=Own(scenario=scenario))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from writer_bench.ratios import summary, wants_more
 from writer_bench.sample import Sample
 

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bench_model.errors import BenchError
-from bench_model.units import GB
+from bench_model.base.errors import BenchError
+from bench_model.base.units import GB
 
 UNTIL_LAST_BLOCK = "until_last_block_bytes_per_s"
 

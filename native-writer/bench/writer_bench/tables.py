@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench_model.units import GIB, decimal_label
+from bench_model.base.units import GIB, decimal_label
 from writer_bench.part import Documents, Part
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError, RefusedError
-from rig.influx import DATABASE
+from bench_model.base.errors import BenchError, RefusedError
+from rig.base.influx import DATABASE
 from writer_bench.processes import CpuTime, Running, cpu_time, peak_memory, running
 
 READY_S_MAX = 20.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rig.shell import Shell
+from rig.base.shell import Shell
 from writer_bench.sample import Sample, parse_daqwriter, parse_fio
 
 START_S = (

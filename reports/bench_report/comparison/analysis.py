@@ -8,16 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model import tender
-from bench_model.contenders import Contender, Question
-from bench_model.tender_files import Prices, Weights, load_prices, load_weights
-
-from ..errors import BundleError
-from .bundles import Source, read_sources
-from .conditions import marks
-from .configurations import configurations, is_comparison, names_of
-from .contenders import contender_of, grouped, questions_of, speed_of
-from .definitions import check_same, differences
+from bench_model.tender import tender
+from bench_model.tender.buyer_files import Prices, Weights, load_prices, load_weights
+from bench_model.tender.contenders import Contender, Question
+from bench_report.base.errors import BundleError
+from bench_report.comparison.bundles import Source, read_sources
+from bench_report.comparison.conditions import marks
+from bench_report.comparison.configurations import configurations, is_comparison, names_of
+from bench_report.comparison.contenders import contender_of, grouped, questions_of, speed_of
+from bench_report.comparison.definitions import check_same, differences
 
 Document = dict[str, Any]
 LEAST, MOST = 2, 8

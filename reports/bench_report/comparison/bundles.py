@@ -1,8 +1,8 @@
 """What a decision needs of one run bundle: its verdict, the values behind it, its definitions and conditions.
 
 Promise: only run.json, profiles/, facts/ and the results are read, not the telemetry, so that sixty bundles take seconds. The verdict is
-judged again, and a run that is not sealed, was altered or contradicts itself is refused (bench_model.judging). What is missing is None or
-empty; what is there and broken is a BundleError that names file and field."""
+judged again, and a run that is not sealed, was altered or contradicts itself is refused (bench_model.verdict.judging). What is missing
+is None or empty; what is there and broken is a BundleError that names file and field."""
 
 from __future__ import annotations
 
@@ -13,27 +13,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from bench_model.bundle_files import plain_file
-from bench_model.errors import ProfileError
-from bench_model.evidence import Document
-from bench_model.judging import SEALED, UNJUDGED, VERDICT, standing_of
-from bench_model.measured import measure
-from bench_model.profiles import (
-    Candidate,
-    RequirementProfile,
-    ResultMetric,
-    load_candidate,
-    load_metrics,
-    load_requirements,
-)
-from bench_model.provenance import MANIFEST, digest_of
-from bench_model.published import FOLDER, PublishedDevice, load_published
-
-from ..dataset import Judged, Run, Verdict
-from ..errors import BundleError
-from ..fields import Node, parse_document, read_document, read_text
-from ..load import run_document, versioned
-from ..load_run import run_of, verdict_of
+from bench_model.base.errors import ProfileError
+from bench_model.bundle.evidence import Document
+from bench_model.bundle.files import plain_file
+from bench_model.bundle.provenance import MANIFEST, digest_of
+from bench_model.evidence.measured import measure
+from bench_model.profiles.candidates import Candidate, load_candidate
+from bench_model.profiles.metrics import ResultMetric, load_metrics
+from bench_model.profiles.published import FOLDER, PublishedDevice, load_published
+from bench_model.profiles.requirements import RequirementProfile, load_requirements
+from bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, standing_of
+from bench_report.base.errors import BundleError
+from bench_report.base.fields import Node, parse_document, read_document, read_text
+from bench_report.reading.dataset import Judged, Run, Verdict
+from bench_report.reading.load import run_document, versioned
+from bench_report.reading.load_run import run_of, verdict_of
 
 NO_VERDICT = "NO VERDICT"
 Made = TypeVar("Made")

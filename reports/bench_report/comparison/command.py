@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..delivery import add_outputs, check_outputs, deliver
+from bench_report.output.delivery import add_outputs, check_outputs, deliver
 
 STEM = "comparison"
 
@@ -25,8 +25,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(chosen: argparse.Namespace) -> int:
     """The exit status. Errors are raised."""
     check_outputs(chosen)
-    from .analysis import Asked, compare
-    from .document import paper_of
+    from bench_report.comparison.analysis import Asked, compare
+    from bench_report.comparison.document import paper_of
 
     found, sources = compare(Asked(tuple(chosen.bundles), chosen.prices, chosen.weights))
     return deliver(chosen, STEM, found, max(source.moment for source in sources), paper_of)

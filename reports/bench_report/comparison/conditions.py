@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from bench_model.telemetry_files import points_of_bundle
-
-from ..errors import BundleError
-from ..fields import read_document
-from .bundles import Source
+from bench_model.bundle.telemetry_files import points_of_bundle
+from bench_report.base.errors import BundleError
+from bench_report.base.fields import read_document
+from bench_report.comparison.bundles import Source
 
 TOOLS = ("daqwriter", "hotstore", "fio", "mdadm", "nvme", "redis", "telemetry_agent")
 AMBIENT_K = 3.0  # [P] air inlets that differ by less are alike

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench_model import raid_comparison
-from bench_model.contenders import (
-    COST,
-    DENSITY,
-    ENDURANCE,
-    POWER,
-    ROUNDS,
-    Contender,
-    Figure,
-    Question,
-    Series,
-)
-from bench_model.decision import MET, decide, estimate
-from bench_model.evidence import Document
-from bench_model.measured import measure
-from bench_model.profiles import Requirement
-from bench_model.tender_files import Prices, Weights
-from bench_model.verdict import bounds
-
-from ..errors import BundleError
-from .bundles import Source
+from bench_model.bundle.evidence import Document
+from bench_model.evidence.measured import measure
+from bench_model.profiles.requirements import Requirement
+from bench_model.tender.buyer_files import Prices, Weights
+from bench_model.tender.contenders import COST, DENSITY, ENDURANCE, POWER, ROUNDS, Contender, Figure, Question, Series
+from bench_model.verdict.decision import MET, decide, estimate
+from bench_model.verdict.verdict import bounds
+from bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
+from bench_report.base.errors import BundleError
+from bench_report.comparison.bundles import Source
 
 FILE = f"results/{raid_comparison.RESULTS}"
 DERIVED = "results/raid_comparison.json"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench_model import raid_facts
-from bench_model.contenders import (
+from bench_model.base.units import GB, convert
+from bench_model.evidence.measured import measure
+from bench_model.tender.buyer_files import Prices, Weights
+from bench_model.tender.contenders import (
     COST,
     DENSITY,
     ENDURANCE,
@@ -19,13 +21,10 @@ from bench_model.contenders import (
     Question,
     Series,
 )
-from bench_model.decision import MET, MISSED, UNDECIDED
-from bench_model.measured import measure
-from bench_model.tender_files import Prices, Weights
-from bench_model.units import GB, convert
-
-from ..dataset import Judged
-from .bundles import Source
+from bench_model.verdict.decision import MET, MISSED, UNDECIDED
+from bench_model.workloads.raid_vs_3dxp import facts as raid_facts
+from bench_report.comparison.bundles import Source
+from bench_report.reading.dataset import Judged
 
 Bound = float | str
 

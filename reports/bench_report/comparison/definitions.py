@@ -11,14 +11,13 @@ from fnmatch import fnmatchcase
 from itertools import combinations
 from typing import Any
 
-from bench_model.contenders import POWER, Difference
-from bench_model.differing import ABSENT, same, shown
-from bench_model.errors import BenchError
-from bench_model.provenance import MANIFEST, read_manifest
-
-from ..errors import BundleError
-from .bundles import Source
-from .contenders import devices_text
+from bench_model.base.differing import ABSENT, same, shown
+from bench_model.base.errors import BenchError
+from bench_model.bundle.provenance import MANIFEST, read_manifest
+from bench_model.tender.contenders import POWER, Difference
+from bench_report.base.errors import BundleError
+from bench_report.comparison.bundles import Source
+from bench_report.comparison.contenders import devices_text
 
 SAME = "Compare runs of one scenario, one requirement profile and one version of metrics.yml"
 SHOWN_MAX = 120

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from ..figures.canvas import Figure
-from ..figures.tender import (
+from bench_report.base.units import NONE, SPELLED, THIN, percent, quantity, significant
+from bench_report.comparison import tables, words
+from bench_report.document.canvas import Figure
+from bench_report.document.made_by import seal_of_runs
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.figures.tender import (
     Bound,
     ParetoPoint,
     PriceRow,
@@ -17,11 +21,7 @@ from ..figures.tender import (
     share_figure,
     value_figure,
 )
-from ..paper import Paper
-from ..provenance import seal_of_runs
-from ..sections.section import Lacking, Part, Section
-from ..units import NONE, SPELLED, THIN, percent, quantity, significant
-from . import tables, words
+from bench_report.output.paper import Paper
 
 Document = dict[str, Any]
 FIGURES_MAX = 6

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..marks import see_section
-from ..sections.section import Lacking, Part
-from ..tables import Table
-from ..units import MINUS, NONE, THIN, count, percent, quantity, significant
-from .words import SHORT, TIED, change_text, currency_of, letters, more_text
+from bench_report.base.marks import see_section
+from bench_report.base.units import MINUS, NONE, THIN, count, percent, quantity, significant
+from bench_report.comparison.words import SHORT, TIED, change_text, currency_of, letters, more_text
+from bench_report.document.section import Lacking, Part
+from bench_report.document.table import Table
 
 Document = dict[str, Any]
 ROWS_MAX = 120

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..marks import see_section
-from ..paper import Badge
-from ..units import THIN, percent, quantity, significant
+from bench_report.base.marks import see_section
+from bench_report.base.units import THIN, percent, quantity, significant
+from bench_report.output.paper import Badge
 
 Document = dict[str, Any]
 LETTERS = "ABCDEFGH"

@@ -1,1 +1,1 @@
-"""The report's figures: each module turns part of a bundle into one figure with its caption."""
+"""Promise: a figure draws what its data say and names units and uncertainty. Imports document, reading and base."""

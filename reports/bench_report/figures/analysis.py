@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
 
-from ..units import significant
-from .canvas import BLUE, GREY, INK, ORANGE, SERIES, Figure, legend_above, sheet, to_svg
-from .references import COLOUR
+from bench_report.base.units import significant
+from bench_report.document.canvas import BLUE, GREY, INK, ORANGE, SERIES, Figure, legend_above, sheet, to_svg
+from bench_report.figures.references import COLOUR
 
 HEIGHT_MM, FARM_MM, MASS_MM = 82.0, 66.0, 70.0
 MB = 1e6

@@ -9,11 +9,23 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from ..dataset import BlockPoint, BlockScan, Bundle
-from ..marks import see_table
-from ..units import GIB, binary_size, duration, factor_text, in_gib_per_s
-from .canvas import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILLION, Figure, legend_above, sheet, to_svg
-from .references import COLOUR, dashes, measured_references
+from bench_report.base.marks import see_table
+from bench_report.base.units import GIB, binary_size, duration, factor_text, in_gib_per_s
+from bench_report.document.canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    SKY,
+    VERMILLION,
+    Figure,
+    legend_above,
+    sheet,
+    to_svg,
+)
+from bench_report.figures.references import COLOUR, dashes, measured_references
+from bench_report.reading.dataset import BlockPoint, BlockScan, Bundle
 
 HEIGHT_MM = 78.0
 FARTHEST = 4.0  # a reference line more than so many times above the data would squash them

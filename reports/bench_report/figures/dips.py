@@ -6,11 +6,22 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from ..dataset import Bundle, Track
-from ..envelope import thinned
-from ..fields import Node
-from ..units import GB, decimal_rate, duration, percent
-from .canvas import BLUE, GREY, SERIES, VERMILLION, Figure, label_panel, legend_above, shade, sheet, to_svg
+from bench_report.base.envelope import thinned
+from bench_report.base.fields import Node
+from bench_report.base.units import GB, decimal_rate, duration, percent
+from bench_report.document.canvas import (
+    BLUE,
+    GREY,
+    SERIES,
+    VERMILLION,
+    Figure,
+    label_panel,
+    legend_above,
+    shade,
+    sheet,
+    to_svg,
+)
+from bench_report.reading.dataset import Bundle, Track
 
 RATE_MM, HEAT_MM, CAUSE_MM, MARGIN_MM = 44.0, 30.0, 6.0, 20.0
 CAUSE_TOP_MM = 8.0

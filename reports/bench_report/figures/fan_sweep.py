@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..fields import Node
-from ..units import GB
-from .canvas import BLUE, SERIES, Figure, label_panel, legend_above, sheet, to_svg
+from bench_report.base.fields import Node
+from bench_report.base.units import GB
+from bench_report.document.canvas import BLUE, SERIES, Figure, label_panel, legend_above, sheet, to_svg
 
 POINTS_MIN = 2
 HEIGHT_MM = 84.0

@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Sheet
 
-from ..dataset import Bundle, HostSeries, Phase, Track
-from ..envelope import Series, thinned, thinned_together
-from ..units import GB, count, duration, in_gb_per_s, percent
-from .canvas import (
+from bench_report.base.envelope import Series, thinned, thinned_together
+from bench_report.base.units import GB, count, duration, in_gb_per_s, percent
+from bench_report.document.canvas import (
     BLUE,
     FAINT,
     GREEN,
@@ -27,6 +26,7 @@ from .canvas import (
     shortened,
     to_svg,
 )
+from bench_report.reading.dataset import Bundle, HostSeries, Phase, Track
 
 CPU_MODES = (
     ("user", BLUE, ""),

@@ -11,13 +11,24 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from bench_model.hot_store import BACKLOG_PARTS
-
-from ..fields import Node
-from ..marks import see_table
-from ..units import THIN, binary_size, count, duration, significant
-from .canvas import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
-from .references import COLOUR, DASHES
+from bench_model.workloads.hot_store.figures import BACKLOG_PARTS
+from bench_report.base.fields import Node
+from bench_report.base.marks import see_table
+from bench_report.base.units import THIN, binary_size, count, duration, significant
+from bench_report.document.canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    VERMILLION,
+    Figure,
+    label_panel,
+    legend_above,
+    sheet,
+    to_svg,
+)
+from bench_report.figures.references import COLOUR, DASHES
 
 KOPS = 1e3
 PANEL_MM = 62.0

@@ -6,10 +6,21 @@ from collections.abc import Sequence
 
 from matplotlib.ticker import NullLocator
 
-from ..fields import Node
-from ..units import decimal_size, duration, significant
-from .canvas import BLUE, GREY, INK, SERIES, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
-from .lan_words import GBIT, counted, gbit, levels, masked_text, references, source_text, where_text
+from bench_report.base.fields import Node
+from bench_report.base.units import decimal_size, duration, significant
+from bench_report.document.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    SERIES,
+    VERMILLION,
+    Figure,
+    label_panel,
+    legend_above,
+    sheet,
+    to_svg,
+)
+from bench_report.figures.lan_words import GBIT, counted, gbit, levels, masked_text, references, source_text, where_text
 
 PANEL_MM, ROW_MM = 66.0, 9.0
 RATIOS = (

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 
-from ..fields import Node
-from ..units import THIN, duration, significant
-from .canvas import SERIES, Figure, label_panel, legend_above, sheet, to_svg
-from .lan_words import (
+from bench_report.base.fields import Node
+from bench_report.base.units import THIN, duration, significant
+from bench_report.document.canvas import SERIES, Figure, label_panel, legend_above, sheet, to_svg
+from bench_report.figures.lan_words import (
     GBIT,
     Value,
     counted,
@@ -26,7 +26,7 @@ from .lan_words import (
     source_text,
     where_text,
 )
-from .sizes import size_axis
+from bench_report.figures.sizes import size_axis
 
 PANEL_MM, SMALL_MM = 66.0, 44.0
 

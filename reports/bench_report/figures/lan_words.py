@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 
-from ..fields import Node
-from ..marks import see_table
-from ..units import THIN, binary_size, percent, significant
-from .canvas import GREY
-from .references import COLOUR, DASHES
+from bench_report.base.fields import Node
+from bench_report.base.marks import see_table
+from bench_report.base.units import THIN, binary_size, percent, significant
+from bench_report.document.canvas import GREY
+from bench_report.figures.references import COLOUR, DASHES
 
 GBIT = 1.25e8  # B/s
 FARTHEST = 2.2

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from bench_model import hdr
-
-from ..dataset import Bundle, Latency, Minidaq
-from ..envelope import thinned
-from ..units import count, factor_text, latency
-from .canvas import SERIES, Figure, legend_above, sheet, to_svg
-from .traces import name_data
+from bench_model.statistics import hdr
+from bench_report.base.envelope import thinned
+from bench_report.base.units import count, factor_text, latency
+from bench_report.document.canvas import SERIES, Figure, legend_above, sheet, to_svg
+from bench_report.document.traces import name_data
+from bench_report.reading.dataset import Bundle, Latency, Minidaq
 
 HEIGHT_MM = 72.0
 TICK_PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)

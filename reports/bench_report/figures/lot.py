@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..units import significant
-from .canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, sheet, to_svg
+from bench_report.base.units import significant
+from bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, sheet, to_svg
 
 
 @dataclass(frozen=True)

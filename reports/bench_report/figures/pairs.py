@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from ..units import GB, in_gb_per_s, significant
-from .canvas import BLUE, FAINT, GREY, INK, PURPLE, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
+from bench_report.base.units import GB, in_gb_per_s, significant
+from bench_report.document.canvas import (
+    BLUE,
+    FAINT,
+    GREY,
+    INK,
+    PURPLE,
+    VERMILLION,
+    Figure,
+    label_panel,
+    legend_above,
+    sheet,
+    to_svg,
+)
 
 ROW_MM, MARGIN_MM = 9.0, 24.0
 JITTER = 0.16  # of a row: rounds one above the other

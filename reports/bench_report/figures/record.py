@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from ..dataset import Bundle, Demand, Minidaq, Series
-from ..envelope import thinned
-from ..units import GB, count, decimal_rate, decimal_size, duration, factor_text, in_gb_per_s, percent
-from .canvas import (
+from bench_report.base.envelope import thinned
+from bench_report.base.units import GB, count, decimal_rate, decimal_size, duration, factor_text, in_gb_per_s, percent
+from bench_report.document.canvas import (
     BLUE,
     GREY,
     INK,
@@ -19,6 +18,7 @@ from .canvas import (
     sheet,
     to_svg,
 )
+from bench_report.reading.dataset import Bundle, Demand, Minidaq, Series
 
 HEIGHT_MM = 92.0
 MOST_FIGURES = 3

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench_model.published import PublishedDevice, PublishedFigure, of_metric
-
-from ..dataset import Bundle
-from .canvas import PURPLE
+from bench_model.profiles.published import PublishedDevice, PublishedFigure, of_metric
+from bench_report.document.canvas import PURPLE
+from bench_report.reading.dataset import Bundle
 
 DASHES = (0, (6, 2, 1, 2))
 DOTS_MOST = 4

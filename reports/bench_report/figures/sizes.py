@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from ..units import GIB, binary_size, in_gib_per_s
-from .canvas import INK
-from .references import COLOUR, Reference, dashes
+from bench_report.base.units import GIB, binary_size, in_gib_per_s
+from bench_report.document.canvas import INK
+from bench_report.figures.references import COLOUR, Reference, dashes
 
 FARTHEST = 2.2  # a reference line more than so many times above the data would squash them
 MOST_LABELS = 16

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from bench_model.steady_state import FIT_SHARE_MAX, RANGE_SHARE_MAX, Window
-
-from ..units import GB, percent, quantity
-from .canvas import BLUE, GREEN, GREY, INK, VERMILLION, Figure, legend_above, shade, sheet, to_svg
+from bench_model.workloads.steady_state.rounds import FIT_SHARE_MAX, RANGE_SHARE_MAX, Window
+from bench_report.base.units import GB, percent, quantity
+from bench_report.document.canvas import BLUE, GREEN, GREY, INK, VERMILLION, Figure, legend_above, shade, sheet, to_svg
 
 HEIGHT_MM = 66.0
 BAND = RANGE_SHARE_MAX / 2  # of the mean, above and below it

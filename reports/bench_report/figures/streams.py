@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ..units import percent, significant
-from .canvas import BLUE, GREY, INK, ORANGE, SERIES, Figure, legend_above, sheet, to_svg
-from .references import COLOUR, DASHES
+from bench_report.base.units import percent, significant
+from bench_report.document.canvas import BLUE, GREY, INK, ORANGE, SERIES, Figure, legend_above, sheet, to_svg
+from bench_report.figures.references import COLOUR, DASHES
 
 HEIGHT_MM = 78.0
 SHARES_MM = 62.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from ..units import significant
-from .canvas import BLUE, FAINT, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
+from bench_report.base.units import significant
+from bench_report.document.canvas import BLUE, FAINT, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
 
 ROW_MM, MARGIN_MM = 6.4, 22.0
 MARGIN_SHARE = 0.15  # of the span of the values, on both sides

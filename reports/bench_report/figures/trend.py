@@ -8,14 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from bench_model.decision import MET, MISSED
-from bench_model.night_steps import Step
-from bench_model.run_history import History
-from bench_model.trend import DAY_S, Track
-
-from ..marks import see_table
-from ..units import BARE_UNITS, SPELLED
-from .canvas import BLUE, GREY, INK, ORANGE, VERMILLION, Figure, legend_above, sheet, to_svg
+from bench_model.nights.run_history import History
+from bench_model.nights.steps import Step
+from bench_model.nights.trend import DAY_S, Track
+from bench_model.verdict.decision import MET, MISSED
+from bench_report.base.marks import see_table
+from bench_report.base.units import BARE_UNITS, SPELLED
+from bench_report.document.canvas import BLUE, GREY, INK, ORANGE, VERMILLION, Figure, legend_above, sheet, to_svg
 
 HEIGHT_MM, HEIGHT_ADJUSTED_MM = 56.0, 92.0
 MOST_MARKS = 24  # of changes in one figure; beyond, only those at a step are drawn

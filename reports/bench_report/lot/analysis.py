@@ -11,10 +11,8 @@ from typing import Any
 
 from scipy.stats import fisher_exact
 
-from bench_model import decision
-from bench_model.contenders import Question
-from bench_model.drive_spread import CLUSTER_P, clusters, limiting, spread
-from bench_model.lot_sampling import (
+from bench_model.lot.drive_spread import CLUSTER_P, clusters, limiting, spread
+from bench_model.lot.sampling import (
     CONFIDENCE,
     acceptance_chance,
     failing_at_most,
@@ -22,15 +20,16 @@ from bench_model.lot_sampling import (
     passing_share_at_least,
     plan_for,
 )
-from bench_model.tender import clean
-from bench_model.tender_files import Weights
-from bench_model.tolerance import COVERAGE, NORMAL_P_MIN, bounds, free_rank, wilks_n
-
-from ..comparison.bundles import Source, read_sources
-from ..comparison.contenders import questions_of, speed_of
-from ..comparison.definitions import check_alike, check_same
-from ..errors import BundleError
-from .drives import FAILED, FIRMWARE, PASSED, UNTESTED, Drive, drives_of
+from bench_model.lot.tolerance import COVERAGE, NORMAL_P_MIN, bounds, free_rank, wilks_n
+from bench_model.tender.buyer_files import Weights
+from bench_model.tender.contenders import Question
+from bench_model.tender.tender import clean
+from bench_model.verdict import decision
+from bench_report.base.errors import BundleError
+from bench_report.comparison.bundles import Source, read_sources
+from bench_report.comparison.contenders import questions_of, speed_of
+from bench_report.comparison.definitions import check_alike, check_same
+from bench_report.lot.drives import FAILED, FIRMWARE, PASSED, UNTESTED, Drive, drives_of
 
 Document = dict[str, Any]
 MET, REFUTED, OPEN = "met", "refuted", "open"

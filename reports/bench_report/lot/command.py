@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..delivery import add_outputs, check_outputs, deliver
+from bench_report.output.delivery import add_outputs, check_outputs, deliver
 
 STEM = "lot"
 
@@ -28,8 +28,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(chosen: argparse.Namespace) -> int:
     """The exit status. Errors are raised."""
     check_outputs(chosen)
-    from .analysis import Asked, lot
-    from .document import paper_of
+    from bench_report.lot.analysis import Asked, lot
+    from bench_report.lot.document import paper_of
 
     asked = Asked(tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement)
     found, sources = lot(asked)

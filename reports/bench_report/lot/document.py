@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from ..comparison.tables import made_of, p_text
-from ..figures.canvas import Figure
-from ..figures.lot import DriveRow, Line, lot_figure
-from ..paper import Badge, Paper
-from ..provenance import seal_of_runs
-from ..sections.section import Lacking, Part, Section
-from ..tables import Table
-from ..units import NONE, SPELLED, THIN, count, percent, quantity, significant
-from . import words
+from bench_report.base.units import NONE, SPELLED, THIN, count, percent, quantity, significant
+from bench_report.comparison.tables import made_of, p_text
+from bench_report.document.canvas import Figure
+from bench_report.document.made_by import seal_of_runs
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.lot import DriveRow, Line, lot_figure
+from bench_report.lot import words
+from bench_report.output.paper import Badge, Paper
 
 Document = dict[str, Any]
 SERIALS_MAX = 12

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bench_model.telemetry_files import points_of_bundle
-from bench_model.tender_files import Weights
-
-from ..comparison.bundles import Source
-from ..comparison.configurations import configurations, is_comparison, names_of
-from ..errors import BundleError
-from ..fields import Node, read_document
+from bench_model.bundle.telemetry_files import points_of_bundle
+from bench_model.tender.buyer_files import Weights
+from bench_report.base.errors import BundleError
+from bench_report.base.fields import Node, read_document
+from bench_report.comparison.bundles import Source
+from bench_report.comparison.configurations import configurations, is_comparison, names_of
 
 PASSED, FAILED, UNTESTED = "passed", "failed", "not tested"
 FIRMWARE = "firmware"

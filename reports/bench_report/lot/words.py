@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..units import THIN, percent, quantity
+from bench_report.base.units import THIN, percent, quantity
 
 Document = dict[str, Any]
 SURE = 0.05

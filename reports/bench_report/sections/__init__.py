@@ -1,1 +1,1 @@
-"""One module for each part of the report that belongs to a workload or to an analysis of the whole run."""
+"""Promise: a section says what one workload or quantity showed, or why it cannot. Imports figures, tables and the rooms below."""

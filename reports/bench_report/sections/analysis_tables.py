@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..fields import Node
-from ..tables import Table
-from ..units import NONE, count, decimal_rate, decimal_size, percent, significant
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, count, decimal_rate, decimal_size, percent, significant
+from bench_report.document.table import Table
 
 
 def storage_table(found: Node) -> Table:

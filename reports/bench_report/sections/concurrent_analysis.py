@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from math import erf, exp, sqrt
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.analysis import Stated, WorkerPoint, farm_figure, mass_figure, workers_figure
-from ..figures.canvas import Figure
-from ..figures.references import measured_references
-from ..units import significant
-from .analysis_tables import farm_table, physics_table, points_table, sets_table, storage_table
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import significant
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.figures.analysis import Stated, WorkerPoint, farm_figure, mass_figure, workers_figure
+from bench_report.figures.references import measured_references
+from bench_report.reading.dataset import Bundle
+from bench_report.sections.analysis_tables import farm_table, physics_table, points_table, sets_table, storage_table
 
 TITLE = "Concurrent analysis of ROOT files"
 ANALYSES = {"sparse": "one variable, histogrammed", "full": "every variable, with fits"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..fields import Node
-from ..tables import Table
-from ..units import NONE, TIMES, decimal_rate, decimal_size, duration, percent
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, TIMES, decimal_rate, decimal_size, duration, percent
+from bench_report.document.table import Table
 
 
 def conditioning_table(name: str, evidence: list[tuple[str, Node]]) -> Table:
-    """One row for each (what it was done for, evidence of rig.conditioning)."""
+    """One row for each (what it was done for, evidence of rig.workloads.shared.conditioning)."""
     return Table(
         heads=("Before", "Purge", "Reads zero", "Preconditioning", "Written", "Time", "Rate"),
         kinds="ttntnnn", rows=tuple(_row(label, node) for label, node in evidence), name=name,

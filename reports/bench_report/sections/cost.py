@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..tables import Table
-from ..units import NONE, THIN, decimal_size, duration, percent, significant
-from .section import Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, THIN, decimal_size, duration, percent, significant
+from bench_report.document.section import Part, Section
+from bench_report.document.table import Table
+from bench_report.reading.dataset import Bundle
 
 J_PER_KWH = 3.6e6
 

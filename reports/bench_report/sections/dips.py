@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import Figure
-from ..figures.dips import dip_figure
-from ..tables import Table
-from ..units import NONE, decimal_rate, decimal_size, duration, percent
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, decimal_rate, decimal_size, duration, percent
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.dips import dip_figure
+from bench_report.reading.dataset import Bundle
 
 MOST_FIGURES = 3
 MOST_ROWS = 40

@@ -7,12 +7,12 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import BLUE, GREY, INK, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
-from ..tables import Table
-from ..units import NONE, THIN, count, decimal_rate, decimal_size, significant
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, THIN, count, decimal_rate, decimal_size, significant
+from bench_report.document.canvas import BLUE, GREY, INK, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.reading.dataset import Bundle
 
 HEIGHT_MM = 92.0
 TB = 1e12

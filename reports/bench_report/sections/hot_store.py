@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.hot_store import backlog_of, kops, repetition_of, scale_figure, series_figure, size_figure
-from ..tables import Table
-from ..units import NONE, count, decimal_size, percent, significant
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, count, decimal_size, percent, significant
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.hot_store import backlog_of, kops, repetition_of, scale_figure, series_figure, size_figure
+from bench_report.reading.dataset import Bundle
 
 TITLE = "Key-value hot store"
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import INK, Figure, sheet, to_svg
-from ..tables import Table
-from ..units import NONE, TIMES, count, decimal_rate, decimal_size, duration, latency, significant
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, TIMES, count, decimal_rate, decimal_size, duration, latency, significant
+from bench_report.document.canvas import INK, Figure, sheet, to_svg
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.reading.dataset import Bundle
 
 CELL_MM, HEAD_MM = 12.0, 26.0
 MOST_COLOUR = 8.0  # slowdowns above are drawn in the darkest colour; the number says how much

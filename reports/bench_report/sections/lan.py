@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.lan_nodes import building_figure, crowd_label, settings_figure
-from ..figures.lan_sizes import bandwidth_figure, latency_figure
-from ..figures.lan_words import gbit, share_text, size_text
-from ..tables import Table
-from ..units import NONE, count, latency, significant
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, count, latency, significant
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.lan_nodes import building_figure, crowd_label, settings_figure
+from bench_report.figures.lan_sizes import bandwidth_figure, latency_figure
+from bench_report.figures.lan_words import gbit, share_text, size_text
+from bench_report.reading.dataset import Bundle
 
 TITLE = "100 Gbit/s LAN for event building"
 ENGINES = {

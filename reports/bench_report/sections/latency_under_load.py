@@ -6,17 +6,17 @@ import math
 
 from matplotlib.axes import Axes
 
-from ..dataset import Bundle
-from ..errors import BundleError
-from ..fields import Node
-from ..figures.canvas import GREY, INK, SERIES, Figure, legend_above, sheet, to_svg
-from ..figures.latency import Curve, curve_of, draw_curve, set_latency_axis, set_percentile_axes
-from ..figures.traces import name_data
-from ..load_results import latency_of
-from ..marks import see_table
-from ..tables import Table
-from ..units import GB, NONE, count, duration, factor_text, in_gb_per_s, latency
-from .section import Lacking, Part, Section
+from bench_report.base.errors import BundleError
+from bench_report.base.fields import Node
+from bench_report.base.marks import see_table
+from bench_report.base.units import GB, NONE, count, duration, factor_text, in_gb_per_s, latency
+from bench_report.document.canvas import GREY, INK, SERIES, Figure, legend_above, sheet, to_svg
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.document.traces import name_data
+from bench_report.figures.latency import Curve, curve_of, draw_curve, set_latency_axis, set_percentile_axes
+from bench_report.reading.dataset import Bundle
+from bench_report.reading.load_results import latency_of
 
 HEIGHT_MM, SPECTRUM_MM = 84.0, 70.0
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import BLUE, GREEN, GREY, ORANGE, Figure, legend_above, sheet, to_svg
-from ..figures.references import measured_references
-from ..figures.sizes import (
+from bench_report.base.fields import Node
+from bench_report.base.marks import see_table
+from bench_report.base.units import GIB, NONE, binary_size, count, duration, in_gib_per_s, percent, significant
+from bench_report.document.canvas import BLUE, GREEN, GREY, ORANGE, Figure, legend_above, sheet, to_svg
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.references import measured_references
+from bench_report.figures.sizes import (
     beyond_text,
     draw_references,
     draw_spread,
@@ -21,10 +24,7 @@ from ..figures.sizes import (
     split_references,
     with_gaps,
 )
-from ..marks import see_table
-from ..tables import Table
-from ..units import GIB, NONE, binary_size, count, duration, in_gib_per_s, percent, significant
-from .section import Lacking, Part, Section
+from bench_report.reading.dataset import Bundle
 
 HEIGHT_MM = 80.0
 LIMITS = {

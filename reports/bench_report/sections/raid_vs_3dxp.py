@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import Figure
-from ..figures.pairs import RateRow, RatioRow, RoundRatio, rate_figure, ratio_figure
-from ..tables import Table
-from ..units import (
+from bench_report.base.fields import Node
+from bench_report.base.units import (
     NONE,
     THIN,
     binary_size,
@@ -21,7 +17,11 @@ from ..units import (
     percent,
     significant,
 )
-from .section import Lacking, Part, Section
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.pairs import RateRow, RatioRow, RoundRatio, rate_figure, ratio_figure
+from bench_report.reading.dataset import Bundle
 
 RESULT, MEASURED = "raid_comparison", "raid_vs_3dxp"
 QUANTITIES = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..tables import Table
-from ..units import NONE, count, decimal_rate, quantity
-from .conditioning import conditioning_table
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, count, decimal_rate, quantity
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.reading.dataset import Bundle
+from bench_report.sections.conditioning import conditioning_table
 
 
 def make(bundle: Bundle) -> Section | None:

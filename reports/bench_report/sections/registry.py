@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..dataset import Bundle
-from . import (
+from bench_report.document.section import Maker, Section
+from bench_report.reading.dataset import Bundle
+from bench_report.sections import (
     concurrent_analysis,
     endurance,
     hot_store,
@@ -17,12 +18,11 @@ from . import (
     streams_checksum,
     thread_scan,
 )
-from .cost import cost_section
-from .dips import dips_section
-from .raid_vs_3dxp import raid_section
-from .section import Maker, Section
-from .telemetry_account import telemetry_account_section
-from .thermal import thermal_section
+from bench_report.sections.cost import cost_section
+from bench_report.sections.dips import dips_section
+from bench_report.sections.raid_vs_3dxp import raid_section
+from bench_report.sections.telemetry_account import telemetry_account_section
+from bench_report.sections.thermal import thermal_section
 
 MAKERS: tuple[Maker, ...] = (
     record_conditions.make,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, shade, sheet, to_svg
-from ..tables import Table
-from ..units import GB, NONE, decimal_rate, decimal_size, duration, percent
-from .conditioning import conditioning_table
-from .section import Lacking, Part, Section, Warned
+from bench_report.base.fields import Node
+from bench_report.base.units import GB, NONE, decimal_rate, decimal_size, duration, percent
+from bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, shade, sheet, to_svg
+from bench_report.document.section import Lacking, Part, Section, Warned
+from bench_report.document.table import Table
+from bench_report.reading.dataset import Bundle
+from bench_report.sections.conditioning import conditioning_table
 
 NAME, TITLE = "saturation", "Saturation: the rate until the target is full"
 HEIGHT_MM = 82.0

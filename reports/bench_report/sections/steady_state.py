@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bench_model.steady_state import Window, window_of, windows
-
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.steady import Rounds, rounds_figure
-from ..tables import Table
-from ..units import NONE, binary_size, decimal_rate, decimal_size, duration, latency, percent, quantity
-from .conditioning import conditioning_table
-from .section import Lacking, Part, Section
+from bench_model.workloads.steady_state.rounds import Window, window_of, windows
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, binary_size, decimal_rate, decimal_size, duration, latency, percent, quantity
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.steady import Rounds, rounds_figure
+from bench_report.reading.dataset import Bundle
+from bench_report.sections.conditioning import conditioning_table
 
 NAME = "steady_state"
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import Figure
-from ..figures.references import measured_references
-from ..figures.streams import Level, ThreadPoint, share_figure, thread_figure
-from ..units import (
-    TIMES,
-    binary_size,
-    count,
-    decimal_size,
-    duration,
-    latency,
-    percent,
-    significant,
+from bench_report.base.fields import Node
+from bench_report.base.units import TIMES, binary_size, count, decimal_size, duration, latency, percent, significant
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.figures.references import measured_references
+from bench_report.figures.streams import Level, ThreadPoint, share_figure, thread_figure
+from bench_report.reading.dataset import Bundle
+from bench_report.sections.streams_tables import (
+    HANDING_OUT,
+    comparison_table,
+    demand_table,
+    overhead_table,
+    span,
+    verification_table,
 )
-from .section import Lacking, Part, Section
-from .streams_tables import HANDING_OUT, comparison_table, demand_table, overhead_table, span, verification_table
 
 TITLE = "Storage application with multi-threaded checksum"
 NS_PER_US = 1e3

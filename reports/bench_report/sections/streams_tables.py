@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..fields import Node
-from ..tables import Table
-from ..units import (
+from bench_report.base.fields import Node
+from bench_report.base.units import (
     NONE,
     TIMES,
     count,
@@ -16,6 +15,7 @@ from ..units import (
     percent,
     significant,
 )
+from bench_report.document.table import Table
 
 ALONE = ("ceiling", "smt")  # comparisons that say nothing of the checksum against the original
 HANDING_OUT = {

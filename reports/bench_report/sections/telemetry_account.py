@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..tables import Table
-from ..units import NONE, count
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, count
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.reading.dataset import Bundle
 
 SHOWN_REASON = 300  # characters of a reason; the whole text is in the file
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import Figure
-from ..figures.fan_sweep import fan_figure
-from ..tables import Table
-from ..units import NONE, count, decimal_rate, decimal_size, duration, percent, significant
-from .section import Lacking, Part, Section
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, count, decimal_rate, decimal_size, duration, percent, significant
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.fan_sweep import fan_figure
+from bench_report.reading.dataset import Bundle
 
 CAPTION = (
     "The drives' temperatures during the soak, beside their own limits. Heading for: the end of the approach that the readings follow, "

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from ..dataset import Bundle
-from ..fields import Node
-from ..figures.canvas import INK, Figure, legend_above, sheet, to_svg
-from ..figures.references import measured_references
-from ..figures.sizes import (
+from bench_report.base.fields import Node
+from bench_report.base.units import NONE, binary_size, duration, in_gib_per_s, percent, significant
+from bench_report.document.canvas import INK, Figure, legend_above, sheet, to_svg
+from bench_report.document.section import Lacking, Part, Section
+from bench_report.document.table import Table
+from bench_report.figures.references import measured_references
+from bench_report.figures.sizes import (
     beyond_text,
     draw_references,
     draw_spread,
@@ -20,9 +22,7 @@ from ..figures.sizes import (
     split_references,
     with_gaps,
 )
-from ..tables import Table
-from ..units import NONE, binary_size, duration, in_gib_per_s, percent, significant
-from .section import Lacking, Part, Section
+from bench_report.reading.dataset import Bundle
 
 HEIGHT_MM = 88.0
 MARKERS = "os^DvP<X>*"

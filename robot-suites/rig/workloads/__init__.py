@@ -1,1 +1,2 @@
-"""The loads that a scenario puts on a candidate; each writes its raw output and one schema-checked JSON document."""
+"""Promise: a workload is one thing with one name: suite, parameters, result. Each loads the candidate and returns
+what it measured. Imports telemetry and the rooms below."""

@@ -8,16 +8,25 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from bench_model import hdr
-from bench_model.errors import BenchError, RefusedError
-from bench_model.load import Demand
-from bench_model.load_latency import PERCENTILE_RULE, Load, find_knee, judged_rate, percentiles, value_of, why_masked
-from bench_model.profiles import Candidate, Scenario
-from bench_model.units import GB, decimal_label
-from rig.context import RunContext
-from rig.host import Survey
-from rig.workloads.base import Need, Report, Workload, at_least_half
-from rig.workloads.site import Site
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.load import Demand
+from bench_model.base.units import GB, decimal_label
+from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.scenarios import Scenario
+from bench_model.statistics import hdr
+from bench_model.workloads.latency_under_load import (
+    PERCENTILE_RULE,
+    Load,
+    find_knee,
+    judged_rate,
+    percentiles,
+    value_of,
+    why_masked,
+)
+from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
+from rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from rig.workloads.shared.site import Site
 
 RECORD = "latency-under-load.daq"
 NS_PER_US = 1000.0

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bench_model.errors import RefusedError
-from bench_model.minidaq_curve import inhibits_of, limited_by, ratio_of, summarize, why_masked
-from bench_model.profiles import Candidate, Scenario
-from bench_model.units import GB, binary_label, decimal_label
-from rig.context import RunContext
-from rig.host import Survey
-from rig.workloads.base import Need, Report, Workload, at_least_half
-from rig.workloads.site import Site, unless_failed
-from rig.workloads.write_point import SAMPLE_S
+from bench_model.base.errors import RefusedError
+from bench_model.base.units import GB, binary_label, decimal_label
+from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.scenarios import Scenario
+from bench_model.workloads.minidaq_scan import inhibits_of, limited_by, ratio_of, summarize, why_masked
+from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
+from rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from rig.workloads.shared.site import Site, unless_failed
+from rig.workloads.shared.write_point import SAMPLE_S
 
 BACK_OFFS = 5
 STEP = 0.98

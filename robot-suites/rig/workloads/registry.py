@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from bench_model.profiles import Scenario
-from rig.workloads import (
-    concurrent_analysis,
-    endurance,
-    fio_scan,
-    hot_store,
-    interference,
-    lan,
-    latency_under_load,
-    minidaq_scan,
-    raid_vs_3dxp,
-    saturation,
-    snb_record,
-    steady_state,
-    streams_checksum,
-    thermal,
-    thread_scan,
-)
-from rig.workloads.base import Workload
+from bench_model.profiles.scenarios import Scenario
+from rig.workloads import block_scan as fio_scan
+from rig.workloads import latency_under_load, minidaq_scan, saturation, snb_record, thread_scan
+from rig.workloads.concurrent_analysis import workload as concurrent_analysis
+from rig.workloads.endurance import workload as endurance
+from rig.workloads.hot_store import workload as hot_store
+from rig.workloads.interference import workload as interference
+from rig.workloads.lan import workload as lan
+from rig.workloads.raid_vs_3dxp import workload as raid_vs_3dxp
+from rig.workloads.shared.base import Workload
+from rig.workloads.steady_state import workload as steady_state
+from rig.workloads.streams_checksum import workload as streams_checksum
+from rig.workloads.thermal import workload as thermal
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload

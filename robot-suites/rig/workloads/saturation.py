@@ -1,7 +1,7 @@
 """The saturation run: a fresh target is written once from its begin to its end, as often as the scenario repeats it.
 
-Where the rate falls, against bytes written, follows from the samples (bench_model.saturation). Every pass is reserved in the account of
-the scenario's write budget before its first byte (ADR 13)."""
+Where the rate falls, against bytes written, follows from the samples (bench_model.workloads.saturation.analysis). Every pass is reserved
+in the account of the scenario's write budget before its first byte (ADR 13)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model import saturation_passes
-from bench_model.errors import BenchError, RefusedError
-from bench_model.profiles import Candidate, Scenario
-from bench_model.saturation import FILE as RESULT
-from bench_model.units import decimal_label
-from bench_model.yaml_source import check_document
-from rig.conditioning import FRESH, Conditioner
-from rig.context import RunContext
-from rig.host import Survey
-from rig.load_target import LoadTarget, RawDevice
-from rig.machine import Machine
-from rig.wear_ledger import Counters, Experiment, WearLedger
-from rig.workloads.base import RESERVE_BYTES, Need, Report, Workload
-from rig.workloads.site import Site
-from rig.workloads.wear_account import (
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.units import decimal_label
+from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.scenarios import Scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.saturation import passes as saturation_passes
+from bench_model.workloads.saturation.analysis import FILE as RESULT
+from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
+from rig.candidate.load_target import LoadTarget, RawDevice
+from rig.candidate.machine import Machine
+from rig.workloads.shared.base import RESERVE_BYTES, Need, Report, Workload
+from rig.workloads.shared.conditioning import FRESH, Conditioner
+from rig.workloads.shared.site import Site
+from rig.workloads.shared.wear_account import (
     Wear,
     Worn,
     account_of,
@@ -37,7 +37,8 @@ from rig.workloads.wear_account import (
     reserved_bytes,
     worn_by,
 )
-from rig.workloads.write_point import WRITE_BYTES_PER_S_MIN, version_of
+from rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
+from rig.workloads.shared.write_point import WRITE_BYTES_PER_S_MIN, version_of
 
 NAME, FILE = "saturation", "saturation.bin"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only

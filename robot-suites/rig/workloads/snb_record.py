@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError, InterruptedRunError
-from bench_model.load import Demand
-from bench_model.profiles import Scenario
-from bench_model.sequential import Stopping
-from bench_model.units import GB, decimal_label
-from bench_model.yaml_source import check_document
-from rig.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
-from rig.context import RunContext
-from rig.load_target import LoadTarget, RawDevice
-from rig.machine import Machine
-from rig.shell import Completed
-from rig.workloads.base import Need, Note, Report, Workload
-from rig.workloads.site import agreeing
+from bench_model.base.errors import BenchError, InterruptedRunError
+from bench_model.base.load import Demand
+from bench_model.base.units import GB, decimal_label
+from bench_model.profiles.scenarios import Scenario
+from bench_model.profiles.yaml_source import check_document
+from bench_model.verdict.sequential import Stopping
+from rig.base.shell import Completed
+from rig.candidate.context import RunContext
+from rig.candidate.load_target import LoadTarget, RawDevice
+from rig.candidate.machine import Machine
+from rig.workloads.shared.base import Need, Note, Report, Workload
+from rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
+from rig.workloads.shared.site import agreeing
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130

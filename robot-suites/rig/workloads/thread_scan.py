@@ -7,17 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench_model.errors import RefusedError
-from bench_model.profiles import Candidate, Scenario
-from bench_model.thread_scaling import FEW_THREADS, MANY_THREADS, Point, summarize
-from bench_model.units import binary_label, decimal_label
-from rig import fio
-from rig.context import RunContext
-from rig.host import Survey
-from rig.workloads import fio_scan
-from rig.workloads.base import Need, Report, Workload, at_least_half
-from rig.workloads.site import Site
-from rig.workloads.write_point import SAMPLE_S, measure_write, version_of
+from bench_model.base.errors import RefusedError
+from bench_model.base.units import binary_label, decimal_label
+from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.scenarios import Scenario
+from bench_model.workloads.thread_scan import FEW_THREADS, MANY_THREADS, Point, summarize
+from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
+from rig.workloads import block_scan as fio_scan
+from rig.workloads.shared import fio
+from rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from rig.workloads.shared.site import Site
+from rig.workloads.shared.write_point import SAMPLE_S, measure_write, version_of
 
 FILE = "thread-scan.bin"
 PAPER_THREADS, PAPER_BLOCK_BYTES = (FEW_THREADS, MANY_THREADS), (8 * 2**10, 4 * 2**20)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from audit.good import applications, drives, interference, nodes, record, scans, sets
 from audit.good.case import Case
-from bench_model.evidence import Document
+from bench_model.bundle.evidence import Document
 
 MAKERS: dict[str, Callable[[Case], dict[str, Document]]] = {
     "snb_record": record.documents,

@@ -6,11 +6,19 @@ import hashlib
 from typing import Any
 
 from audit.good.case import Case
-from bench_model import concurrent_analysis as analysis
-from bench_model import streams_checksum as streams
-from bench_model.analysis_points import worker_counts
-from bench_model.evidence import Document
-from bench_model.streams_setups import ALL, ORIGINAL, THREADED, Cpus, application_threads, beyond, comparisons
+from bench_model.bundle.evidence import Document
+from bench_model.workloads.concurrent_analysis import analysis
+from bench_model.workloads.concurrent_analysis.points import worker_counts
+from bench_model.workloads.streams_checksum import analysis as streams
+from bench_model.workloads.streams_checksum.setups import (
+    ALL,
+    ORIGINAL,
+    THREADED,
+    Cpus,
+    application_threads,
+    beyond,
+    comparisons,
+)
 
 CORES = Cpus((0, 1, 2, 3), (0, 1, 2, 3), 1, "notsupported")
 ORIGINAL_BYTES_PER_S = 1.5e9

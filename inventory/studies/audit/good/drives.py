@@ -9,22 +9,24 @@ from typing import Any, cast
 import numpy as np
 
 from audit.good.case import RATE, STARTED_UTC, Case
-from bench_model import dip_documents, endurance_projection, thermal_soak
-from bench_model import saturation as saturation_model
-from bench_model.dip_documents import Scenery
-from bench_model.evidence import Document
-from bench_model.load_windows import Window
-from bench_model.steady_state import WINDOW_ROUNDS, steady_window
-from bench_model.telemetry_tracks import Track, Tracks
-from rig.fio import PERCENTILES
-from rig.load_target import LoadTarget
+from bench_model.behaviour import dip_documents
+from bench_model.behaviour.dip_documents import Scenery
+from bench_model.behaviour.load_windows import Window
+from bench_model.bundle.evidence import Document
+from bench_model.bundle.telemetry_tracks import Track, Tracks
+from bench_model.workloads import thermal as thermal_soak
+from bench_model.workloads.endurance import projection as endurance_projection
+from bench_model.workloads.saturation import analysis as saturation_model
+from bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
+from rig.candidate.load_target import LoadTarget
 from rig.workloads import saturation as saturation_workload
-from rig.workloads import steady_state as steady
-from rig.workloads import thermal as thermal_workload
-from rig.workloads.endurance_step import fill_step, mix_step
-from rig.workloads.steady_tests import Point, Test, tests_of
-from rig.workloads.thermal_watch import Rule
-from rig.workloads.wear_account import reserved_bytes
+from rig.workloads.endurance.step import fill_step, mix_step
+from rig.workloads.shared.fio import PERCENTILES
+from rig.workloads.shared.wear_account import reserved_bytes
+from rig.workloads.steady_state import workload as steady
+from rig.workloads.steady_state.tests import Point, Test, tests_of
+from rig.workloads.thermal import workload as thermal_workload
+from rig.workloads.thermal.watch import Rule
 
 CAPACITY_BYTES, LOGICAL_BYTES = 4 * 10**12, 512
 DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from audit.good.case import Case
-from bench_model.coverage import disturbers_of
-from bench_model.evidence import Document
-from bench_model.slowdown import ratio, slowdown_of
-from rig.workloads.interference import LEAD_S, SAMPLE_S, demand_of
+from bench_model.bundle.evidence import Document
+from bench_model.evidence.coverage import disturbers_of
+from bench_model.workloads.interference import ratio, slowdown_of
+from rig.workloads.interference.workload import LEAD_S, SAMPLE_S, demand_of
 
 
 def documents(case: Case) -> dict[str, Document]:

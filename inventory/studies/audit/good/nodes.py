@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from audit.good.case import Case
-from bench_model import hot_store as store
-from bench_model import hot_store_runs
-from bench_model import lan as lan_model
-from bench_model.bootstrap import SAMPLES_MIN, mean_interval
-from bench_model.evidence import Document
-from bench_model.statistics import CONFIDENCE
-from bench_model.telemetry_tracks import Tracks
-from rig.workloads import lan as workload
-from rig.workloads import lan_plans as plans
-from rig.workloads.lan_site import LanSite
+from bench_model.bundle.evidence import Document
+from bench_model.bundle.telemetry_tracks import Tracks
+from bench_model.statistics.bootstrap import SAMPLES_MIN, mean_interval
+from bench_model.statistics.repetitions import CONFIDENCE
+from bench_model.workloads.hot_store import figures as store
+from bench_model.workloads.hot_store import runs as hot_store_runs
+from bench_model.workloads.lan import analysis as lan_model
+from rig.workloads.lan import plans, workload
+from rig.workloads.lan.site import LanSite
 
 NODES, SHARE = 4, 1.3  # of the need: what each port carries
 ONE_COUNT = base64.b64encode(

@@ -6,8 +6,8 @@ import hashlib
 from typing import Any
 
 from audit.good.case import STARTED_UTC, Case
-from bench_model.evidence import Document
-from bench_model.load import Demand
+from bench_model.base.load import Demand
+from bench_model.bundle.evidence import Document
 from rig.workloads.snb_record import conditions_of, repetition_document
 
 ENGINE = {"schema_version": 1, "tool": "daqwriter", "version": "0.1.0", "error": None}

@@ -6,9 +6,9 @@ from typing import Any
 
 from audit.good.case import RATE, Case
 from audit.good.record import latency
-from bench_model.evidence import Document
-from bench_model.load_latency import PERCENTILES
-from rig.workloads import fio_scan
+from bench_model.bundle.evidence import Document
+from bench_model.workloads.latency_under_load import PERCENTILES
+from rig.workloads import block_scan as fio_scan
 from rig.workloads import latency_under_load as ladder
 from rig.workloads import minidaq_scan as minidaq
 from rig.workloads import thread_scan as threads

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from audit.good.case import INVENTORY, RATE, Case
-from bench_model import raid_comparison
-from bench_model.evidence import Document
-from bench_model.profiles import Candidate, Target, load_candidate
-from rig.workloads import raid_vs_3dxp
-from rig.workloads.raid_visit import paced_demand
+from bench_model.bundle.evidence import Document
+from bench_model.profiles.candidates import Candidate, Target, load_candidate
+from bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
+from rig.workloads.raid_vs_3dxp import workload as raid_vs_3dxp
+from rig.workloads.raid_vs_3dxp.visit import paced_demand
 
 START_S, IDLE_S, PAUSE_S = 1_800_000_000.0, 30.0, 5.0
 

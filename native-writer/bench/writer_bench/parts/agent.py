@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from bench_model.paired import Pair
-from bench_model.units import MIB
+from bench_model.base.units import MIB
+from bench_model.statistics.paired import Pair
 from writer_bench import columns
 from writer_bench.agent_measurement import (
     PERIOD_S,

@@ -7,7 +7,7 @@ import os
 from functools import partial
 from typing import Any
 
-from bench_model.units import GB, GIB
+from bench_model.base.units import GB, GIB
 from writer_bench import columns
 from writer_bench.criteria import Criterion
 from writer_bench.part import Documents, Part, Settings, limit_by_cpu

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench_model.errors import BenchError
-from bench_model.hot_store import SAMPLE_S, cpus_moved, rate_of
-from rig.travelling import source_of
+from bench_model.base.errors import BenchError
+from bench_model.workloads.hot_store.figures import SAMPLE_S, cpus_moved, rate_of
+from rig.candidate.travelling import source_of
 from writer_bench.criteria import Criterion, at_most, each, ratio_of
 from writer_bench.part import Column, Documents, Part, Settings
 from writer_bench.rounds import Comparison, Contender, Point

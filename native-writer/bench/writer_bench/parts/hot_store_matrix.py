@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench_model.hot_store import SAMPLE_S
-from bench_model.units import GIB, MIB
+from bench_model.base.units import GIB, MIB
+from bench_model.workloads.hot_store.figures import SAMPLE_S
 from writer_bench.part import Column, Documents, Part, Settings
 from writer_bench.parts import hot_store
 from writer_bench.rounds import Comparison, Contender, Point

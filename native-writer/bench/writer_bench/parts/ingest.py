@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from bench_model.errors import BenchError
-from bench_model.units import MIB
+from bench_model.base.errors import BenchError
+from bench_model.base.units import MIB
 from writer_bench import backlog, columns
 from writer_bench.criteria import Criterion, at_most, each
 from writer_bench.fleet_trial import Trial, run_trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench_model.units import MIB
+from bench_model.base.units import MIB
 from writer_bench.criteria import Criterion, at_most, each
 from writer_bench.part import Documents, Part
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench_model.units import GIB, MIB, binary_label
+from bench_model.base.units import GIB, MIB, binary_label
 from writer_bench import columns
 from writer_bench.criteria import Criterion, each, ratio_of
 from writer_bench.part import Documents, Part, Settings, limit_by_cpu

@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import Any
 
-from bench_model.errors import BenchError
+from bench_model.base.errors import BenchError
 from writer_bench import columns
 from writer_bench.criteria import Criterion, at_most, each, ratio_of
 from writer_bench.part import Documents, Part, Settings, limit_by_cpu

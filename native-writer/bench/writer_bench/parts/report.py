@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bench_model.column_file import FILE
-from bench_model.units import GIB
+from bench_model.base.units import GIB
+from bench_model.bundle.column_file import FILE
 from writer_bench import report_bundle
 from writer_bench.criteria import Criterion, at_most, each
 from writer_bench.part import Column, Documents, Part, Settings

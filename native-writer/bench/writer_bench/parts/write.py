@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from bench_model.units import GIB, KIB, MIB, binary_label
+from bench_model.base.units import GIB, KIB, MIB, binary_label
 from writer_bench import columns
 from writer_bench.criteria import Criterion, at_most, each, median, ratio_of
 from writer_bench.machine import reserved_huge_pages

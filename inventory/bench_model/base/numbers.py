@@ -1,0 +1,11 @@
+"""What counts as a number in a document that a tool wrote."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeGuard
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """True for a finite number; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

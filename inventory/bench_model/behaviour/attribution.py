@@ -1,0 +1,276 @@
+"""Why the rate dipped: each cause that the telemetry speaks for, with its evidence, and *unknown* where it speaks for none.
+
+A cause has to have *changed* with the dip: the time before it, from the same load, is the control. What was not collected is listed,
+since a cause that nobody could see is not excluded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench_model.behaviour.throttling import AROUND_S, LOG_PERIOD_S, signals_between
+from bench_model.bundle.telemetry_tracks import Track, Tracks
+
+UNKNOWN = "unknown"
+# In the order in which they are believed: what somebody did on purpose, what the hardware says of itself, what circumstances suggest.
+CAUSES = (
+    "commanded_hazard",
+    "drive_temperature",
+    "drive_log",
+    "degraded_array",
+    "pcie_link",
+    "cpu_frequency",
+    "interrupt_or_numa",
+    "host_contention",
+    UNKNOWN,
+)
+BEFORE_S = 30.0  # [P] the control: so much of the load before the dip
+HAZARD_S = 5.0  # [P] a command, its effect and two clocks lie within this
+FREQUENCY_DROP = 0.15  # [P] share of the frequency before
+IRQ_FRACTION = 0.7  # [P] of one CPU in interrupt handlers: it has become the bottleneck
+RISE = 0.10  # [P] rise of a share of time (steal, stalls, interrupts) that matters
+REMOTE_RISE = 0.25  # [P] rise of the share of a drive's interrupts that CPUs of another NUMA node take
+FASTER = 2.0  # [P] times as fast as before: so much faster an error counter has to grow in the dip
+COUNTER_PERIOD_S = 5.0  # such counters are read this rarely
+CORRECTABLE_ERRORS = 10  # [P] a link mends some at any time
+OTHERS_SHARE = 0.10  # [P] of the rate before the dip: so much by others on the same drives explains one
+LOG_COUNTERS = {"media_errors": "media errors", "error_log_entries": "entries of its error log"}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    cause: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """`cause` is the first of `evidence` in the order of CAUSES; `unseen` names what could not be looked at."""
+
+    cause: str
+    evidence: tuple[Evidence, ...]
+    unseen: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One dip and what surrounds it, times on the candidate's clock. `load_start_s`: when this load began."""
+
+    tracks: Tracks
+    drives: Sequence[str]  # of the target, by kernel name
+    device: str | None  # that carries the target
+    events: Sequence[dict[str, Any]]  # {"time_s", "kind", "text", "data"}
+    load_start_s: float
+    start_s: float
+    end_s: float
+    reference_bytes_per_s: float
+    own_bytes_per_s: Track | None = None  # the workload's own count, where the series is not the device's
+
+    def around(self, track: Track) -> tuple[float | None, float | None]:
+        """(mean before the dip, mean in it)."""
+        first = max(self.load_start_s, self.start_s - BEFORE_S)
+        return track.mean(first, self.start_s - 0.5), track.mean(self.start_s - 0.5, self.end_s + 0.5)
+
+
+def attribute(scene: Scene) -> Attribution:
+    """The causes of one dip."""
+    finders = (_hazards, _temperature, _log, _array, _link, _frequency, _interrupts, _contention)
+    found = sorted(
+        (evidence for finder in finders for evidence in finder(scene)), key=lambda one: CAUSES.index(one.cause)
+    )
+    return Attribution(found[0].cause if found else UNKNOWN, tuple(found), tuple(_unseen(scene)))
+
+
+def _hazards(scene: Scene) -> Iterator[Evidence]:
+    for event in in_force(scene.events, scene.start_s + HAZARD_S):
+        # A throttle that has been there since long before the dip began is not what began it.
+        if event["time_s"] >= scene.start_s - HAZARD_S:
+            after = event["time_s"] - scene.start_s
+            yield Evidence("commanded_hazard", f"{event['text']} ({after:+.1f} s from the dip's begin)")
+
+
+def in_force(events: Sequence[dict[str, Any]], at_s: float) -> list[dict[str, Any]]:
+    """The hazards that were commanded and not released at a time."""
+    active: list[dict[str, Any]] = []
+    for event in sorted(events, key=lambda one: float(one["time_s"])):
+        if event["kind"] != "hazard" or event["time_s"] > at_s:
+            continue
+        if event["data"].get("released"):
+            active.clear()
+        else:
+            active.append(event)
+    return active
+
+
+def _temperature(scene: Scene) -> Iterator[Evidence]:
+    for signal in signals_between(scene.tracks, scene.drives, scene.start_s, scene.end_s):
+        yield Evidence("drive_temperature", signal.text)
+    for sensor, track in scene.tracks.of("ipmi_sensor", "severity").items():
+        if scene.tracks.get("ipmi_sensor", sensor, "temperature_degc") is None:
+            continue
+        before = track.max(max(scene.load_start_s, scene.start_s - BEFORE_S), scene.start_s - AROUND_S)
+        during = track.max(scene.start_s, scene.end_s + LOG_PERIOD_S)
+        if during and during > (before or 0):
+            yield Evidence(
+                "drive_temperature", f"the BMC's temperature sensor {sensor} passed a threshold (server's side)"
+            )
+
+
+def _log(scene: Scene) -> Iterator[Evidence]:
+    for drive in scene.drives:
+        for name, meaning in LOG_COUNTERS.items():
+            track = scene.tracks.get("smart", drive, name)
+            growth = track.growth(scene.start_s - LOG_PERIOD_S, scene.end_s) if track else None
+            if growth:
+                yield Evidence("drive_log", f"{drive} counts {growth:.0f} more {meaning}")
+        warning = scene.tracks.get("smart", drive, "critical_warning")
+        bits = 0
+        if warning is not None:
+            for value in warning.between(scene.start_s - AROUND_S, scene.end_s + LOG_PERIOD_S):
+                bits |= int(value) if math.isfinite(value) else 0
+        if bits & ~0x02:  # the temperature's bit is evidence of another cause
+            yield Evidence("drive_log", f"{drive} has critical warning {bits:#04x} set")
+
+
+def _array(scene: Scene) -> Iterator[Evidence]:
+    lacking = scene.tracks.get("md_array", scene.device or "", "degraded")
+    begin_s = max(scene.load_start_s, scene.start_s - BEFORE_S)
+    spans = ((begin_s, scene.start_s - AROUND_S), (scene.start_s - AROUND_S, scene.end_s))
+    before, during = (lacking.max(*span) if lacking else None for span in spans)
+    if before is not None and during is not None and during > before:
+        yield Evidence("degraded_array", f"{scene.device} lost {during - before:.0f} of its members")
+    progress = scene.tracks.get("md_array", scene.device or "", "sync_completed_fraction")
+    # The field is there only while the array resynchronises.
+    if progress is not None:
+        ran, runs = (len(progress.between(*span)) for span in spans)
+        if runs and not ran:
+            yield Evidence("degraded_array", f"{scene.device} began to resynchronise")
+
+
+def _link(scene: Scene) -> Iterator[Evidence]:
+    for drive in scene.drives:
+        track = scene.tracks.get("pcie_link", drive, "bandwidth_bytes_per_s")
+        before, during = scene.around(track) if track else (None, None)
+        if before and during is not None and during < 0.99 * before:
+            yield Evidence("pcie_link", f"PCIe link of {drive} fell from {before / 1e9:.3g} to {during / 1e9:.3g} GB/s")
+    yield from _link_errors(scene)
+
+
+def _link_errors(scene: Scene) -> Iterator[Evidence]:
+    """Errors that the drive or a port on the way to it counts; a link that errs all the time explains no dip."""
+    for kind, least in (("correctable", CORRECTABLE_ERRORS), ("nonfatal", 1), ("fatal", 1)):
+        for subject, track in scene.tracks.of("pcie_errors", kind).items():
+            drive, _, function = subject.rstrip(")").partition(" (")
+            count = _grew_faster(scene, track)
+            if drive in scene.drives and count and count >= least:
+                text = f"{function}, on the way to {drive}, counts {count:.0f} more {kind} PCIe errors"
+                yield Evidence("pcie_link", text)
+
+
+def _grew_faster(scene: Scene, track: Track) -> float | None:
+    """Growth of a counter with the dip, where it was FASTER than before."""
+    before = track.slope(max(scene.load_start_s, scene.start_s - BEFORE_S), scene.start_s - COUNTER_PERIOD_S)
+    during = track.slope(scene.start_s, scene.end_s)
+    if before is None or not during or during <= FASTER * before:
+        return None
+    return track.growth(scene.start_s, scene.end_s)
+
+
+def _frequency(scene: Scene) -> Iterator[Evidence]:
+    pairs = [scene.around(track) for track in scene.tracks.of("cpu_frequency", "frequency_hz").values()]
+    known = [(before, during) for before, during in pairs if before and during is not None]
+    if known:
+        before, during = (sum(pair[index] for pair in known) / len(known) for index in (0, 1))
+        if during < (1 - FREQUENCY_DROP) * before:
+            yield Evidence(
+                "cpu_frequency", f"mean CPU frequency fell from {before / 1e9:.2f} to {during / 1e9:.2f} GHz"
+            )
+    for name, whose in (("core_throttle_count", "cores of processor"), ("package_throttle_count", "processor")):
+        for package, track in scene.tracks.of("cpu_throttle", name).items():
+            count = _grew_faster(scene, track)
+            if count:
+                yield Evidence("cpu_frequency", f"{whose} {package} were throttled for heat {count:.0f} more times")
+
+
+def _interrupts(scene: Scene) -> Iterator[Evidence]:
+    hard, soft = (scene.tracks.of("cpu", name) for name in ("irq_fraction", "softirq_fraction"))
+    for core in sorted(hard.keys() & soft.keys() - {"total"}):
+        shares = [scene.around(track[core]) for track in (hard, soft)]
+        before, during = (sum(pair[index] or 0.0 for pair in shares) for index in (0, 1))
+        if during >= IRQ_FRACTION and during - before >= RISE:
+            text = f"CPU {core} spent {during:.0%} of its time in interrupt handlers ({before:.0%} before)"
+            yield Evidence("interrupt_or_numa", text)
+    for drive in scene.drives:
+        remote = scene.tracks.get("interrupts", drive, "remote_fraction")
+        own, others = scene.around(remote) if remote else (None, None)
+        if own is not None and others is not None and others - own >= REMOTE_RISE:
+            text = f"{others:.0%} of the interrupts of {drive} went to CPUs of another NUMA node ({own:.0%} before)"
+            yield Evidence("interrupt_or_numa", text)
+
+
+def _contention(scene: Scene) -> Iterator[Evidence]:
+    shares = [("CPU time stolen by the hypervisor", scene.tracks.get("cpu", "total", "steal_fraction"))]
+    # Not that of I/O: tasks wait for a slow drive, whatever made it slow.
+    shares += [
+        (
+            f"share of time in which tasks waited for {resource}",
+            scene.tracks.get("pressure", resource, "stalled_fraction"),
+        )
+        for resource in ("cpu", "memory")
+    ]
+    for what, track in shares:
+        before, during = scene.around(track) if track else (None, None)
+        if before is not None and during is not None and during - before >= RISE:
+            yield Evidence("host_contention", f"{what} rose from {before:.0%} to {during:.0%}")
+    yield from _others(scene)
+
+
+def _others(scene: Scene) -> Iterator[Evidence]:
+    """Traffic that is not the workload's: reads of the target's device, and bytes to its drives beyond it."""
+    for device in dict.fromkeys([*([scene.device] if scene.device else []), *scene.drives]):
+        track = scene.tracks.get("block_device", device, "read_bytes_per_s")
+        before, during = scene.around(track) if track else (None, None)
+        if before is not None and during is not None and during - before >= OTHERS_SHARE * scene.reference_bytes_per_s:
+            text = f"others read {(during - before) / 1e6:.3g} MB/s more from {device}"
+            yield Evidence("host_contention", text)
+    yield from _beside_us(scene)
+    own = {*scene.drives, scene.device}
+    for device, track in scene.tracks.of("block_device", "written_bytes_per_s").items():
+        before, during = scene.around(track)
+        if device in own or before is None or during is None:
+            continue
+        if during - before >= scene.reference_bytes_per_s * OTHERS_SHARE:
+            yield Evidence("host_contention", f"others write {(during - before) / 1e6:.3g} MB/s more to {device}")
+
+
+def _beside_us(scene: Scene) -> Iterator[Evidence]:
+    """What the target's device wrote beyond what the workload says it wrote."""
+    track = scene.tracks.get("block_device", scene.device or "", "written_bytes_per_s")
+    if track is None or scene.own_bytes_per_s is None:
+        return
+    whole, own = scene.around(track), scene.around(scene.own_bytes_per_s)
+    if None in whole or None in own:
+        return
+    before, during = ((whole[index] or 0.0) - (own[index] or 0.0) for index in (0, 1))
+    if during - before >= OTHERS_SHARE * scene.reference_bytes_per_s:
+        text = f"{scene.device} takes {(during - before) / 1e6:.3g} MB/s more than this workload writes"
+        yield Evidence("host_contention", text)
+
+
+def _unseen(scene: Scene) -> Iterator[str]:
+    drives = scene.drives
+    if not any(scene.tracks.get("temperature", drive, "warning_degc") for drive in drives):
+        yield "temperature of the drives against their limits"
+    if not any(scene.tracks.get("smart", drive, "critical_warning") for drive in drives):
+        yield "the drives' health log"
+    if not any(scene.tracks.get("pcie_link", drive, "bandwidth_bytes_per_s") for drive in drives):
+        yield "the drives' PCIe links"
+    for measurement, what in (
+        ("cpu_frequency", "CPU frequency"),
+        ("cpu", "interrupt load and stolen time"),
+        ("pressure", "pressure stalls"),
+    ):
+        if not scene.tracks.has(measurement):
+            yield what

@@ -1,0 +1,72 @@
+"""What the server drew during each supernova-burst record, from the BMC's readings in the bundle.
+
+The BMC's power is that of the whole server. A reading holds until the next one: the mean is weighted by time, and a record during
+which the BMC said nothing has no mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from bench_model.bundle.files import find_document
+from bench_model.bundle.telemetry_files import points_of_bundle
+
+MEASUREMENT, FIELD = "ipmi_power", "power_w"
+POWER, PER_RATE = "snb_record.power_mean", "snb_record.power_per_rate"
+RESULT = "results/snb_record.json"
+NO_READING = "the BMC gave no power reading (DCMI) during a record"
+
+Reading = tuple[float, float]  # (time in s, W)
+
+
+def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
+    """results/record_power.json for the records of the run."""
+    points = points_of_bundle(bundle, {MEASUREMENT})
+    readings = sorted((point.time_ns / 1e9, float(point.fields[FIELD])) for point in points if FIELD in point.fields)
+    found = find_document(bundle, RESULT)
+    repetitions = found["repetitions"] if found is not None else []
+    return document(readings, repetitions)
+
+
+def document(readings: Sequence[Reading], repetitions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One entry for each repetition; null, with the reason, where nothing was read."""
+    records = [_record(readings, repetition) for repetition in repetitions]
+    whole = records and all(record["mean_w"] is not None for record in records)
+    return {
+        "schema_version": 1,
+        "records": records,
+        "reasons": {}
+        if whole
+        else dict.fromkeys((POWER, PER_RATE), NO_READING if repetitions else "no record was made"),
+    }
+
+
+def _record(readings: Sequence[Reading], repetition: dict[str, Any]) -> dict[str, Any]:
+    minidaq = repetition["minidaq"]
+    start = datetime.fromisoformat(minidaq["started_utc"]).timestamp()
+    end = start + minidaq["time"]["record_s"]
+    power = mean_power(readings, start, end)
+    stored = minidaq["stored_bytes_per_s"]
+    return {
+        "condition": repetition.get("condition"),
+        "started_utc": minidaq["started_utc"],
+        "readings": sum(1 for moment, _ in readings if start <= moment <= end),
+        "samples_w": [watts for moment, watts in readings if start <= moment <= end],
+        "mean_w": power,
+        "w_per_gb_per_s": power / (stored / 1e9) if power is not None and stored else None,
+    }
+
+
+def mean_power(readings: Sequence[Reading], start: float, end: float) -> float | None:
+    """The mean from `start` to `end`, weighted by time; None without a reading in between. Before the first reading within, the one
+    before it holds, or else that first one itself."""
+    inside = [reading for reading in readings if start <= reading[0] <= end]
+    if not inside or end <= start:
+        return None
+    before = [watts for moment, watts in readings if moment < start]
+    steps = [(start, before[-1] if before else inside[0][1]), *inside, (end, 0.0)]
+    energy = sum(watts * (after - moment) for (moment, watts), (after, _) in pairwise(steps))
+    return energy / (end - start)

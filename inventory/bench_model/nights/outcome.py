@@ -1,0 +1,169 @@
+"""What a night with many runs ends with: one exit status, by a stated precedence, and the sentence that says so.
+
+Precedence, the worst first: interrupted, ERROR, FAIL (or a regression of a mandatory requirement), INADMISSIBLE (or a candidate that was
+skipped: nothing is known of it), PASS (or a declared rehearsal that missed nothing). The statuses are those of one run (ADR 2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bench_model.nights.baseline import Comparison, regressed
+from bench_model.nights.night import FINISHED, Night
+
+INTERRUPTED, ERROR, FAIL, INADMISSIBLE, PASS = "interrupted", "ERROR", "FAIL", "INADMISSIBLE", "PASS"
+SKIPPED, REHEARSAL, REGRESSION = "skipped", "rehearsal", "regression"
+STATUS = {INTERRUPTED: 130, ERROR: 2, FAIL: 1, REGRESSION: 1, INADMISSIBLE: 3, SKIPPED: 3, REHEARSAL: 0, PASS: 0}
+WORST_FIRST = (INTERRUPTED, ERROR, FAIL, REGRESSION, INADMISSIBLE, SKIPPED, REHEARSAL, PASS)
+SIGNS = {
+    INTERRUPTED: "!",
+    ERROR: "!",
+    FAIL: "x",
+    REGRESSION: "x",
+    INADMISSIBLE: "?",
+    SKIPPED: "-",
+    REHEARSAL: "~",
+    PASS: "+",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One line of the plan: a scenario on a candidate. None: the candidate's or the scenario's own."""
+
+    candidate: str
+    scenario: str | None = None
+    requirement: str | None = None
+    target: str | None = None
+    scale: float | None = None
+    duration_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        parts = [self.candidate, self.target or "", self.scenario or ""]
+        return " / ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What became of one job on one target. `night` is None where no run came to a verdict; `reason` says why."""
+
+    job: Job
+    outcome: str
+    reason: str
+    night: Night | None = None
+    baseline: str | None = None
+    comparisons: tuple[Comparison, ...] = field(default=())
+    seconds: float = 0.0
+
+    @property
+    def worst(self) -> str:
+        """The outcome, or `regression` where that is worse."""
+        found = [self.outcome, *([REGRESSION] if regressed(self.comparisons) else [])]
+        return min(found, key=WORST_FIRST.index)
+
+
+def outcome_of(night: Night) -> str:
+    """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then."""
+    if night.state != FINISHED:
+        return ERROR if night.state == "error" else INTERRUPTED
+    return REHEARSAL if night.rehearsal else night.outcome
+
+
+def worse(one: str, other: str) -> str:
+    """That of two words of a night which weighs more."""
+    return min(one, other, key=WORST_FIRST.index)
+
+
+def worst_of(entries: Sequence[Entry]) -> str:
+    """Of a night; one that ran nothing is `skipped`."""
+    return min((entry.worst for entry in entries), key=WORST_FIRST.index, default=SKIPPED)
+
+
+def status_of(entries: Sequence[Entry]) -> int:
+    return STATUS[worst_of(entries)]
+
+
+def headline(entries: Sequence[Entry]) -> str:
+    """`FAIL: 3 runs on 2 candidates (1 FAIL, 1 PASS, 1 skipped)`: the mail's subject."""
+    counted = Counter(entry.worst for entry in entries)
+    parts = ", ".join(f"{counted[word]} {word}" for word in WORST_FIRST if counted[word])
+    candidates = len({entry.job.candidate for entry in entries})
+    return (
+        f"{worst_of(entries)}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
+        f"candidate{'s' * (candidates != 1)} ({parts or 'nothing was planned'})"
+    )
+
+
+def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
+    """The mail: subject, one paragraph per run, where to read on. Plain text of at most 100 columns but for reasons and paths."""
+    lines = [headline(entries), "", f"Nightly acceptance of {when}", ""]
+    for entry in entries:
+        lines.append(f"[{SIGNS[entry.worst]}] {entry.job.name}: {entry.worst}")
+        lines += [f"      {text}" for text in _details(entry)]
+    lines += ["", f"Documents: {folder}", f"Exit status: {status_of(entries)} (docs/nightly.md)"]
+    return "\n".join(lines) + "\n"
+
+
+def _details(entry: Entry) -> list[str]:
+    found = [entry.reason] if entry.reason else []
+    if entry.night:
+        found.append(f"run {entry.night.id}")
+    if entry.baseline:
+        worse = [one for one in entry.comparisons if one.result == "regressed"]
+        found.append(f"against {entry.baseline}: {len(worse)} of {len(entry.comparisons)} requirements became worse")
+        found += [f"  {one.id}: {_amount(one)}" for one in worse]
+    return found
+
+
+def _amount(one: Comparison) -> str:
+    text = f"{one.baseline:.4g} \N{RIGHTWARDS ARROW} {one.measured:.4g}"
+    return (
+        text if one.interval is None else f"{text}, difference {one.interval[0]:.3g} to {one.interval[1]:.3g} at 95 %"
+    )
+
+
+def document(
+    entries: Sequence[Entry],
+    plan: Sequence[Job],
+    state: str,
+    night: str,
+    times: tuple[str, str | None],
+    versions: dict[str, str],
+) -> dict[str, Any]:
+    """nightly.json (inventory/schemas/nightly.schema.json). `times`: start and end, UTC."""
+    return {
+        "schema_version": 1,
+        "nightly": night,
+        "state": state,
+        "started_utc": times[0],
+        "finished_utc": times[1],
+        "outcome": worst_of(entries),
+        "exit_status": status_of(entries),
+        "headline": headline(entries),
+        "versions": versions,
+        "plan": [asdict(job) for job in plan],
+        "runs": [_entry(entry) for entry in entries],
+        "deleted": [],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    night = entry.night
+    return {
+        "job": asdict(entry.job),
+        "target": night.target if night else entry.job.target or "",
+        "scenario": night.scenario if night else entry.job.scenario,
+        "outcome": entry.outcome,
+        "worst": entry.worst,
+        "reason": entry.reason,
+        "run_id": night.id if night else None,
+        "run": str(night.path) if night else None,
+        "verdict": night.outcome if night else None,
+        "declared_rehearsal": night.rehearsal if night else None,
+        "seconds": round(entry.seconds, 3),
+        "baseline": entry.baseline,
+        "comparisons": [one.document() for one in entry.comparisons],
+    }

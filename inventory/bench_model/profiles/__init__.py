@@ -1,0 +1,1 @@
+"""Promise: a user's YAML becomes types, or one complaint that names file, line, field and remedy. Imports base."""

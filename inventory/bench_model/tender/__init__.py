@@ -1,0 +1,1 @@
+"""Promise: a choice between contenders says how firm it is. Imports verdict and the rooms below."""

@@ -1,0 +1,241 @@
+"""The verdict: a pure function of the evidence and the requirement profile, so that `make judge` gives it again.
+
+Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench broke); INADMISSIBLE (the evidence does not
+count, or does not decide). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS.
+
+An undecided mandatory requirement makes a run INADMISSIBLE, never PASS nor FAIL. All mandatory requirements must be met for a
+PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is missed (docs/statistics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench_model.base.units import convert
+from bench_model.bundle.documents import faults
+from bench_model.bundle.evidence import Document, Evidence
+from bench_model.evidence.admissibility import FINISHED, IDENTITY, Finding, findings, scaled_down
+from bench_model.evidence.conditions import with_condition
+from bench_model.evidence.measured import Measured, measure
+from bench_model.profiles.candidates import CANDIDATE_BOUNDS
+from bench_model.profiles.metrics import ResultMetric
+from bench_model.profiles.requirements import Requirement, RequirementProfile
+from bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
+
+RUN = "run.json"
+PASS, FAIL, ERROR, INADMISSIBLE = "PASS", "FAIL", "ERROR", "INADMISSIBLE"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One row of the requirement table. `bound`, `measured`, `margin`, `spread` and the interval are in `unit`; a positive
+    margin lies inside. `decision` is what the numbers say alone, `outcome` what this run's evidence makes of it."""
+
+    id: str
+    text: str
+    metric: str
+    comparison: str
+    bound: float
+    unit: str
+    scaled_bound: float
+    guard_band: float
+    measured: float | None
+    n: int
+    spread: dict[str, Any] | None
+    confidence: float | None
+    confidence_interval: tuple[float, float] | None
+    interval_method: str | None
+    decision: str | None
+    more_repetitions: int | None
+    length_factor: float | None
+    margin: float | None
+    margin_percent: float | None
+    severity: str
+    statistic: str
+    outcome: str
+    reason: str
+    evidence: list[str]
+    source: str
+
+
+def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> Document:
+    """The content of verdict.json. Raises nothing for missing or malformed evidence: that is an outcome."""
+    malformed = faults(evidence)
+    if RUN in malformed:
+        return _unreadable(malformed[RUN])
+    found = findings(evidence, asdict(profile.conditions), malformed)
+    judgements = [
+        _judge_one(requirement, metrics[requirement.metric], evidence, found, malformed)
+        for requirement in profile.requirements
+    ]
+    outcome, reasons = _overall(evidence, judgements, found)
+    return {
+        "schema_version": 1,
+        "outcome": outcome,
+        "reasons": reasons,
+        "scale": evidence.run["scenario"]["scale"],
+        "declared_rehearsal": outcome == INADMISSIBLE and is_rehearsal(evidence, profile, judgements, found),
+        "findings": [asdict(finding) for finding in found],
+        "requirements": [asdict(judgement) for judgement in judgements],
+    }
+
+
+def _unreadable(fault: str) -> Document:
+    """Of a run whose run.json is not what the bench writes: nothing else can be held against it."""
+    return {
+        "schema_version": 1,
+        "outcome": INADMISSIBLE,
+        "reasons": [fault],
+        "scale": None,
+        "declared_rehearsal": False,
+        "findings": [asdict(Finding(fault, True, (RUN,)))],
+        "requirements": [],
+    }
+
+
+def is_rehearsal(
+    evidence: Evidence, profile: RequirementProfile, judgements: Sequence[Judgement], found: Sequence[Finding]
+) -> bool:
+    """True for a run that was asked for at less than full scale, that nothing invalidates, and that missed nothing mandatory.
+
+    A run at full scale is never one: a sensor or a tuning that it lacks is news to whoever started it."""
+    return (
+        bool(scaled_down(evidence.run, asdict(profile.conditions)))
+        and not any(finding.invalidates or finding.fails for finding in found)
+        and not any(judgement.outcome in (FAIL, ERROR) for judgement in judgements if judgement.severity == "mandatory")
+    )
+
+
+def _judge_one(
+    requirement: Requirement,
+    metric: ResultMetric,
+    evidence: Evidence,
+    found: Sequence[Finding],
+    malformed: Mapping[str, str],
+) -> Judgement:
+    bound, scaled = bounds(requirement, evidence.run)
+    if metric.file in malformed:
+        measured = Measured((), problem=f"Not measured: {malformed[metric.file]}")
+    else:
+        measured = measure(requirement, metric, evidence.results)
+    seed = evidence.run["scenario"].get("seed", 0)
+    known = estimate(requirement, metric, measured, seed) if measured.values else None
+    decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
+    outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
+    margin = decided.margin if decided else None
+    return Judgement(
+        id=requirement.id,
+        text=requirement.text,
+        metric=requirement.metric,
+        comparison=requirement.comparison,
+        bound=bound,
+        unit=requirement.unit,
+        scaled_bound=scaled,
+        guard_band=requirement.guard_band,
+        measured=known.value if known else None,
+        n=len(measured.values),
+        spread=known.spread if known else None,
+        confidence=known.confidence if known else None,
+        confidence_interval=known.interval if known else None,
+        interval_method=known.method if known else None,
+        decision=decided.decision if decided else None,
+        more_repetitions=decided.more_repetitions if decided else None,
+        length_factor=decided.length_factor if decided else None,
+        margin=margin,
+        margin_percent=100 * margin / abs(scaled) if margin is not None and scaled else None,
+        severity=requirement.severity,
+        statistic=requirement.statistic,
+        outcome=outcome,
+        reason=with_condition(reason, metric, requirement.statistic, evidence.results) if measured.values else reason,
+        evidence=[metric.file],
+        source=requirement.source,
+    )
+
+
+def bounds(requirement: Requirement, run: Document) -> tuple[float, float]:
+    """The requirement's bound, and the one that holds at this run's scale."""
+    bound = _bound(requirement, run)
+    return bound, bound * run["scenario"]["scale"] if requirement.scales_with_load else bound
+
+
+def _bound(requirement: Requirement, run: Document) -> float:
+    if isinstance(requirement.bound, str):
+        key, unit = CANDIDATE_BOUNDS[requirement.bound]
+        return convert(float(run["candidate"][key]), unit, requirement.unit)
+    return float(requirement.bound)
+
+
+def _outcome(
+    requirement: Requirement, known: Estimate | None, decided: Decision | None, problem: str, found: Sequence[Finding]
+) -> tuple[str, str]:
+    if known is None or decided is None:
+        return (ERROR if "did not finish" in problem else INADMISSIBLE), problem
+    text = decided.decision.capitalize()
+    if decided.decision == UNDECIDED:
+        text += f": {undecided_because(requirement, known, decided)}"
+    invalid = [finding.text for finding in found if finding.invalidates]
+    if invalid:
+        return INADMISSIBLE, f"{text}, but: {invalid[0]}"
+    if decided.decision == MISSED:
+        return FAIL, text
+    if decided.decision == UNDECIDED:
+        return INADMISSIBLE, text
+    if found:
+        return INADMISSIBLE, "Met under the limits of this run, which do not count as full-scale evidence"
+    return PASS, text
+
+
+def undecided_because(requirement: Requirement, known: Estimate, decided: Decision) -> str:
+    """Why the numbers do not decide, and what would."""
+    if known.interval and not known.this_run_only:
+        low, high = (_quantity(end, requirement.unit) for end in known.interval)
+        band = _quantity(requirement.guard_band, requirement.unit)
+        guard = f" or its guard band of {band}" if requirement.guard_band else ""
+        return f"the interval {low} to {high} reaches over the bound{guard}; {decided.advice}"
+    why = f"{known.method.removeprefix('none: ')}; " if not known.exact else ""
+    return why + decided.advice
+
+
+def _overall(evidence: Evidence, judgements: Sequence[Judgement], found: Sequence[Finding]) -> tuple[str, list[str]]:
+    wrong_machine = [finding.text for finding in found if IDENTITY in finding.evidence]
+    if wrong_machine:  # whatever else happened, it happened to another machine
+        return INADMISSIBLE, wrong_machine
+    state = evidence.run["state"]
+    if state in ("interrupted", "error"):
+        return ERROR, [evidence.run.get("state_reason") or f"The run ended in state {state!r}"]
+    if state != FINISHED:
+        return INADMISSIBLE, [f"The run is in state {state!r}: it did not end, and nothing of it is judged"]
+    mandatory = [judgement for judgement in judgements if judgement.severity == "mandatory"]
+    invalid = any(finding.invalidates for finding in found)
+    broken = [finding.text for finding in found if finding.fails and not invalid]
+    for outcome in (ERROR, FAIL):
+        hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
+        if hits or (outcome == FAIL and broken):
+            return outcome, list(dict.fromkeys([*hits, *(finding.text for finding in found)]))
+    # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
+    open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
+    if not mandatory:
+        open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
+    if found or open_:
+        return INADMISSIBLE, [*(finding.text for finding in found), *open_]
+    return PASS, ["Every mandatory requirement is met by evidence at full scale"]
+
+
+def _sentence(judgement: Judgement) -> str:
+    if judgement.measured is None:
+        return f"{judgement.id} {judgement.text}: {judgement.reason}"
+    sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
+    measured, bound = (_quantity(value, judgement.unit) for value in (judgement.measured, judgement.scaled_bound))
+    text = f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
+    if judgement.decision != UNDECIDED:
+        return text
+    why = judgement.reason.partition(", but: ")[0]  # what invalidates the run stands beside it, once
+    return f"{text}, {why[0].lower()}{why[1:]}"
+
+
+def _quantity(value: float, unit: str) -> str:
+    """`5.546 GB/s`; a count in full, and neither a count nor a ratio with a unit's name."""
+    if unit == "count" and value == int(value):
+        return str(int(value))
+    return f"{value:.4g}" if unit in ("count", "1") else f"{value:.4g} {unit}"

@@ -1,0 +1,1 @@
+"""The LAN (LHCb): transfers, their windows and the tools' own output."""

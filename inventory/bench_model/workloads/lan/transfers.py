@@ -1,0 +1,171 @@
+"""One transfer of the LAN: what its tools measured, its CPU use and memory bandwidth, and whether it counts. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from bench_model.bundle.evidence import Document
+from bench_model.bundle.telemetry_tracks import Tracks
+from bench_model.workloads.lan import iperf3, perftest
+from bench_model.workloads.lan.window import STARVED, cpu_of, drops_of, memory_of, port_rate
+
+GBIT = 1.25e8  # B/s
+Raw = Callable[[str], str]
+
+
+def transfer(one: Document, raw: Raw, tracks: Tracks, need: float) -> Document:
+    """The transfer's own words with what its tools measured."""
+    keys = ("id", "kind", "topology", "operation", "bidirectional", "message_bytes", "nodes", "trial")
+    cpu = cpu_of(one["window"])
+    peers = {node: found for node, window in one.get("peers", {}).items() if (found := cpu_of(window)) is not None}
+    base = {
+        **{key: one[key] for key in keys}, "cpu": cpu, "cpu_of_peers": peers, "memory_bytes_per_s": memory_of(one["window"], tracks),
+        "queue_drops": drops_of(one["window"]), "starved": False,
+    }  # fmt: skip
+    measured, reason = [], None
+    for flow in one["flows"]:
+        try:
+            if flow["returncode"] != 0:
+                raise ValueError(f"ended with exit status {flow['returncode']}: {_first_words(flow, raw)}")
+            measured.append(
+                {"from": flow["from"], "to": flow["to"], **_measured(flow, raw(flow["file"]), one["message_bytes"])}
+            )
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            reason = reason or f"{flow['name']}: {error}"
+    base |= summed(one, measured)
+    if reason is None and not measured:
+        reason = "nothing was measured"
+    rate = base.get("port_bytes_per_s")
+    where, busiest = _busiest(cpu, peers)
+    if reason is None and rate is not None and rate < need and busiest >= STARVED:
+        base["starved"] = True
+        reason = (
+            f"the load had no CPU left ({100 * busiest:.0f} % of the busiest one{where}), so that {rate / GBIT:.3g} Gbit/s say "
+            "nothing about the port"
+        )
+    return {
+        **base,
+        "failed": reason is not None and not base["starved"],
+        "admissible": reason is None,
+        "reason": reason,
+    }
+
+
+def _busiest(cpu: Document | None, peers: dict[str, Document]) -> tuple[str, float]:
+    """Of all hosts: a receiver without a CPU left says as little about the port as a sender."""
+    known = [(f" of {node}", one["busiest"]) for node, one in peers.items()]
+    return max([("", cpu["busiest"] if cpu else 0.0), *known], key=lambda pair: pair[1])
+
+
+def _first_words(flow: Document, raw: Raw) -> str:
+    """iperf3 tells its error in its JSON, the others on stderr."""
+    try:
+        return str(json.loads(raw(flow["file"])).get("error") or flow["stderr"])[:200]
+    except (ValueError, OSError, AttributeError):
+        return flow["stderr"][:200] or "it said nothing"
+
+
+def _measured(flow: Document, text: str, message_bytes: int) -> Document:
+    """What one tool measured; raises ValueError."""
+    if flow["tool"] == "iperf3":
+        found = iperf3.parse(text)
+        samples = found.samples_bytes_per_s
+        return {
+            "bytes_per_s": found.bytes_per_s, "reverse_bytes_per_s": found.reverse_bytes_per_s, "sent_again": found.sent_again,
+            "sent_again_share": found.sent_again_share, "congestion": found.congestion, "samples": len(samples),
+            "least_bytes_per_s": min(samples, default=None), "most_bytes_per_s": max(samples, default=None),
+        }  # fmt: skip
+    if flow["tool"] in perftest.BANDWIDTH_TOOLS:
+        rate = perftest.parse_bandwidth(text, message_bytes).bytes_per_s
+        return {
+            "bytes_per_s": rate,
+            "reverse_bytes_per_s": None,
+            "sent_again": None,
+            "sent_again_share": None,
+            "samples": 1,
+        }
+    if flow["tool"] in perftest.LATENCY_TOOLS:
+        read = perftest.parse_latency(text, message_bytes)
+        return {
+            "n": read.messages,
+            "latency_us": {"mean": read.mean_us, "p50": read.typical_us, "p99": read.p99_us, "max": read.max_us},
+        }
+    return _of_netprobe(json.loads(text), message_bytes)
+
+
+def _of_netprobe(said: Document, message_bytes: int) -> Document:
+    if said["status"] != "complete":
+        raise ValueError(f"netprobe {said['command']} is {said['status']}")
+    if said["command"] == "latency":
+        trip = said["round_trip_us"]
+        if said["message_bytes"] != message_bytes or not said["round_trips"]:
+            raise ValueError(
+                f"{said['round_trips']} round trips of {said['message_bytes']} B; {message_bytes} B were asked for"
+            )
+        halves = {key: trip[key] / 2 for key in ("mean", "p50", "p99", "max")}
+        return {"n": said["round_trips"], "latency_us": halves}
+    if not said["events"]:
+        raise ValueError("no event was built")
+    fragments = sum(one["fragments"] for one in said["sources"])
+    return {
+        "events": said["events"],
+        "events_per_s": said["events"] / said["measured_s"],
+        "bytes_per_s": fragments * said["fragment_bytes"] / said["measured_s"],
+        "event_us": {key: said["event_us"][key] for key in ("p50", "p99", "max")},
+        "sent_again": sum(one["segments_sent_again"] for one in said["sources"]),
+        "slowest_source_us": max(one["fragment_us"]["p99"] for one in said["sources"]),
+    }
+
+
+def summed(one: Document, measured: Sequence[Document]) -> Document:
+    """What the transfer is as a whole. `port_bytes_per_s`: into the fullest port, of what is held against the need."""
+    kind = one["kind"]
+    if not measured:
+        return {}
+    if one["operation"] in (*perftest.LATENCY_TOOLS, "netprobe latency"):
+        return {"n": measured[0]["n"], "latency_us": measured[0]["latency_us"]}
+    rates = [flow["bytes_per_s"] for flow in measured]
+    again = [flow["sent_again"] for flow in measured if flow.get("sent_again") is not None]
+    result: Document = {
+        "flows": list(measured),
+        "total_bytes_per_s": sum(rates),
+        "sent_again": sum(again) if again else None,
+    }
+    if kind in ("bandwidth", "confirmation", "setting"):
+        reverse = measured[0]["reverse_bytes_per_s"]
+        result["bytes_per_s"] = rates[0]
+        result["reverse_bytes_per_s"] = reverse
+        result["total_bytes_per_s"] = rates[0] + (reverse or 0.0)
+        result["port_bytes_per_s"] = rates[0]
+        result["counted_bytes_per_s"] = _counted(one, measured[0]["to"])
+        return result
+    into: dict[str, float] = {}
+    for flow in measured:
+        into[flow["to"]] = into.get(flow["to"], 0.0) + flow["bytes_per_s"]
+    result["into"] = into
+    result["port_bytes_per_s"] = min(into.values())
+    result["fairness"] = jain(rates)
+    shares = [flow["sent_again_share"] for flow in measured if flow.get("sent_again_share") is not None]
+    result["sent_again_share"] = fmean(shares) if shares else None
+    return result
+
+
+def _counted(one: Document, node: str) -> float | None:
+    """What the receiving port counted: of perftest the RDMA device, where it counts, since its traffic passes the interface by."""
+    counters = ["rx_bytes"]
+    if one["operation"] in perftest.BANDWIDTH_TOOLS:
+        counters.insert(0, "rdma_rx_bytes")
+    rates = [
+        port_rate(window, node, counter)
+        for counter in counters
+        for window in (one["window"], *one.get("peers", {}).values())
+    ]
+    return next((rate for rate in rates if rate is not None), None)
+
+
+def jain(rates: Sequence[float]) -> float | None:
+    """Jain's index of fairness: 1 for equal rates, 1/n where one flow has everything (Jain, Chiu, Hawe 1984)."""
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else None

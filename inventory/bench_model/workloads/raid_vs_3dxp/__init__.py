@@ -1,0 +1,1 @@
+"""Sets of drives against a reference drive, in pairs."""

@@ -1,0 +1,1 @@
+"""The storage application with its multi-threaded checksum (ATLAS)."""

@@ -1,0 +1,95 @@
+"""What a scan over threads and block sizes shows (DUNE paper, figure 2): ratio, CPU cost, plateaus. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench_model.base.units import KIB, MIB, binary_label
+from bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau
+
+RATIO_BLOCK_BYTES, FEW_THREADS, MANY_THREADS = 32 * KIB, 1, 10
+CPU_BLOCK_BYTES = 4 * MIB
+RULE = (
+    "Of each block size: the plateau starts at the smallest number of threads from which on every larger admissible number "
+    f"reaches at least {PLATEAU_SHARE:.0%} of that block size's maximum; its throughput is the median of these points. The scan's "
+    "plateau is the highest of them. The saturating block size is the smallest one with which some number of threads reaches at "
+    f"least {PLATEAU_SHARE:.0%} of the highest point of all"
+)
+RATIO, CPU = "thread_scan.ratio_32KiB", "thread_scan.system_cpu_per_thread_4MiB"
+PLATEAU, SATURATING = "thread_scan.plateau_throughput", "thread_scan.saturating_block_size"
+
+
+@dataclass(frozen=True)
+class Point:
+    """`rate` in B/s; None where the point does not count. `system_percent`: of one CPU, mean of its threads."""
+
+    threads: int
+    block_bytes: int
+    rate: float | None
+    system_percent: float
+
+
+def summarize(points: Sequence[Point]) -> tuple[dict[str, Any], dict[str, str]]:
+    """(what results/thread_scan.json says beside its points, why a metric has no value by metric)."""
+    reasons: dict[str, str] = {}
+    series = [_series(points, size) for size in sorted({point.block_bytes for point in points})]
+    plateaus = [one["plateau"]["throughput_bytes_per_s"] for one in series if one["plateau"]]
+    if not plateaus:
+        reasons[PLATEAU] = "with no block size does throughput level out within the scanned numbers of threads"
+    ratio, why_not = _ratio(points)
+    if why_not:
+        reasons[RATIO] = why_not
+    cpu, why_not = _highest_cpu(points)
+    if why_not:
+        reasons[CPU] = why_not
+    saturating = _saturating(points)
+    if saturating is None:
+        reasons[SATURATING] = "no point of the scan counts"
+    found = {
+        "series": series,
+        "plateau": {"throughput_bytes_per_s": max(plateaus, default=None), "rule": RULE},
+        "ratio": {"block_bytes": RATIO_BLOCK_BYTES, "threads": [FEW_THREADS, MANY_THREADS], "value": ratio},
+        "system_cpu": {"block_bytes": CPU_BLOCK_BYTES, "highest_fraction": cpu},
+        "saturating_block_bytes": saturating,
+    }
+    return found, reasons
+
+
+def _series(points: Sequence[Point], block_bytes: int) -> dict[str, Any]:
+    known = sorted((p.threads, p.rate) for p in points if p.block_bytes == block_bytes and p.rate is not None)
+    plateau = find_plateau(known)
+    shown = (
+        {"throughput_bytes_per_s": plateau.throughput_bytes_per_s, "from_threads": plateau.start} if plateau else None
+    )
+    return {"block_bytes": block_bytes, "plateau": shown}
+
+
+def _ratio(points: Sequence[Point]) -> tuple[float | None, str]:
+    rates = []
+    for threads in (FEW_THREADS, MANY_THREADS):
+        rate = next((p.rate for p in points if (p.threads, p.block_bytes) == (threads, RATIO_BLOCK_BYTES)), None)
+        if not rate:
+            return (
+                None,
+                f"{threads} threads with blocks of {binary_label(RATIO_BLOCK_BYTES)} were not measured, or do not count",
+            )
+        rates.append(rate)
+    return rates[1] / rates[0], ""
+
+
+def _highest_cpu(points: Sequence[Point]) -> tuple[float | None, str]:
+    """The largest of the scanned numbers of threads, on the careful side: one alone has the most to do."""
+    shares = [p.system_percent / 100 for p in points if p.block_bytes == CPU_BLOCK_BYTES and p.rate is not None]
+    if not shares:
+        return None, f"no point with blocks of {binary_label(CPU_BLOCK_BYTES)} was measured, or none counts"
+    return max(shares), ""
+
+
+def _saturating(points: Sequence[Point]) -> int | None:
+    known = [(p.rate, p.block_bytes) for p in points if p.rate is not None]
+    if not known:
+        return None
+    floor = PLATEAU_SHARE * max(rate for rate, _ in known)
+    return min(size for rate, size in known if rate >= floor)

@@ -1,0 +1,39 @@
+"""An outcome as a document shows it: its word, its glyph and its meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NOT_RECORDED = "not recorded"
+NO_VERDICT, CONTRADICTORY = "NO VERDICT", "CONTRADICTORY"
+GLYPHS = {
+    "PASS": "\u2714",
+    "FAIL": "\u2718",
+    "ERROR": "\u26a0",
+    "INADMISSIBLE": "\u2298",
+    NO_VERDICT: "?",
+    CONTRADICTORY: "\u2260",
+}
+MEANINGS = {
+    "PASS": "Every mandatory requirement is met, by evidence that counts.",
+    "FAIL": "The candidate misses at least one mandatory requirement.",
+    "ERROR": "The bench broke; this says nothing about the candidate.",
+    "INADMISSIBLE": "The evidence does not count, so the candidate is neither accepted nor refused.",
+    NO_VERDICT: "The run was not judged.",
+    CONTRADICTORY: "The stored verdict is not what follows from the evidence beside it, so nothing may be concluded from either.",
+}
+UNDECIDED_MEANING = "The evidence does not decide yet, so the candidate is neither accepted nor refused: measure more."
+
+
+@dataclass(frozen=True)
+class Outcome:
+    word: str
+    glyph: str
+    css: str
+    suffix: str  # what forbids reading the word alone
+    meaning: str
+    reasons: tuple[str, ...]  # for the first page; the verdict's own stand in the section on findings
+
+
+def css_name(outcome: str) -> str:
+    return outcome.lower().replace(" ", "-")

@@ -1,0 +1,193 @@
+"""The findings that matter most, in plain words, by a rule that anybody can follow.
+
+Promise: the order depends on the bundle alone and is stated in the report: (1) the bench broke or nothing was judged, (2) evidence that
+does not count, (3) requirements missed, undecided, not measured, in this order, mandatory before advisory, the worst relative margin first,
+(4) the smallest relative margin among the requirements that are met, (5) conditions that cast doubt: dips without a known cause, silent
+collectors, tuning not as asked or not read back, drives whose own records got worse, files that are missing, (6) the other margins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench_report.base.marks import see_section, see_table
+from bench_report.base.units import MINUS, duration, percent
+from bench_report.document.table import Table
+from bench_report.reading.dataset import Bundle, Judged
+from bench_report.tables.drives import got_worse
+from bench_report.tables.requirements import bound_words, brief, measured_words, state, weight
+
+MOST = 3
+MOST_IN_TABLE = 40
+GAP_PERIODS = 10.0  # a collector that was silent for so many of its periods, and for a second at least, has a gap
+GAP_S_MIN = 1.0
+RULE = (
+    "Order of the findings: the bench broke or nothing was judged; evidence that does not count; requirements missed, then "
+    "undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest relative margin among "
+    "those met; conditions that cast doubt on the measurement; the other margins. What was scaled down is said in a box of its own "
+    "on the first page."
+)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """`kind` in two or three words, `text` in a sentence or two."""
+
+    kind: str
+    text: str
+
+
+def findings(bundle: Bundle) -> list[Remark]:
+    return [*_broken(bundle), *_invalid(bundle), *_requirements(bundle)]
+
+
+def findings_table(bundle: Bundle) -> Table | None:
+    found = findings(bundle)
+    if not found:
+        return None
+    rows = tuple((str(number), one.kind, one.text) for number, one in enumerate(found[:MOST_IN_TABLE], 1))
+    caption = (
+        f"Findings in their order. The first {MOST} stand on the first page too."
+        if len(found) > MOST
+        else "Findings in their order."
+    )
+    if len(found) > MOST_IN_TABLE:
+        caption += (
+            f" The first {MOST_IN_TABLE} of {len(found)}; the margins that follow are in {see_table('requirements')}."
+        )
+    return Table(("No.", "Kind", "Finding"), "ntt", rows, caption, "findings")
+
+
+def _broken(bundle: Bundle) -> Iterator[Remark]:
+    verdict = bundle.verdict
+    if bundle.again and bundle.again.contradicts:
+        yield Remark("Contradictory", f"{bundle.again.words[:1].upper()}{bundle.again.words[1:].rstrip('.')}.")
+    elif verdict is None:
+        yield Remark(
+            "Not judged",
+            f"The run\u2019s state is \u201c{bundle.run.state}\u201d, and no requirement was judged: nothing is said about the candidate.",
+        )
+    if verdict and verdict.outcome == "ERROR":
+        for reason in verdict.reasons:
+            yield Remark("The bench broke", f"{reason.rstrip('.')}.")
+
+
+def _invalid(bundle: Bundle) -> Iterator[Remark]:
+    for found in bundle.verdict.findings if bundle.verdict else ():
+        if found.invalidates:
+            yield Remark("Evidence does not count", f"{found.text.rstrip('.')}.")
+
+
+def _requirements(bundle: Bundle) -> Iterator[Remark]:
+    judged = sorted(bundle.verdict.requirements if bundle.verdict else (), key=weight)
+    open_ = [one for one in judged if state(one) != "met"]
+    met = [one for one in judged if state(one) == "met" and weight(one)[1] < math.inf]
+    yield from (_requirement(one) for one in open_)
+    yield from (_margin(one, smallest=True) for one in met[:1])
+    yield from _conditions(bundle)
+    yield from (_margin(one, smallest=False) for one in met[1:])
+
+
+def _requirement(judged: Judged) -> Remark:
+    at = state(judged)
+    advisory = ", advisory" if judged.severity == "advisory" else ""
+    name = f"{judged.id} {brief(judged)}:"
+    if at == "not measured":
+        why = (judged.reason or "no reason recorded").removeprefix("Not measured: ")
+        return Remark(f"Not measured{advisory}", f"{name} {why.rstrip('.')}.")
+    text = f"{name} measured {measured_words(judged)}, asked {bound_words(judged)}{_relative(judged)}."
+    if at == "undecided" and judged.reason:
+        text += f" {_sentence(judged.reason.removeprefix('Undecided: '))}"
+    return Remark(f"{at.capitalize()}{advisory}", text)
+
+
+def _relative(judged: Judged) -> str:
+    if not judged.margin_percent:
+        return ""
+    side = "inside" if judged.margin_percent > 0 else "outside"
+    return f": {percent(abs(judged.margin_percent)).replace(MINUS, '')} {side} the bound"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _margin(judged: Judged, *, smallest: bool) -> Remark:
+    kind = "Smallest margin" if smallest else "Met"
+    if judged.severity == "advisory":
+        kind += ", advisory"
+    text = f"{judged.id} {brief(judged)}: measured {measured_words(judged)}, asked {bound_words(judged)}{_relative(judged)}."
+    return Remark(kind, text)
+
+
+def _conditions(bundle: Bundle) -> Iterator[Remark]:
+    yield from _dips(bundle)
+    yield from _gaps(bundle)
+    yield from _tuning(bundle)
+    for text in got_worse(bundle):
+        yield Remark("Drive got worse", f"{text}; see {see_table('smart')}.")
+    if bundle.missing:
+        names = ", ".join(name for name, _ in bundle.missing)
+        yield Remark("Missing evidence", f"The bundle lacks {names}; see {see_section('events')}.")
+
+
+def _dips(bundle: Bundle) -> Iterator[Remark]:
+    found = bundle.results.get("dips")
+    summary = found.find("summary") if found else None
+    unexplained = summary.integer("unexplained") if summary else None
+    if unexplained:
+        plural = "s" if unexplained != 1 else ""
+        yield Remark(
+            "Dip without cause",
+            f"{unexplained} dip{plural} of the rate without a known cause; see {see_section('dips')}.",
+        )
+
+
+def _gaps(bundle: Bundle) -> Iterator[Remark]:
+    collectors = bundle.accounting.collectors if bundle.accounting else ()
+    silent = [
+        (one.longest_gap_s, one.name)
+        for one in collectors
+        if one.period_s and one.longest_gap_s and one.longest_gap_s > max(GAP_PERIODS * one.period_s, GAP_S_MIN)
+    ]
+    if silent:
+        gap, name = max(silent)
+        others = f", and {len(silent) - 1} more were silent too" if len(silent) > 1 else ""
+        yield Remark(
+            "Telemetry gap",
+            f"The collector {name} was silent for {duration(gap)}{others}; see {see_table('collectors')}.",
+        )
+
+
+def _tuning(bundle: Bundle) -> Iterator[Remark]:
+    if bundle.tuning is None:
+        return
+    odd = [one.id for one in bundle.tuning if not one.as_wanted]
+    if odd:
+        yield Remark("Tuning not as asked", f"{', '.join(odd)}; see {see_table('tuning')}.")
+    if bundle.tuning_after is None:
+        yield Remark("Tuning not read back", f"It was not read back after the run; see {see_table('tuning')}.")
+    else:
+        after = {(one.id, one.subject): one.read_back for one in bundle.tuning_after}
+        changed = [one.id for one in bundle.tuning if after.get((one.id, one.subject), one.read_back) != one.read_back]
+        if changed:
+            yield Remark(
+                "Tuning changed",
+                f"Another value after the run than before: {', '.join(changed)}; see {see_table('tuning')}.",
+            )
+
+
+def reasons_of_verdict(bundle: Bundle) -> tuple[str, ...]:
+    """The verdict's own reasons but those that the requirement table or the box on scale already gives."""
+    said = {text.rstrip(".") for text in bundle.run.scaled_down if shortened(text) == text}
+    return tuple(
+        reason for reason in (bundle.verdict.reasons if bundle.verdict else ()) if reason.rstrip(".") not in said
+    )
+
+
+def shortened(text: str) -> str:
+    """A limit as the first page says it: of a list of parameters the first; the reasons of the verdict stand in full among the findings."""
+    first, *rest = text.split("; ")
+    return f"{first}; {len(rest)} more ({see_section('findings')})" if len(rest) > 1 else text

@@ -1,0 +1,59 @@
+"""The first page: what a reader has to know who reads nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from bench_report.base.marks import see_section, see_table
+from bench_report.base.units import utc
+from bench_report.document.outcome import NOT_RECORDED
+from bench_report.document.section import Pair
+from bench_report.qualification import view
+from bench_report.qualification.findings import MOST, Remark, findings, shortened
+from bench_report.reading.dataset import Bundle
+from bench_report.tables.drives import drive_lines
+
+MOST_DRIVE_LINES = 4
+
+
+def content(bundle: Bundle) -> dict[str, Any]:
+    run = bundle.run
+    remarks = findings(bundle)
+    incomplete = bundle.verdict is None or run.state != "finished"
+    return {
+        "run": run, "outcome": view.outcome_of(bundle), "started": utc(run.started),
+        "finished": utc(run.finished) if run.finished else None, "remarks": remarks[:MOST], "more_findings": _more(remarks[MOST:]),
+        "incomplete": [f"{lack} ({name})" for name, lack in bundle.missing] if incomplete else [],
+        "limits": [shortened(text) for text in run.scaled_down], "demand": view.demand_cells(bundle), "bought": bought(bundle),
+    }  # fmt: skip
+
+
+def _more(remarks: list[Remark]) -> str:
+    """How many findings of each kind the other sections hold."""
+    if not remarks:
+        return ""
+    kinds = Counter(one.kind for one in remarks)
+    told = ", ".join(f"{kind.lower()} ({number})" for kind, number in kinds.items())
+    return f"Further findings: {told}; {see_section('findings')}."
+
+
+def bought(bundle: Bundle) -> list[Pair]:
+    """What was bought for what: the machine, its drives, the job, and who asks what of it."""
+    run = bundle.run
+    who = {pair.label: pair.value for pair in view.candidate_pairs(bundle) if pair.known}
+    candidate = [who[label] for label in ("Description", "Processor", "Memory", "System") if label in who]
+    drives = drive_lines(bundle)
+    shown = [*drives[:MOST_DRIVE_LINES]]
+    if len(drives) > MOST_DRIVE_LINES:
+        shown.append(f"{len(drives) - MOST_DRIVE_LINES} more kinds")
+    source = f"; load after {run.scenario_source}" if run.scenario_source else ""
+    profile = f"{run.requirement_title or run.requirement_id} ({run.requirement_file or run.requirement_id})"
+    return [
+        Pair("Candidate", " \u00b7 ".join(candidate) or NOT_RECORDED, bool(candidate)),
+        Pair("Drives", f"{'; '.join(shown)}. {see_table('drives')}.", True) if shown
+        else Pair("Drives", "no single drive was recorded", False),
+        view.target_pair(bundle),
+        Pair("Job", f"{run.scenario_title or run.scenario_id} ({run.scenario_file or run.scenario_id}){source}"),
+        Pair("Requirements", profile + view.profile_sources(bundle)),
+    ]  # fmt: skip

@@ -1,0 +1,195 @@
+"""Bundle -> the qualification report's sections, in the order in which a reader who was not there needs them.
+
+Promise: every section says what should be in it and is not; what a run was not asked for has no section.
+"""
+
+from __future__ import annotations
+
+from bench_report.document.canvas import Figure
+from bench_report.document.section import Bullets, Code, Facts, Heading, Lacking, Part, Section, Warned
+from bench_report.document.table import Table, pairs_table
+from bench_report.figures.blocks import block_figure
+from bench_report.figures.host import host_figure
+from bench_report.figures.latency import latency_figure
+from bench_report.figures.record import record_figures
+from bench_report.qualification import view
+from bench_report.qualification.findings import RULE, findings_table, reasons_of_verdict
+from bench_report.qualification.glossary import TERMS
+from bench_report.reading.dataset import Bundle
+from bench_report.sections.registry import sections_of
+from bench_report.tables import measured as tables_measured
+from bench_report.tables import requirements as requirement_table
+from bench_report.tables import run as tables
+from bench_report.tables.drives import drive_table, smart_table
+from bench_report.tables.provenance import provenance_table
+from bench_report.tables.raw import raw_tables
+
+SEALS = (
+    "The hash stands at the foot of every page: it is that of MANIFEST.sha256, which holds the hash of every file of the evidence. A "
+    "signature proves that the holder of its key vouched for exactly these files, not that what they say is true, nor when it was signed. "
+    "Without a signature nobody vouches: whoever alters the files can write the hashes anew. "
+    "REPORTS.sha256 seals this report; report-data.json holds every number of it for machines, and is also attached to the PDF."
+)
+NO_RECORD = "no record result (results/snb_record.json), so nothing can be said about lost superchunks."
+
+
+def sections(bundle: Bundle) -> tuple[Section, ...]:
+    made = (
+        _requirements(bundle), _findings(bundle), _candidate(bundle), *_workloads(bundle), *sections_of(bundle), _host(bundle),
+        _tuning(bundle), _health(bundle), _events(bundle), _environment(bundle), _reproduce(bundle), _provenance(bundle),
+        *_appendices(bundle),
+    )  # fmt: skip
+    return tuple(one for one in made if one is not None)
+
+
+def _or(part: Part | None, lacking: str) -> list[Part]:
+    return [Lacking(lacking)] if part is None else [part]
+
+
+def _requirements(bundle: Bundle) -> Section:
+    parts = _or(requirement_table.requirement_table(bundle), "no requirement was judged in this run.")
+    shared = requirement_table.shared_reason(bundle)
+    if shared:
+        parts.append(f"Rows without a reason: {shared[0].lower()}{shared[1:]}.")
+    return Section("requirements", "Requirements", (*parts, *requirement_table.notes(bundle)))
+
+
+def _findings(bundle: Bundle) -> Section | None:
+    table = findings_table(bundle)
+    if table is None:
+        return None
+    reasons = reasons_of_verdict(bundle)
+    told: list[Part] = [Heading("Why the verdict is what it is"), Bullets(reasons)] if reasons else []
+    return Section("findings", "Findings", (table, RULE, *told))
+
+
+def _candidate(bundle: Bundle) -> Section:
+    drives = drive_table(bundle)
+    return Section(
+        "candidate", "The candidate",
+        (Heading("Server and job"), Facts(tuple(view.candidate_pairs(bundle))), *_or(drives, "the run recorded no device.")),
+    )  # fmt: skip
+
+
+def _workloads(bundle: Bundle) -> list[Section]:
+    """Of the two oldest workloads those that the run asked for or has results of."""
+    asked = bundle.run.workloads
+    record = "snb_record" in asked or bool(bundle.repetitions)
+    scan = "block_scan" in asked or bundle.block_scan is not None
+    return [
+        *([_record(bundle)] if record else []),
+        *([_scan(bundle)] if scan else []),
+        *([_integrity(bundle)] if record else []),
+    ]
+
+
+def _record(bundle: Bundle) -> Section:
+    drawn: list[Part] = [*record_figures(bundle)]
+    latency: list[Part] = [part for part in (latency_figure(bundle), tables_measured.latency_table(bundle)) if part]
+    return Section(
+        "record", "The record",
+        (
+            *(drawn or [Lacking("no record was written, or it left no series to draw.")]),
+            *(latency or [Lacking("no latency was recorded.")]),
+        ),
+    )  # fmt: skip
+
+
+def _scan(bundle: Bundle) -> Section:
+    figure: Figure | None = block_figure(bundle)
+    found = (tables_measured.block_table(bundle), tables_measured.large_blocks_table(bundle))
+    parts: list[Part] = _or(figure, "no admissible point of a block-size scan.")
+    return Section("scan", "Block-size scan", (*parts, *(table for table in found if table)))
+
+
+def _integrity(bundle: Bundle) -> Section:
+    written, verified = tables_measured.written_table(bundle), tables_measured.verified_table(bundle)
+    found = (written, verified, tables_measured.fault_table(bundle), tables_measured.parameter_table(bundle))
+    parts: list[Part] = [table for table in found if table]
+    if written is None:
+        parts.append(Lacking(NO_RECORD))
+    elif verified is None:
+        parts.append(Lacking("the record was not read back."))
+    return Section("integrity", "Record integrity", tuple(parts))
+
+
+def _host(bundle: Bundle) -> Section:
+    parts = _or(host_figure(bundle), "no telemetry of the candidate was collected.")
+    if bundle.host and bundle.host.torn:
+        parts.append(
+            "The last line of telemetry/points.lp is cut short, as an interrupted run leaves it; it is not used."
+        )
+    parts += _or(tables.accounting_table(bundle), "no telemetry accounting (telemetry/summary.json).")
+    collectors = tables.collector_table(bundle)
+    return Section("host", "The candidate during the run", (*parts, *([collectors] if collectors else [])))
+
+
+def _tuning(bundle: Bundle) -> Section:
+    return Section(
+        "tuning", "Tuning", tuple(_or(tables.tuning_table(bundle), "no tuning was recorded (facts/tuning.json)."))
+    )
+
+
+def _health(bundle: Bundle) -> Section:
+    lacking = "no health record of a drive (facts/smart-before.json, facts/smart-after.json)."
+    return Section("health", "The drives' health before and after", tuple(_or(smart_table(bundle), lacking)))
+
+
+def _events(bundle: Bundle) -> Section:
+    parts = _or(tables.event_table(bundle), "no events (events.jsonl).")
+    found = bundle.verdict.findings if bundle.verdict else ()
+    if found:
+        items = tuple(one.text + (" (the evidence does not count)" if one.invalidates else "") for one in found)
+        parts += [Heading("Deviations that the verdict found"), Bullets(items)]
+    if bundle.missing:
+        parts += [Heading("Not in the bundle"), Bullets(tuple(f"{lack} ({name})" for name, lack in bundle.missing))]
+    return Section("events", "Events and deviations", tuple(parts))
+
+
+def _environment(bundle: Bundle) -> Section:
+    run = bundle.run
+    found = (
+        pairs_table(("Software", "Version"), run.versions, "Software that took part.", "versions"),
+        pairs_table(("Environment", "Value"), run.environment, "The bench's surroundings.", "environment"),
+    )
+    parts: list[Part] = [table for table in found if table]
+    return Section("environment", "Environment and versions", tuple(parts or [Lacking("no versions were recorded.")]))
+
+
+def _reproduce(bundle: Bundle) -> Section:
+    run = bundle.run
+    here = f"RUN=runs/{run.run_id}"
+    parts: list[Part] = [Code("On the same candidate, from the bench's repository:", tuple(view.commands(bundle)))]
+    if run.git_dirty:
+        parts.append(
+            Warned("The bench had uncommitted changes", "when it ran: the commit alone does not reproduce it.")
+        )
+    if not run.git_commit:
+        parts.append(Lacking("the commit of the bench was not recorded."))
+    parts.append(Code(
+        "To judge and report again from the recorded evidence, without the candidate:",
+        tuple(f"make {target} {here}" for target in ("judge", "report", "check-bundle")),
+    ))  # fmt: skip
+    parts.append(Facts(tuple(view.contents_pairs(bundle))))
+    return Section("reproduce", "How to reproduce this run", tuple(parts))
+
+
+def _provenance(bundle: Bundle) -> Section:
+    command = f"make check-bundle RUN=runs/{bundle.run.run_id} ALLOWED_SIGNERS=FILE"
+    return Section(
+        "provenance", "Provenance",
+        (
+            provenance_table(bundle.provenance),
+            SEALS,
+            Code("To verify both seals, the verdict and every number of this report:", (command,)),
+        ),
+    )  # fmt: skip
+
+
+def _appendices(bundle: Bundle) -> list[Section]:
+    terms = Table(("Term", "Meaning"), "tt", TERMS, "Terms as this report uses them.", "terms")
+    raw = raw_tables(bundle)
+    return [
+        *([Section("raw", "Unrounded figures", tuple(raw), appendix=True)] if raw else []),
+        Section("terms", "Definitions", (terms,), appendix=True),
+    ]

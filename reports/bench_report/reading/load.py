@@ -1,0 +1,142 @@
+"""Reads one run bundle.
+
+Promise: run.json must be there and sound; any other file may be missing, and then the bundle says in plain words
+what the report lacks for it. A file that is there but broken is an error that names it: a report never papers
+over damaged evidence. The verdict is judged again: what the bundle stores of it is only compared with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from bench_model.base.errors import ProfileError
+from bench_model.bundle.files import require_sound
+from bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
+from bench_model.profiles.published import FOLDER, PublishedDevice, load_published
+from bench_model.verdict.judging import VERDICT, Again, judged_again
+from bench_report.base.errors import BundleError
+from bench_report.base.fields import Node, parse_document, read_document, read_text
+from bench_report.reading import telemetry
+from bench_report.reading.dataset import Accounting, Bundle, Run
+from bench_report.reading.load_results import block_scan_of, repetitions_of
+from bench_report.reading.load_run import read_events, run_of, settings_of, verdict_of
+from bench_report.reading.load_smart import smart_of
+from bench_report.reading.provenance import provenance_of
+
+SCHEMA_VERSION = 1
+EVENTS_FILE = "events.jsonl"
+LACKING = {
+    VERDICT: "the outcome and the requirement table",
+    "results/block_scan.json": "throughput against block size",
+    "results/snb_record.json": "the record: rates, backlog, latency, read-back",
+    "facts/tuning.json": "the tuning table",
+    "facts/tuning-after.json": "whether the tuning still held after the run",
+    "facts/smart-before.json": "the drives' health before the run",
+    "facts/smart-after.json": "the drives' health after the run",
+    "telemetry/points.lp": "drive, CPU and temperature during the run",
+    "telemetry/summary.json": "the telemetry accounting",
+    EVENTS_FILE: "events and phases",
+}
+WORKLOAD_FILES = frozenset({"results/block_scan.json", "results/snb_record.json"})
+Made = TypeVar("Made")
+
+
+def run_document(root: Path, called: str = "run.json") -> Node:
+    """The bundle's run.json, `called` so in errors. Raises BundleError where there is none."""
+    if not root.is_dir():
+        raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
+    require_sound(root)
+    text = read_text(root, "run.json")
+    if text is None:
+        raise BundleError(
+            f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
+        )
+    return versioned(parse_document(text, called), called)
+
+
+def load(root: Path) -> Bundle:
+    document = run_document(root)
+    run = run_of(document)
+    workload = telemetry.workload_points(root)
+    events = read_events(root, EVENTS_FILE)
+    again = _judged_again(root)
+    if again and again.contradicts:  # what the run said of its own outcome stands as little as its verdict does
+        events = tuple(event for event in events if event.kind != "verdict")
+    return Bundle(
+        run=run,
+        verdict=verdict_of(Node(again.verdict, VERDICT)) if again and again.verdict else None,
+        again=again,
+        results=_results(root),
+        published=_published(root),
+        block_scan=_made(root, "results/block_scan.json", block_scan_of),
+        repetitions=_made(root, "results/snb_record.json", repetitions_of) or (),
+        live_series=telemetry.live_series(workload),
+        tuning=_made(root, "facts/tuning.json", settings_of),
+        tuning_after=_made(root, "facts/tuning-after.json", settings_of),
+        smart_before=_made(root, "facts/smart-before.json", smart_of),
+        smart_after=_made(root, "facts/smart-after.json", smart_of),
+        events=events,
+        phases=telemetry.phases(events, workload, run.started, run.finished),
+        host=telemetry.host_series(root, run.started),
+        accounting=_accounting(root),
+        missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
+        provenance=provenance_of(root, document),
+        files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
+    )
+
+
+def _judged_again(root: Path) -> Again | None:
+    """None without a stored verdict. Raises BundleError for one that cannot be read as the bench writes it."""
+    return None if _made(root, VERDICT, verdict_of) is None else judged_again(root)
+
+
+def _accounting(root: Path) -> Accounting | None:
+    """The candidate's agent's account, and the collectors of the one that read the BMC over the network."""
+    own, bmc = (_made(root, f"{spool}/{SUMMARY_FILE}", telemetry.accounting_of) for spool in SPOOLS)
+    if own is None or bmc is None:
+        return own
+    known = {collector.name for collector in own.collectors}
+    return replace(own, collectors=own.collectors + tuple(one for one in bmc.collectors if one.name not in known))
+
+
+def _expected(run: Run) -> dict[str, str]:
+    """What this run's bundle should hold, and what the report lacks without it."""
+    own = {f"results/{name}.json": f"the results of {name.replace('_', ' ')}" for name in run.workloads}
+    others = {name: lack for name, lack in LACKING.items() if name not in WORKLOAD_FILES or name in own}
+    return {**own, **others}
+
+
+def _results(root: Path) -> dict[str, Node]:
+    names = sorted(path.name for path in (root / "results").glob("*.json"))
+    found = ((Path(name).stem, _document(root, f"results/{name}")) for name in names)
+    return {name: node for name, node in found if node is not None}
+
+
+def _published(root: Path) -> dict[str, PublishedDevice]:
+    """The published devices that the run took along; a bundle from before there were any has none."""
+    try:
+        return load_published(root / "profiles" / FOLDER)
+    except ProfileError as error:
+        raise BundleError(str(error.place), error.problem, error.remedy) from error
+
+
+def _document(root: Path, name: str) -> Node | None:
+    """The document, its schema version checked where it states one."""
+    node = read_document(root, name)
+    return None if node is None else versioned(node, name)
+
+
+def versioned(node: Node, name: str) -> Node:
+    """The document itself. Raises BundleError for one of another schema version than this reader knows."""
+    version = node.integer("schema_version")
+    if version not in (None, SCHEMA_VERSION):
+        raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
+    return node
+
+
+def _made(root: Path, name: str, make: Callable[[Node], Made]) -> Made | None:
+    node = _document(root, name)
+    return None if node is None else make(node)

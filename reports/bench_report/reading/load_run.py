@@ -1,0 +1,248 @@
+"""Reads run.json, verdict.json, facts/ and events.jsonl into the dataset's types.
+
+Promise: what the report cannot do without (run id, candidate, scenario, requirement, dates) is demanded by name;
+everything else may be absent and then is None, but never of the wrong type.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench_report.base.errors import BundleError
+from bench_report.base.fields import Node, parse_document, read_text
+from bench_report.reading.dataset import (
+    Candidate,
+    Demand,
+    Device,
+    Event,
+    Finding,
+    Judged,
+    Run,
+    Setting,
+    Spread,
+    Target,
+    Verdict,
+)
+
+STATES = ("running", "finished", "interrupted", "error")
+OUTCOMES = ("PASS", "FAIL", "ERROR", "INADMISSIBLE")
+DECISIONS = ("met", "missed", "undecided")
+COMPARISONS = ("at_least", "at_most", "equal")
+
+
+def choice(node: Node, allowed: tuple[str, ...]) -> str:
+    value = node.as_text()
+    if value not in allowed:
+        raise BundleError(node.where, f"expected one of {', '.join(allowed)}, found '{value}'")
+    return value
+
+
+def moment(node: Node) -> datetime:
+    text = node.as_text()
+    try:
+        parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise BundleError(node.where, f"'{text}' is not a time in ISO 8601") from error
+    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+
+
+def run_of(node: Node) -> Run:
+    scenario, requirement, git = node.at("scenario"), node.at("requirement"), node.find("git")
+    finished, target, demand = node.find("finished_utc"), node.find("target"), node.find("demand")
+    return Run(
+        run_id=node.at("run_id").as_text(),
+        state=choice(node.at("state"), STATES),
+        state_reason=node.text("state_reason"),
+        started=moment(node.at("started_utc")),
+        finished=moment(finished) if finished else None,
+        candidate=_candidate(node.at("candidate")),
+        target=_target(target) if target else None,
+        scenario_id=scenario.at("id").as_text(),
+        scenario_title=scenario.text("title"),
+        scenario_file=scenario.text("file"),
+        scale=scenario.number("scale"),
+        seed=scenario.integer("seed"),
+        repetitions=scenario.integer("repetitions"),
+        workloads=_workloads(scenario.find("parameters")),
+        scenario_source=parameters.text("source") if (parameters := scenario.find("parameters")) else None,
+        requirement_id=requirement.at("id").as_text(),
+        requirement_title=requirement.text("title"),
+        requirement_file=requirement.text("file"),
+        demand=_demand(demand) if demand else None,
+        versions=_shown_entries(node.find("versions")),
+        environment=_shown_entries(node.find("host_environment")),
+        git_commit=git.text("commit") if git else None,
+        git_dirty=bool(git.flag("dirty")) if git else False,
+        scaled_down=node.texts("scaled_down"),
+    )
+
+
+def _workloads(parameters: Node | None) -> tuple[str, ...]:
+    asked = parameters.find("workloads") if parameters else None
+    return tuple(name for name, _ in asked.entries()) if asked else ()
+
+
+def _shown_entries(node: Node | None) -> tuple[tuple[str, str], ...]:
+    if node is None:
+        return ()
+    return tuple((key, child.shown()) for key, child in node.entries() if child.value is not None)
+
+
+def _candidate(node: Node) -> Candidate:
+    return Candidate(
+        name=node.at("name").as_text(),
+        description=node.text("description"),
+        hostname=node.text("hostname"),
+        kernel=node.text("kernel"),
+        os=node.text("os"),
+        cpu_model=node.text("cpu_model"),
+        cpus=node.integer("cpus"),
+        memory_bytes=node.number("memory_bytes"),
+        numa_nodes=node.integer("numa_nodes"),
+        transient_buffer_bytes=node.number("transient_buffer_bytes"),
+    )
+
+
+def _target(node: Node) -> Target:
+    single = node.find("device")
+    # An array first, then its drives; a single drive stands in both places.
+    array = single.text("name") if single else None
+    members = [drive for drive in node.list("drives") if drive.text("name") != array]
+    nodes = ([single] if single else []) + members
+    return Target(
+        name=node.text("name") or None,
+        kind=node.at("kind").as_text(),
+        path=node.text("path"),
+        filesystem=node.text("filesystem"),
+        devices=tuple(_device(item) for item in nodes),
+    )
+
+
+def _device(node: Node) -> Device:
+    link = node.find("pcie_link")
+    return Device(
+        name=node.at("name").as_text(),
+        model=node.text("model"),
+        serial=node.text("serial"),
+        firmware=node.text("firmware"),
+        wwn=node.text("wwn"),
+        size_bytes=node.number("size_bytes"),
+        numa_node=node.integer("numa_node"),
+        rotational=node.flag("rotational"),
+        transport=node.text("transport"),
+        pcie_link=link.shown() if link else None,
+        raid_level=node.text("raid_level") or None,
+    )
+
+
+def _demand(node: Node) -> Demand:
+    return Demand(
+        links=node.integer("links"),
+        superchunk_bytes=node.number("superchunk_bytes"),
+        superchunk_rate_hz=node.number("superchunk_rate_hz"),
+        real_bytes_per_s=node.at("real_bytes_per_s").as_number(),
+        nominal_bytes_per_s=node.at("nominal_bytes_per_s").as_number(),
+        offered_bytes_per_s=node.number("offered_bytes_per_s"),
+        duration_s=node.number("duration_s"),
+    )
+
+
+def verdict_of(node: Node) -> Verdict:
+    return Verdict(
+        outcome=choice(node.at("outcome"), OUTCOMES),
+        reasons=node.texts("reasons"),
+        scale=node.number("scale"),
+        declared_rehearsal=bool(node.flag("declared_rehearsal")),
+        findings=tuple(
+            Finding(item.at("text").as_text(), item.at("invalidates").as_flag()) for item in node.list("findings")
+        ),
+        requirements=tuple(_judged(item) for item in node.at("requirements").items()),
+    )
+
+
+def _judged(node: Node) -> Judged:
+    bound = node.find("bound")
+    return Judged(
+        id=node.at("id").as_text(),
+        text=node.at("text").as_text(),
+        metric=node.text("metric") or "",
+        comparison=choice(node.at("comparison"), COMPARISONS),
+        bound=None if bound is None else bound.value if isinstance(bound.value, str) else bound.as_number(),
+        scaled_bound=node.number("scaled_bound"),
+        unit=node.text("unit") or "",
+        measured=node.number("measured"),
+        n=node.integer("n"),
+        interval=_interval(node.find("confidence_interval")),
+        confidence=node.number("confidence"),
+        method=node.text("interval_method"),
+        spread=_spread(node.find("spread")),
+        decision=choice(decision, DECISIONS) if (decision := node.find("decision")) else None,
+        guard_band=node.number("guard_band") or 0.0,
+        margin=node.number("margin"),
+        margin_percent=node.number("margin_percent"),
+        severity=node.text("severity") or "mandatory",
+        statistic=node.text("statistic"),
+        outcome=choice(node.at("outcome"), OUTCOMES),
+        reason=node.text("reason"),
+        evidence=node.texts("evidence"),
+        source=node.text("source"),
+    )
+
+
+def _spread(node: Node | None) -> Spread | None:
+    if node is None:
+        return None
+    return Spread(
+        of=node.at("of").as_text(),
+        count=node.at("count").as_integer(),
+        low=node.at("min").as_number(),
+        high=node.at("max").as_number(),
+        sd=node.number("sd"),
+    )
+
+
+def _interval(node: Node | None) -> tuple[float, float] | None:
+    if node is None:
+        return None
+    values = node.as_numbers()
+    if len(values) != 2:
+        raise BundleError(node.where, f"expected a lower and an upper limit, found {len(values)} numbers")
+    return values[0], values[1]
+
+
+def settings_of(node: Node) -> tuple[Setting, ...]:
+    return tuple(_setting(item) for item in node.at("settings").items())
+
+
+def _setting(node: Node) -> Setting:
+    return Setting(
+        id=node.at("id").as_text(),
+        role=node.text("role"),
+        subject=node.text("subject"),
+        asked=node.text("asked"),
+        before=node.text("before"),
+        applied=node.text("applied"),
+        read_back=node.text("read_back"),
+        status=node.at("status").as_text(),
+        detail=node.text("detail"),
+    )
+
+
+def read_events(root: Path, name: str) -> tuple[Event, ...]:
+    """Every event in time order. A last line without its newline is an interrupted run's torn end."""
+    text = read_text(root, name) or ""
+    lines = text.split("\n")[:-1]
+    nodes = (parse_document(line, f"{name}: line {number}") for number, line in enumerate(lines, 1) if line)
+    return tuple(sorted((_event(node) for node in nodes), key=lambda event: event.time))
+
+
+def _event(node: Node) -> Event:
+    data = node.find("data")
+    return Event(
+        time=moment(node.at("time_utc")),
+        kind=node.at("kind").as_text(),
+        source=node.text("source"),
+        text=node.text("text") or "",
+        data=_shown_entries(data) if data and isinstance(data.value, dict) else (),
+    )

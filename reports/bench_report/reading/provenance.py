@@ -1,0 +1,27 @@
+"""Where a bundle comes from: its seal, who signed it, and by which profiles it was run and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench_model.bundle.files import plain_file
+from bench_model.bundle.provenance import MANIFEST, digest_in, digest_of, key_of
+from bench_report.base.fields import Node
+from bench_report.reading.dataset import Provenance
+
+
+def provenance_of(root: Path, run: Node) -> Provenance:
+    profiles, challenge = tuple(_profiles(root, run)), run.text("challenge")
+    manifest = plain_file(root, MANIFEST)
+    if manifest is None:
+        return Provenance(profiles=profiles, challenge=challenge)
+    return Provenance(digest_of(manifest), key_of(manifest), profiles=profiles, challenge=challenge)
+
+
+def _profiles(root: Path, run: Node) -> Iterator[tuple[str, str]]:
+    """The files that say what was run and by what it was judged."""
+    for kind in ("scenario", "requirement"):
+        name = f"profiles/{kind}s/{run.at(kind).at('id').as_text()}.yml"
+        if plain_file(root, name):
+            yield name, digest_in(root, name)

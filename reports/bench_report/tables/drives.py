@@ -1,0 +1,216 @@
+"""The drives: who they are, and what they say of their health before and after the run.
+
+Promise: a drive that reports nothing is named with the reason; a reading that got worse is marked; the unit of a reading is the drive's own
+unless the table says what it was converted to. NVMe Base Specification 1.4, section 5.14.1.2: a data unit is 1000 times 512 bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bench_report.base.marks import see_table
+from bench_report.base.units import MINUS, NONE, count, decimal_size, significant
+from bench_report.document.table import WELL, Table
+from bench_report.reading.dataset import Bundle, Device, Smart
+
+DATA_UNIT_BYTES = 512_000.0
+DATA_UNITS = ("data_units_written", "data_units_read")
+ALWAYS = ("critical_warning", "percentage_used", "available_spare", "media_errors", "self_assessment_passed")
+WORSE_UP = frozenset({
+    "critical_warning", "percentage_used", "media_errors", "unsafe_shutdowns", "num_err_log_entries", "warning_temp_time",
+    "critical_comp_time", "scsi_grown_defect_list", "Reallocated_Sector_Ct", "Current_Pending_Sector", "Offline_Uncorrectable",
+    "UDMA_CRC_Error_Count", "Reported_Uncorrect",
+})  # fmt: skip
+WORSE_DOWN = frozenset({"available_spare"})
+MOST_ROWS = 60
+Reading = float | str | None
+
+
+def devices_of(bundle: Bundle) -> tuple[Device, ...]:
+    return tuple(bundle.run.target.devices) if bundle.run.target else ()
+
+
+def drive_table(bundle: Bundle) -> Table | None:
+    found = devices_of(bundle)
+    if not found:
+        return None
+    rows = tuple(
+        (
+            one.name, f"array, {one.raid_level}" if one.raid_level else one.model or NONE, one.serial or NONE, one.firmware or NONE,
+            decimal_size(one.size_bytes) if one.size_bytes else NONE, _link(one) or NONE,
+            NONE if one.numa_node is None else str(one.numa_node), one.wwn or NONE,
+        )
+        for one in found
+    )  # fmt: skip
+    heads = ("Device", "Model", "Serial", "Firmware", "Capacity", "Kind, link", "NUMA", "WWN")
+    return Table(heads, "tttcntnc", rows, f"The target's devices. {NONE}: not reported by the device.", "drives")
+
+
+def _link(device: Device) -> str:
+    kind = (
+        None if device.rotational is None or device.raid_level else "rotating" if device.rotational else "solid state"
+    )
+    return ", ".join(part for part in (kind, device.transport, device.pcie_link) if part)
+
+
+def drive_lines(bundle: Bundle) -> list[str]:
+    """For the first page, drives that are alike in one line: their number, model, capacity, firmware and names."""
+    found = devices_of(bundle)
+    arrays = [f"array {one.name}, {one.raid_level}" for one in found if one.raid_level]
+    kinds = Counter(_alike(one) for one in found if not one.raid_level)
+    lines = []
+    for text, number in kinds.items():
+        of = [one for one in found if not one.raid_level and _alike(one) == text]
+        times = f"{number} \u00d7 " if number > 1 else ""
+        names = ", ".join(one.name for one in of[:MOST_NAMES]) + (
+            f" and {len(of) - MOST_NAMES} more" if len(of) > MOST_NAMES else ""
+        )
+        serial = f", serial {of[0].serial}" if number == 1 and of[0].serial else ""
+        lines.append(f"{times}{text}{serial} ({names}){_unreported(of)}")
+    return [*arrays, *lines]
+
+
+MOST_NAMES = 6
+
+
+def _alike(device: Device) -> str:
+    parts = [
+        device.model, decimal_size(device.size_bytes) if device.size_bytes else None,
+        f"firmware {device.firmware}" if device.firmware else None, _link(device) or None,
+    ]  # fmt: skip
+    return ", ".join(part for part in parts if part) or "unnamed device"
+
+
+def _unreported(found: Sequence[Device]) -> str:
+    names = ("model", "serial", "firmware", "wwn")
+    lacking = [
+        name.upper() if name == "wwn" else name for name in names if all(getattr(one, name) is None for one in found)
+    ]
+    return f"; not reported by the device: {', '.join(lacking)}" if lacking else ""
+
+
+def smart_table(bundle: Bundle) -> Table | None:
+    """Readings that changed, and those that a buyer asks for first; all of them are in the appendix."""
+    pairs = _pairs(bundle)
+    if not pairs:
+        return None
+    rows: list[tuple[str, ...]] = []
+    marked: set[int] = set()
+    for device, before, after in pairs:
+        whole = list(_compared(before, after))
+        shown = [one for one in whole if one[0] in ALWAYS or one[1] != one[2]]
+        if not whole:
+            marked.add(len(rows))
+            rows.append((device, _why_not(before, after), NONE, NONE, NONE))
+        for name, first, last in shown:
+            if worse(name, first, last):
+                marked.add(len(rows))
+            rows.append((device, _words(name), _shown(name, first), _shown(name, last), _difference(name, first, last)))
+    if not any(before and after for _, before, after in pairs):
+        note = "It was read only once, so that nothing can be compared. "
+    else:
+        note = "Marked: a reading that got worse, or a drive that told nothing. "
+    if len(rows) > MOST_ROWS:
+        rows, marked = _shortened(rows, marked)
+        note += f"Shortened to {len(rows)} rows, marked ones first. "
+    caption = "The drives' own health records (SMART) before and after the run. Shown: what changed, and what a buyer asks for first. "
+    caption += note
+    caption += f"All readings: {see_table('smart-raw', 'facts/')}."
+    return Table(
+        ("Device", "Reading", "Before", "After", "Difference"),
+        "ctnnn",
+        tuple(rows),
+        caption,
+        "smart",
+        frozenset(marked),
+    )
+
+
+def _shortened(rows: list[tuple[str, ...]], marked: set[int]) -> tuple[list[tuple[str, ...]], set[int]]:
+    order = sorted(range(len(rows)), key=lambda index: (index not in marked, index))[:MOST_ROWS]
+    kept = [rows[index] for index in order]
+    return kept, {place for place, index in enumerate(order) if index in marked}
+
+
+def smart_raw_table(bundle: Bundle) -> Table | None:
+    rows = tuple(
+        (device, name, _raw(first), _raw(last))
+        for device, before, after in _pairs(bundle)
+        for name, first, last in _compared(before, after)
+    )
+    if not rows:
+        return None
+    return Table(
+        ("Device", "Reading", "Before", "After"),
+        "ccnn",
+        rows,
+        "All SMART readings, in the drives' own words and units.",
+        "smart-raw",
+    )
+
+
+def got_worse(bundle: Bundle) -> list[str]:
+    """`/dev/nvme0n1: media errors 0 to 3`, for the findings."""
+    return [
+        f"{device}: {_words(name)} {_shown(name, first)} before, {_shown(name, last)} after"
+        for device, before, after in _pairs(bundle)
+        for name, first, last in _compared(before, after)
+        if worse(name, first, last)
+    ]
+
+
+def worse(name: str, first: Reading, last: Reading) -> bool:
+    if isinstance(first, float) and isinstance(last, float):
+        return (name in WORSE_UP and last > first) or (name in WORSE_DOWN and last < first)
+    # Another firmware, another serial, or a self-assessment that turned.
+    return isinstance(first, str) and isinstance(last, str) and first != last
+
+
+def _pairs(bundle: Bundle) -> list[tuple[str, Smart | None, Smart | None]]:
+    before, after = ({one.device: one for one in found or ()} for found in (bundle.smart_before, bundle.smart_after))
+    return [(device, before.get(device), after.get(device)) for device in dict.fromkeys([*before, *after])]
+
+
+def _compared(before: Smart | None, after: Smart | None) -> Iterator[tuple[str, Reading, Reading]]:
+    first, last = (dict(found.readings) if found else {} for found in (before, after))
+    for name in dict.fromkeys([*first, *last]):
+        yield name, first.get(name), last.get(name)
+
+
+def _why_not(before: Smart | None, after: Smart | None) -> str:
+    told = dict.fromkeys(
+        one.status + (f": {one.detail}" if one.detail else "")
+        for one in (before, after)
+        if one and one.status not in WELL
+    )
+    return "; ".join(told) or "no reading"
+
+
+def _words(name: str) -> str:
+    text = name.replace("_", " ")
+    return text.replace("data units", "data") if name in DATA_UNITS else text
+
+
+def _shown(name: str, value: Reading) -> str:
+    if value is None:
+        return NONE
+    if isinstance(value, str):
+        return value
+    return decimal_size(value * DATA_UNIT_BYTES) if name in DATA_UNITS else count(value)
+
+
+def _raw(value: Reading) -> str:
+    return NONE if value is None else value if isinstance(value, str) else f"{value:.17g}"
+
+
+def _difference(name: str, first: Reading, last: Reading) -> str:
+    if not isinstance(first, float) or not isinstance(last, float):
+        return NONE if first is None or last is None else "0" if first == last else "changed"
+    step = last - first
+    sign = "+" if step > 0 else MINUS if step < 0 else ""
+    return sign + (
+        decimal_size(abs(step) * DATA_UNIT_BYTES)
+        if name in DATA_UNITS and step
+        else significant(abs(step), 15, trim=True)
+    )

@@ -1,0 +1,286 @@
+"""The requirement table as finished text: bound, measured value, margin and why.
+
+Promise: every number went through `units`; what all rows have in common is said once, below the table or in its caption.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from bench_report.base.marks import see_section, see_table
+from bench_report.base.units import (
+    NONE,
+    THIN,
+    TIMES,
+    count,
+    factor_text,
+    percent,
+    quantity,
+    quantity_beside,
+    significant,
+)
+from bench_report.document.outcome import NOT_RECORDED
+from bench_report.document.table import LINE, Table
+from bench_report.reading.dataset import Bundle, Judged
+
+SELF_EVIDENT = ("Met", "Missed")  # the outcome beside it says as much
+EXACT = (
+    "observation: ",
+    ", exact; it bounds no other repetition",
+)  # of the verdicts of older benches, and of this one's
+THIS_RUN = "this run only"
+COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
+
+
+MOST_ON_FIRST_PAGE = 12
+MOST_BRIEF = 120  # characters
+
+
+def requirement_table(bundle: Bundle) -> Table | None:
+    """Every requirement with bound, measured value, margin and why; each cell's first line is the value, the others explain it."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    if not judged:
+        return None
+    reason, number = shared_reason(bundle), shared_n(bundle)
+    return Table(
+        heads=("ID", "Requirement and evidence", "Bound", "Measured", "Margin", "Outcome"), kinds="ttnnno", name="requirements",
+        rows=tuple(_row(one, bundle, reason, number) for one in judged), caption=_caption(bundle, number),
+    )  # fmt: skip
+
+
+def summary_table(bundle: Bundle) -> Table | None:
+    """The first page's: one row for each requirement, of many those that come first in the order of findings."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    if not judged:
+        return None
+    shown = judged if len(judged) <= MOST_ON_FIRST_PAGE else sorted(judged, key=weight)[:MOST_ON_FIRST_PAGE]
+    rows = tuple(
+        (
+            one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), _bound_text(one, _bound(one)),
+            _measured_text(one, _bound(one)), _confidence(one), _margin_text(one).partition(LINE)[0],
+            one.outcome + (f"{LINE}{_decision(one)}" if _decision(one) else ""),
+        )
+        for one in shown
+    )  # fmt: skip
+    whole = see_table("requirements")
+    caption = f"Requirements in short. {_counted(judged)} In full: {whole}. A positive margin lies inside the bound."
+    if len(shown) < len(judged):
+        which = (
+            f"Shown are the {len(shown)} of {len(judged)} that weigh most, by the rule of {see_section('findings')}."
+        )
+        caption = caption.replace("in short. ", f"in short. {which} ", 1)
+    number = shared_n(bundle)
+    if number is not None:
+        caption += f" Each was measured n = {number} time{'s' if number != 1 else ''}."
+    heads = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Outcome")
+    return Table(heads, "ttnnnno", rows, caption, "summary")
+
+
+def _counted(judged: Sequence[Judged]) -> str:
+    """`Met 7, missed 1, undecided 0, not measured 1.`: what the numbers say, whatever the evidence counts for."""
+    found = Counter(state(one) for one in judged)
+    text = ", ".join(f"{word} {found[word]}" for word in ("met", "missed", "undecided", "not measured"))
+    return text[0].upper() + text[1:] + "."
+
+
+def state(judged: Judged) -> str:
+    """What the numbers alone say of a requirement; the outcome also weighs what the evidence counts for."""
+    if judged.measured is None:
+        return "not measured"
+    if judged.decision:
+        return judged.decision
+    return "missed" if judged.outcome == "FAIL" or (judged.margin is not None and judged.margin < 0) else "met"
+
+
+def weight(judged: Judged) -> tuple[int, float]:
+    """The order of findings: missed, undecided, not measured (mandatory before advisory in each), then met by rising relative margin.
+
+    A count that has to be exact has no relative margin: missed it comes first, met it comes last."""
+    at = state(judged)
+    rank = ("missed", "undecided", "not measured", "met").index(at)
+    relative = judged.margin_percent
+    if relative is None:
+        relative = -math.inf if at == "missed" else math.inf
+    if judged.comparison == "equal" and at == "met":
+        relative = math.inf
+    return (2 * rank + (judged.severity == "advisory"), relative)
+
+
+def _confidence(judged: Judged) -> str:
+    """Interval, or the reason that there is none, in a word; n where it is not the same for all."""
+    if judged.measured is None:
+        return NONE
+    if judged.interval:
+        said = "" if judged.confidence else f"{THIS_RUN}: "
+        return said + _range(judged.interval, judged.unit)
+    return _method(judged.method) if judged.method else "no CI"
+
+
+def _caption(bundle: Bundle, number: int | None) -> str:
+    run, judged = bundle.run, bundle.verdict.requirements if bundle.verdict else ()
+    times = f", each measured n = {number} time{'s' if number != 1 else ''}" if number is not None else ""
+    many = f"{len(judged)} requirement{'s' if len(judged) != 1 else ''}"
+    return f"Requirements in full. {run.requirement_title or run.requirement_id}: {many}{times}. A positive margin lies inside the bound."
+
+
+def shared_n(bundle: Bundle) -> int | None:
+    """The number of values behind each measured row, where it is the same for all: said once, in the caption."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    numbers = {row.n for row in judged if row.measured is not None}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def shared_reason(bundle: Bundle) -> str:
+    """The reason that most rows have in common: it is said once, below the table."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    counts = Counter(row.reason for row in judged if row.reason and row.reason not in SELF_EVIDENT)
+    reason, number = counts.most_common(1)[0] if counts else ("", 0)
+    return reason if number > 1 else ""
+
+
+def notes(bundle: Bundle) -> tuple[str, ...]:
+    """What the rows' short words mean, where they stand."""
+    judged = bundle.verdict.requirements if bundle.verdict else ()
+    said = []
+    if any(row.interval and row.confidence for row in judged):
+        said.append(
+            "CI: confidence interval, two-sided, of the judged value; met or missed only when the whole of it lies on one "
+            "side of the bound (and inside by the guard band, where there is one)."
+        )
+    if any(row.interval and not row.confidence for row in judged):
+        said.append(
+            "This run only: the interval, or the range, knows nothing of how runs scatter; no confidence level is claimed for it."
+        )
+    if any(_is_exact(row.method or "") for row in judged):
+        said.append("Exact: a fact about what was recorded; it needs no interval and bounds no other repetition.")
+    if any(row.decision == "undecided" for row in judged):
+        said.append("Undecided: the numbers lie too near the bound, or are too few, for a verdict either way.")
+    return tuple(said)
+
+
+def _row(judged: Judged, bundle: Bundle, shared: str, number: int | None) -> tuple[str, ...]:
+    bound = _bound(judged)
+    evidence = ", ".join(name + ("" if _held(name, bundle) else " (not in the bundle)") for name in judged.evidence)
+    guard = f"guard band {quantity(judged.guard_band, judged.unit, trim=True)}" if judged.guard_band else ""
+    cells = (
+        (judged.id,),
+        (judged.text, "advisory" if judged.severity == "advisory" else "", evidence, judged.source or ""),
+        (_bound_text(judged, bound), _derivation(judged, bundle.verdict.scale if bundle.verdict else None)),
+        (_measured_text(judged, bound), *_spread(judged, number)),
+        (_margin_text(judged), guard),
+        (judged.outcome, _decision(judged), _reason(judged, shared)),
+    )
+    return tuple(LINE.join(part for part in cell if part) for cell in cells)
+
+
+def _bound(judged: Judged) -> float | str | None:
+    return judged.scaled_bound if judged.scaled_bound is not None else judged.bound
+
+
+def brief(judged: Judged) -> str:
+    """What is required, cut where the first page has no room for more; the full table has all of it."""
+    text = judged.text.rstrip(".")
+    return text if len(text) <= MOST_BRIEF else f"{text[:MOST_BRIEF].rstrip()}\u2026"
+
+
+def bound_words(judged: Judged) -> str:
+    """`at least 8.5 GiB/s`."""
+    return _bound_text(judged, _bound(judged))
+
+
+def measured_words(judged: Judged) -> str:
+    """`1.349 GiB/s`, with as many digits as it takes to tell it from its bound."""
+    return _measured_text(judged, _bound(judged))
+
+
+def _held(name: str, bundle: Bundle) -> bool:
+    return name in bundle.files or any(file.startswith(name.rstrip("/") + "/") for file in bundle.files)
+
+
+def _bound_text(judged: Judged, bound: float | str | None) -> str:
+    if bound is None:
+        return NOT_RECORDED
+    value = bound if isinstance(bound, str) else quantity(bound, judged.unit, trim=True)
+    return f"{COMPARISON[judged.comparison]} {value}"
+
+
+def _derivation(judged: Judged, scale: float | None) -> str:
+    """How the bound of this run follows from the requirement's, where the two differ."""
+    if isinstance(judged.bound, str) or judged.bound is None or judged.scaled_bound in (None, judged.bound):
+        return ""
+    whole = quantity(judged.bound, judged.unit, trim=True)
+    if scale is None:
+        return f"{whole} at full scale"
+    return f"{whole} {TIMES} {factor_text(scale)} = {quantity(judged.scaled_bound or 0.0, judged.unit, trim=True)}"
+
+
+def _measured_text(judged: Judged, bound: float | str | None) -> str:
+    if judged.measured is None:
+        return "not measured"
+    if isinstance(bound, float):
+        return quantity_beside(judged.measured, bound, judged.unit)
+    return quantity(judged.measured, judged.unit)
+
+
+def _decision(judged: Judged) -> str:
+    """What the numbers alone say, where the outcome does not say it already."""
+    return judged.decision or "" if judged.outcome not in ("PASS", "FAIL") else ""
+
+
+def _reason(judged: Judged, shared: str) -> str:
+    """Why, unless the row or the note below the table says it."""
+    if not judged.reason or judged.reason in (shared, *SELF_EVIDENT):
+        return ""
+    return judged.reason.removeprefix("Undecided: ") if judged.decision == "undecided" else judged.reason
+
+
+def _spread(judged: Judged, shared: int | None) -> tuple[str, ...]:
+    """Below the measured value: its interval and how that was made, how the values scattered, and how many they are."""
+    parts = []
+    if judged.interval:
+        level = f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI" if judged.confidence else THIS_RUN
+        parts.append(f"{level} {_range(judged.interval, judged.unit)}")
+    if judged.method:
+        parts.append(_method(judged.method))
+    found = judged.spread
+    if found and found.count > 1 and found.low < found.high:
+        parts.append(f"{found.of} {_range((found.low, found.high), judged.unit)}")
+        if found.sd is not None:
+            parts.append(f"sd {quantity(found.sd, judged.unit)}")
+    if judged.measured is not None and judged.n and (judged.n != shared or judged.n > 1):
+        statistic = f"{judged.statistic} of " if judged.statistic and judged.n > 1 else ""
+        parts.append(f"{statistic}n = {count(judged.n)}")
+    return tuple(parts)
+
+
+def _range(ends: tuple[float, float], unit: str) -> str:
+    """`1.803 to 2.116 GB/s`: the unit once, where both ends have the same."""
+    low, high = (quantity(value, unit) for value in ends)
+    number, stroke, name = low.rpartition(THIN)
+    return f"{number if stroke and high.endswith(THIN + name) else low} to {high}"
+
+
+def _method(text: str) -> str:
+    """The verdict's name for the method, in the few words that a table has room for; verdict.json has all of them."""
+    if _is_exact(text):
+        return "exact"
+    if text.startswith("none: "):
+        return "no CI"
+    short = text.partition(", block ")[0].partition(", joined ")[0]
+    return short.partition("; ")[0]
+
+
+def _is_exact(text: str) -> bool:
+    return text.startswith(EXACT[0]) or EXACT[1] in text
+
+
+def _margin_text(judged: Judged) -> str:
+    if judged.margin is None:
+        return "\u2013"
+    sign = "+" if judged.margin > 0 else ""
+    text = sign + quantity(judged.margin, judged.unit)
+    if judged.margin_percent is not None and judged.margin:
+        text += f"{LINE}{sign}{percent(judged.margin_percent)}"
+    return text

@@ -1,0 +1,134 @@
+"""The tables of a run's tuning, events and telemetry, cell by cell as finished text.
+
+Promise: a cell that has no value says so with a dash; what is cut for length says how much is left and where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, utc
+from bench_report.document.table import WELL, Table, pairs_table
+from bench_report.reading.dataset import Bundle, Event, Setting
+
+MOST_EVENTS = 200
+ORDINARY_EVENTS = frozenset({"phase", "test", "verdict"})
+
+
+def tuning_table(bundle: Bundle) -> Table | None:
+    if bundle.tuning is None:
+        return None
+    after = {(setting.id, setting.subject): setting for setting in bundle.tuning_after or ()}
+    rows = []
+    for setting in bundle.tuning:
+        later = after.get((setting.id, setting.subject))
+        changed = later is not None and later.read_back != setting.read_back
+        read_back = setting.read_back or NONE
+        if changed and later:
+            read_back += f"; after the run: {later.read_back or NONE}"
+        rows.append((
+            setting.id + (f" ({setting.subject})" if setting.subject else ""), setting.asked or NONE, setting.before or NONE,
+            setting.applied or NONE, read_back, _status_text(setting, changed),
+        ))  # fmt: skip
+    return Table(
+        heads=("Setting", "Asked", "Before", "Applied", "Read back", "Status"), kinds="tccccs", rows=tuple(rows), name="tuning",
+        caption=_tuning_note(bundle.tuning, bundle.tuning_after),
+        marked=frozenset(
+            index for index, (row, setting) in enumerate(zip(rows, bundle.tuning, strict=True))
+            if not setting.as_wanted or row[-1].startswith("changed")
+        ),
+    )  # fmt: skip
+
+
+def _status_text(setting: Setting, changed: bool) -> str:
+    status = "changed during the run" if changed and setting.status in WELL else setting.status
+    return status + (f": {setting.detail}" if setting.detail else "")
+
+
+def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> str:
+    odd = sum(not setting.as_wanted for setting in before)
+    text = (
+        f"Tuning of the candidate. {len(before)} settings, {odd} not as asked (marked)."
+        if odd
+        else f"Tuning of the candidate. All {len(before)} settings are as asked."
+    )
+    if after is None:
+        return text + " They were not read back after the run."
+    return text + " Read back again after the run; a difference is shown beside the value."
+
+
+def event_table(bundle: Bundle) -> Table | None:
+    """What happened when; the steps of one phase share a row, and what is out of the ordinary is marked."""
+    if not bundle.events:
+        return None
+    start = bundle.run.started
+    groups = _steps_together(bundle.events)
+    rows = tuple(
+        (_since((group[0].time - start).total_seconds()), group[0].kind, group[0].source or NONE, _told(group))
+        for group in groups[:MOST_EVENTS]
+    )
+    caption = f"Events. Times count from the start of the run, {utc(start)}."
+    if len(groups) > len(rows):
+        caption += f" The first {MOST_EVENTS} of {len(groups)}; the others are in events.jsonl."
+    odd = frozenset(index for index, row in enumerate(rows) if row[1] not in ORDINARY_EVENTS)
+    return Table(("Time", "Kind", "Source", "What happened"), "nttt", rows, caption, "events", odd)
+
+
+def _steps_together(events: Sequence[Event]) -> list[list[Event]]:
+    groups: list[list[Event]] = []
+    for event in events:
+        if groups and event.kind == "phase" == groups[-1][-1].kind and event.source == groups[-1][-1].source:
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    return groups
+
+
+def _told(group: Sequence[Event]) -> str:
+    first = group[0].text or NONE
+    if len(group) == 1:
+        return first
+    more = len(group) - 1
+    return f"{first}; then {more} more step{'s' if more > 1 else ''}, the last: {group[-1].text}"
+
+
+def _since(seconds: float) -> str:
+    """To the hundredth, so that the points of a column stand below each other."""
+    return f"{seconds:.2f}{THIN}s" if abs(seconds) >= 0.005 else f"0{THIN}s"
+
+
+def accounting_table(bundle: Bundle) -> Table | None:
+    if bundle.accounting is None or not bundle.accounting.counts:
+        return None
+    rows = [(label, _count_text(name, value)) for label, name, value in bundle.accounting.counts]
+    return pairs_table(("Telemetry", "Value"), rows, "Where every telemetry point went.", "accounting")
+
+
+def _count_text(name: str, value: float) -> str:
+    if "bytes" in name:
+        return decimal_size(value)
+    return percent(value) if "percent" in name else count(value)
+
+
+def collector_table(bundle: Bundle) -> Table | None:
+    if bundle.accounting is None or not bundle.accounting.collectors:
+        return None
+    found = bundle.accounting.collectors
+    rows = tuple(
+        (
+            item.name, item.status + (f": {item.detail}" if item.detail else ""),
+            duration(item.period_s) if item.period_s else NONE,
+            count(item.points) if item.points is not None else NONE,
+            duration(item.longest_gap_s) if item.longest_gap_s else NONE,
+        )
+        for item in found
+    )  # fmt: skip
+    odd = frozenset(index for index, item in enumerate(found) if item.status not in WELL)
+    return Table(
+        ("Collector", "Status", "Period", "Points", "Longest gap"),
+        "tsnnn",
+        rows,
+        "Collectors of the telemetry. A gap is the longest silence between two samples.",
+        "collectors",
+        odd,
+    )

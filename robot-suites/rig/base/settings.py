@@ -1,0 +1,162 @@
+"""Where things are in a checkout, and what one `qualify` was asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_model.base.errors import BenchError
+from bench_model.evidence.demanded_load import check_load
+from bench_model.profiles.candidates import Candidate, load_candidate
+from bench_model.profiles.compared_targets import check_compared
+from bench_model.profiles.metrics import ResultMetric, load_metrics
+from bench_model.profiles.published import FOLDER, load_published
+from bench_model.profiles.requirements import RequirementProfile, check_yields, load_requirements
+from bench_model.profiles.scenarios import Scenario, check_scenario_metrics, load_scenario
+
+DEFAULT_PROFILE = "dune-snb"
+NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folders of one checkout."""
+
+    repository: Path = REPOSITORY
+
+    @property
+    def inventory(self) -> Path:
+        return self.repository / "inventory"
+
+    @property
+    def build(self) -> Path:
+        return self.repository / "build"
+
+    @property
+    def runs(self) -> Path:
+        return self.repository / "runs"
+
+    @property
+    def daqwriter(self) -> Path:
+        return self.build / "native-writer" / "daqwriter"
+
+    @property
+    def portable_daqwriter(self) -> Path:
+        """The same program for other machines: it needs glibc alone (docs/adr/0007)."""
+        return self.build / "native-writer" / "portable" / "daqwriter"
+
+    @property
+    def hotstore(self) -> Path:
+        """Needs glibc alone: one program for this machine and for others."""
+        return self.build / "hot_store" / "hotstore"
+
+    @property
+    def netprobe(self) -> Path:
+        """Needs glibc alone, too."""
+        return self.build / "network_probe" / "netprobe"
+
+    @property
+    def agent(self) -> Path:
+        return self.build / "telemetry_agent.pyz"
+
+    @property
+    def analysis_reader(self) -> Path:
+        return self.build / "analysis_reader.pyz"
+
+    @property
+    def influxd(self) -> Path:
+        return self.build / "tools" / "influxd"
+
+    def install_directory(self, candidate: str) -> Path:
+        """Where Ansible puts the bench's programs on a candidate that is this machine."""
+        return self.build / "candidate" / candidate
+
+    def state_directory(self, candidate: str) -> Path:
+        """Where the settings from before provisioning are kept until `restore`."""
+        return self.build / "state" / candidate
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `make qualify` was asked: names or paths of profiles, and what overrides them."""
+
+    candidate: str = "this-machine"
+    target: str | None = None
+    scenario: str | None = None  # None: the candidate's own choice
+    requirement: str | None = None
+    scale: float | None = None
+    duration_s: float | None = None
+    inventory: Path | None = None
+    runs: Path | None = None
+    target_directory: Path | None = None
+    influx_url: str | None = None
+    keep_tuning: bool = False
+    challenge: str | None = None  # a buyer's nonce
+    resumes: str | None = None  # id of the interrupted run that this one goes on from
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The four profiles of a run, loaded and checked against each other."""
+
+    candidate: Candidate
+    scenario: Scenario
+    requirement: RequirementProfile
+    metrics: dict[str, ResultMetric]
+    inventory_file: Path
+    metrics_file: Path
+
+
+def profile_file(folder: Path, name: str) -> Path:
+    """`name` is a profile's id, or the path of a YAML file of the user's own."""
+    return Path(name) if name.endswith((".yml", ".yaml")) else folder / f"{name}.yml"
+
+
+def load_profiles(request: Request, layout: Layout) -> Profiles:
+    """Raises ProfileError for anything wrong in the users' YAML, before a machine is touched."""
+    inventory_file = request.inventory or layout.inventory / "lab.yml"
+    metrics_file = layout.inventory / "metrics.yml"
+    candidate = load_candidate(inventory_file, request.candidate)
+    if request.target is not None:
+        candidate = candidate.aimed_at(request.target)
+    chosen = request.scenario or candidate.document.get("scenario", DEFAULT_PROFILE)
+    scenario = load_scenario(profile_file(layout.inventory / "scenarios", chosen))
+    metrics = load_metrics(metrics_file)
+    check_scenario_metrics(scenario, metrics)
+    judged_by = request.requirement or _requirement_of(request, candidate, scenario)
+    requirement = load_requirements(profile_file(layout.inventory / "requirements", judged_by), metrics)
+    check_yields(requirement, scenario)
+    check_load(requirement, scenario)
+    check_compared(scenario, candidate, inventory_file)
+    load_published(layout.inventory / FOLDER)  # the report draws them: a broken file is found now, not after the run
+    return Profiles(
+        candidate,
+        scenario.altered(request.scale, request.duration_s),
+        requirement,
+        metrics,
+        inventory_file,
+        metrics_file,
+    )
+
+
+def _requirement_of(request: Request, candidate: Candidate, scenario: Scenario) -> str:
+    """Whoever asks for a scenario by name gets the requirements that belong to it; else the candidate's own choice comes first."""
+    choices = [scenario.document.get("requirement"), candidate.document.get("requirement")]
+    if request.scenario is None:
+        choices.reverse()
+    return next((choice for choice in choices if choice), DEFAULT_PROFILE)
+
+
+def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:
+    """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout.
+
+    Of a raw drive, whose device node only the candidate knows: a folder that is never made."""
+    if candidate.target.is_raw:
+        if asked is not None:
+            raise BenchError(
+                f"candidate {candidate.name!r} is qualified on a raw drive; TARGET={asked} would be a folder. Leave TARGET out"
+            )
+        return NO_FOLDER
+    folder = asked or Path(candidate.target.directory)
+    return folder if folder.is_absolute() else layout.repository / folder

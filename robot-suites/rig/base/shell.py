@@ -1,0 +1,101 @@
+"""Runs commands on a candidate. A command never outlives its caller: on any exception its process group is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bench_model.base.errors import BenchError
+
+# A bench that is killed (SIGKILL, out of memory) takes its load with it: the kernel sends SIGTERM to what it started.
+UNTIL_PARENT_DIES = ("setpriv", "--pdeathsig", "TERM", "--")
+GRACE_S = 15.0  # daqwriter drains for at most 5 s after SIGINT; the rest is margin for a slow disk
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a command ended; `stdout` and `stderr` are whole."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+    def check(self, what: str) -> Completed:
+        """Self, or BenchError that names the command, its exit status and the end of what it said."""
+        if self.returncode != 0:
+            said = (self.stderr.strip() or self.stdout.strip() or "it printed nothing")[-2000:]
+            raise BenchError(
+                f"{what} failed with exit status {self.returncode}: {said}\nCommand: {shlex.join(self.argv)}"
+            )
+        return self
+
+
+class Shell(Protocol):
+    """Where a workload's commands run: this machine now; a candidate over SSH behind the same protocol."""
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        """Runs `argv` to its end. Raises BenchError when it cannot start or exceeds `timeout_s`."""
+
+
+class LocalShell:
+    """Commands on this machine, each in a session of its own so that the whole group can be ended."""
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        words = tuple(str(word) for word in argv)
+        if shutil.which(words[0]) is None:
+            raise BenchError(f"{words[0]} is not there, or cannot be run. `make setup` installs what the bench needs")
+        try:
+            process = subprocess.Popen(
+                (*UNTIL_PARENT_DIES, *words),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                env={**os.environ, **(env or {})},
+            )
+        except OSError as error:
+            raise BenchError(f"{words[0]} cannot be started: {error.strerror}") from None
+        try:
+            stdout, stderr = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            end_group(process)
+            raise BenchError(
+                f"{words[0]} did not end within {timeout_s:.0f} s and was stopped: {shlex.join(words)}"
+            ) from None
+        except (
+            BaseException
+        ):  # KeyboardInterrupt, or Robot Framework's own signal handler: end the child, then go on up
+            end_group(process)
+            raise
+        return Completed(words, process.returncode, stdout, stderr)
+
+
+def end_group(process: subprocess.Popen[str], grace_s: float = GRACE_S) -> None:
+    """Asks the process group to end (SIGINT: tools clean up), then kills what of it is left after `grace_s`."""
+    for number, wait_s in ((signal.SIGINT, grace_s), (signal.SIGTERM, 2.0)):
+        if process.poll() is None and _signal_group(process.pid, number):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(wait_s)
+    # Also when the leader has gone: its children may ignore SIGINT, as a shell's background jobs do.
+    _signal_group(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """False when nothing of the group is left."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True

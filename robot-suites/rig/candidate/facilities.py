@@ -1,0 +1,51 @@
+"""What a run gives its workloads besides a machine: further targets, peers, fans, hazards. Extracting a result again needs none of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rig.candidate.fan_duty import FanDuty
+from rig.candidate.hazard_control import HazardControl
+from rig.candidate.machine import Machine
+
+
+@dataclass(frozen=True)
+class OpenTarget:
+    """A target that is there to be measured. `document` is as run.json's `target`; `device` the drive or array, `drives` beneath."""
+
+    name: str
+    scratch: Path
+    document: dict[str, Any]
+
+    @property
+    def device(self) -> str | None:
+        device = self.document["device"]
+        return device["name"] if device else None
+
+    @property
+    def drives(self) -> list[str]:
+        return [drive["name"] for drive in self.document["drives"]]
+
+
+class Builder(Protocol):
+    """Makes targets ready and takes them away; raises BenchError that names the target."""
+
+    def open(self, name: str) -> OpenTarget: ...
+
+    def close(self, target: OpenTarget) -> None: ...
+
+
+class Facilities(Protocol):
+    """Each raises BenchError, with the reason, where this run's candidate has nothing of the kind."""
+
+    def targets(self) -> Builder: ...
+
+    def peer(self, host: str) -> Machine:
+        """A link to another host of the inventory, which is closed at the workload's end."""
+
+    def fans(self) -> FanDuty: ...
+
+    def hazards(self, source: str) -> HazardControl:
+        """Commands faults on emulated hardware; its events name `source`."""

@@ -1,0 +1,241 @@
+"""A candidate as the rig uses it: run a command, ask a question, fetch a file. This machine, or one behind SSH; nothing else differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_model.base.errors import BenchError
+from rig.base.bundle import Bundle
+from rig.base.settings import Layout
+from rig.base.shell import Completed, LocalShell
+from rig.candidate.connection import LOCAL, Connection
+from rig.candidate.ssh import SshLink
+from rig.candidate.travelling import source_of
+
+PROGRAMS = Path("/opt/daq-storage-bench")
+STATE = Path("/var/lib/daq-storage-bench")
+CALL_S_MAX = 120.0
+CONNECTION_VARIABLE = (
+    "DAQ_BENCH_CONNECTION"  # for Robot Framework's own process: the bundle holds no connection details
+)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders on the candidate. Of one run: `raw` (the tools' output), `telemetry` (the agent's spool) and `workload_file`."""
+
+    programs: Path
+    state: Path
+    raw: Path
+    telemetry: Path
+
+    @property
+    def workload_file(self) -> Path:
+        return self.telemetry / "workload.lp"
+
+    @property
+    def daqwriter(self) -> Path:
+        return self.programs / "daqwriter"
+
+    @property
+    def hotstore(self) -> Path:
+        return self.programs / "hotstore"
+
+    @property
+    def netprobe(self) -> Path:
+        return self.programs / "netprobe"
+
+    @property
+    def analysis_reader(self) -> Path:
+        return self.programs / "analysis_reader.pyz"
+
+    @property
+    def analysis_python(self) -> Path:
+        """On a candidate behind SSH: the Python that has uproot and Dask (docs/adr/0024)."""
+        return self.programs / "analysis" / "bin" / "python"
+
+    @property
+    def agent(self) -> Path:
+        return self.programs / "telemetry_agent.pyz"
+
+
+class Machine(ABC):
+    """Also a `rig.base.shell.Shell`. Paths are the candidate's unless they are called `local`."""
+
+    is_local: bool
+    from_record: bool = False  # answers from a run's journal (rig.candidate.journal): nothing is done
+    prefix: tuple[str, ...] = ()  # words before each command
+
+    def observe(self, what: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, as JSON has it: the time, a decision from telemetry, anything that a result rests on and no command of the
+        workload says. The journal has it under the name `what`; the commands of `make` itself are not in there."""
+        return make()
+
+    def beside(self, name: str, reach: Callable[[], Machine]) -> Machine:
+        """Another machine that takes part in a workload."""
+        return reach()
+
+    def isolate(self) -> None:
+        """Lets commands run on the CPUs that the system's own slices, SSH sessions among them, are kept off (tuning cpu_isolated)."""
+        self.prefix = ("systemd-run", "--quiet", "--scope", "--slice=daq_bench.slice", "--")
+
+    @abstractmethod
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        """Runs `argv` to its end. Raises BenchError when it cannot start or exceeds `timeout_s`."""
+
+    @abstractmethod
+    def places(self, candidate: str, bundle: Path) -> Places: ...
+
+    @abstractmethod
+    def read_text(self, path: Path) -> str:
+        """The content of a small text file. Raises BenchError when it cannot be read."""
+
+    @abstractmethod
+    def fetch(self, path: Path, local: Path) -> None:
+        """Copies `path` to `local`, whole or not at all. Raises BenchError when it is not there."""
+
+    @abstractmethod
+    def remove(self, path: Path) -> None:
+        """Removes a file; none there is fine."""
+
+    @abstractmethod
+    def _python(self) -> list[str]:
+        """The words that start the candidate's Python."""
+
+    def program(self, name: str, *arguments: str | Path) -> list[str]:
+        """The command line of a program of `on_candidate`."""
+        return [*self._python(), "-c", source_of(name), *map(str, arguments)]
+
+    def call(self, program: str, *arguments: str | Path, timeout_s: float = CALL_S_MAX) -> Any:
+        """The `result` (or the whole document) of a program of `on_candidate`. Raises BenchError with its `error`."""
+        completed = self.run(self.program(program, *arguments), timeout_s=timeout_s)
+        if completed.returncode != 0:
+            said = completed.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
+            raise BenchError(f"{program} failed on the candidate with exit status {completed.returncode}: {said[0]}")
+        document = json.loads(completed.stdout)
+        if "error" in document:
+            raise BenchError(document["error"])
+        return document.get("result", document)
+
+
+class LocalMachine(LocalShell, Machine):
+    """This machine: tools write straight into the bundle."""
+
+    is_local = True
+
+    def __init__(self, layout: Layout | None = None) -> None:
+        self._layout = layout or Layout()
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        return super().run([*self.prefix, *argv], timeout_s, env)
+
+    def places(self, candidate: str, bundle: Path) -> Places:
+        return Places(
+            programs=self._layout.install_directory(candidate),
+            state=self._layout.state_directory(candidate),
+            raw=bundle / "results" / "raw",
+            telemetry=bundle / "telemetry",
+        )
+
+    def read_text(self, path: Path) -> str:
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise BenchError(f"{path}: {error.strerror}") from None
+
+    def fetch(self, path: Path, local: Path) -> None:
+        if path == local and path.exists():
+            return
+        try:
+            shutil.copyfile(path, local)
+        except OSError as error:
+            raise BenchError(f"{path}: {error.strerror}") from None
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def _python(self) -> list[str]:
+        return [sys.executable]
+
+
+class SshMachine(Machine):
+    """A machine behind an SSH link. Its tools write into folders of its own; what they wrote is fetched into the bundle."""
+
+    is_local = False
+
+    def __init__(self, link: SshLink) -> None:
+        self.link = link
+
+    @property
+    def _connection(self) -> Connection:
+        return self.link.connection
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        words = [str(word) for word in argv]
+        return self.link.run([*self._as_root(), *self.prefix, *_with_environment(words, env)], timeout_s, shown=words)
+
+    def _as_root(self) -> list[str]:
+        return ["sudo", "--non-interactive", "--"] if self._connection.become else []
+
+    def places(self, candidate: str, bundle: Path) -> Places:
+        run = STATE / "runs" / bundle.name
+        return Places(programs=PROGRAMS, state=STATE / "state", raw=run / "raw", telemetry=run / "telemetry")
+
+    def read_text(self, path: Path) -> str:
+        return self.run(["cat", "--", path], timeout_s=60).check(f"reading {path} of {self._connection.name}").stdout
+
+    def fetch(self, path: Path, local: Path) -> None:
+        self.link.fetch([*self._as_root(), "cat", "--", str(path)], local, f"{self._connection.name}:{path}")
+
+    def remove(self, path: Path) -> None:
+        self.run(["rm", "-f", "--", path], timeout_s=60).check(f"removing {path} of {self._connection.name}")
+
+    def append(self, path: Path, text: str) -> None:
+        """Appends whole lines to a file, in one write."""
+        self.link.feed([*self._as_root(), "sh", "-c", 'cat >> "$0"', str(path)], text)
+
+    def _python(self) -> list[str]:
+        return [self._connection.python]
+
+
+def _with_environment(words: list[str], env: Mapping[str, str] | None) -> list[str]:
+    return ["env", *(f"{key}={value}" for key, value in env.items()), *words] if env else words
+
+
+def machine_of(connection: Connection, control: Path, layout: Layout | None = None) -> Machine:
+    """The machine behind `connection`; `control` is where the SSH link's socket is or will be."""
+    return LocalMachine(layout) if connection.kind == LOCAL else SshMachine(SshLink(connection, control))
+
+
+def environment_of(machine: Machine) -> dict[str, str]:
+    """What a child process needs to reach the same machine over the link that is already up; no secret."""
+    if not isinstance(machine, SshMachine):
+        return {}
+    link = machine.link
+    return {CONNECTION_VARIABLE: json.dumps({"connection": link.connection.to_json(), "control": str(link.control)})}
+
+
+def machine_from_environment() -> Machine:
+    """The counterpart of `environment_of`, in the child."""
+    text = os.environ.get(CONNECTION_VARIABLE)
+    if not text:
+        return LocalMachine()
+    values = json.loads(text)
+    return SshMachine(SshLink(Connection.from_json(values["connection"]), Path(values["control"])))
+
+
+def prepare_folders(machine: Machine, bundle: Bundle, candidate: str) -> Places:
+    """Makes the run's folders on the candidate."""
+    places = machine.places(candidate, bundle.path)
+    if not machine.is_local:
+        argv: list[str | Path] = ["mkdir", "--parents", "--", places.raw, places.telemetry]
+        machine.run(argv, timeout_s=60).check("making the run's folders on the candidate")
+    return places

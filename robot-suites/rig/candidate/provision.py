@@ -1,0 +1,153 @@
+"""Runs the Ansible playbooks against the candidate; their facts land in the run bundle's `facts/`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench_model.base.errors import BenchError
+from bench_model.profiles.candidates import Candidate
+from rig.base.bundle import to_json, write_text_atomically
+from rig.base.influx import TOKEN_BEFORE
+from rig.base.settings import Layout
+from rig.base.shell import LocalShell, Shell
+from rig.candidate.machine import Machine, Places
+
+PLAYBOOK_S_MAX = 4 * 3600.0  # sanitizing a drive and a reboot take their time; each step in it has a tighter limit
+
+
+@dataclass(frozen=True)
+class Provisioner:
+    """Ansible for one candidate. `variables` are the extra variables that every playbook gets."""
+
+    shell: Shell
+    repository: Path
+    inventory: Path
+    candidate: str
+    log_directory: Path
+    variables: dict[str, Any]
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def run(self, playbook: str, tuning_file: str = "tuning.json", check: bool = False, **more: Any) -> str:
+        """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts. Returns Ansible's output.
+        All variables are data: what looks like a template stays as it is.
+
+        `check`: changes nothing, tells what would be changed.
+
+        Raises BenchError with the end of Ansible's output when it fails."""
+        name = f"ansible-{playbook}-{Path(tuning_file).stem}"
+        variables = self.log_directory / f"{name}-variables.json"
+        write_text_atomically(
+            variables, to_json(unsafe({**self.variables, "bench_facts_tuning_file": tuning_file, **more}))
+        )
+        argv: list[str | Path] = [
+            Path(sys.executable).parent / "ansible-playbook",
+            f"--inventory={self.inventory}",
+            f"--limit={self.candidate}",
+            f"--extra-vars=@{variables}",
+            *(["--check", "--diff"] if check else []),
+            self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
+        ]
+        environment = {
+            "ANSIBLE_CONFIG": str(self.repository / "ansible" / "ansible.cfg"),
+            "LC_ALL": "C.UTF-8",
+            **self.secrets,
+        }
+        completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
+        log = self.log_directory / f"{name}.log"
+        write_text_atomically(log, completed.stdout + completed.stderr)
+        if completed.returncode != 0:
+            said = first_error(completed.stdout + completed.stderr)
+            raise BenchError(f"playbook {playbook} failed on {self.candidate}: {said} (whole output: {log})")
+        return completed.stdout
+
+
+def unsafe(value: Any) -> Any:
+    """`value` for a JSON file of extra variables, its strings marked so that Ansible expands no template in them."""
+    if isinstance(value, str):
+        return {"__ansible_unsafe": value}
+    if isinstance(value, dict):
+        return {key: unsafe(one) for key, one in value.items()}
+    return [unsafe(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def provisioner(
+    layout: Layout,
+    candidate: Candidate,
+    inventory: Path,
+    machine: Machine,
+    places: Places,
+    facts: Path,
+    target: Path,
+    run_id: str,
+    influx_token: str = "",
+) -> Provisioner:
+    """Ansible for the candidate, with the variables that the playbooks ask for; `facts` gets the evidence and the logs.
+
+    `influx_token`: what the agent's service may write with; a token of our environment that is meant for another server stays here."""
+    shell = LocalShell()
+    return Provisioner(
+        shell=shell,
+        repository=layout.repository,
+        inventory=inventory,
+        candidate=candidate.name,
+        log_directory=facts,
+        variables={
+            "bench_repo": str(layout.repository),
+            # As the bench has read and checked it, in place of the inventory's own, which Ansible would expand.
+            "bench_candidate": candidate.document,
+            "bench_facts_dir": str(facts),
+            "bench_target": candidate.target.name,
+            "bench_target_directory": str(target),
+            "bench_daqwriter_source": str(layout.daqwriter if machine.is_local else layout.portable_daqwriter),
+            "bench_hotstore_source": str(layout.hotstore),
+            "bench_netprobe_source": str(layout.netprobe),
+            "bench_agent_source": str(layout.agent),
+            "bench_analysis_reader_source": str(layout.analysis_reader),
+            "bench_install_dir": str(places.programs),
+            "bench_state_dir": str(places.state),
+            "bench_control_state_dir": str(layout.state_directory(candidate.name)),
+            "bench_run_id": run_id,
+            **({"bench_become": True} if machine.is_local and needs_sudo(shell) else {}),
+        },
+        secrets={**bmc_secret(layout, candidate), TOKEN_BEFORE: influx_token},
+    )
+
+
+def bmc_secret(layout: Layout, candidate: Candidate) -> dict[str, str]:
+    """The BMC's password as the environment variable that the roles read, when the inventory names a file for it.
+
+    Raises BenchError when the file cannot be read or others may read it."""
+    bmc = candidate.document.get("bmc", {})
+    if "password_file" not in bmc or bmc["password_env"] in os.environ:
+        return {}
+    file = layout.repository / bmc["password_file"]
+    try:
+        if file.stat().st_mode & 0o077:
+            raise BenchError(f"{file}: others may read the BMC's password. chmod 600 it")
+        return {bmc["password_env"]: file.read_text(encoding="utf-8").strip()}
+    except OSError as error:
+        raise BenchError(
+            f"{candidate.name}: bmc.password_file {file}: {error.strerror}. Write the BMC's password into it, or set the environment "
+            f"variable {bmc['password_env']}"
+        ) from None
+
+
+def needs_sudo(shell: Shell) -> bool:
+    """True for a user who is not root and may become root without a password.
+
+    Without either, Ansible records what it could not set as refused, with the remedy."""
+    if os.geteuid() == 0 or shutil.which("sudo") is None:
+        return False
+    return shell.run(["sudo", "--non-interactive", "true"], timeout_s=20).returncode == 0
+
+
+def first_error(output: str) -> str:
+    """What Ansible says of the first task that failed; the end of its output where it marks none."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    marked = [line for line in lines if line.startswith(("[ERROR]:", "ERROR!"))]
+    return marked[0].split(":", 1)[-1].strip() if marked else " ".join(lines[-5:])

@@ -1,0 +1,105 @@
+"""Does a bundle name one run of one machine? Its folder, run.json, and the facts that were read from the candidate, against each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench_model.bundle.files import find_document, plain_file
+from bench_model.profiles.candidates import Candidate, load_candidate
+from rig.candidate.host import Device, Survey, Target, check_identity, device_from
+
+LAB, IDENTITY, HOST = "profiles/lab.yml", "results/identity.json", "facts/host.json"
+OF_THE_HOST = ("hostname", "architecture", "cpu_model")  # which no provisioning and no restart change
+CHALLENGE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
+
+
+def challenge(text: str) -> str:
+    """The nonce itself. Raises ValueError for one that is not of the form that run.json takes."""
+    if not CHALLENGE.fullmatch(text):
+        raise ValueError(f"{text[:80]!r} is no challenge: 1 to 128 of the characters A-Z a-z 0-9 . _ : + / = @ -")
+    return text
+
+
+def challenge_problems(run: Mapping[str, Any], asked: str | None) -> list[str]:
+    """`asked`: the challenge that whoever checks had given to the run; None: no word about it."""
+    stated = run.get("challenge")
+    if stated is not None and not (isinstance(stated, str) and CHALLENGE.fullmatch(stated)):
+        return ["run.json: challenge is no nonce that `make qualify CHALLENGE=` takes"]
+    if asked is not None and stated != asked:
+        answer = f"answers the challenge {stated!r}" if stated else "answers no challenge"
+        return [f"run.json: the run {answer}, not yours, {asked!r}: it may be another run, made before you asked"]
+    return []
+
+
+def folder_problems(path: Path, run: Mapping[str, Any]) -> list[str]:
+    if run.get("run_id") == path.name:
+        return []
+    return [f"the folder is named {path.name!r}, but run.json: run_id is {run.get('run_id')!r}: a run keeps its name"]
+
+
+def identity_problems(bundle: Path, run: Mapping[str, Any]) -> list[str]:
+    """Where run.json's candidate is not the machine that the identity check and the facts of the run were taken from."""
+    name = str(run["candidate"]["name"])
+    if plain_file(bundle, LAB) is None:
+        return [f"{LAB}: is missing, so that nothing says which machine {name!r} is"]
+    candidate = load_candidate(bundle / LAB, name)
+    target = run.get("target") or {}
+    if target.get("name"):
+        candidate = candidate.aimed_at(str(target["name"]))
+    return [*_host(bundle, run), *_checks(bundle, candidate, run, target)]
+
+
+def _host(bundle: Path, run: Mapping[str, Any]) -> Iterator[str]:
+    facts = find_document(bundle, HOST) or {}
+    for key in OF_THE_HOST:
+        stated = run["candidate"].get(key)
+        if key in facts and facts[key] != stated:
+            yield f"{HOST}: {key} is {facts[key]!r}, but run.json: candidate.{key} is {stated!r}"
+
+
+def _checks(bundle: Path, candidate: Candidate, run: Mapping[str, Any], target: Mapping[str, Any]) -> Iterator[str]:
+    """The identity check once more, from what run.json states; drives besides the target are in no other document."""
+    document = find_document(bundle, IDENTITY)
+    if document is None:
+        return  # the judge says that no identity was checked
+    stored: dict[str, Mapping[str, Any]] = {one["subject"]: one for one in document["checks"]}
+    if len(stored) != len(document["checks"]):
+        yield f"{IDENTITY}: a subject stands twice"
+    for again in check_identity(candidate, _survey(run, target)):
+        subject = again["subject"]
+        if subject.startswith(("drive ", "model of ", "firmware of ")) and again["found"] in ("absent", "not reported"):
+            continue
+        if (was := stored.get(subject)) is None:
+            yield f"{IDENTITY}: has no check of the {subject}, which {LAB} declares"
+        elif any(was.get(key) != again[key] for key in ("declared", "found", "ok") if not _path(subject, key)):
+            yield (
+                f"{IDENTITY}: {subject} was declared as {was.get('declared')!r} and found as {was.get('found')!r}; "
+                f"run.json and {LAB} say {again['declared']!r} and {again['found']!r}"
+            )
+
+
+def _path(subject: str, key: str) -> bool:
+    """A drive's device node, which a restart may change."""
+    return key == "found" and re.fullmatch(r"drive (?!under ).*", subject) is not None
+
+
+def _drives(target: Mapping[str, Any]) -> list[dict[str, Any]]:
+    drives = target.get("drives") or []
+    return [
+        {"kname": one["name"], "path": f"/dev/{one['name']}", "type": "disk", "pkname": None, "description": one}
+        for one in drives
+    ]
+
+
+class _Stated(Survey):
+    """A survey of what run.json states, where the drives beneath the target stand by themselves."""
+
+    def drives_of(self, device: Device | None) -> list[Device]:
+        return [device_from(node["description"]) for node in self.devices]
+
+
+def _survey(run: Mapping[str, Any], target: Mapping[str, Any]) -> Survey:
+    return _Stated(dict(run["candidate"]), _drives(target), Target(target.get("filesystem"), 0, None), 0.0)

@@ -1,0 +1,190 @@
+"""Results are extracted twice: by the workload while it runs, and by `make check-bundle` from what the run's tools said.
+
+It is the same code both times (`Workload.run`). During the run it asks the candidate, and a journal keeps every answer; afterwards it
+asks the journal and results/raw (rig.candidate.journal). Whatever differs then was altered, or does not follow from what the tools said."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench_model.base.differing import differences, shown
+from bench_model.base.errors import BenchError
+from bench_model.bundle.files import read_json
+from bench_model.bundle.provenance import digest_in
+from bench_model.profiles.yaml_source import check_document
+from rig.base.bundle import Bundle
+from rig.candidate.context import RunContext
+from rig.candidate.journal import PLAIN, SUFFIX, Answers, DivergedError, Line, Replay, read_journal, recorded
+from rig.workloads.registry import workloads_of
+from rig.workloads.shared.base import Workload
+
+MOST_NAMED = 5  # differences of one file
+RAW = "results/raw"
+REMEDY = "If nothing was altered, another version of the bench made this bundle: check it with that one (run.json: git)"
+
+
+def measured(context: RunContext, workload: Workload) -> dict[str, Any]:
+    """Runs a workload with a journal, writes its result and notes its events. Raises BenchError."""
+
+    def report(text: str, step: int, steps: int, seconds: float) -> None:
+        context.phase(workload.name, text, step, steps, seconds)
+
+    with recorded(context.machine, context.raw, workload.name) as machine:
+        document = workload.run(replace(context, machine=machine), report)
+        if workload.schema:
+            check_document(document, workload.schema, workload.result)
+        context.bundle.write(workload.result, document)
+    for text, data in workload.notes(document):
+        context.bundle.event("busy", workload.name, text, **data)
+    return document
+
+
+@dataclass
+class Extraction:
+    """`again`: the documents that were extracted again. `problems`: what does not follow; `notes`: what could not be asked, and why."""
+
+    again: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def extract_again(path: Path) -> Extraction:
+    """Extracts every result of the bundle at `path` again and compares it with what is stored. Writes nothing there."""
+    bundle, found = Bundle.open(path), Extraction()
+    try:
+        workloads = workloads_of(RunContext(bundle, Replay(Answers([], path), local=True)).scenario)
+        journals = {one.name: read_journal(bundle.path / RAW, one.name) for one in workloads}
+    except (BenchError, KeyError, TypeError, ValueError) as error:
+        found.problems.append(f"results: cannot be extracted again: {error!r}")
+        return found
+    kept = [lines for lines in journals.values() if lines]
+    if kept:
+        found.problems += _raw_problems(bundle.path / RAW, kept)
+    for one in workloads:
+        if lines := journals[one.name]:
+            _extract(found, bundle, one, lines)
+        else:
+            _say_without(found, bundle, one, bool(kept))
+    return found
+
+
+def _say_without(found: Extraction, bundle: Bundle, workload: Workload, others_have: bool) -> None:
+    """A journal that is missing beside others was taken away; where there is none, the bench did not write any yet."""
+    if not (bundle.path / workload.result).exists():
+        return
+    if others_have:
+        found.problems.append(f"{RAW}/{workload.name}{SUFFIX}: missing, so that {workload.result} follows from nothing")
+        return
+    found.notes.append(f"{workload.result}: cannot be extracted again: made by an older bench, which kept no journal")
+
+
+def _extract(found: Extraction, bundle: Bundle, workload: Workload, lines: Sequence[Line]) -> None:
+    if not _ended(lines):
+        if (bundle.path / workload.result).exists():
+            _say_unfinished(found, bundle, workload)
+        return
+    with tempfile.TemporaryDirectory(prefix="daq-bench-extraction-") as folder:
+        answers = Answers(lines[1:-1], bundle.path / RAW)
+        try:
+            again = _bare_copy(bundle, Path(folder))
+            document = workload.run(RunContext(again, Replay(answers, lines[0].get("local") is True)), _silent)
+            again.write(workload.result, document)
+        except (DivergedError, BenchError) as error:
+            found.problems.append(f"{workload.result}: cannot be extracted again: {error}. {REMEDY}")
+        except Exception as error:  # a forged journal may hold anything
+            text = f"{workload.result}: cannot be extracted again from {RAW} ({type(error).__name__}: {error})"
+            found.problems.append(text)
+        else:
+            found.problems += _results_problems(bundle.path, again.path)
+            found.problems += [f"{workload.result}: {text}. {REMEDY}" for text in answers.not_asked()[:MOST_NAMED]]
+            found.problems += _rewritten_problems(bundle.path / RAW, again.path / RAW)
+            found.again.append(workload.result)
+
+
+def _ended(lines: Sequence[Line]) -> bool:
+    return lines[-1]["do"] == "end" and lines[-1].get("failed", "it does not say") is None
+
+
+def _say_unfinished(found: Extraction, bundle: Bundle, workload: Workload) -> None:
+    """A run that ended in an error may leave the beginning of a result, by which nothing is met."""
+    text = f"{workload.result}: cannot be extracted again: its journal has no end, so that the workload did not finish"
+    passed = bundle.run.get("state") == "finished"
+    (found.problems if passed else found.notes).append(text)
+
+
+def _silent(text: str, step: int, steps: int, seconds: float) -> None:
+    """Nobody watches."""
+
+
+def _bare_copy(bundle: Bundle, folder: Path) -> Bundle:
+    """A bundle of the same run that has the profiles and no results yet."""
+    name = str(bundle.run.get("run_id"))
+    again = Bundle(folder / (name if PLAIN.fullmatch(name) else "run"))
+    for part in (RAW, "telemetry", "facts"):
+        (again.path / part).mkdir(parents=True)
+    shutil.copytree(bundle.path / "profiles", again.path / "profiles", symlinks=True)
+    again.run = bundle.run
+    return again
+
+
+def _results_problems(stored: Path, again: Path) -> list[str]:
+    """Everything that the workload wrote beside its raw files."""
+    problems = []
+    for file in sorted((again / "results").glob("*.json")):
+        name = f"results/{file.name}"
+        problems += [f"{name}: {text}" for text in _file_problems(stored, again, name)]
+    return problems
+
+
+def _file_problems(stored: Path, again: Path, name: str) -> list[str]:
+    try:
+        document = read_json(stored, name)
+    except FileNotFoundError:
+        return ["missing"]
+    except BenchError as error:
+        return [f"cannot be compared: {error}"]
+    found = [
+        f"{at or 'the document'} is {shown(one)}, extracted again {shown(other)}"
+        for at, one, other in differences(document, read_json(again, name))
+    ]
+    more = [f"and {len(found) - MOST_NAMED} more differences"] if len(found) > MOST_NAMED else []
+    return [*found[:MOST_NAMED], *more]
+
+
+def _rewritten_problems(stored: Path, made: Path) -> list[str]:
+    """Raw files that the workload itself wrote, from what a tool said. Fetched ones are copies."""
+    return [
+        f"{RAW}/{file.name}: is not what the tool said"
+        for file in sorted(made.iterdir())
+        if _digest(stored, file.name) != digest_in(made, file.name)
+    ]
+
+
+def _raw_problems(raw: Path, journals: Sequence[Sequence[Line]]) -> list[str]:
+    """The tools' own output against what the run left of it."""
+    left: dict[str, str] = {}
+    for lines in journals:
+        left |= lines[-1].get("files") or {}
+    problems = [
+        f"{RAW}/{name}: {'missing, or no plain file' if found is None else 'is not what the run left: another SHA-256'}"
+        for name, digest in left.items()
+        if (found := _digest(raw, name)) != digest
+    ]
+    return problems + [
+        f"{RAW}/{file.name}: the run did not leave it, and no result refers to it"
+        for file in sorted(raw.iterdir())
+        if file.name not in left and not file.name.endswith(SUFFIX)
+    ]
+
+
+def _digest(folder: Path, name: str) -> str | None:
+    """None where `folder` has no plain file of that name."""
+    try:
+        return digest_in(folder, name) if PLAIN.fullmatch(name) else None
+    except (BenchError, FileNotFoundError):
+        return None

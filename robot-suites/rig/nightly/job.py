@@ -1,0 +1,138 @@
+"""One job of a night: `python -m rig qualify` in a process of its own, and what became of it.
+
+A process each, so that a fault in one run cannot take the night with it, and so that a stop is what an operator's Ctrl-C is to a run:
+SIGTERM, upon which the run restores the machine and seals its bundle as interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.nights.night import Night, read_night
+from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, Entry, Job, outcome_of
+from rig.base.lock import exclusive
+from rig.base.shell import UNTIL_PARENT_DIES
+
+POLL_S = 0.2
+CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
+LAST_BYTES = 16384
+
+
+@dataclass(frozen=True)
+class Where:
+    """Folders and options that all runs of a night share."""
+
+    inventory: Path
+    runs: Path
+    influx_url: str | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run's process ended. `stopped`: why it was told to, empty when it was not."""
+
+    status: int
+    seconds: float
+    stopped: str
+
+
+def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[Entry]:
+    """Runs the job to its end; one entry per target. `stop` is asked again and again: its text, when not empty, ends the run."""
+    try:
+        with exclusive(job.candidate, "make nightly, looking whether it is free"):
+            pass
+    except RefusedError as error:
+        return [Entry(job, SKIPPED, str(error))]
+    before = _bundles(where.runs)
+    ended = _execute(command(job, where), log, stop)
+    made = sorted(path for path in _bundles(where.runs) - before if _candidate(path) == job.candidate)
+    if not made:
+        return [_without_bundle(job, ended, log)]
+    return [_entry(job, path, ended, len(made)) for path in made]
+
+
+def command(job: Job, where: Where) -> list[str]:
+    """The run's command line."""
+    options = {
+        "--candidate": job.candidate, "--scenario": job.scenario, "--requirement": job.requirement, "--target": job.target,
+        "--scale": job.scale, "--duration": job.duration_s, "--inventory": where.inventory, "--runs": where.runs,
+        "--influx-url": where.influx_url,
+    }  # fmt: skip
+    chosen = [str(word) for pair in options.items() if pair[1] is not None for word in pair]
+    return [*UNTIL_PARENT_DIES, sys.executable, "-m", "rig", "qualify", *chosen]
+
+
+def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str]) -> Ended:
+    since, stopped, told_at = time.monotonic(), "", 0.0
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )  # fmt: skip
+        while process.poll() is None:
+            if not stopped and (stopped := stop()):
+                process.send_signal(signal.SIGTERM)
+                told_at = time.monotonic()
+            if stopped and time.monotonic() - told_at > CLEAN_UP_S_MAX:
+                os.killpg(process.pid, signal.SIGKILL)
+            time.sleep(POLL_S)
+    return Ended(process.returncode, time.monotonic() - since, stopped)
+
+
+def _bundles(runs: Path) -> set[Path]:
+    return {file.parent for file in runs.glob("*/run.json") if not file.parent.is_symlink()} if runs.is_dir() else set()
+
+
+def _candidate(bundle: Path) -> str | None:
+    try:
+        name: str = json.loads((bundle / "run.json").read_text(encoding="utf-8"))["candidate"]["name"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return name
+
+
+def _without_bundle(job: Job, ended: Ended, log: Path) -> Entry:
+    if ended.stopped:
+        return Entry(job, INTERRUPTED, f"stopped before its run began: {ended.stopped}", seconds=ended.seconds)
+    said = log.read_bytes()[-LAST_BYTES:].decode("utf-8", "replace").strip().splitlines()
+    told = next(
+        (line for line in reversed(said) if line.startswith("error: ")), said[-1] if said else "it said nothing"
+    )
+    return Entry(
+        job, ERROR, f"no run began (exit status {ended.status}): {told.removeprefix('error: ')}", seconds=ended.seconds
+    )
+
+
+def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
+    seconds = ended.seconds / of
+    try:
+        night = read_night(path, warm=False)
+    except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
+        return Entry(
+            job,
+            ERROR,
+            f"{path.name} came to no verdict that counts (exit status {ended.status}): {error}",
+            seconds=seconds,
+        )
+    outcome, reason = outcome_of(night), _reason(night)
+    if outcome == INTERRUPTED and ended.stopped:
+        reason = f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted"
+    return Entry(job, outcome, reason, night, seconds=seconds)
+
+
+def _reason(night: Night) -> str:
+    """Why the run did not finish, else its verdict's first reason."""
+    broke = json.loads((night.path / "run.json").read_text(encoding="utf-8")).get("state_reason")
+    if broke:
+        return str(broke)
+    reasons = night.verdict["reasons"]
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}" if reasons else ""

@@ -1,0 +1,246 @@
+"""A night of acceptance runs: one after another, each compared with its baseline, documents after every one of them.
+
+Whatever one run does, the next is started. SIGTERM or Ctrl-C ends the running one politely and skips the others; `--resume` goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.nights import ocp_tv
+from bench_model.nights.baseline import Comparison, compare
+from bench_model.nights.night import FINISHED, Night, read_night
+from bench_model.nights.outcome import (
+    ERROR,
+    INTERRUPTED,
+    SKIPPED,
+    Entry,
+    Job,
+    document,
+    outcome_of,
+    status_of,
+    summary,
+    worse,
+)
+from bench_model.nights.run_history import read_all
+from bench_model.nights.xunit import xunit
+from bench_model.profiles.yaml_source import check_document
+from rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
+from rig.base.shell import LocalShell
+from rig.nightly.baselines import Baselines, prune
+from rig.nightly.job import Where, run_job
+from rig.nightly.plan import Plan
+
+DOCUMENT, SUMMARY, XUNIT, OCP = "nightly.json", "summary.txt", "xunit.xml", "ocp"
+NOT_BEGUN = "not begun: "
+REPORT_S_MAX = 600.0
+DONE = ("finished", "interrupted")
+
+
+@dataclass
+class Stop:
+    """Why the night has to end now; asked by whoever waits."""
+
+    deadline: float | None = None
+    reason: str = ""
+
+    def __call__(self) -> str:
+        if not self.reason and self.deadline is not None and time.monotonic() >= self.deadline:
+            self.reason = "the night's time limit was reached"
+        return self.reason
+
+
+class Nightly:
+    """One night. `execute` returns the exit status."""
+
+    def __init__(self, plan: Plan, where: Where, folder: Path, console: Console) -> None:
+        """`folder`: the night's own, which may hold what an interrupted one left."""
+        self._plan, self._where, self._folder, self._console = plan, where, folder, console
+        self._started = now_utc()
+        self._baselines = Baselines(folder.parent)
+        self._entries: list[Entry] = []
+        self._stop = Stop()
+        self._resumed: dict[Job, list[Entry]] = {}
+
+    def resume(self) -> None:
+        """Keeps what an interrupted night had finished. Raises RefusedError when there is nothing left to do."""
+        found = self._stored()
+        kept: dict[Job, list[Entry]] = {}
+        for one in found["runs"]:
+            entry = _entry_of(one)
+            kept.setdefault(entry.job, []).append(entry)
+        again = {job for job, entries in kept.items() if any(_unfinished(entry) for entry in entries)}
+        self._resumed = {job: entries for job, entries in kept.items() if job not in again}
+        self._started = found["started_utc"]
+        self._plan = replace(self._plan, jobs=tuple(Job(**job) for job in found["plan"]))
+        if all(job in self._resumed for job in self._plan.jobs):
+            raise RefusedError(f"{self._folder} is finished: there is nothing to resume. `make nightly` begins another")
+
+    def _stored(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads((self._folder / DOCUMENT).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BenchError(f"{self._folder} holds no night ({error}). Name one with RESUME=nightly/<id>") from None
+        check_document(found, "nightly", str(self._folder / DOCUMENT))
+        return found
+
+    def execute(self) -> int:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        point_latest(self._folder.parent, self._folder.name)
+        if self._plan.time_limit_s is not None:
+            self._stop.deadline = time.monotonic() + self._plan.time_limit_s
+        with self._stoppable():
+            for number, job in enumerate(self._plan.jobs, start=1):
+                self._entries += self._resumed.get(job) or self._one(number, job)
+                self._write("running")
+        return self._conclude()
+
+    def _one(self, number: int, job: Job) -> list[Entry]:
+        if reason := self._stop():
+            return [Entry(job, SKIPPED, f"{NOT_BEGUN}{reason}")]
+        log = self._folder / f"{number:02d}-{job.candidate}.log"
+        self._say(f"{number} of {len(self._plan.jobs)}: {job.name} (its output: {log})")
+        entries = [self._compared(entry) for entry in run_job(job, self._where, log, self._stop)]
+        for entry in entries:
+            self._say(f"  {entry.worst}: {entry.reason or 'nothing to report'}")
+        return entries
+
+    def _compared(self, entry: Entry) -> Entry:
+        """The entry with its comparison; a run that did not finish has none."""
+        night = entry.night
+        if night is None or night.state != FINISHED:
+            return entry
+        earlier = [one for one in self._earlier(night) if one.good]
+        try:
+            baseline = self._baselines.of(night, earlier)
+        except BenchError as error:
+            return replace(entry, outcome=ERROR, reason=str(error))
+        if baseline is None:
+            return replace(entry, reason=f"{entry.reason}; no baseline yet".removeprefix("; "))
+        others = [one for one in earlier if one.task == night.task]
+        return replace(entry, baseline=baseline.id, comparisons=tuple(compare(night, baseline, others)))
+
+    def _earlier(self, night: Night) -> list[Night]:
+        """Finished runs of the candidate that began before, in order."""
+        found, _ = read_all([self._where.runs], warm=False)
+        chosen = [
+            one for one in found
+            if one.candidate == night.candidate and one.state == FINISHED and one.id != night.id and one.started < night.started
+        ]  # fmt: skip
+        return sorted(chosen, key=lambda one: one.started)
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """SIGTERM (systemd's stop) and Ctrl-C end the night, not the process: what is running is put back first."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            self._stop.reason = self._stop.reason or f"the night was stopped by {signal.Signals(number).name}"
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _conclude(self) -> int:
+        interrupted = any(_unfinished(entry) for entry in self._entries)
+        gone: list[str] = []
+        if self._plan.keep_passes is not None and not interrupted:
+            nights, _ = read_all([self._where.runs], warm=False)
+            gone = prune(self._where.runs, self._plan.keep_passes, self._baselines, nights)
+            self._say(f"housekeeping: {len(gone)} bundles of PASS deleted")
+        self._write("interrupted" if interrupted else "finished", gone)
+        self._write_ocp()
+        self._render()
+        print((self._folder / SUMMARY).read_text(encoding="utf-8"), end="")
+        return status_of(self._entries)
+
+    def _write(self, state: str, deleted: Sequence[str] = ()) -> None:
+        times = (self._started, now_utc() if state in DONE else None)
+        found = document(self._entries, self._plan.jobs, state, self._folder.name, times, _versions())
+        found["deleted"] = list(deleted)
+        check_document(found, "nightly", DOCUMENT)
+        write_text_atomically(self._folder / DOCUMENT, to_json(found))
+        write_text_atomically(self._folder / SUMMARY, summary(self._entries, self._started, str(self._folder)))
+        write_text_atomically(self._folder / XUNIT, xunit(self._entries, self._folder.name))
+
+    def _write_ocp(self) -> None:
+        for night in (entry.night for entry in self._entries if entry.night):
+            try:
+                lines = ocp_tv.lines(night.path, night)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                self._say(f"warning: {night.id} gives no OCP output ({error!r})")
+                continue
+            write_text_atomically(self._folder / OCP / f"{night.id}.jsonl", "\n".join(lines) + "\n")
+
+    def _render(self) -> None:
+        """nightly.html and a trend per task; without them the night's outcome stands all the same."""
+        commands: list[list[str | Path]] = [["nightly", self._folder]]
+        for task in {
+            (n.candidate, n.scenario) for entry in self._entries if (n := entry.night) and n.state == FINISHED
+        }:
+            folder = self._folder / "trend" / "-".join(task)
+            commands.append(
+                ["trend", self._where.runs, "--candidate", task[0], "--scenario", task[1], "--output", folder]
+            )
+        for words in commands:
+            try:
+                LocalShell().run([sys.executable, "-m", "bench_report", *words], REPORT_S_MAX).check(
+                    f"rendering the {words[0]} report"
+                )
+            except BenchError as error:
+                self._say(f"warning: {error}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _unfinished(entry: Entry) -> bool:
+    return entry.outcome == INTERRUPTED or entry.reason.startswith(NOT_BEGUN)
+
+
+def _entry_of(stored: dict[str, Any]) -> Entry:
+    """An entry of an earlier nightly.json. Its comparison stands; the run is read and judged again from its bundle."""
+    outcome, reason, night = stored["outcome"], stored["reason"], None
+    if stored["run"]:
+        try:
+            night = read_night(Path(stored["run"]), warm=False)
+            outcome = worse(outcome, outcome_of(night))
+        except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
+            outcome, reason = worse(outcome, ERROR), f"{stored['run_id']} does not count: {error}"
+    comparisons = tuple(
+        Comparison(**{**one, "interval": tuple(one["interval"]) if one["interval"] else None})
+        for one in stored["comparisons"]
+    )
+    return Entry(
+        Job(**stored["job"]),
+        outcome,
+        reason,
+        night,
+        stored["baseline"],
+        comparisons,
+        stored["seconds"],
+    )
+
+
+def _versions() -> dict[str, str]:
+    return {"daq-storage-bench": version("daq-storage-bench"), "python": sys.version.split()[0]}
+
+
+def new_folder(parent: Path) -> Path:
+    """`<parent>/20260131T020000Z-nightly`, not yet made."""
+    return parent / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-nightly"

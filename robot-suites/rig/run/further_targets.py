@@ -1,0 +1,104 @@
+"""Targets besides the run's own, from within a suite: built on their drives, looked at, described; taken away again.
+
+Ansible does the building, under the same guard as for the run's own target. What is still there when a run ends, however it
+ends, `restore` undoes. Each target that was opened leaves `facts/target-<name>.json`, which becomes `further_targets` of run.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from bench_model.base.errors import BenchError
+from rig.base.bundle import Bundle, to_json, write_text_atomically
+from rig.base.settings import Layout, target_directory
+from rig.candidate.context import RunContext
+from rig.candidate.facilities import OpenTarget
+from rig.candidate.host import Survey, check_identity, differences, survey
+from rig.candidate.provision import Provisioner, provisioner
+from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
+from rig.run import preflight
+from rig.run.record import target_document
+
+INVENTORY_VARIABLE = (
+    "DAQ_BENCH_INVENTORY"  # the users' inventory, for Robot Framework's own process: the bundle has none
+)
+TUNING_WRONG = ("mismatch", "refused")
+
+
+class FurtherTargets:
+    """The further targets of one run. `open` and `close` raise BenchError that names the target."""
+
+    def __init__(self, context: RunContext, layout: Layout | None = None) -> None:
+        self._context = context
+        self._layout = layout or Layout()
+
+    def open(self, name: str) -> OpenTarget:
+        """Builds what the inventory asks for, makes the run's folder on it and describes it."""
+        context = self._context
+        candidate = context.candidate.aimed_at(name)
+        directory = target_directory(self._layout, candidate)
+        try:
+            tuning = f"tuning-{name}.json"
+            self._ansible(name, directory).run("build_target", tuning)
+            found = survey(context.machine, directory)
+            target = preflight.check_target(candidate, found, directory)
+            wrong = differences(check_identity(candidate, found))
+            if wrong:
+                raise BenchError(f"it is not what the inventory declares: {wrong}")
+            preflight.check_direct_io(directory, target.filesystem, context.machine, context.daqwriter)
+            reserve = preflight.reserve_of(candidate, target.free_bytes)
+            preflight.check_space(context.scenario, directory, target.free_bytes, reserve)
+            context.machine.call("scratch", "create", directory, context.bundle.id)
+        except BenchError as error:
+            raise BenchError(f"set {name!r} could not be made ready: {error}") from None
+        opened = OpenTarget(
+            name, directory / f"{SCRATCH_PREFIX}{context.bundle.id}", self._describe(name, found, directory)
+        )
+        write_text_atomically(context.bundle.path / "facts" / f"target-{name}.json", to_json(opened.document))
+        return opened
+
+    def close(self, target: OpenTarget) -> None:
+        """Removes the run's folder and takes away what was built."""
+        try:
+            self._context.machine.call("scratch", "remove", target.scratch)
+            if target.document["layout"]:
+                self._ansible(target.name, target.scratch.parent).run("undo_target", f"undo-{target.name}.json")
+        except BenchError as error:
+            raise BenchError(f"set {target.name!r} could not be taken away: {error}") from None
+
+    def _ansible(self, name: str, directory: Path) -> Provisioner:
+        context = self._context
+        facts = context.bundle.path / "facts"
+        return provisioner(
+            self._layout,
+            context.candidate.aimed_at(name),
+            Path(os.environ[INVENTORY_VARIABLE]),
+            context.machine,
+            context.places,
+            facts,
+            directory,
+            context.bundle.id,
+        )
+
+    def _describe(self, name: str, found: Survey, directory: Path) -> dict[str, Any]:
+        candidate = self._context.candidate.aimed_at(name)
+        scratch = directory / f"{SCRATCH_PREFIX}{self._context.bundle.id}"
+        document = target_document(candidate, found, scratch, directory)
+        facts = self._context.bundle.read(f"facts/tuning-{name}.json") or {"settings": []}
+        return {
+            **document,
+            "layout": candidate.target.storage,
+            "tuning_wrong": [
+                f"{one['id']} ({one['subject']}) asked for {one['asked']} but reads back {one['read_back'] or 'nothing'}"
+                for one in facts["settings"]
+                if one["status"] in TUNING_WRONG
+            ],
+        }
+
+
+def described_targets(bundle: Bundle) -> list[dict[str, Any]]:
+    """What the run's suites have said of its further targets; empty for a run on one."""
+    files = sorted((bundle.path / "facts").glob("target-*.json"))
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]

@@ -1,0 +1,111 @@
+"""What run.json says of a run at its start: candidate, target, demand, versions, git. Pure but for `git` and `/proc`."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from bench_model.evidence.admissibility import scaled_down
+from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.published import FOLDER
+from rig.base.bundle import Bundle, now_utc
+from rig.base.settings import Profiles
+from rig.base.shell import Shell
+from rig.candidate.host import Survey
+from rig.workloads.registry import declared_limits
+
+PACKAGES = ("robotframework", "ansible-core", "influxdb-client", "scipy", "matplotlib", "weasyprint")
+
+
+def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
+    """The first content of run.json; later stages add to it. `found` may know no target yet: `target_document` then follows."""
+    candidate, scenario, requirement = profiles.candidate, profiles.scenario, profiles.requirement
+    document: dict[str, Any] = {
+        "schema_version": 1,
+        "run_id": bundle.id,
+        "state": "running",
+        "state_reason": None,
+        "started_utc": now_utc(),
+        "finished_utc": None,
+        "candidate": {
+            "name": candidate.name,
+            "description": candidate.description,
+            "transient_buffer_bytes": candidate.transient_buffer_bytes,
+            "virtual": candidate.virtual,
+            "connection": candidate.connection,
+            **found.host,
+        },
+        "target": target_document(candidate, found, scratch, directory),
+        "scenario": {
+            "id": scenario.id,
+            "title": scenario.title,
+            "file": scenario.file.name,
+            "scale": scenario.scale,
+            "seed": scenario.seed,
+            "repetitions": scenario.repetitions,
+            "repetitions_max": scenario.repetitions_max,
+            "parameters": scenario.document,
+        },
+        "requirement": {"id": requirement.id, "title": requirement.title, "file": requirement.file.name},
+        "demand": scenario.demand.as_document() if scenario.demand.links else None,
+        "declared_limits": declared_limits(scenario),
+    }
+    document["scaled_down"] = scaled_down(document, asdict(requirement.conditions))
+    return document
+
+
+def target_document(candidate: Candidate, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
+    """run.json's `target`; what is beneath it is null until provisioning has made it."""
+    chosen = candidate.target
+    device = found.target.device if found.target else None
+    return {
+        "name": chosen.name,
+        "kind": chosen.kind,
+        "directory": str(directory),
+        "path": str(scratch),
+        "filesystem": found.target.filesystem if found.target else None,
+        "device": asdict(device) if device else None,
+        "drives": [asdict(drive) for drive in found.drives_of(device)],
+    }
+
+
+def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
+    """Copies what the verdict rests on, so that the bundle can be judged anywhere.
+
+    Of the inventory only `bench_candidate` of this candidate goes along: connection details may hold secrets."""
+    folder = bundle.path / "profiles"
+    for kind, source in (("scenarios", profiles.scenario.file), ("requirements", profiles.requirement.file)):
+        (folder / kind).mkdir(exist_ok=True)
+        shutil.copyfile(source, folder / kind / source.name)
+    shutil.copyfile(profiles.metrics_file, folder / "metrics.yml")
+    shutil.copytree(profiles.metrics_file.parent / FOLDER, folder / FOLDER)
+    entry = {"ansible_connection": profiles.candidate.connection, "bench_candidate": profiles.candidate.document}
+    hosts = {profiles.candidate.name: entry}
+    with (folder / "lab.yml").open("w", encoding="utf-8") as file:
+        YAML().dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)
+
+
+def git_state(shell: Shell, repository: Path) -> dict[str, Any]:
+    """{commit, dirty}; both null outside of a git checkout."""
+    if not (repository / ".git").exists() or shutil.which("git") is None:
+        return {"commit": None, "dirty": None}
+    head = shell.run(["git", "-C", repository, "rev-parse", "HEAD"], timeout_s=20)
+    status = shell.run(["git", "-C", repository, "status", "--porcelain"], timeout_s=60)
+    if head.returncode or status.returncode:
+        return {"commit": None, "dirty": None}
+    return {"commit": head.stdout.strip(), "dirty": bool(status.stdout.strip())}
+
+
+def versions(influx: str | None) -> dict[str, str]:
+    """Versions on the control node; those of the candidate are in facts/versions.json."""
+    found = {"python": platform.python_version(), "kernel": platform.release()}
+    found |= {name: metadata.version(name) for name in PACKAGES}
+    if influx:
+        found["influxdb"] = influx
+    return found

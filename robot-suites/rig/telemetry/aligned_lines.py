@@ -1,0 +1,26 @@
+"""What the history gets of a finished run besides verdict and events: its main series on a common clock, and when it was BUSY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench_model.behaviour import aligned
+from rig.base.bundle import Bundle
+from rig.base.event_lines import span_line, tag
+
+
+def aligned_lines(bundle: Bundle) -> Iterator[str]:
+    """The measurement `aligned`: two runs are compared by it (reports/bench_dashboards/compare.py)."""
+    head = f"aligned,host={tag(bundle.run['candidate']['name'])},run={tag(bundle.id)}"
+    for point in aligned.points(bundle.path, bundle.run):
+        device = f",device={tag(point.device)}" if point.device else ""
+        fields = ",".join(f"{name}={value!r}" for name, value in point.fields.items())
+        yield f"{head}{device},load={tag(point.load)} {fields} {point.time_ns}"
+
+
+def busy_lines(bundle: Bundle) -> Iterator[str]:
+    """Each time that a record's dataflow was BUSY, as a span: known only from the record's own account."""
+    host = f",host={tag(bundle.run['candidate']['name'])}"
+    for begin_s, end_s, text in aligned.busy_spans(bundle.path):
+        line = span_line(bundle.id, "busy", "snb_record", text, round(begin_s * 1e9), round(end_s * 1e9))
+        yield line.replace("bench_event", f"bench_event{host}", 1)

@@ -1,0 +1,417 @@
+"""The block-size scan: sequential O_DIRECT writes with fio and, where asked for, daqwriter; one point per block size
+(DUNE paper, figure 1). Its fio points also serve the thread scan.
+
+fio's file is written once before the first point, so that every point overwrites allocated blocks and none pays for the
+file system's allocation. Evidence that a point's bytes reached the device is the device's own write counter.
+
+A short point draws the curve and decides nothing. With `confirm` every large block size is measured again, several times and for
+longer; these repetitions are what the throughput of large blocks is judged by (docs/scenarios-scans.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.units import binary_label, decimal_label
+from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.scenarios import Scenario
+from bench_model.statistics.plateau import LARGE_BLOCK_BYTES, RULE, deciding_point, find_plateau, is_large
+from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
+from rig.candidate.machine import Machine
+from rig.workloads.shared import fio
+from rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from rig.workloads.shared.site import Site
+from rig.workloads.shared.write_point import measure_write, version_of
+
+SAMPLE_MS = 250  # averaging window of the throughput samples that the report's spread comes from
+RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
+DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
+SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
+
+PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_size")
+LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
+
+START_S = 0.6  # fio's own start
+WRITING_BYTES_PER_S = 2e9  # guess of what laying out a file takes, for the progress display
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where fio's logs go: `work` on the candidate, from where they are fetched into `raw` of the bundle."""
+
+    work: Path
+    raw: Path
+
+
+def estimated_s(scenario: Scenario) -> float:
+    """Expected duration of the scan in s, for the progress display: a point takes its time plus the tool's start."""
+    parameters = scenario.workloads["block_scan"]
+    tools, points, again = _tools(parameters), len(parameters["block_sizes"]), len(turns(parameters))
+    seconds = points * (_point_s(parameters) + START_S) + again * (_point_s(_longer(parameters)) + START_S)
+    layouts = 1 + (points + again if "daqwriter" in tools else 0)
+    return float(seconds * len(tools) + layouts * parameters["file_size"] / WRITING_BYTES_PER_S)
+
+
+def turns(parameters: dict[str, Any]) -> list[tuple[int, int]]:
+    """(repetition, block size) of what `confirm` measures again, in order. The sizes take turns: a size's repetitions then lie
+    apart in time, so that one slow spell of the drive is not all that they see."""
+    large = [size for size in parameters["block_sizes"] if is_large(size)]
+    count = parameters["confirm"]["repetitions"] if "confirm" in parameters else 0
+    return [(number, size) for number in range(1, count + 1) for size in large]
+
+
+def _longer(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with which a repetition is measured."""
+    plan = parameters.get("confirm", {})
+    return {**parameters, "seconds_per_point": plan.get("seconds_per_repetition", parameters["seconds_per_point"])}
+
+
+def _tools(parameters: dict[str, Any]) -> list[str]:
+    """fio first: its scan is the one that the document's own figures are of."""
+    return list(parameters.get("tools", ["fio"]))
+
+
+def _need(scenario: Scenario) -> Need:
+    size = scenario.workloads["block_scan"]["file_size"]
+    return Need(size, f"the block scan's file of {decimal_label(size)}")
+
+
+def check_sizes(scenario: Scenario, workload: str, threads: int = 1) -> None:
+    """Raises RefusedError when a thread's part of the file cannot hold a block of the largest size."""
+    parameters = scenario.workloads[workload]
+    largest, part = max(parameters["block_sizes"]), parameters["file_size"] // threads
+    if largest > part:
+        parts = f" shared out among {threads} threads" if threads > 1 else ""
+        raise RefusedError(
+            f"{scenario.file}: workloads.{workload}.file_size: {parameters['file_size']} B{parts} hold no block of {largest} B. "
+            f"Make it {largest * threads} B or more, or leave the largest block sizes out"
+        )
+
+
+def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    check_sizes(scenario, "block_scan")
+    parameters = scenario.workloads["block_scan"]
+    asked = [metric for metric in parameters["yields"] if metric.startswith("block_scan.daqwriter_")]
+    if asked and "daqwriter" not in _tools(parameters):
+        raise RefusedError(
+            f"{scenario.file}: workloads.block_scan.yields: {asked[0]} needs daqwriter, which `tools` does not name. "
+            "Write tools: [fio, daqwriter], or leave it out"
+        )
+    if "confirm" in parameters and not turns(parameters):
+        raise RefusedError(
+            f"{scenario.file}: workloads.block_scan.confirm: none of the block_sizes is {binary_label(LARGE_BLOCK_BYTES)} or more, so "
+            "there is nothing to measure again. Add such a block size, or leave `confirm` out"
+        )
+
+
+def run(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/block_scan.json of this run."""
+    return run_tools(Site.of(context), context.scenario.workloads["block_scan"], report)
+
+
+def every_block_size_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when a point of the scan is missing; a masked point is there, with its reason."""
+    asked = context.scenario.workloads["block_scan"]["block_sizes"]
+    for one in (scan, *scan["others"]):
+        measured = [point["block_bytes"] for point in one["points"]]
+        if measured != asked:
+            raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B with {one['tool']}")
+
+
+def every_large_block_size_should_have_been_repeated(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when a repetition of a large block size is missing; one that does not count is there, with its reason."""
+    asked = turns(context.scenario.workloads["block_scan"])
+    for one in (scan, *scan["others"]):
+        found = [(again["repetition"], again["block_bytes"]) for again in one["large_blocks"]["repetitions"]]
+        if asked and found != asked:
+            raise AssertionError(f"asked for the repetitions {asked} (number, B), measured {found} with {one['tool']}")
+
+
+def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: dict[str, Any]) -> None:
+    """Fails when the device or a tool let most points down, so that no curve can be drawn."""
+    for one in (scan, *scan["others"]):
+        at_least_half(f"points of {one['tool']}", one["points"])
+
+
+WORKLOAD = Workload(
+    "block_scan",
+    estimated_s,
+    _need,
+    run,
+    check=_check,
+    checks=(
+        every_block_size_should_have_been_measured,
+        every_large_block_size_should_have_been_repeated,
+        at_least_half_of_the_points_should_be_admissible,
+    ),
+)
+
+
+def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    """results/block_scan.json: fio's scan, with those of the other tools that the scenario names in `others`."""
+    tools = _tools(parameters)
+    folders = Folders(site.work, site.raw)
+    scan = run_scan(site.machine, parameters, site.scratch, folders, site.device, report)
+    others = [_run_daqwriter(site, parameters, report)] if "daqwriter" in tools else []
+    reasons = {
+        name.replace("block_scan.", f"block_scan.{other['tool']}_"): why
+        for other in others
+        for name, why in other["reasons"].items()
+    }
+    return {**scan, "others": others, "reasons": scan["reasons"] | reasons}
+
+
+def _run_daqwriter(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> dict[str, Any]:
+        return measure_write(site, block_bytes, 1, asked, f"daqwriter-write-{block_bytes}{suffix}")
+
+    points, again = _points(parameters, measure_one, report, " with daqwriter")
+    condition = "overwrite of a file that was written once before each point"
+    return document(version_of(site), parameters, points, again, "daqwriter", condition)
+
+
+# (block size, parameters, suffix of the output's name) -> point
+Measure = Callable[[int, dict[str, Any], str], dict[str, Any]]
+
+
+def _points(
+    parameters: dict[str, Any], measure_one: Measure, report: Report, said: str = ""
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """One tool's points, and the repetitions of `confirm`. `said`: with what, for the progress display."""
+    sizes, asked, longer = parameters["block_sizes"], turns(parameters), _longer(parameters)
+    steps, points, again = len(sizes) + len(asked), [], []
+    for step, size in enumerate(sizes, start=1):
+        report(f"block size {binary_label(size)}{said}", step, steps, _point_s(parameters))
+        points.append(measure_one(size, parameters, ""))
+    for step, (number, size) in enumerate(asked, start=len(sizes) + 1):
+        text = f"block size {binary_label(size)}{said}, repetition {number} of {parameters['confirm']['repetitions']}"
+        report(text, step, steps, _point_s(longer))
+        again.append(repetition_of(measure_one(size, longer, f"-repetition-{number}"), number))
+    return points, again
+
+
+def _point_s(parameters: dict[str, Any]) -> float:
+    return float(parameters["seconds_per_point"] + parameters["ramp_s"])
+
+
+def repetition_of(point: dict[str, Any], number: int) -> dict[str, Any]:
+    """What of a point stands among the repetitions. One that does not count keeps its place, as a hole with its reason."""
+    kept = (
+        "block_bytes", "throughput_bytes_per_s_samples", "bytes_written", "runtime_s", "device_bytes_written", "admissible", "reason",
+    )  # fmt: skip
+    rate = point["throughput_bytes_per_s"] if point["admissible"] else None
+    return {"repetition": number, "throughput_bytes_per_s": rate, **{key: point[key] for key in kept}}
+
+
+def run_scan(
+    machine: Machine, parameters: dict[str, Any], scratch: Path, folders: Folders, device: str | None, report: Report
+) -> dict[str, Any]:
+    """fio's scan: all points on a file in `scratch`. `report` gets (text, step, steps, seconds)."""
+    version = machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+    file = scratch / "block-scan.bin"
+
+    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> dict[str, Any]:
+        return measure(machine, file, block_bytes, asked, folders, device, suffix=suffix)
+
+    with removed_afterwards(machine, file):
+        steps = len(parameters["block_sizes"]) + len(turns(parameters))
+        report("laying out the scan's file", 0, steps, parameters["file_size"] / WRITING_BYTES_PER_S)
+        fio.lay_out(machine, file, parameters["file_size"])
+        points, again = _points(parameters, measure_one, report)
+    return document(version, parameters, points, again)
+
+
+def document(
+    version: str,
+    parameters: dict[str, Any],
+    points: list[dict[str, Any]],
+    again: list[dict[str, Any]] | None = None,
+    tool: str = "fio",
+    condition: str = "overwrite of a file that was written once before the scan",
+) -> dict[str, Any]:
+    """One tool's scan from its points; what it does not show is null, and `reasons` says why by metric.
+
+    `again`: the repetitions that large blocks are judged by. Without any, the scan's lowest large point stands there alone."""
+    measured = [
+        (point["block_bytes"], point["throughput_bytes_per_s"] if point["admissible"] else None) for point in points
+    ]
+    plateau = find_plateau([(size, rate) for size, rate in measured if rate is not None])
+    deciding = deciding_point(points)
+    lowest = repetition_of(deciding, 1) if deciding else None
+    repetitions = again or ([lowest] if lowest else [])
+    reasons: dict[str, str] = {}
+    if plateau is None:
+        reasons |= dict.fromkeys(
+            PLATEAU_METRICS, "throughput does not level out within the scan, so there is no plateau"
+        )
+    if why := _why_not_judged(repetitions):
+        reasons[LARGE_BLOCK_METRIC] = why
+    return {
+        "schema_version": 1,
+        "tool": tool,
+        "tool_version": version,
+        "io_depth": parameters["io_depth"],
+        "threads": 1,
+        "seconds_per_point": parameters["seconds_per_point"],
+        "ramp_s": parameters["ramp_s"],
+        "sample_s": SAMPLE_MS / 1000,
+        "file_bytes": parameters["file_size"],
+        "direct": True,
+        "condition": condition,
+        "points": points,
+        "plateau": {
+            "throughput_bytes_per_s": plateau.throughput_bytes_per_s if plateau else None,
+            "from_block_bytes": plateau.from_block_bytes if plateau else None,
+            "rule": RULE,
+        },
+        "large_blocks": {
+            "throughput_bytes_per_s": lowest["throughput_bytes_per_s"] if lowest else None,
+            "throughput_bytes_per_s_samples": lowest["throughput_bytes_per_s_samples"] if lowest else [],
+            "from_block_bytes": LARGE_BLOCK_BYTES,
+            "seconds_per_repetition": _longer(parameters)["seconds_per_point"],
+            "repetitions": repetitions,
+        },
+        "reasons": reasons,
+    }
+
+
+def _why_not_judged(repetitions: list[dict[str, Any]]) -> str:
+    """Why large blocks have no throughput; empty where every repetition counts."""
+    if not repetitions:
+        return "no block size of at least 8 MiB was measured"
+    holes = [
+        f"{binary_label(one['block_bytes'])}, repetition {one['repetition']}, {one['reason']}"
+        for one in repetitions
+        if not one["admissible"]
+    ]
+    return f"a measurement of large blocks does not count: {'; '.join(holes)}" if holes else ""
+
+
+@contextmanager
+def removed_afterwards(machine: Machine, file: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        machine.remove(file)
+
+
+def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:
+    """fio's command line for one point: closed loop, overwriting, each thread in its own part of the file.
+
+    fio's default buffers are random and scrambled at each write, so that they neither compress nor deduplicate; refilling
+    them would measure the random generator instead."""
+    size = parameters["file_size"] // threads // block_bytes * block_bytes
+    several = [
+        f"--numjobs={threads}",
+        "--thread",
+        "--group_reporting",
+        f"--offset_increment={size}",
+        "--per_job_logs=0",
+    ]
+    return [
+        *fio.writing(file),
+        f"--name=bs-{block_bytes}",
+        f"--bs={block_bytes}",
+        f"--size={size}",
+        f"--iodepth={parameters['io_depth']}",
+        "--overwrite=1",
+        "--time_based",
+        f"--runtime={parameters['seconds_per_point']}s",
+        f"--ramp_time={parameters['ramp_s']}s",
+        "--lat_percentiles=1",
+        "--percentile_list=50:99:99.9",
+        f"--write_bw_log={log}",
+        f"--log_avg_msec={SAMPLE_MS}",
+        *(several if threads > 1 else []),
+    ]
+
+
+def measure(
+    machine: Machine,
+    file: Path,
+    block_bytes: int,
+    parameters: dict[str, Any],
+    folders: Folders,
+    device: str | None,
+    threads: int = 1,
+    suffix: str = "",
+) -> dict[str, Any]:
+    """One point with fio; its output is kept in `folders.raw`, in files whose name ends with `suffix`."""
+    name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
+    log, logged = folders.work / name, f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
+    argv = fio_arguments(file, block_bytes, parameters, log, threads)
+    before = written_bytes(machine, device)
+    timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
+    completed = machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
+    after = written_bytes(machine, device)
+    (folders.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
+    bandwidth = folders.raw / logged
+    machine.fetch(folders.work / logged, bandwidth)
+    device_bytes = after - before if after is not None and before is not None else None
+    log_text = bandwidth.read_text(encoding="ascii")
+    return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], log_text, device_bytes)
+
+
+def written_bytes(machine: Machine, device: str | None) -> int | None:
+    """Bytes that `device` has written since boot, by its own counter; None where no single device carries the target."""
+    if device is None:
+        return None
+    fields = machine.read_text(Path(f"/sys/block/{device}/stat")).split()
+    return int(fields[6]) * SECTOR_BYTES
+
+
+def parse_point(
+    output: str, block_bytes: int, seconds: float, bandwidth_log: str, device_bytes: int | None
+) -> dict[str, Any]:
+    """One point of results/block_scan.json from fio's JSON and its bandwidth log. Raises BenchError for fio's errors and for no writes."""
+    try:
+        job = json.loads(output)["jobs"][0]
+        write = job["write"]
+        latency = write["lat_ns"]
+    except (ValueError, KeyError, IndexError) as error:
+        raise BenchError(
+            f"fio's output at block size {block_bytes} B cannot be read ({error!r}); it is kept in results/raw"
+        ) from None
+    if job["error"] or not write["io_bytes"]:
+        raise BenchError(
+            f"fio at block size {block_bytes} B ended with error {job['error']} after {write['io_bytes']} B"
+        )
+    runtime_s = write["runtime"] / 1000
+    reason = _why_masked(runtime_s, seconds, write["io_bytes"], device_bytes)
+    percentiles = {float(key): value / 1000 for key, value in latency["percentile"].items()}
+    return {
+        "block_bytes": block_bytes,
+        "throughput_bytes_per_s": write["bw_bytes"],
+        "iops": write["iops"],
+        "bytes_written": write["io_bytes"],
+        "runtime_s": runtime_s,
+        "throughput_bytes_per_s_samples": fio.bandwidth_samples(
+            bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"]
+        ),
+        "latency_us": {
+            "p50": percentiles[50.0],
+            "p99": percentiles[99.0],
+            "p99_9": percentiles[99.9],
+            "max": latency["max"] / 1000,
+            "mean": latency["mean"] / 1000,
+        },
+        "cpu_user_percent": job["usr_cpu"],
+        "cpu_system_percent": job["sys_cpu"],
+        "device_bytes_written": device_bytes,
+        "admissible": reason is None,
+        "reason": reason,
+    }
+
+
+def _why_masked(runtime_s: float, seconds: float, io_bytes: int, device_bytes: int | None) -> str | None:
+    if runtime_s < RUNTIME_SHARE_MIN * seconds:
+        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
+    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * io_bytes:
+        return f"the device counted {device_bytes} B of the {io_bytes} B that fio says it wrote"
+    return None

@@ -1,0 +1,1 @@
+"""The bounded wear experiment."""

@@ -1,0 +1,1 @@
+"""The hot store (DAQDB)."""

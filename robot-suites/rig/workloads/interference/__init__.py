@@ -1,0 +1,1 @@
+"""Each activity of a DAQ day alone and beside each other one."""

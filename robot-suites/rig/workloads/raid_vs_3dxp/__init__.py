@@ -1,0 +1,1 @@
+"""A reference drive against RAID sets, in paired rounds."""

@@ -1,0 +1,1 @@
+"""Promise: what several workloads need is here once. Imports candidate and base."""

@@ -1,0 +1,89 @@
+"""What the bench knows of a workload before it runs: how long it takes, how much room it needs, what it is short of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench_model.base.units import GB
+from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.scenarios import Scenario
+from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
+
+RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
+Report = Callable[[str, int, int, float], None]  # (text, step, steps, expected seconds)
+Document = dict[str, Any]
+Run = Callable[[RunContext, Report], Document]
+Check = Callable[[RunContext, Document], None]  # raises AssertionError
+Note = tuple[str, dict[str, Any]]  # an event's text and its data
+
+
+@dataclass(frozen=True)
+class Need:
+    """An amount of space or memory that a workload needs at a time, with how it comes about."""
+
+    size_bytes: int
+    arithmetic: str
+
+
+def _accept(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Nothing beyond space and memory to check."""
+
+
+def _no_memory(scenario: Scenario) -> Need:
+    return Need(0, "no buffers")
+
+
+def _no_limits(scenario: Scenario) -> list[str]:
+    return []
+
+
+def _no_notes(result: Document) -> Iterable[Note]:
+    return ()
+
+
+def at_least_half(what: str, rows: Sequence[Document]) -> None:
+    """Raises AssertionError when most rows do not count, so that no curve can be drawn from them."""
+    reasons = [row["reason"] for row in rows if row["reason"]]
+    if 2 * len(reasons) > len(rows):
+        raise AssertionError(f"most {what} do not count: {', '.join(sorted(set(reasons)))}")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A suite `robot-suites/suites/<name>.robot`, its parameters `workloads.<name>` of a scenario, its `results/<name>.json`.
+
+    `seconds`: expected duration. `need`: the most that it keeps on the target at a time. `memory`: RAM for buffers, which
+    the candidate must declare. `check`: raises RefusedError, before anything is written, for what cannot work on this
+    candidate. `limits`: one sentence for each respect in which what the scenario asks for is no real measurement, whatever a
+    requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the report's first page.
+    `raw`: it can load a drive that has no file system.
+
+    `run`: loads the candidate and returns the result. All that the result rests on comes from the run's scenario, from the context's
+    machine, and from that machine's `observe` for what no command says: then the result can be extracted again from the run's journal
+    (rig.checking.extraction), without the context's facilities. `checks`: keywords of its suite, which show that the result is whole.
+    `notes`: BUSY episodes and losses in the result that become events of the run.
+    `has_schema`: of its result, in inventory/schemas."""
+
+    name: str
+    seconds: Callable[[Scenario], float]
+    need: Callable[[Scenario], Need]
+    run: Run
+    memory: Callable[[Scenario], Need] = _no_memory
+    check: Callable[[Scenario, Candidate, Survey], None] = _accept
+    limits: Callable[[Scenario], list[str]] = _no_limits
+    raw: bool = False
+    checks: tuple[Check, ...] = ()
+    notes: Callable[[Document], Iterable[Note]] = _no_notes
+    stem: str = ""  # of the result's file where it is not the name
+    has_schema: bool = True
+
+    @property
+    def result(self) -> str:
+        return f"results/{self.stem or self.name}.json"
+
+    @property
+    def schema(self) -> str | None:
+        return (self.stem or self.name).replace("_", "-") if self.has_schema else None

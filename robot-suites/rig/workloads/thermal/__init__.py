@@ -1,0 +1,1 @@
+"""The thermal soak."""
