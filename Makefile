@@ -31,7 +31,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup golden apt apt-test python python-test influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-python lint-types lint-imports \
+.PHONY: help setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -89,7 +89,17 @@ $(READER): $(READER_SOURCES)
 	@mkdir -p build
 	@$(PYTHON) agents/build_pyz.py --package analysis_reader --output $(READER)
 
-qualify: setup ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (SIGN_KEY=FILE signs the run, CHALLENGE=NONCE is sealed with it)
+# The programs that this qualification needs, and no others: a first run begins some minutes earlier.
+QUALIFY_PROGRAMS := daqwriter $(if $(call ASKS,hot_store),hotstore) $(if $(call ASKS,lan|interference),netprobe) $(if $(filter this-machine%,$(CANDIDATE)),,daqwriter_portable hotstore netprobe)
+
+native-qualify: build/native-writer/build.ninja
+	@cmake --build build/native-writer --target $(QUALIFY_PROGRAMS) | tail -n 1 >&2
+
+setup-qualify: apt
+	@$(MAKE) --no-print-directory --jobs=3 python influxd native-qualify
+	@$(MAKE) --no-print-directory agent
+
+qualify: setup-qualify ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (SIGN_KEY=FILE signs the run, CHALLENGE=NONCE is sealed with it)
 	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
 	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning) $(if $(CHALLENGE),--challenge='$(CHALLENGE)')
 

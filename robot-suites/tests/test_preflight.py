@@ -99,3 +99,17 @@ def test_drives_that_cannot_hold_the_record_are_refused_before_they_are_erased(
         return
     with pytest.raises(RefusedError, match=r"against 800 GB \(800000000000 B\) free. Nothing was written"):
         preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+
+
+def test_a_program_that_a_scenario_needs_and_nobody_built_is_named(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    file = INVENTORY / "scenarios" / "hot-store-rehearsal.yml"
+    with pytest.raises(
+        RefusedError, match=r"workloads\.hot_store needs .*hotstore, which is not built\. `make build` does it"
+    ):
+        preflight.check_programs(load_scenario(file), layout)
+    layout.hotstore.parent.mkdir(parents=True)
+    layout.hotstore.touch()
+    preflight.check_programs(load_scenario(file), layout)
+    with pytest.raises(RefusedError, match=r"needs .*daqwriter"):
+        preflight.check_programs(load_scenario(INVENTORY / "scenarios" / "dune-snb.yml"), layout)

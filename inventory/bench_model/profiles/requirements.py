@@ -41,8 +41,8 @@ class Requirement:
 class Conditions:
     """What a run must have been to count as evidence at full scale.
 
-    `load`: what is demanded, in absolute terms, by workload and parameter (bench_model.evidence.demanded_load). Older profiles have None
-    it was stated, of stored bundles; those stated `record_duration_s_min`. `metrics`: what is bounded under these conditions."""
+    `load`: what is demanded, in absolute terms, by workload and parameter (bench_model.evidence.demanded_load); None in a stored
+    bundle's profile that is older than the field, and states `record_duration_s_min` instead. `metrics`: what is bounded."""
 
     scale_min: float
     record_duration_s_min: float | None

@@ -57,6 +57,11 @@ class Layout:
         return self.build / "network_probe" / "netprobe"
 
     @property
+    def programs(self) -> dict[str, Path]:
+        """The programs that only some workloads need, by name."""
+        return {file.name: file for file in (self.hotstore, self.netprobe)}
+
+    @property
     def agent(self) -> Path:
         return self.build / "telemetry_agent.pyz"
 

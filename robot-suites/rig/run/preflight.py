@@ -11,6 +11,7 @@ from bench_model.evidence.admissibility import CLOCK_DIFFERENCE_S_MAX
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.raid_vs_3dxp.facts import DATA_DRIVES
+from rig.base.settings import Layout
 from rig.candidate.host import Survey, Target, check_identity, differences
 from rig.candidate.load_target import RawDevice
 from rig.candidate.machine import Machine
@@ -173,6 +174,16 @@ def check_raw(candidate: Candidate, machine: Machine, path: Path, daqwriter: Pat
         name = f"target {target.name}: " if target.name else ""
         raise RefusedError(f"{name}{error}. Nothing was written") from None
     return drive
+
+
+def check_programs(scenario: Scenario, layout: Layout) -> None:
+    """Raises RefusedError for a program that a workload needs and nobody has built."""
+    for workload in workloads_of(scenario):
+        file = layout.programs[workload.program] if workload.program else layout.daqwriter
+        if not file.is_file():
+            raise RefusedError(
+                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it"
+            )
 
 
 def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:

@@ -114,6 +114,7 @@ class Qualification:
         preflight.check_candidate(candidate, found, self._profiles.inventory_file)
         preflight.check_memory(candidate, self._profiles.scenario, found.host["memory_bytes"])
         preflight.check_workloads(self._profiles.scenario, candidate, found)
+        preflight.check_programs(self._profiles.scenario, self._layout)
         return found
 
     def _preflight_target(self, session: CandidateSession) -> Survey:

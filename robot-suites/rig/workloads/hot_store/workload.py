@@ -129,6 +129,7 @@ WORKLOAD = Workload(
     memory=_memory,
     check=check,
     stem="hot_store_runs",
+    program="hotstore",
     checks=(
         every_value_size_should_have_been_measured,
         every_row_of_the_matrix_should_be_there_for_every_engine,

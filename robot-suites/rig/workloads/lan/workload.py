@@ -143,6 +143,7 @@ WORKLOAD = Workload(
     run,
     check=check,
     limits=limits,
+    program="netprobe",
     checks=(every_message_size_should_have_been_measured, every_pair_of_settings_should_have_both_halves),
 )
 

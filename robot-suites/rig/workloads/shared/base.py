@@ -59,7 +59,7 @@ class Workload:
     the candidate must declare. `check`: raises RefusedError, before anything is written, for what cannot work on this
     candidate. `limits`: one sentence for each respect in which what the scenario asks for is no real measurement, whatever a
     requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the report's first page.
-    `raw`: it can load a drive that has no file system.
+    `raw`: it can load a drive that has no file system. `program`: what it needs of this project besides daqwriter.
 
     `run`: loads the candidate and returns the result. All that the result rests on comes from the run's scenario, from the context's
     machine, and from that machine's `observe` for what no command says: then the result can be extracted again from the run's journal
@@ -75,6 +75,7 @@ class Workload:
     check: Callable[[Scenario, Candidate, Survey], None] = _accept
     limits: Callable[[Scenario], list[str]] = _no_limits
     raw: bool = False
+    program: str = ""  # of the build, besides daqwriter, by its file's name
     checks: tuple[Check, ...] = ()
     notes: Callable[[Document], Iterable[Note]] = _no_notes
     stem: str = ""  # of the result's file where it is not the name
