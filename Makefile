@@ -31,7 +31,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-python lint-types lint-imports \
+.PHONY: help schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -117,6 +117,9 @@ validate: python ## check the inventory, scenarios, requirements and metrics
 
 report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE signs them where the evidence verified; SCENARIO= REQUIREMENT= INVENTORY=: yours)
 	@$(RIG) report $(RUN) $(OWN)
+
+schemas: python ## renew the JSON Schemas of the documents that have types (bench_model.documents)
+	@PYTHONPATH=inventory $(PYTHON) -m bench_model.documents.schemas inventory/schemas
 
 golden: python-test ## renew the stored report that reports/tests compares with; look at the difference before you commit it
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py

@@ -12,7 +12,7 @@ from audit import mutants
 from audit.good import MAKERS, results_of
 from audit.good.case import case_of, evidence_of
 
-from bench_model.bundle.documents import faults
+from bench_model.bundle.soundness import faults
 from bench_model.evidence import admissibility
 from bench_model.evidence.coverage import COVERAGE
 from bench_model.verdict import verdict

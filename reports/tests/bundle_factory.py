@@ -137,7 +137,7 @@ def _run(run_id: str, knobs: Knobs) -> dict[str, Any]:
     device = {
         "name": "nvme0n1" if told else "vda", "model": LONG if knobs.long_names else "SAMSUNG MZWLO7T6HBLA" if told else None,
         "serial": "S7Y1NX0W123456" if told else None, "firmware": "OPPA4B5Q" if told else None, "wwn": None,
-        "size_bytes": 7.68e12 if told else 2.7e11, "numa_node": 0 if told else None, "rotational": False,
+        "size_bytes": 7680 * 10**9 if told else 270 * 10**9, "numa_node": 0 if told else None, "rotational": False,
         "transport": "nvme" if told else "virtio", "pcie_link": "Gen5 x4 (32 GT/s)" if told else None,
     }  # fmt: skip
     broken = knobs.early_error or knobs.outcome == "ERROR"
@@ -149,7 +149,7 @@ def _run(run_id: str, knobs: Knobs) -> dict[str, Any]:
         "candidate": {
             "name": name, "description": "The machine that the bench itself runs on", "hostname": "bench-01",
             "kernel": "6.1.0-28-amd64", "os": "Debian GNU/Linux 12 (bookworm)", "cpu_model": "AMD EPYC 7302 16-Core Processor",
-            "cpus": knobs.cores, "memory_bytes": 2.5e10, "numa_nodes": 1, "transient_buffer_bytes": 2**30, "virtual": False,
+            "cpus": knobs.cores, "memory_bytes": 25 * 10**9, "numa_nodes": 1, "transient_buffer_bytes": 2**30, "virtual": False,
             "connection": "local",
         },
         "target": {"kind": "scratch-file", "path": "build/scratch/snb.rec", "filesystem": "ext4", **devices(knobs, device)},

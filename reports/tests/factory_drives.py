@@ -11,12 +11,12 @@ def devices(knobs: Knobs, single: dict[str, Any]) -> dict[str, Any]:
     """The target's device, and the drives of its array where it is one."""
     if not knobs.drives:
         return {"device": single, "drives": [single]}
-    array = {"name": "md127", "raid_level": "raid0", "size_bytes": 7.68e12 * knobs.drives, "rotational": False}
+    array = {"name": "md127", "raid_level": "raid0", "size_bytes": 7680 * 10**9 * knobs.drives, "rotational": False}
     drives = [
         {
             "name": f"nvme{number}n1", "model": LONG if knobs.long_names else "SAMSUNG MZWLO7T6HBLA",
             "serial": f"S7Y1NX0W{number:06d}", "firmware": "OPPA4B5Q" if number else "OPPA3B5Q",
-            "wwn": f"nvme.144d-{'5337593147583057' * 2}-{number:08d}", "size_bytes": 7.68e12, "numa_node": number % 2,
+            "wwn": f"nvme.144d-{'5337593147583057' * 2}-{number:08d}", "size_bytes": 7680 * 10**9, "numa_node": number % 2,
             "rotational": False, "transport": "nvme", "pcie_link": "Gen5 x4 (32 GT/s)",
         }
         for number in range(knobs.drives)

@@ -140,7 +140,7 @@ def run_document(run_id: str, run: Run, drives: list[dict[str, Any]], began: dat
         "state_reason": run.reason if broken else None, "started_utc": stamp(began),
         "finished_utc": stamp(began + timedelta(minutes=10)),
         "candidate": {"name": run.candidate, "description": "simulated", "hostname": "x", "kernel": run.kernel, "os": "Debian 12",
-                      "cpu_model": "EPYC", "cpus": 32, "memory_bytes": 2.5e11, "numa_nodes": 2, "transient_buffer_bytes": 2**30,
+                      "cpu_model": "EPYC", "cpus": 32, "memory_bytes": 250 * 10**9, "numa_nodes": 2, "transient_buffer_bytes": 2**30,
                       "connection": "local", "virtual": False},
         "target": {"name": run.target, "kind": "filesystem", "path": "/srv/x", "filesystem": "xfs",
                    "device": drives[0] if len(drives) == 1 else array, "drives": drives},

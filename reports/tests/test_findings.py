@@ -23,7 +23,7 @@ def judged(root: Path, *rows: dict[str, Any], **verdict: Any) -> Bundle:
     document = json.loads((root / "verdict.json").read_text(encoding="utf-8"))
     base = document["requirements"][5]
     document["requirements"] = [
-        {**base, "id": f"R-{number}", "reason": None, **row} for number, row in enumerate(rows, 1)
+        {**base, "id": f"R-{number}", "reason": "", **row} for number, row in enumerate(rows, 1)
     ]
     document.update(verdict)
     return replace(load(root), verdict=verdict_of(Node(document, "verdict.json")))

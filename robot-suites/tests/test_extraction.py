@@ -15,7 +15,7 @@ import pytest
 from small_runs import LAYOUT, SMALL, small_run
 
 from bench_model.base.errors import BenchError, InterruptedRunError
-from bench_model.bundle.documents import fault_of
+from bench_model.bundle.soundness import fault_of
 from bench_model.evidence import derived
 from bench_model.evidence.counted_load import miscounted
 from bench_model.evidence.coverage import BESIDE, COVERAGE, gaps

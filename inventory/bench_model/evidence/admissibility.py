@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bench_model.bundle.evidence import Document, Evidence
 from bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
+from bench_model.documents.verdict import Finding
 from bench_model.evidence import coverage
 from bench_model.evidence.counted_load import miscounted
 from bench_model.evidence.demanded_load import contradictions, less_than_demanded, unstated
@@ -31,16 +31,6 @@ IDENTITY = "results/identity.json"
 CLOCK = "facts/clock.json"
 SENSORS, ACCOUNT = "results/sensor_coverage.json", "results/telemetry_account.json"
 TUNING, TUNING_VERIFIED, TUNING_AFTER = "facts/tuning.json", "facts/tuning-verified.json", "facts/tuning-after.json"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One reason why evidence counts less, or why the candidate fails; `evidence` names files of the bundle."""
-
-    text: str
-    invalidates: bool
-    evidence: tuple[str, ...]
-    fails: bool = False
 
 
 def findings(evidence: Evidence, conditions: Document, malformed: Mapping[str, str]) -> list[Finding]:

@@ -12,8 +12,9 @@ import math
 import statistics as stdlib_statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
+from bench_model.documents.verdict import Decided, Spread
 from bench_model.evidence.measured import Interval, Measured
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Comparison, Requirement
@@ -21,7 +22,9 @@ from bench_model.statistics.bootstrap import mean_interval, rounded
 from bench_model.statistics.repetitions import CONFIDENCE, judged_value, repetition_interval, repetitions_for_median
 from bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, range_of_rounds
 
-MET, MISSED, UNDECIDED = "met", "missed", "undecided"
+MET: Final = "met"
+MISSED: Final = "missed"
+UNDECIDED: Final = "undecided"
 
 SERIES_AGREES = 0.05  # [P] share of the value by which its samples' mean may differ from it; the interval holds both
 FORGIVEN_OF = 6  # [P] one repetition of so many may look too correlated for its length, as one of many such estimates will by chance
@@ -39,7 +42,7 @@ class Estimate:
 
     value: float
     n: int
-    spread: dict[str, Any]
+    spread: Spread | None
     interval: Interval | None
     method: str
     exact: bool = False
@@ -53,7 +56,7 @@ class Estimate:
 class Decision:
     """`margin`: distance of the judged value to the bound, positive inside. `advice`: what would decide; empty when decided."""
 
-    decision: str
+    decision: Decided
     margin: float
     advice: str = ""
     more_repetitions: int | None = None
@@ -255,18 +258,18 @@ def _only(n: int) -> str:
     return f"this run only (n = {n}): "
 
 
-def _spread(values: Sequence[float], series: Sequence[Sequence[float]]) -> dict[str, Any]:
+def _spread(values: Sequence[float], series: Sequence[Sequence[float]]) -> Spread:
     """Over the repetitions; of a single one over its samples, where it has some."""
     of_samples = len(values) == 1 and any(series)
     data = series[0] if of_samples else values
-    return {
-        "of": "samples" if of_samples else "repetitions",
-        "count": len(data),
-        "min": min(data),
-        "median": float(stdlib_statistics.median(data)),
-        "max": max(data),
-        "sd": float(f"{stdlib_statistics.stdev(data):.9g}") if len(data) > 1 else None,
-    }
+    return Spread(
+        of="samples" if of_samples else "repetitions",
+        count=len(data),
+        min=min(data),
+        median=float(stdlib_statistics.median(data)),
+        max=max(data),
+        sd=float(f"{stdlib_statistics.stdev(data):.9g}") if len(data) > 1 else None,
+    )
 
 
 def _seed(text: str) -> int:

@@ -9,13 +9,15 @@ PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Final
 
 from bench_model.base.units import convert
-from bench_model.bundle.documents import faults
 from bench_model.bundle.evidence import Document, Evidence
-from bench_model.evidence.admissibility import FINISHED, IDENTITY, Finding, findings, scaled_down
+from bench_model.bundle.soundness import faults
+from bench_model.documents.struct import as_document
+from bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
+from bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
 from bench_model.evidence.conditions import with_condition
 from bench_model.evidence.measured import Measured, measure
 from bench_model.profiles.candidates import CANDIDATE_BOUNDS
@@ -24,39 +26,10 @@ from bench_model.profiles.requirements import Requirement, RequirementProfile
 from bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
 
 RUN = "run.json"
-PASS, FAIL, ERROR, INADMISSIBLE = "PASS", "FAIL", "ERROR", "INADMISSIBLE"
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """One row of the requirement table. `bound`, `measured`, `margin`, `spread` and the interval are in `unit`; a positive
-    margin lies inside. `decision` is what the numbers say alone, `outcome` what this run's evidence makes of it."""
-
-    id: str
-    text: str
-    metric: str
-    comparison: str
-    bound: float
-    unit: str
-    scaled_bound: float
-    guard_band: float
-    measured: float | None
-    n: int
-    spread: dict[str, Any] | None
-    confidence: float | None
-    confidence_interval: tuple[float, float] | None
-    interval_method: str | None
-    decision: str | None
-    more_repetitions: int | None
-    length_factor: float | None
-    margin: float | None
-    margin_percent: float | None
-    severity: str
-    statistic: str
-    outcome: str
-    reason: str
-    evidence: list[str]
-    source: str
+PASS: Final = "PASS"
+FAIL: Final = "FAIL"
+ERROR: Final = "ERROR"
+INADMISSIBLE: Final = "INADMISSIBLE"
 
 
 def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> Document:
@@ -70,28 +43,22 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
         for requirement in profile.requirements
     ]
     outcome, reasons = _overall(evidence, judgements, found)
-    return {
-        "schema_version": 1,
-        "outcome": outcome,
-        "reasons": reasons,
-        "scale": evidence.run["scenario"]["scale"],
-        "declared_rehearsal": outcome == INADMISSIBLE and is_rehearsal(evidence, profile, judgements, found),
-        "findings": [asdict(finding) for finding in found],
-        "requirements": [asdict(judgement) for judgement in judgements],
-    }
+    return as_document(
+        Verdict(
+            schema_version=1,
+            outcome=outcome,
+            reasons=reasons,
+            scale=evidence.run["scenario"]["scale"],
+            declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(evidence, profile, judgements, found),
+            findings=list(found),
+            requirements=judgements,
+        )
+    )
 
 
 def _unreadable(fault: str) -> Document:
     """Of a run whose run.json is not what the bench writes: nothing else can be held against it."""
-    return {
-        "schema_version": 1,
-        "outcome": INADMISSIBLE,
-        "reasons": [fault],
-        "scale": None,
-        "declared_rehearsal": False,
-        "findings": [asdict(Finding(fault, True, (RUN,)))],
-        "requirements": [],
-    }
+    return as_document(Verdict(1, INADMISSIBLE, [fault], None, False, [Finding(fault, True, (RUN,))], []))
 
 
 def is_rehearsal(
@@ -168,7 +135,7 @@ def _bound(requirement: Requirement, run: Document) -> float:
 
 def _outcome(
     requirement: Requirement, known: Estimate | None, decided: Decision | None, problem: str, found: Sequence[Finding]
-) -> tuple[str, str]:
+) -> tuple[Outcome, str]:
     if known is None or decided is None:
         return (ERROR if "did not finish" in problem else INADMISSIBLE), problem
     text = decided.decision.capitalize()
@@ -197,7 +164,9 @@ def undecided_because(requirement: Requirement, known: Estimate, decided: Decisi
     return why + decided.advice
 
 
-def _overall(evidence: Evidence, judgements: Sequence[Judgement], found: Sequence[Finding]) -> tuple[str, list[str]]:
+def _overall(
+    evidence: Evidence, judgements: Sequence[Judgement], found: Sequence[Finding]
+) -> tuple[Outcome, list[str]]:
     wrong_machine = [finding.text for finding in found if IDENTITY in finding.evidence]
     if wrong_machine:  # whatever else happened, it happened to another machine
         return INADMISSIBLE, wrong_machine

@@ -20,7 +20,7 @@ from audit import mutants
 from audit.good import results_of
 from audit.good.case import INVENTORY, Case, case_of, evidence_of
 from audit.mutants import Mutant
-from bench_model.bundle import documents
+from bench_model.bundle import soundness
 from bench_model.bundle.evidence import Document, Evidence
 from bench_model.evidence.derived import MAKERS
 from bench_model.statistics.bootstrap import SeriesInterval, mean_interval
@@ -87,7 +87,7 @@ def audit(scenario: str, most: int) -> Findings:
 def _remembered(good: Evidence) -> Iterator[None]:
     """A mutant differs in one document: what is known of the others, and of a series, is not computed for each again."""
     kept = {id(document): document for _, document in good.documents()}
-    check, interval = documents.fault_of, mean_interval
+    check, interval = soundness.fault_of, mean_interval
     known = functools.cache(lambda file, identity: check(file, kept[identity]))
     of_series = functools.cache(interval)
 
@@ -97,7 +97,7 @@ def _remembered(good: Evidence) -> Iterator[None]:
     def of_series_once(series: Sequence[float], confidence: float, seed: int) -> SeriesInterval:
         return of_series(tuple(series), confidence, seed)
 
-    with patch.object(documents, "fault_of", fault_of), patch.object(decision, "mean_interval", of_series_once):
+    with patch.object(soundness, "fault_of", fault_of), patch.object(decision, "mean_interval", of_series_once):
         yield
 
 

@@ -66,7 +66,7 @@ def loss_below(id_: str, text: str, pairs: Sequence[Pair], bound_percent: float)
     if not pairs:
         return Criterion(id_, text, bound_percent, None, False, ("failed",))
     found = compare(pairs)
-    estimate = Estimate(found.ratio, found.n, {}, found.interval, found.method, confidence=CONFIDENCE)
+    estimate = Estimate(found.ratio, found.n, None, found.interval, found.method, confidence=CONFIDENCE)
     loss = 100 * (1 - found.ratio)
     if found.interval is None:
         return Criterion(id_, text, bound_percent, loss, False, undecided=found.method)

@@ -17,6 +17,7 @@ from bench_model.base.errors import ProfileError
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.files import plain_file
 from bench_model.bundle.provenance import MANIFEST, digest_of
+from bench_model.documents.verdict import Judgement, Verdict
 from bench_model.evidence.measured import measure
 from bench_model.profiles.candidates import Candidate, load_candidate
 from bench_model.profiles.metrics import ResultMetric, load_metrics
@@ -25,7 +26,7 @@ from bench_model.profiles.requirements import RequirementProfile, load_requireme
 from bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, standing_of
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_document, read_text
-from bench_report.reading.dataset import Judged, Run, Verdict
+from bench_report.reading.dataset import Run
 from bench_report.reading.load import run_document, versioned
 from bench_report.reading.load_run import run_of, verdict_of
 
@@ -100,10 +101,10 @@ class Source:
         """results/NAME.json."""
         return read_document(self.root, f"results/{name}.json")
 
-    def row(self, requirement: str) -> Judged | None:
+    def row(self, requirement: str) -> Judgement | None:
         return next((row for row in self.verdict.requirements if row.id == requirement), None) if self.verdict else None
 
-    def values(self, row: Judged) -> tuple[float, ...]:
+    def values(self, row: Judgement) -> tuple[float, ...]:
         """The row's value in each repetition, in its unit; the judged value alone where the bundle does not define the metric."""
         asked = next((one for one in self.profile.requirements if one.id == row.id), None) if self.profile else None
         if asked is not None:

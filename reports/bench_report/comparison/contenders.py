@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench_model.base.units import GB, convert
+from bench_model.documents.verdict import Judgement
 from bench_model.evidence.measured import measure
 from bench_model.tender.buyer_files import Prices, Weights
 from bench_model.tender.contenders import (
@@ -24,14 +25,13 @@ from bench_model.tender.contenders import (
 from bench_model.verdict.decision import MET, MISSED, UNDECIDED
 from bench_model.workloads.raid_vs_3dxp import facts as raid_facts
 from bench_report.comparison.bundles import Source
-from bench_report.reading.dataset import Judged
 
 Bound = float | str
 
 
 def questions_of(sources: Sequence[Source], weights: Weights) -> list[Question]:
     """The requirements that all runs pose, in the profile's order."""
-    rows: dict[str, Judged] = {}
+    rows: dict[str, Judgement] = {}
     for source in sources:
         for row in source.verdict.requirements if source.verdict else ():
             rows.setdefault(row.id, row)
@@ -101,14 +101,14 @@ def _series(runs: Sequence[Source], question: Question) -> Series:
     if row is None or row.measured is None:
         return Series(())
     values = runs[0].values(row)
-    return Series(values, row.interval if len(values) == 1 else None, backing)
+    return Series(values, row.confidence_interval if len(values) == 1 else None, backing)
 
 
-def _backing(source: Source, row: Judged) -> Backing:
-    return Backing(row.n or 0, _samples(source, row), row.interval is not None)
+def _backing(source: Source, row: Judgement) -> Backing:
+    return Backing(row.n or 0, _samples(source, row), row.confidence_interval is not None)
 
 
-def _samples(source: Source, row: Judged) -> int | None:
+def _samples(source: Source, row: Judgement) -> int | None:
     """The fewest samples that stand behind a value of the run; None where the metric has none."""
     asked = next((one for one in source.profile.requirements if one.id == row.id), None) if source.profile else None
     metric = source.metrics.get(row.metric)

@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bench_model.documents.verdict import Judgement
 from bench_report.base.marks import see_section, see_table
 from bench_report.base.units import MINUS, duration, percent
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle, Judged
+from bench_report.reading.dataset import Bundle
 from bench_report.tables.drives import got_worse
 from bench_report.tables.requirements import bound_words, brief, measured_words, state, weight
 
@@ -90,7 +91,7 @@ def _requirements(bundle: Bundle) -> Iterator[Remark]:
     yield from (_margin(one, smallest=False) for one in met[1:])
 
 
-def _requirement(judged: Judged) -> Remark:
+def _requirement(judged: Judgement) -> Remark:
     at = state(judged)
     advisory = ", advisory" if judged.severity == "advisory" else ""
     name = f"{judged.id} {brief(judged)}:"
@@ -103,7 +104,7 @@ def _requirement(judged: Judged) -> Remark:
     return Remark(f"{at.capitalize()}{advisory}", text)
 
 
-def _relative(judged: Judged) -> str:
+def _relative(judged: Judgement) -> str:
     if not judged.margin_percent:
         return ""
     side = "inside" if judged.margin_percent > 0 else "outside"
@@ -114,7 +115,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _margin(judged: Judged, *, smallest: bool) -> Remark:
+def _margin(judged: Judgement, *, smallest: bool) -> Remark:
     kind = "Smallest margin" if smallest else "Met"
     if judged.severity == "advisory":
         kind += ", advisory"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_model.bundle.provenance import SigningKey
+from bench_model.documents.verdict import Verdict
 from bench_model.profiles.published import PublishedDevice
 from bench_model.verdict.judging import Again
 from bench_report.base.fields import Node
@@ -98,64 +99,6 @@ class Run:
     git_commit: str | None
     git_dirty: bool
     scaled_down: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How values scattered: `of` repetitions, or of the samples of a single one."""
-
-    of: str
-    count: int
-    low: float
-    high: float
-    sd: float | None
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One requirement and what became of it. `bound` may be a name that the inventory resolves."""
-
-    id: str
-    text: str
-    metric: str
-    comparison: str
-    bound: float | str | None
-    scaled_bound: float | None
-    unit: str
-    measured: float | None
-    n: int | None
-    interval: tuple[float, float] | None
-    confidence: float | None
-    method: str | None
-    spread: Spread | None
-    decision: str | None  # met, missed or undecided
-    guard_band: float
-    margin: float | None
-    margin_percent: float | None
-    severity: str
-    statistic: str | None
-    outcome: str
-    reason: str | None
-    evidence: tuple[str, ...]
-    source: str | None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Why evidence counts less; `invalidates` forbids a FAIL as well as a PASS."""
-
-    text: str
-    invalidates: bool
-
-
-@dataclass(frozen=True)
-class Verdict:
-    outcome: str
-    reasons: tuple[str, ...]
-    scale: float | None
-    declared_rehearsal: bool
-    findings: tuple[Finding, ...]
-    requirements: tuple[Judged, ...]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench_model.base.errors import BenchError
+from bench_model.documents.struct import read
+from bench_model.documents.verdict import Verdict
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_text
 from bench_report.reading.dataset import (
@@ -16,19 +19,12 @@ from bench_report.reading.dataset import (
     Demand,
     Device,
     Event,
-    Finding,
-    Judged,
     Run,
     Setting,
-    Spread,
     Target,
-    Verdict,
 )
 
 STATES = ("running", "finished", "interrupted", "error")
-OUTCOMES = ("PASS", "FAIL", "ERROR", "INADMISSIBLE")
-DECISIONS = ("met", "missed", "undecided")
-COMPARISONS = ("at_least", "at_most", "equal")
 
 
 def choice(node: Node, allowed: tuple[str, ...]) -> str:
@@ -149,66 +145,11 @@ def _demand(node: Node) -> Demand:
 
 
 def verdict_of(node: Node) -> Verdict:
-    return Verdict(
-        outcome=choice(node.at("outcome"), OUTCOMES),
-        reasons=node.texts("reasons"),
-        scale=node.number("scale"),
-        declared_rehearsal=bool(node.flag("declared_rehearsal")),
-        findings=tuple(
-            Finding(item.at("text").as_text(), item.at("invalidates").as_flag()) for item in node.list("findings")
-        ),
-        requirements=tuple(_judged(item) for item in node.at("requirements").items()),
-    )
-
-
-def _judged(node: Node) -> Judged:
-    bound = node.find("bound")
-    return Judged(
-        id=node.at("id").as_text(),
-        text=node.at("text").as_text(),
-        metric=node.text("metric") or "",
-        comparison=choice(node.at("comparison"), COMPARISONS),
-        bound=None if bound is None else bound.value if isinstance(bound.value, str) else bound.as_number(),
-        scaled_bound=node.number("scaled_bound"),
-        unit=node.text("unit") or "",
-        measured=node.number("measured"),
-        n=node.integer("n"),
-        interval=_interval(node.find("confidence_interval")),
-        confidence=node.number("confidence"),
-        method=node.text("interval_method"),
-        spread=_spread(node.find("spread")),
-        decision=choice(decision, DECISIONS) if (decision := node.find("decision")) else None,
-        guard_band=node.number("guard_band") or 0.0,
-        margin=node.number("margin"),
-        margin_percent=node.number("margin_percent"),
-        severity=node.text("severity") or "mandatory",
-        statistic=node.text("statistic"),
-        outcome=choice(node.at("outcome"), OUTCOMES),
-        reason=node.text("reason"),
-        evidence=node.texts("evidence"),
-        source=node.text("source"),
-    )
-
-
-def _spread(node: Node | None) -> Spread | None:
-    if node is None:
-        return None
-    return Spread(
-        of=node.at("of").as_text(),
-        count=node.at("count").as_integer(),
-        low=node.at("min").as_number(),
-        high=node.at("max").as_number(),
-        sd=node.number("sd"),
-    )
-
-
-def _interval(node: Node | None) -> tuple[float, float] | None:
-    if node is None:
-        return None
-    values = node.as_numbers()
-    if len(values) != 2:
-        raise BundleError(node.where, f"expected a lower and an upper limit, found {len(values)} numbers")
-    return values[0], values[1]
+    """Raises BundleError that names the field which is not what the bench writes."""
+    try:
+        return read(node.value, Verdict, node.where)
+    except BenchError as error:
+        raise BundleError(node.where, str(error).removeprefix(f"{node.where}: ")) from None
 
 
 def settings_of(node: Node) -> tuple[Setting, ...]:

@@ -44,7 +44,7 @@ def requirements_raw_table(bundle: Bundle) -> Table | None:
     rows = tuple(
         (
             one.id, one.metric, one.unit or "1", _number(one.scaled_bound if one.scaled_bound is not None else one.bound),
-            _number(one.measured), *(_number(end) for end in one.interval or (None, None)), _number(one.n),
+            _number(one.measured), *(_number(end) for end in one.confidence_interval or (None, None)), _number(one.n),
         )
         for one in judged
     )  # fmt: skip

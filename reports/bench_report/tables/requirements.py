@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from bench_model.documents.verdict import Judgement
 from bench_report.base.marks import see_section, see_table
 from bench_report.base.units import (
     NONE,
@@ -21,9 +22,8 @@ from bench_report.base.units import (
     quantity_beside,
     significant,
 )
-from bench_report.document.outcome import NOT_RECORDED
 from bench_report.document.table import LINE, Table
-from bench_report.reading.dataset import Bundle, Judged
+from bench_report.reading.dataset import Bundle
 
 SELF_EVIDENT = ("Met", "Missed")  # the outcome beside it says as much
 EXACT = (
@@ -58,8 +58,8 @@ def summary_table(bundle: Bundle) -> Table | None:
     shown = judged if len(judged) <= MOST_ON_FIRST_PAGE else sorted(judged, key=weight)[:MOST_ON_FIRST_PAGE]
     rows = tuple(
         (
-            one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), _bound_text(one, _bound(one)),
-            _measured_text(one, _bound(one)), _confidence(one), _margin_text(one).partition(LINE)[0],
+            one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), bound_words(one),
+            measured_words(one), _confidence(one), _margin_text(one).partition(LINE)[0],
             one.outcome + (f"{LINE}{_decision(one)}" if _decision(one) else ""),
         )
         for one in shown
@@ -78,14 +78,14 @@ def summary_table(bundle: Bundle) -> Table | None:
     return Table(heads, "ttnnnno", rows, caption, "summary")
 
 
-def _counted(judged: Sequence[Judged]) -> str:
+def _counted(judged: Sequence[Judgement]) -> str:
     """`Met 7, missed 1, undecided 0, not measured 1.`: what the numbers say, whatever the evidence counts for."""
     found = Counter(state(one) for one in judged)
     text = ", ".join(f"{word} {found[word]}" for word in ("met", "missed", "undecided", "not measured"))
     return text[0].upper() + text[1:] + "."
 
 
-def state(judged: Judged) -> str:
+def state(judged: Judgement) -> str:
     """What the numbers alone say of a requirement; the outcome also weighs what the evidence counts for."""
     if judged.measured is None:
         return "not measured"
@@ -94,7 +94,7 @@ def state(judged: Judged) -> str:
     return "missed" if judged.outcome == "FAIL" or (judged.margin is not None and judged.margin < 0) else "met"
 
 
-def weight(judged: Judged) -> tuple[int, float]:
+def weight(judged: Judgement) -> tuple[int, float]:
     """The order of findings: missed, undecided, not measured (mandatory before advisory in each), then met by rising relative margin.
 
     A count that has to be exact has no relative margin: missed it comes first, met it comes last."""
@@ -108,14 +108,14 @@ def weight(judged: Judged) -> tuple[int, float]:
     return (2 * rank + (judged.severity == "advisory"), relative)
 
 
-def _confidence(judged: Judged) -> str:
+def _confidence(judged: Judgement) -> str:
     """Interval, or the reason that there is none, in a word; n where it is not the same for all."""
     if judged.measured is None:
         return NONE
-    if judged.interval:
+    if judged.confidence_interval:
         said = "" if judged.confidence else f"{THIS_RUN}: "
-        return said + _range(judged.interval, judged.unit)
-    return _method(judged.method) if judged.method else "no CI"
+        return said + _range(judged.confidence_interval, judged.unit)
+    return _method(judged.interval_method) if judged.interval_method else "no CI"
 
 
 def _caption(bundle: Bundle, number: int | None) -> str:
@@ -144,109 +144,91 @@ def notes(bundle: Bundle) -> tuple[str, ...]:
     """What the rows' short words mean, where they stand."""
     judged = bundle.verdict.requirements if bundle.verdict else ()
     said = []
-    if any(row.interval and row.confidence for row in judged):
+    if any(row.confidence_interval and row.confidence for row in judged):
         said.append(
             "CI: confidence interval, two-sided, of the judged value; met or missed only when the whole of it lies on one "
             "side of the bound (and inside by the guard band, where there is one)."
         )
-    if any(row.interval and not row.confidence for row in judged):
+    if any(row.confidence_interval and not row.confidence for row in judged):
         said.append(
             "This run only: the interval, or the range, knows nothing of how runs scatter; no confidence level is claimed for it."
         )
-    if any(_is_exact(row.method or "") for row in judged):
+    if any(_is_exact(row.interval_method or "") for row in judged):
         said.append("Exact: a fact about what was recorded; it needs no interval and bounds no other repetition.")
     if any(row.decision == "undecided" for row in judged):
         said.append("Undecided: the numbers lie too near the bound, or are too few, for a verdict either way.")
     return tuple(said)
 
 
-def _row(judged: Judged, bundle: Bundle, shared: str, number: int | None) -> tuple[str, ...]:
-    bound = _bound(judged)
+def _row(judged: Judgement, bundle: Bundle, shared: str, number: int | None) -> tuple[str, ...]:
     evidence = ", ".join(name + ("" if _held(name, bundle) else " (not in the bundle)") for name in judged.evidence)
     guard = f"guard band {quantity(judged.guard_band, judged.unit, trim=True)}" if judged.guard_band else ""
     cells = (
         (judged.id,),
         (judged.text, "advisory" if judged.severity == "advisory" else "", evidence, judged.source or ""),
-        (_bound_text(judged, bound), _derivation(judged, bundle.verdict.scale if bundle.verdict else None)),
-        (_measured_text(judged, bound), *_spread(judged, number)),
+        (bound_words(judged), _derivation(judged, bundle.verdict.scale if bundle.verdict else None)),
+        (measured_words(judged), *_spread(judged, number)),
         (_margin_text(judged), guard),
         (judged.outcome, _decision(judged), _reason(judged, shared)),
     )
     return tuple(LINE.join(part for part in cell if part) for cell in cells)
 
 
-def _bound(judged: Judged) -> float | str | None:
-    return judged.scaled_bound if judged.scaled_bound is not None else judged.bound
-
-
-def brief(judged: Judged) -> str:
+def brief(judged: Judgement) -> str:
     """What is required, cut where the first page has no room for more; the full table has all of it."""
     text = judged.text.rstrip(".")
     return text if len(text) <= MOST_BRIEF else f"{text[:MOST_BRIEF].rstrip()}\u2026"
 
 
-def bound_words(judged: Judged) -> str:
+def bound_words(judged: Judgement) -> str:
     """`at least 8.5 GiB/s`."""
-    return _bound_text(judged, _bound(judged))
+    return f"{COMPARISON[judged.comparison]} {quantity(judged.scaled_bound, judged.unit, trim=True)}"
 
 
-def measured_words(judged: Judged) -> str:
+def measured_words(judged: Judgement) -> str:
     """`1.349 GiB/s`, with as many digits as it takes to tell it from its bound."""
-    return _measured_text(judged, _bound(judged))
+    if judged.measured is None:
+        return "not measured"
+    return quantity_beside(judged.measured, judged.scaled_bound, judged.unit)
 
 
 def _held(name: str, bundle: Bundle) -> bool:
     return name in bundle.files or any(file.startswith(name.rstrip("/") + "/") for file in bundle.files)
 
 
-def _bound_text(judged: Judged, bound: float | str | None) -> str:
-    if bound is None:
-        return NOT_RECORDED
-    value = bound if isinstance(bound, str) else quantity(bound, judged.unit, trim=True)
-    return f"{COMPARISON[judged.comparison]} {value}"
-
-
-def _derivation(judged: Judged, scale: float | None) -> str:
+def _derivation(judged: Judgement, scale: float | None) -> str:
     """How the bound of this run follows from the requirement's, where the two differ."""
-    if isinstance(judged.bound, str) or judged.bound is None or judged.scaled_bound in (None, judged.bound):
+    if judged.scaled_bound == judged.bound:
         return ""
     whole = quantity(judged.bound, judged.unit, trim=True)
     if scale is None:
         return f"{whole} at full scale"
-    return f"{whole} {TIMES} {factor_text(scale)} = {quantity(judged.scaled_bound or 0.0, judged.unit, trim=True)}"
+    return f"{whole} {TIMES} {factor_text(scale)} = {quantity(judged.scaled_bound, judged.unit, trim=True)}"
 
 
-def _measured_text(judged: Judged, bound: float | str | None) -> str:
-    if judged.measured is None:
-        return "not measured"
-    if isinstance(bound, float):
-        return quantity_beside(judged.measured, bound, judged.unit)
-    return quantity(judged.measured, judged.unit)
-
-
-def _decision(judged: Judged) -> str:
+def _decision(judged: Judgement) -> str:
     """What the numbers alone say, where the outcome does not say it already."""
     return judged.decision or "" if judged.outcome not in ("PASS", "FAIL") else ""
 
 
-def _reason(judged: Judged, shared: str) -> str:
+def _reason(judged: Judgement, shared: str) -> str:
     """Why, unless the row or the note below the table says it."""
     if not judged.reason or judged.reason in (shared, *SELF_EVIDENT):
         return ""
     return judged.reason.removeprefix("Undecided: ") if judged.decision == "undecided" else judged.reason
 
 
-def _spread(judged: Judged, shared: int | None) -> tuple[str, ...]:
+def _spread(judged: Judgement, shared: int | None) -> tuple[str, ...]:
     """Below the measured value: its interval and how that was made, how the values scattered, and how many they are."""
     parts = []
-    if judged.interval:
+    if judged.confidence_interval:
         level = f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI" if judged.confidence else THIS_RUN
-        parts.append(f"{level} {_range(judged.interval, judged.unit)}")
-    if judged.method:
-        parts.append(_method(judged.method))
+        parts.append(f"{level} {_range(judged.confidence_interval, judged.unit)}")
+    if judged.interval_method:
+        parts.append(_method(judged.interval_method))
     found = judged.spread
-    if found and found.count > 1 and found.low < found.high:
-        parts.append(f"{found.of} {_range((found.low, found.high), judged.unit)}")
+    if found and found.count > 1 and found.min < found.max:
+        parts.append(f"{found.of} {_range((found.min, found.max), judged.unit)}")
         if found.sd is not None:
             parts.append(f"sd {quantity(found.sd, judged.unit)}")
     if judged.measured is not None and judged.n and (judged.n != shared or judged.n > 1):
@@ -276,7 +258,7 @@ def _is_exact(text: str) -> bool:
     return text.startswith(EXACT[0]) or EXACT[1] in text
 
 
-def _margin_text(judged: Judged) -> str:
+def _margin_text(judged: Judgement) -> str:
     if judged.margin is None:
         return "\u2013"
     sign = "+" if judged.margin > 0 else ""

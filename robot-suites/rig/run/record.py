@@ -11,6 +11,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from bench_model.documents.run import CandidateOfRun, DemandOfRun, RequirementOfRun, Run, ScenarioOfRun, TargetOfRun
+from bench_model.documents.struct import as_document, read
 from bench_model.evidence.admissibility import scaled_down
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.published import FOLDER
@@ -26,38 +28,38 @@ PACKAGES = ("robotframework", "ansible-core", "influxdb-client", "scipy", "matpl
 def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
     """The first content of run.json; later stages add to it. `found` may know no target yet: `target_document` then follows."""
     candidate, scenario, requirement = profiles.candidate, profiles.scenario, profiles.requirement
-    document: dict[str, Any] = {
-        "schema_version": 1,
-        "run_id": bundle.id,
-        "state": "running",
-        "state_reason": None,
-        "started_utc": now_utc(),
-        "finished_utc": None,
-        "candidate": {
-            "name": candidate.name,
-            "description": candidate.description,
-            "transient_buffer_bytes": candidate.transient_buffer_bytes,
-            "virtual": candidate.virtual,
-            "connection": candidate.connection,
+    run = Run(
+        schema_version=1,
+        run_id=bundle.id,
+        state="running",
+        state_reason=None,
+        started_utc=now_utc(),
+        finished_utc=None,
+        candidate=CandidateOfRun(
+            name=candidate.name,
+            description=candidate.description,
+            transient_buffer_bytes=candidate.transient_buffer_bytes,
+            virtual=candidate.virtual,
+            connection=candidate.connection,
             **found.host,
-        },
-        "target": target_document(candidate, found, scratch, directory),
-        "scenario": {
-            "id": scenario.id,
-            "title": scenario.title,
-            "file": scenario.file.name,
-            "scale": scenario.scale,
-            "seed": scenario.seed,
-            "repetitions": scenario.repetitions,
-            "repetitions_max": scenario.repetitions_max,
-            "parameters": scenario.document,
-        },
-        "requirement": {"id": requirement.id, "title": requirement.title, "file": requirement.file.name},
-        "demand": scenario.demand.as_document() if scenario.demand.links else None,
-        "declared_limits": declared_limits(scenario),
-    }
-    document["scaled_down"] = scaled_down(document, asdict(requirement.conditions))
-    return document
+        ),
+        target=read(target_document(candidate, found, scratch, directory), TargetOfRun, "the target"),
+        scenario=ScenarioOfRun(
+            id=scenario.id,
+            title=scenario.title,
+            file=scenario.file.name,
+            scale=scenario.scale,
+            seed=scenario.seed,
+            repetitions=scenario.repetitions,
+            repetitions_max=scenario.repetitions_max,
+            parameters=scenario.document,
+        ),
+        requirement=RequirementOfRun(requirement.id, requirement.title, requirement.file.name),
+        demand=read(scenario.demand.as_document(), DemandOfRun, "the demand") if scenario.demand.links else None,
+        declared_limits=declared_limits(scenario),
+    )
+    document = as_document(run)
+    return {**document, "scaled_down": scaled_down(document, asdict(requirement.conditions))}
 
 
 def target_document(candidate: Candidate, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:

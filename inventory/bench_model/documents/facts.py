@@ -1,0 +1,54 @@
+"""What was found and set on the candidate: identity, tuning, clock."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bench_model.documents.struct import Struct
+
+
+class IdentityCheck(Struct, frozen=True):
+    subject: str
+    declared: str
+    found: str
+    ok: bool
+
+
+class Identity(Struct, frozen=True):
+    """results/identity.json. `planned`: subjects that the inventory asks to be checked."""
+
+    schema_version: Literal[1]
+    planned: list[str]
+    checks: list[IdentityCheck]
+
+
+class Setting(Struct, frozen=True):
+    id: str
+    role: str
+    subject: str
+    asked: str
+    before: str
+    applied: str
+    read_back: str
+    status: str
+    detail: str
+
+
+class Tuning(Struct, frozen=True):
+    """facts/tuning.json and its two read-backs."""
+
+    settings: list[Setting]
+
+
+class ClockReading(Struct, frozen=True):
+    when: str
+    difference_s: float
+    uncertainty_s: float
+
+
+class Clock(Struct, frozen=True):
+    """facts/clock.json."""
+
+    schema_version: Literal[1]
+    same_clock: bool
+    readings: list[ClockReading]

@@ -1,0 +1,71 @@
+"""Documents with types: one definition gives writer, reader and schema; what is not of the type is named by its field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bench_model.base.errors import BenchError
+from bench_model.documents.schemas import TYPES, schemas
+from bench_model.documents.struct import as_document, read
+from bench_model.documents.verdict import Finding, Judgement, Spread, Verdict
+from bench_model.profiles.yaml_source import SCHEMAS, check_document
+
+ROW = Judgement(
+    id="R-1", text="No loss", metric="snb_record.lost_superchunks", comparison="equal", bound=0.0, unit="count", scaled_bound=0.0,
+    guard_band=0.0, measured=0.0, n=1, spread=Spread("repetitions", 1, 0.0, 0.0, 0.0, None), confidence=None,
+    confidence_interval=None, interval_method=None, decision="met", more_repetitions=None, length_factor=None, margin=0.0,
+    margin_percent=None, severity="mandatory", statistic="max", outcome="PASS", reason="Met", evidence=["results/snb_record.json"],
+    source="section 5",
+)  # fmt: skip
+WHOLE = Verdict(1, "PASS", ["met"], 1.0, False, [Finding("text", False, ("run.json",))], [ROW])
+
+
+def test_the_committed_schemas_are_those_of_the_types() -> None:
+    made = dict(schemas())
+    assert {"run.schema.json", "verdict.schema.json", "snb-record.schema.json"} <= made.keys()
+    for name, text in made.items():
+        assert (SCHEMAS / name).read_text(encoding="utf-8") == text, f"{name} is another one: make schemas"
+
+
+def test_a_document_keeps_to_the_schema_of_its_type_and_is_read_again() -> None:
+    document = msgspec.json.decode(msgspec.json.encode(as_document(WHOLE)))
+    check_document(document, "verdict", "verdict.json")
+    assert read(document, Verdict, "verdict.json") == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"outcome": "GOOD"}, r"verdict\.json: outcome: Invalid enum value"),
+        ({"outcome": None}, r"verdict\.json: outcome: Expected"),
+        ({"requirements": None}, r"verdict\.json: requirements: Expected `array`, got `null`"),
+        ({"requirements": [{}]}, r"verdict\.json: requirements\[0\]: .*missing required field `id`"),
+        ({"declared_rehearsal": "no"}, r"verdict\.json: declared_rehearsal: Expected `bool`, got `str`"),
+        ({"schema_version": 2}, r"verdict\.json: schema_version: Invalid enum value 2"),
+    ],
+)
+def test_what_is_not_of_the_type_is_named_by_its_field(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(BenchError, match=message):
+        read({**as_document(WHOLE), **change}, Verdict, "verdict.json")
+
+
+def test_a_field_that_is_missing_is_no_default(tmp_path: Path) -> None:
+    """Of what a verdict rests on nothing is assumed: each field is asked for by name."""
+    for name in ("schema_version", "outcome", "reasons", "scale", "declared_rehearsal", "findings", "requirements"):
+        document = as_document(WHOLE)
+        del document[name]
+        with pytest.raises(BenchError, match=f"missing required field `{name}`"):
+            read(document, Verdict, "verdict.json")
+    for name in ("measured", "bound", "decision", "outcome", "severity"):
+        row = as_document(ROW)
+        del row[name]
+        with pytest.raises(BenchError, match=f"missing required field `{name}`"):
+            read({**as_document(WHOLE), "requirements": [row]}, Verdict, "verdict.json")
+
+
+def test_every_type_names_the_document_that_it_is() -> None:
+    assert {"run.json", "results/snb_record.json", "facts/tuning.json"} <= TYPES.keys()
