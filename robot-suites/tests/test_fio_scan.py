@@ -79,6 +79,22 @@ def test_a_row_that_came_late_is_the_mean_of_its_windows() -> None:
     assert fio.bandwidth_samples(SLOW, 250, 3251, 13 * 2**23) == [2**25] * 13
 
 
+def test_the_last_window_has_the_bytes_that_no_row_accounts_for() -> None:
+    """fio ends before it writes the row of its last window."""
+    log = "".join(f"{end}, 32768, 1, 0, 0\n" for end in range(250, 2751, 250))
+    assert fio.bandwidth_samples(log, 250, 3000, 12 * 2**23) == [2**25] * 12
+    assert fio.bandwidth_samples(log, 250, 3002, 11.5 * 2**23) == [2**25] * 11 + [2**24]
+    assert fio.bandwidth_samples(log, 250, 2990, 12 * 2**23) == [2**25] * 12
+    assert fio.bandwidth_samples(log, 250, 2900, 11 * 2**23) == [2**25] * 11
+
+
+def test_idle_windows_and_a_last_one_without_a_row_are_told_apart() -> None:
+    rows = "250, 32768, 1, 0, 0\n1000, 32768, 1, 0, 0\n"
+    assert fio.bandwidth_samples(rows, 250, 1250, 3 * 2**23) == [2**25, 0, 0, 2**25, 2**25]
+    assert fio.bandwidth_samples(rows, 250, 1250, 5 * 2**23) == [2**25] * 5  # more than the last window can have held
+    assert fio.bandwidth_samples("", 250, 1000, 0) == [0.0] * 4
+
+
 def test_a_drive_that_is_silent_at_the_end_has_no_shorter_record() -> None:
     assert fio.bandwidth_samples("250, 32768, 1, 0, 0\n", 250, 1500, 2**23) == [2**25, 0, 0, 0, 0, 0]
 
@@ -92,9 +108,9 @@ def test_fio_itself_accounts_for_every_window(tmp_path: Path) -> None:
     write = fio.jobs_of(output, "a slow writer")[0]["write"]
     text = (tmp_path / "bw_bw.1.log").read_text(encoding="ascii")
     samples = fio.bandwidth_samples(text, 250, write["runtime"], write["io_bytes"])
-    assert len(samples) == write["runtime"] // 250
+    assert len(samples) == (write["runtime"] + fio.LATE_ROW_MS) // 250
     assert len(text.splitlines()) < len(samples) and 0 in samples
-    assert sum(samples) * 0.25 == pytest.approx(write["io_bytes"], rel=0.02, abs=2**23)
+    assert sum(samples) * 0.25 == pytest.approx(write["io_bytes"], rel=0.02)
 
 
 def test_a_scan_without_a_plateau_says_so() -> None:

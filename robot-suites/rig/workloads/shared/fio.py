@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from rig.candidate.machine import Machine
 # verify_state_save: an interrupted fio must not leave a file where the bench was started.
 COMMON = ("--direct=1", "--ioengine=libaio", "--verify_state_save=0", "--output-format=json", "--fallocate=none")
 SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
+Rows = list[tuple[float, float]]  # (end of a window in ms, rate in B/s)
+UNACCOUNTED_SHARE = 0.05  # [P] of a run's bytes that rounded rates and times may leave without a row
 LATE_ROW_MS = 10  # fio's own allowance for a row that comes early or late (LOG_MSEC_SLACK)
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
 PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
@@ -30,11 +34,11 @@ def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
     machine.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S).check(f"laying out {file.name} with fio")
 
 
-def bandwidth_rows(text: str) -> list[list[tuple[float, float]]]:
+def bandwidth_rows(text: str) -> list[Rows]:
     """(end of the window in ms, rate in B/s) of each thread; fio's log of bandwidth is `time_ms, KiB/s, direction, ...`.
 
     Several threads share a log, one after the other: time then starts again."""
-    threads: list[list[tuple[float, float]]] = []
+    threads: list[Rows] = []
     for fields in (line.split(",") for line in text.splitlines() if line.strip()):
         time_ms, rate = float(fields[0]), float(fields[1]) * 1024
         if not threads or time_ms <= threads[-1][-1][0]:
@@ -43,47 +47,68 @@ def bandwidth_rows(text: str) -> list[list[tuple[float, float]]]:
     return threads
 
 
-def without_holes(
-    rows: list[tuple[float, float]], window_ms: float, began_ms: float, silent: bool
-) -> list[tuple[float, float]]:
-    """The rows of one thread with a row for each window, those in between included that fio's log leaves out.
+@dataclass(frozen=True)
+class Windows:
+    """fio's log of bandwidth against the bytes that fio counted: one rate for each window of each thread.
 
-    fio writes no row for a window in which nothing was completed (`silent`: its rate was 0), and one row for all the time
-    since the last one when its own helper came late (not `silent`: the row's rate was that of each window)."""
-    filled: list[tuple[float, float]] = []
-    before = began_ms
-    for end_ms, rate in rows:
-        left_out = max(1, round((end_ms - before) / window_ms)) - 1
-        held = 0.0 if silent else rate
-        filled += [(end_ms - number * window_ms, held) for number in range(left_out, 0, -1)]
-        filled.append((end_ms, rate))
-        before = end_ms
-    return filled
+    fio writes no row for a window in which nothing was completed (its rate was 0), one row for all the time since the last one when its
+    own helper came late (the row's rate was that of each window), and no row for the last window of a run, whose bytes are those that
+    no other row accounts for."""
 
+    threads: list[Rows]  # (end of the window in ms, rate in B/s)
+    window_ms: float
+    began_ms: float
+    runtime_ms: float
+    written_bytes: float
 
-def is_silent(
-    threads: list[list[tuple[float, float]]], window_ms: float, began_ms: float, written_bytes: float
-) -> bool:
-    """Whether the windows that the log leaves out were idle: the reading that accounts better for `written_bytes`."""
-    missed = {
-        silent: abs(
-            sum(rate for rows in threads for _, rate in without_holes(rows, window_ms, began_ms, silent))
-            * window_ms
-            / 1000
-            - written_bytes
-        )
-        for silent in (True, False)
-    }
-    return missed[True] <= missed[False]
+    def filled(self, rows: Rows) -> Rows:
+        """The rows of one thread with one for each window of the run."""
+        found = self._between(rows, self._silent)
+        last = rows[-1][0] if rows else self.began_ms
+        return [
+            *found,
+            *((last + number * self.window_ms, self._tail_rate) for number in range(1, self._tail(rows) + 1)),
+        ]
+
+    def _between(self, rows: Rows, silent: bool) -> Rows:
+        filled: Rows = []
+        before = self.began_ms
+        for end_ms, rate in rows:
+            left_out = max(1, round((end_ms - before) / self.window_ms)) - 1
+            held = 0.0 if silent else rate
+            filled += [(end_ms - number * self.window_ms, held) for number in range(left_out, 0, -1)]
+            filled.append((end_ms, rate))
+            before = end_ms
+        return filled
+
+    def _tail(self, rows: Rows) -> int:
+        """Whole windows between the thread's last row and the end of the run."""
+        last = rows[-1][0] if rows else self.began_ms
+        return max(0, int((self.began_ms + self.runtime_ms + LATE_ROW_MS - last) // self.window_ms))
+
+    def _unaccounted(self, silent: bool) -> float:
+        logged = sum(rate for rows in self.threads for _, rate in self._between(rows, silent))
+        return self.written_bytes - logged * self.window_ms / 1000
+
+    @cached_property
+    def _silent(self) -> bool:
+        """Idle windows are what the log leaves out, unless more bytes then lack a row than the last windows can have held."""
+        room = sum(self._tail(rows) * max(rate for _, rate in rows) for rows in self.threads) * self.window_ms / 1000
+        return self._unaccounted(True) <= room + UNACCOUNTED_SHARE * self.written_bytes
+
+    @cached_property
+    def _tail_rate(self) -> float:
+        """Of each thread in each window behind its last row, B/s."""
+        windows = sum(map(self._tail, self.threads))
+        return max(0.0, self._unaccounted(self._silent)) / (windows * self.window_ms / 1000) if windows else 0.0
 
 
 def bandwidth_samples(text: str, window_ms: float, runtime_ms: float, written_bytes: float) -> list[float]:
     """Rate of all threads together in B/s, of each whole window of `runtime_ms`: 0 where nothing was completed."""
-    threads = bandwidth_rows(text)
-    silent = is_silent(threads, window_ms, 0, written_bytes)
+    windows = Windows(bandwidth_rows(text), window_ms, 0, runtime_ms, written_bytes)
     samples = [0.0] * int((runtime_ms + LATE_ROW_MS) // window_ms)
-    for rows in threads:
-        for end_ms, rate in without_holes(rows, window_ms, 0, silent):
+    for rows in windows.threads:
+        for end_ms, rate in windows.filled(rows):
             number = round(end_ms / window_ms) - 1
             if 0 <= number < len(samples):
                 samples[number] += rate

@@ -120,9 +120,8 @@ class Load:
         # A line of the log is the end of its second; the first second, in which fio starts, is left out. A second without a
         # line is one in which the drive completed nothing: the soak looks for exactly those.
         began_ms = logged[0][0][0] - WINDOW_MS
-        rows = fio.without_holes(
-            logged[0], WINDOW_MS, began_ms, fio.is_silent(logged, WINDOW_MS, began_ms, write["io_bytes"])
-        )
+        windows = fio.Windows(logged, WINDOW_MS, began_ms, write["runtime"], write["io_bytes"])
+        rows = windows.filled(logged[0])
         times = [end_ms / 1000 for end_ms, _ in rows]
         return {
             "name": self._name,
