@@ -170,6 +170,67 @@ TEST_F(FramedTest, AZeroedBlockLosesWhatItHeldAndNothingBehindIt) {
   }
 }
 
+// Far more than a writer leaves: the reader goes on, and tells the stretch once.
+TEST_F(FramedTest, AfterAnyStretchOfDamageTheNextFrameIsFound) {
+  constexpr std::uint64_t kFar = 9000;  // 108 000 superchunks on
+  header.most_blocks = kFar + 5;
+  header.intended_superchunks = (kFar + 5) * kPerBlock;
+  Bytes block(4096);
+  encode_record_header(header, block);
+  write_bytes(target, 0, block);
+  ordinals = {};
+  for (std::uint64_t number = 0; number < 4; ++number) put_block(number, number % 2, kPerBlock);
+  write_bytes(target, block_at(4), Bytes((kBlocks - 3) * std::uint64_t{kBlock}));
+  write_bytes(target, block_at(200), testing::random_bytes(300'000));  // and not all of one kind
+  flip(block_at(1) + 40);
+  put_block(kFar, 0, kPerBlock);
+  const auto stretches = [&](const Verified& result) {
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.count("present"), all()) << result.json.dump(1);
+    EXPECT_TRUE(names(result, "the frame of block 1: "));
+    EXPECT_TRUE(names(result, "the frames of the 8996 blocks 4 to 8999, bytes " +
+                                  std::to_string(block_at(4)) + " to " + std::to_string(block_at(kFar)) +
+                                  ": "))
+        << result.json.dump(1);
+    return result.json["faults"].size();
+  };
+  EXPECT_EQ(stretches(verify()), 3u);  // and not closed
+  RecordTrailer t = trailer();
+  t.blocks = kFar + 1;
+  put_trailer(t, kFar + 1);
+  EXPECT_EQ(stretches(verify()), 2u);
+  // What follows the last good frame, and is never followed by one, is no damage of a record without a
+  // trailer.
+  std::filesystem::resize_file(target, block_at(kFar));
+  const Verified cut = verify();
+  EXPECT_EQ(cut.json["faults"].size(), 2u) << cut.json.dump(1);
+  EXPECT_TRUE(names(cut, "the frame of block 1: "));
+  EXPECT_FALSE(names(cut, "blocks 4 to"));
+}
+
+// Superchunks that are recognised without a frame show how far the record reaches.
+TEST_F(FramedTest, ASeriesOfDamagedFramesAtTheEndIsToldUpToTheLastSuperchunk) {
+  cut_trailer();
+  std::filesystem::resize_file(target, block_at(kBlocks) + 2 * kBlock);
+  for (std::uint64_t number = 5; number < kBlocks; ++number) flip(block_at(number) + 40);
+  const Verified result = verify();
+  EXPECT_TRUE(names(result, "the frames of the 4 blocks 5 to 8, bytes ")) << result.json.dump(1);
+  EXPECT_EQ(result.json["faults"].size(), 2u);
+  EXPECT_EQ(result.count("present"), all());
+}
+
+// A header that promises more than there is does not make the reader go on for ever.
+TEST_F(FramedTest, TheEndOfTheFileBoundsTheSearch) {
+  header.most_blocks = std::uint64_t{1} << 24;
+  header.intended_superchunks = header.most_blocks * kPerBlock;
+  Bytes block(4096);
+  encode_record_header(header, block);
+  write_bytes(target, 0, block);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);  // no frame is bound to this header
+  EXPECT_LT(result.json["bytes_read"], 1 << 20);
+}
+
 TEST_F(FramedTest, ASuperchunkThatIsHalfThereIsFoundInItsBlock) {
   write_bytes(target, superchunk_at(2, 3) + 512, Bytes(200));
   expect({{"corrupt", 1}});

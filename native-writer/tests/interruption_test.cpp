@@ -154,6 +154,33 @@ TEST_F(FrozenDriveTest, SilenceWithoutASignalIsAFailure) {
   EXPECT_NE(error.find("--stall-limit"), std::string::npos) << error;
 }
 
+// The file system of the target itself is frozen: the kernel holds the thread inside io_submit.
+TEST_F(FrozenDriveTest, AFrozenFileSystemHoldsTheCallAndIsAFailureToo) {
+  for (const char* engine : {"libaio", "io_uring"}) {
+    fs::remove(json);
+    fs::remove(lines);
+    const Arguments arguments = {
+        "write",        "--duration", "40",       "--condition",   "overwrite", "--span", "8MiB",
+        "--block-size", "64KiB",      "--target", mnt + "/file",   "--json",    json,     "--line-protocol",
+        lines,          "--engine",   engine,     "--stall-limit", "1"};
+    bool in_time = false;
+    const auto result = run_daqwriter(arguments, [&](pid_t) {
+      testing::wait_for_lines(lines, 5);
+      freeze();
+      in_time = json_within(15);
+      thaw();
+    });
+    EXPECT_TRUE(in_time) << engine;
+    EXPECT_EQ(result.exit_code, 1) << result.error_text;
+    const auto document = testing::read_json(json);
+    EXPECT_EQ(document["status"], "failed");
+    const std::string error = document["error"];
+    EXPECT_NE(error.find("/file"), std::string::npos) << error;
+    EXPECT_NE(error.find("--stall-limit"), std::string::npos) << error;
+    fs::remove(mnt + "/file");
+  }
+}
+
 // A drive that answers no read: the kernel lets the command have a byte of it in a second.
 class HeldBackDriveTest : public ::testing::Test {
  protected:

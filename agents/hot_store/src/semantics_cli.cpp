@@ -23,6 +23,26 @@ struct Options {
   std::string json_path;
 };
 
+// `error`: why the checks did not come to their end; null when they did.
+nlohmann::ordered_json document(const Options& options, const char* status, nlohmann::ordered_json error,
+                                nlohmann::ordered_json rows) {
+  return {{"schema_version", 1},
+          {"tool", "hotstore"},
+          {"version", HOTSTORE_VERSION},
+          {"command", "semantics"},
+          {"engine", options.store.engine},
+          {"status", status},
+          {"error", std::move(error)},
+          {"rows", std::move(rows)}};
+}
+
+ExitCode report_failure(const Options& options, const std::string& error) {
+  std::fprintf(stderr, "hotstore: %s\n", error.c_str());
+  daqwriter::write_json(options.json_path,
+                        document(options, "failed", error, nlohmann::ordered_json::array()));
+  return ExitCode::failed;
+}
+
 ExitCode check(Options options, Watch& watch) {
   watch.allow(kLongest_s);
   options.checks.second_level =
@@ -43,13 +63,8 @@ ExitCode check(Options options, Watch& watch) {
   }
   const bool all =
       std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.passed || !row.applies; });
-  daqwriter::write_json(options.json_path, {{"schema_version", 1},
-                                            {"tool", "hotstore"},
-                                            {"version", HOTSTORE_VERSION},
-                                            {"command", "semantics"},
-                                            {"engine", options.store.engine},
-                                            {"status", all ? "passed" : "failed"},
-                                            {"rows", matrix}});
+  daqwriter::write_json(options.json_path,
+                        document(options, all ? "passed" : "failed", nullptr, std::move(matrix)));
   return all ? ExitCode::complete : ExitCode::damaged;
 }
 
@@ -60,12 +75,20 @@ ExitCode run_semantics(const Options& options, const std::atomic<int>& stop_sign
   require_number("--events", options.checks.events, 1, 1'000'000);
   require_seconds("--lease", options.checks.lease_s, 0.1);
   check_store(options.store);
-  const auto work = [&](Watch& watch) { return check(options, watch); };
+  const auto work = [&](Watch& watch) {
+    try {
+      return check(options, watch);
+    } catch (const daqwriter::Refusal&) {
+      throw;
+    } catch (const std::exception& failure) {
+      return report_failure(options, failure.what());
+    }
+  };
   return run_apart(stop_signal, work, [&](const Death& death) {
     const std::string error =
         "the process that used the store " + options.store.directory + " is gone: " + death.cause;
-    std::fprintf(stderr, "hotstore: %s\n", error.c_str());
-    return death.interrupted ? ExitCode::interrupted : ExitCode::failed;
+    const ExitCode code = report_failure(options, error);
+    return death.interrupted ? ExitCode::interrupted : code;
   });
 }
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "load.h"
 #include "store_options.h"
@@ -137,6 +139,40 @@ TEST_P(DamagedStore, ThatIsCutIsNotIntact) {
 
 INSTANTIATE_TEST_SUITE_P(ValuesInPagesAndOnPagesOfTheirOwn, DamagedStore,
                          ::testing::Values(std::pair{300, 45}, std::pair{6'000, 12}));
+
+// The process that uses the store is killed: the command says so, and leaves JSON.
+TEST(DeadChild, SemanticsFailsWithJson) {
+  const TempDir directory;
+  const std::string json = directory.path("result.json").string();
+  const std::string program = std::string(HOTSTORE_PROGRAM) + " semantics --dir " +
+                              directory.path("store").string() + " --capacity 16MiB --lease 30 --json " +
+                              json;
+  const std::string script =
+      program +
+      " & parent=$!; for i in $(seq 200); do child=$(pgrep -P $parent) && break; sleep "
+      "0.02; done; sleep 0.5; kill -9 $child; wait $parent";
+  EXPECT_EQ(WEXITSTATUS(system(("exec 2>/dev/null; " + script).c_str())), 1);
+  std::ifstream stream(json);
+  ASSERT_TRUE(stream.good());
+  const auto document = nlohmann::json::parse(stream);
+  EXPECT_EQ(document["status"], "failed");
+  EXPECT_NE(document["error"].get<std::string>().find("SIGKILL"), std::string::npos) << document["error"];
+  EXPECT_TRUE(document["rows"].empty());
+}
+
+TEST(DeadChild, SemanticsOnAFileThatMayNotGrowFailsWithJson) {
+  const TempDir directory;
+  const std::string json = directory.path("result.json").string();
+  const std::string script = std::string("exec 2>/dev/null; ulimit -f 64; ") + HOTSTORE_PROGRAM +
+                             " semantics --dir " + directory.path("store").string() +
+                             " --capacity 16MiB --json " + json;
+  EXPECT_EQ(WEXITSTATUS(system(script.c_str())), 1);
+  std::ifstream stream(json);
+  ASSERT_TRUE(stream.good());
+  const auto document = nlohmann::json::parse(stream);
+  EXPECT_EQ(document["status"], "failed");
+  EXPECT_TRUE(document["error"].is_string());
+}
 
 }  // namespace
 }  // namespace hotstore

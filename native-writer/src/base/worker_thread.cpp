@@ -14,7 +14,7 @@
 namespace daqwriter {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{10};
+constexpr std::chrono::milliseconds kBetweenLooks{50};  // the end of a call wakes the caller at once
 
 struct Call {
   std::function<void()> work;
@@ -51,14 +51,21 @@ Kept& kept() {
 }  // namespace
 
 WorkerThread::WorkerThread(std::function<void()> work, std::function<void(bool)> at_end)
-    : failure_(std::make_shared<std::exception_ptr>()) {
-  const auto body = [failure = failure_, work = std::move(work), at_end = std::move(at_end)] {
+    : WorkerThread(std::move(work), std::move(at_end), [] { return false; }) {}
+
+WorkerThread::WorkerThread(std::function<void()> work, std::function<void(bool)> at_end,
+                           std::function<bool()> held)
+    : end_(std::make_shared<End>()), held_(std::move(held)) {
+  const auto body = [end = end_, work = std::move(work), at_end = std::move(at_end)] {
     try {
       work();
     } catch (...) {
-      *failure = std::current_exception();
+      end->failure = std::current_exception();
     }
-    at_end(*failure != nullptr);
+    at_end(end->failure != nullptr);
+    // Release: whoever sees it also sees what the work did.
+    end->there.store(true, std::memory_order_release);
+    end->there.notify_all();
   };
   try {
     thread_ = std::jthread(body);
@@ -69,12 +76,14 @@ WorkerThread::WorkerThread(std::function<void()> work, std::function<void(bool)>
 }
 
 void WorkerThread::join() {
-  if (thread_.joinable()) thread_.join();
-  if (failure_ && *failure_) std::rethrow_exception(std::exchange(*failure_, nullptr));
+  if (thread_.joinable()) {
+    end_->there.wait(false, std::memory_order_acquire);
+    held_() ? thread_.detach() : thread_.join();
+  }
+  if (end_ && end_->failure) std::rethrow_exception(std::exchange(end_->failure, nullptr));
 }
 
-void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
-                 std::function<void()> work) {
+void call_until(const std::function<std::string()>& given_up, std::function<void()> work) {
   const auto call = std::make_shared<Call>();
   call->work = std::move(work);
   std::thread thread;
@@ -85,22 +94,31 @@ void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stal
     if (call->failure) std::rethrow_exception(call->failure);
     return;
   }
-  Silence silence;
-  silence.end(monotonic_ns());
   std::unique_lock lock(call->mutex);
   while (!call->wake.wait_for(lock, kBetweenLooks, [&] { return call->done; })) {
-    const bool interrupted = stop.expired(after_ns);
-    if (!interrupted && !silence.exceeds(stall_ns, monotonic_ns())) continue;
+    const std::string reason = given_up();
+    if (reason.empty()) continue;
     thread.detach();
-    throw Unanswered(what + " has not returned " +
-                     (interrupted
-                          ? "in the time that an interruption leaves"
-                          : "for " + std::to_string(stall_ns / 1'000'000'000) +
-                                " s; look at the drive and the kernel's log, or raise --stall-limit"));
+    throw Unanswered(reason);
   }
   lock.unlock();
   thread.join();
   if (call->failure) std::rethrow_exception(call->failure);
+}
+
+void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
+                 std::function<void()> work) {
+  Silence silence;
+  silence.end(monotonic_ns());
+  const auto given_up = [&]() -> std::string {
+    const bool interrupted = stop.expired(after_ns);
+    if (!interrupted && !silence.exceeds(stall_ns, monotonic_ns())) return "";
+    return what + " has not returned " +
+           (interrupted ? "in the time that an interruption leaves"
+                        : "for " + std::to_string(stall_ns / 1'000'000'000) +
+                              " s; look at the drive and the kernel's log, or raise --stall-limit");
+  };
+  call_until(given_up, std::move(work));
 }
 
 void run_at_once(std::size_t count, const std::function<void(std::size_t)>& work) {

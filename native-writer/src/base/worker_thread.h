@@ -2,6 +2,7 @@
 // joined. Nothing that the kernel may still use is freed, and nobody waits for a call that does not return.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -21,12 +22,21 @@ class WorkerThread {
   // throw. Throws Failure when the system gives no thread.
   explicit WorkerThread(
       std::function<void()> work, std::function<void(bool failed)> at_end = [](bool) {});
+  // `held`, asked when the work has ended: the kernel owes the thread answers, and may not let it end
+  // (io_uring waits for them at a thread's exit). It is then not waited for, and what it used must be kept.
+  WorkerThread(std::function<void()> work, std::function<void(bool failed)> at_end,
+               std::function<bool()> held);
 
   // Throws what left `work`.
   void join();
 
  private:
-  std::shared_ptr<std::exception_ptr> failure_;
+  struct End {
+    std::exception_ptr failure;
+    std::atomic<bool> there{false};
+  };
+  std::shared_ptr<End> end_;
+  std::function<bool()> held_;
   std::jthread thread_;
 };
 
@@ -39,6 +49,10 @@ class Unanswered : public Failure {
 // `after_ns` of an interruption. Then it still runs, and keep_until_exit() must be given what it uses.
 void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
                  std::function<void()> call);
+
+// The same without a limit of its own: Unanswered with what `given_up` says, which is asked every 50 ms, as
+// soon as it says anything.
+void call_until(const std::function<std::string()>& given_up, std::function<void()> call);
 
 // Runs work(0) ... work(count - 1), each in a thread of its own, a single one in the caller's. When all have
 // ended, throws what left the first of them that threw.

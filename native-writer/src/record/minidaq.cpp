@@ -5,6 +5,7 @@
 
 #include "base/ticker.h"
 #include "base/worker_thread.h"
+#include "io/call_watch.h"
 #include "record/application.h"
 
 namespace daqwriter {
@@ -57,6 +58,7 @@ class Run {
     return std::move(result_);
   }
 
+  const StopClock& stop() const { return control_.stop; }
   bool unanswered() const {
     return std::any_of(applications_.begin(), applications_.end(),
                        [](const auto& application) { return application->unanswered(); });
@@ -283,11 +285,15 @@ MiniDaqResult run_minidaq(const MiniDaqOptions& options, const MiniDaqPlan& plan
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
   const auto run = std::make_shared<Run>(options, plan, stop_signal);
+  const auto watch = std::make_shared<CallWatch>();
+  const auto result_room = std::make_shared<MiniDaqResult>();
   try {
-    MiniDaqResult result = run->run(make_engine, since);
+    watch->run(run->stop(), to_ns(options.stall_limit_s),
+               [=, make = watch->watched(make_engine)] { *result_room = run->run(make, since); });
     if (run->unanswered()) keep_until_exit(run);
-    return result;
+    return std::move(*result_room);
   } catch (const Unanswered& failure) {
+    keep_until_exit(watch);
     keep_until_exit(run);
     if (stop_signal.load(std::memory_order_relaxed) == 0) throw;
     MiniDaqResult result = failed_minidaq(options, failure.what());

@@ -72,7 +72,8 @@ void RecordWriter::start(std::function<void(bool failed)> at_end) {
     drained_ns_ = monotonic_ns() - control_.start_ns;
   };
   thread_ = WorkerThread(
-      work, [this, ended = std::move(at_end)](bool failed) { ended(failed || blocks_->failed()); });
+      work, [this, ended = std::move(at_end)](bool failed) { ended(failed || blocks_->failed()); },
+      [this] { return unanswered(); });
 }
 
 // Superchunks that the links of this writer have handed over, or requests asked of them.

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/ticker.h"
 #include "base/worker_thread.h"
+#include "io/call_watch.h"
 #include "report/line_protocol.h"
 
 namespace daqwriter {
@@ -58,6 +59,7 @@ class Application {
 
   // The kernel may still use targets and memory.
   bool unanswered() const { return unanswered_; }
+  const StopClock& stop() const { return stop_; }
 
  private:
   void begin_manifest() {
@@ -99,9 +101,11 @@ class Application {
     std::atomic<std::size_t> running{writers_.size()};
     Ticker ticker;
     std::vector<WorkerThread> threads;
-    const auto start = [&](std::function<void()> work, const std::function<void(bool)>& ended) {
+    const auto start = [&](
+                           std::function<void()> work, const std::function<void(bool)>& ended,
+                           std::function<bool()> held = [] { return false; }) {
       try {
-        threads.emplace_back(std::move(work), ended);
+        threads.emplace_back(std::move(work), ended, std::move(held));
       } catch (const Failure& failure) {
         note(failure.what());
         ended(true);
@@ -126,7 +130,8 @@ class Application {
           [&](bool failed) {
             if (failed) abort_.store(true, std::memory_order_relaxed);
             if (running.fetch_sub(1) == 1) ticker.finish();
-          });
+          },
+          [this, i] { return writers_[i]->account().unanswered; });
     }
     ticker.run(start_ns_, options_.interval_s, [this] { sample(); });
     for (WorkerThread& thread : threads) join(thread);
@@ -257,9 +262,23 @@ StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
   const auto application = std::make_shared<Application>(options, plan, stop_signal);
-  StreamsResult result = application->run(make_engine, since);
+  const auto watch = std::make_shared<CallWatch>();
+  const auto result = std::make_shared<StreamsResult>();
+  try {
+    watch->run(application->stop(), to_ns(options.stall_limit_s),
+               [=, make = watch->watched(make_engine)] { *result = application->run(make, since); });
+  } catch (const Unanswered& failure) {
+    keep_until_exit(watch);
+    keep_until_exit(application);
+    StreamsResult given_up = failed_streams(options, failure.what());
+    if (application->stop().asked()) {
+      given_up.status = RunStatus::interrupted;
+      given_up.ended_by = "signal";
+    }
+    return given_up;
+  }
   if (application->unanswered()) keep_until_exit(application);
-  return result;
+  return std::move(*result);
 }
 
 }  // namespace daqwriter

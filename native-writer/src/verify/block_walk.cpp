@@ -1,14 +1,9 @@
 #include "verify/block_walk.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace daqwriter {
-namespace {
-
-constexpr std::uint64_t kMostUnknown = 100'000;  // superchunks in a row that end a record without trailer
-
-}  // namespace
-
 BlockWalk::BlockWalk(const RecordHeader& record, Verifier& verifier)
     : record_(record), verifier_(verifier), left_(record.alignment), offset_(record.alignment) {}
 
@@ -55,8 +50,7 @@ void BlockWalk::leave() {
 
 void BlockWalk::open_block() {
   if (closes_here()) return;
-  const std::uint64_t unknown = (pending_.size() + 1) * record_.superchunks_per_block();
-  if (number_ == record_.most_blocks || unknown > std::max(kMostUnknown, record_.superchunks_per_block())) {
+  if (number_ == record_.most_blocks) {
     ended_ = true;
     return;
   }
@@ -69,12 +63,11 @@ void BlockWalk::open_block() {
   told_ = false;
   const std::uint64_t offset = record_.block_offset(number_);
   if (vouched_) {
-    accept_pending();
+    end_stretch();
     require_zero(std::span(frame_).subspan(kBlockAlignment), offset + kBlockAlignment,
                  "the rest of the block's frame");
   } else {
-    pending_.push_back({FaultKind::corrupt, offset, std::nullopt, std::nullopt,
-                        "the frame of block " + std::to_string(number_) + ": " + why});
+    add_to_stretch(why);
   }
   // What an earlier record with the same id left looks like this one's, but for the frame.
   const bool earlier = check == BlockCheck::valid && frame.record_id == record_.record_id &&
@@ -87,7 +80,7 @@ void BlockWalk::open_block() {
 
 void BlockWalk::close_superchunks() {
   verifier_.end_block(vouched_);
-  if (!vouched_ && recognised() > before_) accept_pending();  // the record goes on here
+  if (!vouched_ && recognised() > before_) confirm_stretch();  // the record goes on here
 }
 
 // Superchunks of this record, whole or not.
@@ -109,15 +102,41 @@ bool BlockWalk::closes_here() {
         "; what stands at offset " + std::to_string(offset) + " is no trailer of this record: " + fault;
     return false;
   }
-  accept_pending();
+  end_stretch();
   verifier_.end_blocks(std::move(trailer));
   ended_ = true;
   return true;
 }
 
-void BlockWalk::accept_pending() {
-  for (const Fault& fault : pending_) verifier_.note(fault.kind, fault.offset_bytes, fault.detail);
-  pending_.clear();
+void BlockWalk::add_to_stretch(const std::string& why) {
+  if (!stretch_) stretch_ = Stretch{.first = number_, .end = number_, .confirmed = number_, .why = why};
+  stretch_->same = stretch_->same && why == stretch_->why;
+  stretch_->end = number_ + 1;
+}
+
+void BlockWalk::confirm_stretch() {
+  if (stretch_) stretch_->confirmed = stretch_->end;
+}
+
+// The record goes on behind it: it is told, once, however many blocks it has.
+void BlockWalk::end_stretch() {
+  confirm_stretch();
+  tell_stretch();
+}
+
+void BlockWalk::tell_stretch() {
+  if (!stretch_) return;
+  const Stretch stretch = *std::exchange(stretch_, std::nullopt);
+  const std::uint64_t blocks = stretch.confirmed - stretch.first;
+  if (blocks == 0) return;
+  const std::uint64_t from = record_.block_offset(stretch.first);
+  std::string text = "the frame of block " + std::to_string(stretch.first) + ": " + stretch.why;
+  if (blocks > 1)
+    text = "the frames of the " + std::to_string(blocks) + " blocks " + std::to_string(stretch.first) +
+           " to " + std::to_string(stretch.confirmed - 1) + ", bytes " + std::to_string(from) + " to " +
+           std::to_string(record_.block_offset(stretch.confirmed)) + ": " + stretch.why +
+           (stretch.same ? "" : "; not of all for the same reason");
+  verifier_.note(FaultKind::corrupt, from, text);
 }
 
 void BlockWalk::require_zero(std::span<const std::byte> piece, std::uint64_t offset, const char* what) {
@@ -129,6 +148,7 @@ void BlockWalk::require_zero(std::span<const std::byte> piece, std::uint64_t off
 
 void BlockWalk::finish() {
   if (part_ == Part::superchunks) close_superchunks();  // cut off
+  tell_stretch();
   ended_ = true;
 }
 

@@ -3,6 +3,8 @@
 // told by place; superchunks that are whole in a block without a good frame are found all the same.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +36,11 @@ class BlockWalk {
   void close_superchunks();
   bool closes_here();
   void require_zero(std::span<const std::byte> piece, std::uint64_t offset, const char* what);
-  void accept_pending();
+  void add_to_stretch(const std::string& why);
+  // What lies before here belongs to the record.
+  void confirm_stretch();
+  void end_stretch();
+  void tell_stretch();
   std::uint64_t recognised() const;
 
   const RecordHeader& record_;
@@ -48,7 +54,15 @@ class BlockWalk {
   bool vouched_ = false;      // its frame is good
   bool told_ = false;         // that something of it is not zero
   std::vector<std::byte> frame_;
-  std::vector<Fault> pending_;  // blocks without a good frame, which may lie behind the record's end
+  // Blocks without a good frame, one behind the other.
+  struct Stretch {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;        // behind the last one
+    std::uint64_t confirmed = 0;  // what lies from here on may lie behind the record's end
+    std::string why;              // of the first
+    bool same = true;             // it is that of all
+  };
+  std::optional<Stretch> stretch_;
   std::string no_trailer_;
   bool ended_ = false;
 };

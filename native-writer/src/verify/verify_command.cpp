@@ -56,7 +56,7 @@ class Source {
     }
     bytes_ -= std::min(bytes_, base_);
   }
-  ~Source() { close(fd_); }
+  ~Source() { close(fd_); }  // not while a call uses it: see Verification
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
@@ -182,15 +182,16 @@ std::uint64_t data_end(const Source& source, const RecordHeader& record,
 
 // `judge`: a Verifier or a BlockWalk.
 template <typename Judge>
-void read_through(Source& source, const VerifyOptions& options, const StopClock& stop, LineProtocol& lines,
-                  Judge& judge, Outcome& outcome) {
+void read_through(Source& source, VerifyRun& run, LineProtocol& lines, Judge& judge, Outcome& outcome) {
+  const VerifyOptions& options = run.options;
+  const StopClock& stop = run.stop;
   const std::uint64_t begin = outcome.record.alignment;
   const std::uint64_t end = std::max(begin, data_end(source, outcome.record, outcome.trailer));
   BlockReader::Config config = reads_of(options, stop, source.fd(), options.target);
   config.begin = source.base() + begin;
   config.end = source.base() + end;
   config.alignment = source.alignment();
-  BlockReader reader(config, read_room());
+  BlockReader reader(config, read_room(run.watch));
   const std::int64_t start = monotonic_ns();
   const auto report = [&] {
     outcome.duration_ns = monotonic_ns() - start;
@@ -264,8 +265,7 @@ void check_closed(Outcome& outcome) {
   }
 }
 
-void verify_record(Source& source, const VerifyOptions& options, const StopClock& stop, LineProtocol& lines,
-                   Outcome& outcome) {
+void verify_record(Source& source, VerifyRun& run, LineProtocol& lines, Outcome& outcome) {
   const RecordHeader& record = outcome.record;
   Verifier::TrailerProbe probe;
   if (!record.framed()) {
@@ -275,13 +275,13 @@ void verify_record(Source& source, const VerifyOptions& options, const StopClock
   Verifier verifier(record, room_for(source, record), outcome.trailer, probe);
   if (record.framed()) {
     BlockWalk walk(record, verifier);
-    read_through(source, options, stop, lines, walk, outcome);
+    read_through(source, run, lines, walk, outcome);
     walk.finish();
     outcome.no_trailer = walk.no_trailer();
   } else {
-    read_through(source, options, stop, lines, verifier, outcome);
+    read_through(source, run, lines, verifier, outcome);
   }
-  const bool interrupted = stop.asked();
+  const bool interrupted = run.stop.asked();
   if (!interrupted) verifier.finish();
   outcome.trailer = verifier.trailer();
   outcome.counts = verifier.counts();
@@ -295,7 +295,8 @@ void verify_record(Source& source, const VerifyOptions& options, const StopClock
   check_closed(outcome);
 }
 
-void verify_target(Source& source, const VerifyOptions& options, const StopClock& stop, Outcome& outcome) {
+void verify_target(Source& source, VerifyRun& run, Outcome& outcome) {
+  const VerifyOptions& options = run.options;
   const auto first = source.block(0);
   std::string why;
   const BlockCheck header =
@@ -310,7 +311,32 @@ void verify_target(Source& source, const VerifyOptions& options, const StopClock
   require_memory(ExpectedPayload::bytes(outcome.record, room_for(source, outcome.record)),
                  "recomputed payloads");
   LineProtocol lines(options.line_protocol_path, options.tags, "verify");
-  verify_record(source, options, stop, lines, outcome);
+  verify_record(source, run, lines, outcome);
+}
+
+// What a call that does not return still uses.
+struct Verification {
+  std::unique_ptr<Source> source;
+  Outcome outcome;
+};
+
+void fail(const VerifyRun& run, const Failure& failure, Outcome& outcome) {
+  outcome.status = run.stop.asked() ? "interrupted" : "failed";
+  outcome.error = failure.what();
+}
+
+Outcome verify_file(const std::shared_ptr<VerifyRun>& run) {
+  const auto room = std::make_shared<Verification>();
+  run->within(run->options.target + ": opening it",
+              [room, run] { room->source = std::make_unique<Source>(run->options, run->stop); });
+  run->watched([room, run] {
+    try {
+      verify_target(*room->source, *run, room->outcome);
+    } catch (const Failure& failure) {
+      fail(*run, failure, room->outcome);
+    }
+  });
+  return std::move(room->outcome);
 }
 
 Json outcome_json(const Outcome& o) {
@@ -366,15 +392,15 @@ void print_summary(const Outcome& o, const std::string& target) {
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
   require_within(bounds::kStallLimit, options.stall_limit_s);
   check_reporting(options, {options.target});
-  const StopClock stop(stop_signal);
-  if (std::filesystem::is_directory(options.target)) return verify_streams(options, stop);
-  Source source(options, stop);
+  const auto run = std::make_shared<VerifyRun>(options, stop_signal);
   Outcome outcome;
   try {
-    verify_target(source, options, stop, outcome);
+    const auto look = [target = options.target] { return std::filesystem::is_directory(target); };
+    if (run->answer<bool>(options.target + ": looking at it", look)) return verify_streams(run);
+    outcome = verify_file(run);
   } catch (const Failure& failure) {
-    outcome.status = stop.asked() ? "interrupted" : "failed";
-    outcome.error = failure.what();
+    if (dynamic_cast<const Unanswered*>(&failure)) keep_until_exit(run);
+    fail(*run, failure, outcome);
   }
   write_json(options.json_path, outcome_json(outcome));
   print_summary(outcome, options.target);
@@ -383,14 +409,19 @@ ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_s
   return outcome.status == "intact" ? ExitCode::complete : ExitCode::damaged;
 }
 
+void VerifyRun::within(const std::string& what, std::function<void()> call) const {
+  call_within(stop, StopClock::kAnswerNs, to_ns(options.stall_limit_s), what, std::move(call));
+}
+
 BlockReader::Config reads_of(const VerifyOptions& options, const StopClock& stop, int fd,
                              const std::string& target) {
   return {.fd = fd, .target = target, .stall_ns = to_ns(options.stall_limit_s), .stop = &stop};
 }
 
-std::shared_ptr<ReadRoom> read_room() {
+std::shared_ptr<ReadRoom> read_room(CallWatch& watch) {
   const BlockReader::Config usual;
-  return std::make_shared<ReadRoom>(usual.depth, usual.block_bytes, std::make_unique<AioEngine>(usual.depth));
+  return std::make_shared<ReadRoom>(usual.depth, usual.block_bytes,
+                                    watch.watched(std::make_unique<AioEngine>(usual.depth)));
 }
 
 nlohmann::ordered_json counts_json(const VerifyCounts& counts) {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "base/worker_thread.h"
 #include "io/block_reader.h"
 #include "report/report_json.h"
 #include "verify/stream_verifier.h"
@@ -30,21 +31,36 @@ struct FileCounts {
 // One read-back of a directory.
 class ReadBack {
  public:
-  ReadBack(const VerifyOptions& options, const StopClock& stop)
-      : options_(options),
-        stop_(stop),
-        manifest_(read_manifest(options.target)),
-        lines_(options.line_protocol_path, options.tags, "verify"),
-        room_(read_room()) {}
+  explicit ReadBack(const std::shared_ptr<VerifyRun>& run)
+      : run_(run), options_(run->options), stop_(run->stop) {}
+  // What is told when `given_up` is held in a call: its thread may still change all but the manifest.
+  ReadBack(const ReadBack& given_up, const std::string& why)
+      : run_(given_up.run_),
+        options_(given_up.options_),
+        stop_(given_up.stop_),
+        manifest_(given_up.manifest_),
+        error_(why) {}
+
+  // Throws Refusal when there is no run, Unanswered.
+  void open() {
+    const std::string directory = options_.target;
+    manifest_ = run_->answer<Manifest>(named(kManifestName) + ": reading it",
+                                       [directory] { return read_manifest(directory); });
+  }
 
   void run() {
     start_ns_ = monotonic_ns();
     next_report_ns_ = start_ns_ + to_ns(options_.interval_s);
     try {
+      lines_ = std::make_unique<LineProtocol>(options_.line_protocol_path, options_.tags, "verify");
+      room_ = read_room(run_->watch);
       check_manifest();
       list_directory();
       for (std::uint32_t stream = 0; stream < manifest_.run.shares.size() && !stopped(); ++stream)
         verify_stream(stream);
+    } catch (const Unanswered& error) {
+      keep_until_exit(run_);
+      error_ = error.what();
     } catch (const std::exception& error) {
       error_ = error.what();
     }
@@ -72,6 +88,12 @@ class ReadBack {
   };
 
   bool stopped() const { return stop_.asked(); }
+  std::string named(const std::string& file) const { return (fs::path(options_.target) / file).string(); }
+  // Throws Unanswered.
+  std::uint64_t size_of(const std::string& path) const {
+    return run_->answer<std::uint64_t>(path + ": asking for its size",
+                                       [path] { return fs::file_size(path); });
+  }
 
   void add(FaultKind kind, const std::string& file, std::uint64_t offset, const std::string& detail) {
     findings_.add({kind, file, offset, std::nullopt, std::nullopt, detail}, 0);
@@ -81,10 +103,10 @@ class ReadBack {
     for (const auto& [offset, text] : manifest_.bad_lines)
       add(FaultKind::corrupt, kManifestName, offset, "not a line of a manifest: " + text);
     if (!manifest_.end) {
-      add(FaultKind::incomplete, kManifestName, fs::file_size(fs::path(options_.target) / kManifestName),
+      add(FaultKind::incomplete, kManifestName, size_of(named(kManifestName)),
           "no last line: the run was not closed");
     } else if (manifest_.seals && !manifest_.sealed && manifest_.bad_lines.empty()) {
-      add(FaultKind::incomplete, kManifestName, fs::file_size(fs::path(options_.target) / kManifestName),
+      add(FaultKind::incomplete, kManifestName, size_of(named(kManifestName)),
           "no seal behind the line that ends the run: its lines cannot be trusted");
     }
     for (const ClosedFile& file : manifest_.files) {
@@ -98,9 +120,14 @@ class ReadBack {
   }
 
   void list_directory() {
-    std::map<std::string, bool> names;  // and whether it is a regular file
-    for (const auto& entry : fs::directory_iterator(options_.target))
-      names[entry.path().filename().string()] = entry.is_regular_file();
+    using Names = std::map<std::string, bool>;  // and whether it is a regular file
+    const auto list = [directory = options_.target] {
+      Names all;
+      for (const auto& entry : fs::directory_iterator(directory))
+        all[entry.path().filename().string()] = entry.is_regular_file();
+      return all;
+    };
+    Names names = run_->answer<Names>(options_.target + ": listing it", list);
     names.erase(kManifestName);
     for (const auto& [name, regular] : names) {
       const auto key = regular ? stream_and_number(name) : std::nullopt;
@@ -137,18 +164,18 @@ class ReadBack {
          ++file) {
       if (!file->second.present) continue;
       verifier.begin_file(file->second.name, file->second.line);
-      read_through(fs::path(options_.target) / file->second.name, verifier);
+      read_through(named(file->second.name), verifier);
       if (stopped()) return;
       if (verifier.end_file()) ++counts_.intact;
     }
     verifier.finish();
   }
 
-  void read_through(const fs::path& path, StreamVerifier& verifier) {
-    const int fd = open_for_direct_reading(path.string());
+  void read_through(const std::string& path, StreamVerifier& verifier) {
+    const int fd = run_->answer<int>(path + ": opening it", [path] { return open_for_direct_reading(path); });
     try {
-      BlockReader::Config config = reads_of(options_, stop_, fd, path.string());
-      config.end = fs::file_size(path);
+      BlockReader::Config config = reads_of(options_, stop_, fd, path);
+      config.end = size_of(path);
       BlockReader reader(config, room_);
       bool more = true;
       for (auto data = reader.next(); more && !data.empty(); data = more ? reader.next() : data) {
@@ -171,15 +198,17 @@ class ReadBack {
     for (const ClosedFile& file : manifest_.files) all += file.bytes;
     const double elapsed_s = seconds(duration_ns_);
     const double share = all > 0 ? static_cast<double>(bytes_read_) / static_cast<double>(all) : 1;
-    lines_.write("verify", {{"read_bytes", bytes_read_},
-                            {"elapsed_s", elapsed_s},
-                            {"total_s", share > 0 ? elapsed_s / std::min(share, 1.0) : elapsed_s}});
+    if (!lines_) return;
+    lines_->write("verify", {{"read_bytes", bytes_read_},
+                             {"elapsed_s", elapsed_s},
+                             {"total_s", share > 0 ? elapsed_s / std::min(share, 1.0) : elapsed_s}});
   }
 
+  const std::shared_ptr<VerifyRun> run_;
   const VerifyOptions& options_;
   const StopClock& stop_;
   Manifest manifest_;
-  LineProtocol lines_;
+  std::unique_ptr<LineProtocol> lines_;
   std::shared_ptr<ReadRoom> room_;
   std::map<Key, StoredFile> files_;
   StreamFindings findings_;
@@ -245,12 +274,18 @@ std::string ReadBack::summary() const {
 
 }  // namespace
 
-ExitCode verify_streams(const VerifyOptions& options, const StopClock& stop) {
-  ReadBack read_back(options, stop);
-  read_back.run();
-  write_json(options.json_path, read_back.json());
-  std::cerr << read_back.summary();
-  const std::string status = read_back.status();
+ExitCode verify_streams(const std::shared_ptr<VerifyRun>& run) {
+  auto read_back = std::make_shared<ReadBack>(run);
+  try {
+    read_back->open();
+    run->watched([read_back] { read_back->run(); });
+  } catch (const Unanswered& failure) {
+    keep_until_exit(run);
+    read_back = std::make_shared<ReadBack>(*read_back, failure.what());
+  }
+  write_json(run->options.json_path, read_back->json());
+  std::cerr << read_back->summary();
+  const std::string status = read_back->status();
   if (status == "failed") return ExitCode::failed;
   if (status == "interrupted") return ExitCode::interrupted;
   return status == "intact" ? ExitCode::complete : ExitCode::damaged;

@@ -9,6 +9,7 @@
 #include "base/ticker.h"
 #include "base/worker_thread.h"
 #include "format/payload.h"
+#include "io/call_watch.h"
 #include "report/line_protocol.h"
 #include "write/synthetic_worker.h"
 
@@ -64,7 +65,7 @@ class TargetLoad {
         workers_[i]->run(deadline_ns);
       };
       try {
-        threads_.emplace_back(work, ended);
+        threads_.emplace_back(work, ended, [this, i] { return workers_[i]->unanswered_bytes() > 0; });
       } catch (const Failure& failure) {
         note(failure.what());
         ended(true);
@@ -226,6 +227,25 @@ class Load {
   }
 
   bool unanswered() const { return any(&TargetLoad::unanswered); }
+  const StopClock& stop() const { return stop_; }
+
+  // A thread is held in a call: what it has and what it counts is its own, but for the bytes.
+  WriteResult given_up(const std::string& why) const {
+    WriteResult result = failed_write(options_, why);
+    const bool interrupted = stop_.asked();
+    const auto end = [&](WriteTargetResult& one) {
+      if (interrupted) one.status = RunStatus::interrupted;
+      if (interrupted) one.ended_by = "signal";
+    };
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      WriteTargetResult& one = result.targets[i];
+      one.bytes = targets_[i]->written_bytes();
+      result.bytes += one.bytes;
+      end(one);
+    }
+    end(result);
+    return result;
+  }
 
  private:
   bool any(bool (TargetLoad::*is)() const) const {
@@ -345,10 +365,19 @@ WriteResult failed_write(const WriteOptions& options, const std::string& error) 
 WriteResult run_write(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,
                       const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
-  const auto load = std::make_shared<Load>(options, plan, make_engine, stop_signal);
-  WriteResult result = load->run(since);
+  const auto watch = std::make_shared<CallWatch>();
+  const auto load = std::make_shared<Load>(options, plan, watch->watched(make_engine), stop_signal);
+  const auto result = std::make_shared<WriteResult>();
+  try {
+    watch->run(load->stop(), to_ns(options.stall_limit_s),
+               [load, result, since] { *result = load->run(since); });
+  } catch (const Unanswered& failure) {
+    keep_until_exit(watch);
+    keep_until_exit(load);
+    return load->given_up(failure.what());
+  }
   if (load->unanswered()) keep_until_exit(load);
-  return result;
+  return std::move(*result);
 }
 
 }  // namespace daqwriter
