@@ -89,8 +89,8 @@ def load(root: Path) -> Bundle:
 
 
 def _judged_again(root: Path) -> Again | None:
-    """None without a stored verdict. Raises BundleError for one that cannot be read as the bench writes it."""
-    return None if _made(root, VERDICT, verdict_of) is None else judged_again(root)
+    """None without a stored verdict. One that lacks a field, or has another value in it, is contradicted field by field."""
+    return None if _document(root, VERDICT) is None else judged_again(root)
 
 
 def _accounting(root: Path) -> Accounting | None:
