@@ -11,7 +11,14 @@ def devices(knobs: Knobs, single: dict[str, Any]) -> dict[str, Any]:
     """The target's device, and the drives of its array where it is one."""
     if not knobs.drives:
         return {"device": single, "drives": [single]}
-    array = {"name": "md127", "raid_level": "raid0", "size_bytes": 7680 * 10**9 * knobs.drives, "rotational": False}
+    array = {
+        "name": "md127",
+        "model": None,
+        "serial": None,
+        "raid_level": "raid0",
+        "size_bytes": 7680 * 10**9 * knobs.drives,
+        "rotational": False,
+    }
     drives = [
         {
             "name": f"nvme{number}n1", "model": LONG if knobs.long_names else "SAMSUNG MZWLO7T6HBLA",
