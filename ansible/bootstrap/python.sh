@@ -76,9 +76,12 @@ install_uv() {
 
 # A machine that reaches a mirror alone has told pip so; uv does not read what was told to pip.
 uv_install() {
-  local index
+  local index certificates
   index="${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("${VENV}/bin/python" -m pip config get global.index-url 2>/dev/null || :)}}"
   [[ -z "${index}" ]] || export UV_DEFAULT_INDEX="${index}"
+  certificates="${SSL_CERT_FILE:-${PIP_CERT:-$("${VENV}/bin/python" -m pip config get global.cert 2>/dev/null || :)}}"
+  [[ -z "${certificates}" ]] || export SSL_CERT_FILE="${certificates}"
+  export UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-${PIP_DEFAULT_TIMEOUT:-60}}"
   VIRTUAL_ENV="${VENV}" UV_NO_PROGRESS=1 "${VENV}/bin/uv" pip install --no-config "$@" >>"${LOG}" 2>&1 9>&- ||
     fail_with_log "${LOG}" "uv pip install $* failed"
 }
