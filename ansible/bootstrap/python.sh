@@ -81,6 +81,7 @@ uv_install() {
   [[ -z "${index}" ]] || export UV_DEFAULT_INDEX="${index}"
   certificates="${SSL_CERT_FILE:-${PIP_CERT:-$("${VENV}/bin/python" -m pip config get global.cert 2>/dev/null || :)}}"
   [[ -z "${certificates}" ]] || export SSL_CERT_FILE="${certificates}"
+  export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-1}" # as pip, which asks the system too
   export UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-${PIP_DEFAULT_TIMEOUT:-60}}"
   VIRTUAL_ENV="${VENV}" UV_NO_PROGRESS=1 "${VENV}/bin/uv" pip install --no-config "$@" >>"${LOG}" 2>&1 9>&- ||
     fail_with_log "${LOG}" "uv pip install $* failed"
