@@ -107,7 +107,7 @@ def main() -> int:
     if not changed:
         print("check: nothing changed")
         return 0
-    failed, began_s = [], time.monotonic()
+    failed, unfinished, began_s = [], [], time.monotonic()
     for name, command, seconds in steps(changed):
         print(f"== {name}", flush=True)
         since_s = time.monotonic()
@@ -120,7 +120,12 @@ def main() -> int:
             name.startswith("tests") and status == 5
         ):  # 5: nothing but longer tests
             failed.append(name)
-    print(f"check: {'failed: ' + ', '.join(failed) if failed else 'ok'}, {time.monotonic() - began_s:.0f} s")
+        if status == OUT_OF_TIME:
+            unfinished.append(name)
+    said = (
+        f"failed: {', '.join(failed)}" if failed else f"not finished: {', '.join(unfinished)}" if unfinished else "ok"
+    )
+    print(f"check: {said}, {time.monotonic() - began_s:.0f} s")
     return 1 if failed else 0
 
 

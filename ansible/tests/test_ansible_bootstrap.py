@@ -41,7 +41,7 @@ def require(clone: Path, text: str) -> None:
 
 
 def stamp_of(clone: Path, group: str) -> str:
-    """What a finished set-up of a group leaves in .venv."""
+    """Return the stamp that a finished set-up of a group leaves in .venv."""
     lists = [clone / f"ansible/bootstrap/requirements-{name}.txt" for name in ("uv", group)]
     text = f"{clone}\n" + "".join(file.read_text() for file in (*lists, clone / "pyproject.toml"))
     return hashlib.sha256(text.encode()).hexdigest() + "\n"

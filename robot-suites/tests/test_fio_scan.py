@@ -1,6 +1,7 @@
 """The block scan: fio's figures are read in bytes, masked points carry their reason, and a real scan runs."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,22 @@ def test_idle_windows_and_a_last_one_without_a_row_are_told_apart() -> None:
     rows = "250, 32768, 1, 0, 0\n1000, 32768, 1, 0, 0\n"
     assert fio.bandwidth_samples(rows, 250, 1250, 3 * 2**23) == [2**25, 0, 0, 2**25, 2**25]
     assert fio.bandwidth_samples(rows, 250, 1250, 5 * 2**23) == [2**25] * 5  # more than the last window can have held
-    assert fio.bandwidth_samples("", 250, 1000, 0) == [0.0] * 4
+
+
+def test_a_run_without_a_log_has_no_samples() -> None:
+    """Zeros would say that the drive was idle; nobody knows."""
+    assert fio.bandwidth_samples("", 250, 1000, 1e9) == []
+
+
+@pytest.mark.parametrize(
+    ("log", "runtime_ms"),
+    [("1e15, 1, 1, 0, 0\n", 1000), ("nan, 1, 1, 0, 0\n", 1000), ("inf, 1, 1, 0, 0\n", 1000), ("-5, 1, 1, 0, 0\n", 1000),
+     ("250, 1, 1, 0, 0\n", 1e15), ("250, 1, 1, 0, 0\n", math.nan), ("250, 1, 1, 0, 0\n", -1)],
+)  # fmt: skip
+def test_a_log_that_fio_cannot_have_written_is_refused_at_once(log: str, runtime_ms: float) -> None:
+    """Out of a forged bundle it would fill the memory with windows."""
+    with pytest.raises(BenchError, match="fio's"):
+        fio.bandwidth_samples(log, 250, runtime_ms, 1e6)
 
 
 def test_a_drive_that_is_silent_at_the_end_has_no_shorter_record() -> None:

@@ -1,4 +1,4 @@
-"""What counts as a number in a document that a tool wrote."""
+"""One rule says which values of a tool's document are numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found and set on the candidate: identity, tuning, clock."""
+"""Documents of facts: the bench found and set them on the candidate (identity, tuning, clock)."""
 
 from __future__ import annotations
 

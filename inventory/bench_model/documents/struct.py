@@ -1,4 +1,4 @@
-"""What every typed document of a bundle has: a strict reader, and its form as JSON."""
+"""Each typed document of a bundle has a strict reader and a form as JSON; both are here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agents said of their own work, and what became of every point."""
+"""Documents in which agents account for their work and the bench for every point."""
 
 from __future__ import annotations
 

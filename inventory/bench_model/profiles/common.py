@@ -1,4 +1,4 @@
-"""What every profile's reader does."""
+"""Steps that each profile's reader takes."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ from rig.candidate.machine import Machine
 COMMON = ("--direct=1", "--ioengine=libaio", "--verify_state_save=0", "--output-format=json", "--fallocate=none")
 SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
 Rows = list[tuple[float, float]]  # (end of a window in ms, rate in B/s)
+WINDOWS_MAX = 20_000_000  # two months of 250 ms
+BEYOND_MS_MAX = 60_000.0  # how late fio's helper may write a row behind the end of a run
 UNACCOUNTED_SHARE = 0.05  # [P] of a run's bytes that rounded rates and times may leave without a row
 LATE_ROW_MS = 10  # fio's own allowance for a row that comes early or late (LOG_MSEC_SLACK)
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
@@ -61,6 +63,15 @@ class Windows:
     runtime_ms: float
     written_bytes: float
 
+    def __post_init__(self) -> None:
+        """Raises BenchError for a log or a run time that fio cannot have written: it would be filled without end."""
+        ends = [end_ms for rows in self.threads for end_ms, _ in rows]
+        longest = WINDOWS_MAX * self.window_ms
+        if not 0 <= self.runtime_ms <= longest:
+            raise BenchError(f"fio's run time of {self.runtime_ms} ms is none; it is kept in results/raw")
+        if not all(0 <= end_ms - self.began_ms <= self.runtime_ms + BEYOND_MS_MAX for end_ms in ends):
+            raise BenchError("fio's log of bandwidth has a row outside of its run; it is kept in results/raw")
+
     def filled(self, rows: Rows) -> Rows:
         """The rows of one thread with one for each window of the run."""
         found = self._between(rows, self._silent)
@@ -106,6 +117,8 @@ class Windows:
 def bandwidth_samples(text: str, window_ms: float, runtime_ms: float, written_bytes: float) -> list[float]:
     """Rate of all threads together in B/s, of each whole window of `runtime_ms`: 0 where nothing was completed."""
     windows = Windows(bandwidth_rows(text), window_ms, 0, runtime_ms, written_bytes)
+    if not windows.threads:
+        return []  # no log: nothing is known of any window
     samples = [0.0] * int((runtime_ms + LATE_ROW_MS) // window_ms)
     for rows in windows.threads:
         for end_ms, rate in windows.filled(rows):
