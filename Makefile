@@ -90,7 +90,7 @@ $(READER): $(READER_SOURCES)
 	@$(PYTHON) agents/build_pyz.py --package analysis_reader --output $(READER)
 
 # The programs that this qualification needs, and no others: a first run begins some minutes earlier.
-QUALIFY_PROGRAMS := daqwriter $(if $(call ASKS,hot_store),hotstore) $(if $(call ASKS,lan|interference),netprobe) $(if $(filter this-machine%,$(CANDIDATE)),,daqwriter_portable hotstore netprobe)
+QUALIFY_PROGRAMS := daqwriter $(if $(call ASKS,hot_store),hotstore) $(if $(call ASKS,lan),netprobe) $(if $(filter this-machine%,$(CANDIDATE)),,daqwriter_portable hotstore netprobe)
 
 native-qualify: build/native-writer/build.ninja
 	@cmake --build build/native-writer --target $(QUALIFY_PROGRAMS) | tail -n 1 >&2
