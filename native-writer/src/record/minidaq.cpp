@@ -24,14 +24,14 @@ void sum_up(MiniDaqResult& result, std::size_t targets) {
 class Run {
  public:
   Run(const MiniDaqOptions& options, const MiniDaqPlan& plan, const std::atomic<int>& stop_signal)
-      : options_(options), buffer_bytes_(plan.buffer_bytes), control_{stop_signal} {
+      : options_(options), plan_(plan), control_{stop_signal} {
     applications_.resize(plan.applications.size());
     closed_ns_.resize(options.target_count());
     at_all_targets([&](std::size_t i) {
       applications_[i] =
-          std::make_unique<Application>(options, plan, static_cast<std::uint32_t>(i), control_);
+          std::make_unique<Application>(options_, plan_, static_cast<std::uint32_t>(i), control_);
     });
-    open_targets(plan);
+    open_targets();
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, "minidaq");
   }
 
@@ -78,12 +78,12 @@ class Run {
   }
 
   // Applications that share a device share its one exclusive claim.
-  void open_targets(const MiniDaqPlan& plan) {
-    for (std::size_t i = 0; i < plan.applications.size(); ++i) {
-      const TargetPlan& mine = plan.applications[i].target;
+  void open_targets() {
+    for (std::size_t i = 0; i < plan_.applications.size(); ++i) {
+      const TargetPlan& mine = plan_.applications[i].target;
       const bool shared = i % options_.applications > 0 && mine.kind != TargetKind::scratch_file;
       targets_.push_back(shared ? targets_.back()
-                                : std::make_shared<Target>(mine, plan.record_bytes, options_.preallocate));
+                                : std::make_shared<Target>(mine, plan_.record_bytes, options_.preallocate));
     }
   }
 
@@ -155,7 +155,8 @@ class Run {
     Counts all;
     for (std::size_t target = 0; target < names.size(); ++target) {
       const Counts one = count(target);
-      if (names.size() > 1) write_lines(one, t, buffer_bytes_ / names.size(), {{kTargetTag, names[target]}});
+      if (names.size() > 1)
+        write_lines(one, t, plan_.buffer_bytes / names.size(), {{kTargetTag, names[target]}});
       all.add(one);
     }
     const std::uint64_t offered = all.offered(options_.superchunk_bytes);
@@ -166,7 +167,7 @@ class Run {
     series.backlog_bytes.push_back(all.backlog());
     seen_offered_ = offered;
     seen_stored_ = all.stored;
-    write_lines(all, t, buffer_bytes_, {});
+    write_lines(all, t, plan_.buffer_bytes, {});
   }
 
   void collect() {
@@ -205,8 +206,9 @@ class Run {
     return {curve.needed_bytes(), curve.needed_at_ns(), curve.exact()};
   }
 
-  const MiniDaqOptions& options_;
-  const std::uint64_t buffer_bytes_;
+  // Its own: a thread that a call holds may come back after the caller's are gone.
+  const MiniDaqOptions options_;
+  const MiniDaqPlan plan_;
   RunControl control_;
   MiniDaqResult result_;
   std::vector<std::shared_ptr<Target>> targets_;

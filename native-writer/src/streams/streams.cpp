@@ -22,7 +22,7 @@ class Application {
         stop_signal_(stop_signal),
         stop_(stop_signal),
         plan_(plan),
-        events_(options.run),
+        events_(options_.run),
         memory_(plan.buffer_bytes, plan.target.numa_node),
         lines_(options.line_protocol_path, options.tags, "streams") {
     const std::size_t slot_bytes = plan.slot_bytes;
@@ -220,10 +220,11 @@ class Application {
     }
   }
 
-  const StreamsOptions& options_;
+  // Its own: a thread that a call holds may come back after the caller's are gone.
+  const StreamsOptions options_;
   const std::atomic<int>& stop_signal_;
   StopClock stop_;
-  const StreamsPlan& plan_;
+  const StreamsPlan plan_;
   TargetPlan directory_;  // of the files
   EventPlan events_;
   Memory memory_;  // the queues, then the blocks

@@ -199,8 +199,12 @@ class Load {
  public:
   Load(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,
        const std::atomic<int>& stop_signal)
-      : options_(options), names_(options.targets()), stop_(stop_signal), shared_{options, stop_} {
-    for (const WriteTargetPlan& each : plan.targets)
+      : options_(options),
+        plan_(plan),
+        names_(options.targets()),
+        stop_(stop_signal),
+        shared_{options_, stop_} {
+    for (const WriteTargetPlan& each : plan_.targets)
       targets_.push_back(std::make_unique<TargetLoad>(shared_, each, make_engine));
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, options.command());
   }
@@ -301,7 +305,9 @@ class Load {
     write_line(bytes, total, t, {});
   }
 
-  const WriteOptions& options_;
+  // Its own: a thread that a call holds may come back after the caller's are gone.
+  const WriteOptions options_;
+  const WritePlan plan_;
   const std::vector<std::string> names_;
   StopClock stop_;
   SharedLoad shared_;
