@@ -84,17 +84,21 @@ def links(here: str) -> tuple[Link, ...]:
 
 VERDICT_COLUMNS = (
     ("requirement", "Requirement"),
+    ("text", "It asks"),
     ("outcome", "Outcome"),
     ("decision", "Decision"),
     ("measured", "Measured"),
     ("bound", "Bound"),
+    ("unit", "Unit"),
     ("margin_percent", "Margin"),
 )
 
 
 def verdict_of(*where: Condition, in_range: bool, limit: int = 0) -> Query:
     """Each requirement of runs, as stored for ever; the overall outcome has a place of its own."""
-    columns = tuple(value(name) for name in ("outcome", "decision", "measured", "bound", "margin_percent"))
+    columns = tuple(
+        value(name) for name in ("text", "outcome", "decision", "measured", "bound", "unit", "margin_percent")
+    )
     return Query(
         "bench_verdict",
         columns,

@@ -55,6 +55,7 @@ def _graph(title: str, description: str, column: Expression, unit: Unit, need: s
         overrides=COLOURS,
         needs=(need,) if need else (),
         legend=("mean", "max"),
+        gap_s=10,
     )
 
 
@@ -103,6 +104,8 @@ def _table(side: str) -> Table:
             Override("Margin", unit=Unit.PERCENT),
         ),
         columns=VERDICT_COLUMNS,
+        sort="Margin",
+        ascending=True,
         decimals=3,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DRIVE, DRIVES, RUN, links
 from bench_dashboards.dashboard import Dashboard
-from bench_dashboards.drive_heat import BY_DRIVE, DRIVE_NAME, heat, links_and_arrays
+from bench_dashboards.drive_heat import BY_DRIVE, DRIVE_NAME, GAP_S, heat, links_and_arrays
 from bench_dashboards.influxql import Query, highest, last, lowest, over_time
 from bench_dashboards.layout import Row, Section
 from bench_dashboards.looks import (
@@ -34,6 +34,7 @@ def _over_time(
         needs=(f"smart.{field}",),
         steps=steps,
         legend=("lastNotNull",),
+        gap_s=GAP_S,
     )
 
 
@@ -174,6 +175,7 @@ def _wear() -> Section:
         Unit.BYTES,
         steps=True,
         legend=("lastNotNull",),
+        gap_s=GAP_S,
     )
     return Section(
         "Wear",

@@ -15,6 +15,7 @@ from bench_dashboards.panels import BarGauge, Target, TimeSeries
 
 BY_DRIVE = ("device", "serial")
 DRIVE_NAME = "$tag_device $tag_serial"
+GAP_S = 6 * 3600  # these dashboards show days, and drives answer every minute or slower
 
 
 def heat() -> Section:
@@ -36,6 +37,7 @@ def heat() -> Section:
             Override("/ critical$/", colour=Colour.BAD, dashed=True),
         ),
         legend=("lastNotNull", "max"),
+        gap_s=GAP_S,
     )
     read_by_kernel = over_time("temperature", mean("temperature_degc"), DRIVE, "device", "label")
     kernel = TimeSeries(
@@ -45,6 +47,7 @@ def heat() -> Section:
         Unit.CELSIUS,
         needs=("temperature.temperature_degc",),
         legend=("lastNotNull", "max"),
+        gap_s=GAP_S,
     )
 
     def throttling(what: str, unit: Unit, title: str, description: str) -> TimeSeries:
@@ -54,7 +57,9 @@ def heat() -> Section:
             for level, field in enumerate(fields, start=1)
         )
         needs = tuple(f"smart.{field}" for field in fields)
-        return TimeSeries(title, description, targets, unit, needs=needs, steps=True, legend=("lastNotNull",))
+        return TimeSeries(
+            title, description, targets, unit, needs=needs, steps=True, legend=("lastNotNull",), gap_s=GAP_S
+        )
 
     above = tuple(
         Target(
@@ -103,6 +108,7 @@ def heat() -> Section:
                             needs=("smart.warning_temperature_time_min", "smart.critical_temperature_time_min"),
                             steps=True,
                             legend=("lastNotNull",),
+                            gap_s=GAP_S,
                         ),
                         8,
                     ),
@@ -121,16 +127,17 @@ def links_and_arrays() -> Section:
         needs=("pcie_link.bandwidth_bytes_per_s",),
         steps=True,
         legend=("lastNotNull", "min"),
+        gap_s=GAP_S,
     )
-    lanes = BarGauge(
-        "Lanes in use",
-        "Should be what the drive has, mostly 4.",
-        (Target(Query("pcie_link", (last("lanes"),), DRIVE, ("device",)), "$tag_device"),),
-        Unit.COUNT,
-        Thresholds(Colour.BAD, ((2, Colour.WATCH), (4, Colour.GOOD))),
-        needs=("pcie_link.lanes",),
+    width = BarGauge(
+        "Link against what both ends can",
+        "Below 100 %: fewer lanes or a lower speed than drive and slot have.",
+        (Target(Query("pcie_link", (last("bandwidth_fraction"),), DRIVE, ("device",)), "$tag_device"),),
+        Unit.FRACTION,
+        Thresholds(Colour.BAD, ((0.99, Colour.GOOD),)),
+        needs=("pcie_link.bandwidth_fraction",),
         least=0,
-        most=16,
+        most=1,
     )
     errors = TimeSeries(
         "PCIe errors (AER)",
@@ -143,6 +150,7 @@ def links_and_arrays() -> Section:
         needs=("pcie_errors.correctable",),
         steps=True,
         legend=("lastNotNull",),
+        gap_s=GAP_S,
     )
     arrays = TimeSeries(
         "Arrays: members missing",
@@ -157,5 +165,6 @@ def links_and_arrays() -> Section:
         needs=("md_array.degraded",),
         steps=True,
         legend=("lastNotNull",),
+        gap_s=GAP_S,
     )
-    return Section("Links and arrays", (Row(7, ((bandwidth, 8), (lanes, 4), (errors, 6), (arrays, 6))),))
+    return Section("Links and arrays", (Row(7, ((bandwidth, 8), (width, 4), (errors, 6), (arrays, 6))),))

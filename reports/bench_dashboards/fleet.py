@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench_dashboards.common import FLEET, LIVE, REPORT, SAME_RUN, TO_COMPARE, links
+from bench_dashboards.common import FLEET, LIVE, REPORT, SAME_RUN, TO_COMPARE, VERDICT_COLUMNS, links
 from bench_dashboards.dashboard import Dashboard
 from bench_dashboards.furniture import TagValues
 from bench_dashboards.influxql import (
@@ -175,7 +175,7 @@ def _margins() -> Section:
         points=True,
         legend=("lastNotNull", "min"),
     )
-    fields = ("outcome", "decision", "measured", "bound", "margin_percent")
+    fields = ("text", "outcome", "decision", "measured", "bound", "unit", "margin_percent")
     newest = Table(
         "Newest value of each requirement",
         "By candidate, model and firmware: what was measured against which bound.",
@@ -196,12 +196,10 @@ def _margins() -> Section:
             ("host", "Candidate"),
             ("model", "Model"),
             ("firmware", "Firmware"),
-            ("outcome", "Outcome"),
-            ("decision", "Decision"),
-            ("measured", "Measured"),
-            ("bound", "Bound"),
-            ("margin_percent", "Margin"),
+            *VERDICT_COLUMNS[1:],
         ),
+        sort="Margin",
+        ascending=True,
         decimals=3,
     )
     return Section("Margins", (Row(11, ((over_time, 24),)), Row(10, ((newest, 24),))))

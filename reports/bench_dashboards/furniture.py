@@ -127,7 +127,8 @@ class Annotation:
                 "query": self.query.render(),
                 "textColumn": "text",
                 "tagsColumn": "kind,source",
-                "timeEndColumn": "end_ms",
+                # Grafana names an answer's columns by measurement and field.
+                "timeEndColumn": f"{self.query.measurement}.end_ms",
                 "titleColumn": "",
                 "name": self.name,
                 "limit": 0,

@@ -145,11 +145,10 @@ def verdict() -> Section:
         (last("outcome"),),
         (chosen("host"), chosen("run"), equals("requirement", "overall")),
         policy=HISTORY,
-        in_range=False,
     )
     outcome = Stat(
-        "Newest outcome",
-        "Of the newest run that has been judged, whenever that was. INADMISSIBLE: the evidence does not count.",
+        "Outcome",
+        "Of the run that was judged last in the range shown; a run that goes on has none. INADMISSIBLE: its evidence does not count.",
         (Target(overall, "outcome"),),
         Unit.TEXT,
         words=OUTCOMES,
@@ -168,6 +167,8 @@ def verdict() -> Section:
             Override("run", links=(REPORT,)),
         ),
         columns=(*VERDICT_COLUMNS, ("run", "run")),
+        sort="Margin",
+        ascending=True,
         decimals=3,
     )
     return Section("Verdict", (Row(8, ((outcome, 6), (table, 18))),))

@@ -44,16 +44,23 @@ class Colour(StrEnum):
     PLAIN = "text"
 
 
+LOWEST = -1e15  # below every number that is shown
+
+
 @dataclass(frozen=True)
 class Thresholds:
-    """`base` below the first step; each step from its value on."""
+    """`base` below the first step; each step from its value on. `missing`: of a value that is not there.
+
+    Grafana gives a missing value the colour of its first step. That step is therefore none of a number's."""
 
     base: Colour
     steps: tuple[tuple[float, Colour], ...] = ()
+    missing: Colour = Colour.MUTED
 
-    def json(self) -> Json:
-        rows: list[Json] = [{"color": self.base, "value": None}]
-        rows += [{"color": colour, "value": start} for start, colour in self.steps]
+    def json(self, of_numbers: bool = True) -> Json:
+        """As Grafana's field option. `of_numbers` False: texts, and limits drawn as lines, begin with `base`."""
+        first = [(None, self.missing), (LOWEST, self.base)] if of_numbers else [(None, self.base)]
+        rows: list[Json] = [{"color": colour, "value": start} for start, colour in (*first, *self.steps)]
         return {"mode": "absolute", "steps": rows}
 
 

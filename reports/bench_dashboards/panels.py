@@ -81,7 +81,7 @@ class Panel(ABC):
     def _defaults(self) -> Json:
         made: Json = {
             "unit": self.unit,
-            "thresholds": self.thresholds.json(),
+            "thresholds": self.thresholds.json(of_numbers=self.unit is not Unit.TEXT and self.kind != "timeseries"),
             "mappings": mappings(self.words),
             "color": {"mode": self.colour_mode()},
             "custom": self.custom(),
@@ -108,7 +108,9 @@ class Panel(ABC):
 
 @dataclass(frozen=True)
 class TimeSeries(Panel):
-    """Lines over time. `limits`: thresholds are drawn as lines; `points`: each value is marked, since they are days apart."""
+    """Lines over time. `limits`: thresholds are drawn as lines; `points`: each value is marked, since they are days apart.
+
+    A line ends where no sample came for `gap_s`: a pause is not drawn as if something had been measured in it."""
 
     kind = "timeseries"
     stacked: bool = False
@@ -116,6 +118,12 @@ class TimeSeries(Panel):
     limits: bool = False
     points: bool = False
     legend: tuple[str, ...] = ("lastNotNull", "max")
+    gap_s: float = 300
+
+    @property
+    def many(self) -> bool:
+        """Each device, core or sensor has a line of its own: no areas, and the legend beside the graph."""
+        return any("$tag_" in target.alias for target in self.targets)
 
     def colour_mode(self) -> str:
         return "palette-classic"
@@ -124,7 +132,7 @@ class TimeSeries(Panel):
         return {
             "legend": {
                 "displayMode": "table" if self.legend else "list",
-                "placement": "bottom",
+                "placement": "right" if self.many else "bottom",
                 "showLegend": True,
                 "calcs": list(self.legend),
             },
@@ -136,9 +144,10 @@ class TimeSeries(Panel):
             "drawStyle": "line",
             "lineInterpolation": "stepAfter" if self.steps else "linear",
             "lineWidth": 2,
-            "fillOpacity": 30 if self.stacked else 8,
-            "showPoints": "always" if self.points else "never",
+            "fillOpacity": 30 if self.stacked else 0 if self.many else 8,
+            "showPoints": "always" if self.points else "auto",
             "spanNulls": self.points,
+            "insertNulls": False if self.points else int(self.gap_s * 1000),
             "stacking": {"mode": "normal" if self.stacked else "none", "group": "A"},
             "thresholdsStyle": {"mode": "line" if self.limits else "off"},
             "axisSoftMin": 0,
@@ -248,6 +257,7 @@ class Table(Panel):
     kind = "table"
     columns: tuple[tuple[str, str], ...] = ()
     sort: str = ""  # heading, newest or largest first
+    ascending: bool = False  # smallest first
     merged: bool = False  # several targets with the same tags become one row
 
     def options(self) -> Json:
@@ -255,7 +265,7 @@ class Table(Panel):
             "showHeader": True,
             "cellHeight": "sm",
             "footer": {"show": False, "reducer": [], "countRows": False, "fields": ""},
-            "sortBy": [{"displayName": self.sort, "desc": True}] if self.sort else [],
+            "sortBy": [{"displayName": self.sort, "desc": not self.ascending}] if self.sort else [],
         }
 
     def custom(self) -> Json:

@@ -24,6 +24,7 @@ from bench_dashboards.influxql import (
     over_time,
     present,
     rate_over_time,
+    value,
 )
 from bench_dashboards.layout import Row, Section
 from bench_dashboards.live_machine import cooling, machine
@@ -43,9 +44,16 @@ TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:q
 
 
 def _header() -> Row:
-    now = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
+    # A phase of hours was announced before the range that is shown.
+    now = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")), in_range=False)
     left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
     used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
+    # Of the run that wrote last: what it lost, and the most that its buffer held, count from its begin.
+    lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",), in_range=False)
+    filled = Query(
+        "daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",), in_range=False
+    )
+    most = Query(filled, (highest("used").named("used"),), by=("run",), in_range=False)
     margins = Query(
         "temperature",
         ((last("warning_degc") - last("temperature_degc")).named("margin"),),
@@ -57,14 +65,14 @@ def _header() -> Row:
         (
             Stat(
                 "Now",
-                "The phase that the run announced last. Empty: no run in this range.",
+                "The phase that the newest run announced last, whenever that was.",
                 (Target(now, "phase"),),
                 Unit.TEXT,
                 Thresholds(Colour.CALM),
                 text=True,
                 no_value="no run",
             ),
-            6,
+            5,
         ),
         (
             Stat(
@@ -80,8 +88,8 @@ def _header() -> Row:
         (
             Stat(
                 "Lost superchunks",
-                "Most that one record in this range has lost. Anything but 0 fails the requirement.",
-                (Target(Query("daqwriter", (highest("lost_superchunks"),), HERE), "lost"),),
+                "Most that one record of the newest run has lost. Anything but 0 fails the requirement.",
+                (Target(Query(lost, (last("lost"),), in_range=False), "lost"),),
                 Unit.COUNT,
                 NONE_ALLOWED,
                 no_value="-",
@@ -98,7 +106,19 @@ def _header() -> Row:
                 decimals=0,
                 no_value="-",
             ),
-            4,
+            3,
+        ),
+        (
+            Stat(
+                "Fullest buffer",
+                "Largest backlog of the newest run as a share of the transient buffer, from the run's begin.",
+                (Target(Query(most, (last("used"),), in_range=False), "used"),),
+                Unit.FRACTION,
+                Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD))),
+                decimals=0,
+                no_value="-",
+            ),
+            3,
         ),
         (
             Stat(
@@ -112,7 +132,7 @@ def _header() -> Row:
                 no_value="no sensor",
                 links=(TO_DRIVES,),
             ),
-            4,
+            3,
         ),
         (
             Stat(
@@ -120,7 +140,7 @@ def _header() -> Row:
                 "Age of the stalest collector's last good sample, within the last minute. SILENT: no agent answers.",
                 (Target(Query(stale, (highest("age"),)), "age"),),
                 Unit.SECONDS,
-                Thresholds(Colour.GOOD, ((15, Colour.WATCH), (30, Colour.BAD))),
+                Thresholds(Colour.GOOD, ((15, Colour.WATCH), (30, Colour.BAD)), missing=Colour.BAD),
                 time_from="1m",
                 decimals=1,
                 no_value="SILENT",

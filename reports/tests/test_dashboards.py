@@ -165,13 +165,36 @@ def test_links_lead_to_variables_that_are_there(document: dict[str, Any]) -> Non
             assert name in others, f"{uid} has no variable {name}"
 
 
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_a_missing_value_is_neither_good_nor_bad(document: dict[str, Any]) -> None:
+    """Grafana gives it the first step's colour: grey. One tile is red then: telemetry that nobody sends."""
+    for panel in panels_of(document):
+        defaults = panel["fieldConfig"]["defaults"]
+        if panel["type"] not in ("stat", "bargauge", "table") or defaults["unit"] == "string":
+            continue
+        steps = [defaults["thresholds"]["steps"]]
+        for override in panel["fieldConfig"]["overrides"]:
+            steps += [one["value"]["steps"] for one in override["properties"] if one["id"] == "thresholds"]
+        expected = "red" if panel["title"] == "Telemetry's age" else "#808080"
+        assert {one[0]["color"] for one in steps} == {expected}, panel["title"]
+        assert all(one[1]["value"] < -1e12 for one in steps), panel["title"]
+
+
+@pytest.mark.parametrize("document", FILES.values(), ids=FILES)
+def test_lines_end_where_nothing_was_measured(document: dict[str, Any]) -> None:
+    for panel in panels_of(document):
+        if panel["type"] == "timeseries":
+            custom = panel["fieldConfig"]["defaults"]["custom"]
+            assert bool(custom["insertNulls"]) is not custom["spanNulls"], panel["title"]
+
+
 def test_annotations_have_an_end_where_they_say_so() -> None:
     for document in FILES.values():
         for annotation in document["annotations"]["list"]:
             target = annotation["target"]
             span = "\"extent\" = 'span'" in target["query"]
             assert ('"end_ms"' in target["query"]) is span, annotation["name"]
-            assert target["timeEndColumn"] == "end_ms"
+            assert target["timeEndColumn"] == "bench_event.end_ms"
 
 
 # --- what the builder refuses ---

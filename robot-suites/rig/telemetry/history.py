@@ -53,8 +53,9 @@ def verdict_points(bundle: Bundle) -> list[Point]:
         for name, value in {**values, "bound": requirement.get("scaled_bound")}.items():
             if value is not None:
                 point.field(name, float(value))
-        if requirement.get("decision"):
-            point.field("decision", requirement["decision"])
+        for name in ("decision", "text", "unit"):
+            if requirement.get(name):
+                point.field(name, requirement[name])
         points.append(point)
     if (bundle.path / REPORT).exists():
         for point in points:
