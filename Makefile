@@ -31,7 +31,7 @@ PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/benc
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 
-.PHONY: help schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-python lint-types lint-imports \
+.PHONY: help schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
 
@@ -188,7 +188,7 @@ test: setup apt-test apt-virtual $(if $(INFLUX2),influxd2) ## install what is ne
 	@SANITIZERS=$(SANITIZERS) INFLUX2=$(INFLUX2) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
 
 check: python-test ## for work in progress: lints, types and the tests that import what changed, in under two minutes (BASE=commit to compare with)
-	@$(PYTHON) .ci/check.py
+	@$(PYTHON) .ci/check.py .ci/docs.py
 
 test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
 	@INFLUX2=only $(PYTHON) .ci/checks.py
@@ -208,14 +208,17 @@ audit: python-test ## the project's own adversary: wrong evidence of every scena
 	@$(PYTHON) -m audit $(if $(MOST),--most $(MOST)) $(if $(SCENARIOS),--scenarios '$(SCENARIOS)',--write docs/statistics.md)
 	$(if $(SCENARIOS),,@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md)
 
-lint: python-test apt-test lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
+lint: python-test apt-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-shell lint-native ## all static checks
+
+lint-docs:
+	@python3 .ci/docs.py
 
 lint-python:
 	@$(BIN)/ruff check $(PYTHON_PARTS) .ci
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py .ci/check.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py .ci/check.py .ci/docs.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

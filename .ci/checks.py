@@ -90,7 +90,7 @@ def stages() -> list[list[Step]]:
         pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
         *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles)),
     ]
-    for target in ("python", "types", "imports", "robot", "ansible", "shell", "native"):
+    for target in ("docs", "python", "types", "imports", "robot", "ansible", "shell", "native"):
         beside.append(Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"]))
     if asked_influx2:
         beside.insert(3, influx2)

@@ -28,13 +28,26 @@ WantedBy=multi-user.target
 CLI = """#!/bin/sh
 [ "$3 $4 $5" = "admin reset-admin-password --password-from-stdin" ] || exit 2
 cat > /var/lib/grafana/password
+echo grafana-cli > /var/lib/grafana/set-by
 """
 SERVER = """#!/usr/bin/python3
 import base64, http.server, json, os, pathlib, re
 
+# As Grafana (conf/defaults.ini; pkg/setting/expanders.go): a variable GF_SECTION_KEY counts where there is such a key, and
+# $__file{path} in a value becomes the file's text.
+SETTINGS = {
+    "GF_SERVER_HTTP_ADDR": "", "GF_SERVER_HTTP_PORT": "3000", "GF_SECURITY_ADMIN_PASSWORD": "admin",
+    "GF_AUTH_ANONYMOUS_ENABLED": "false", "GF_USERS_ALLOW_SIGN_UP": "true", "GF_USERS_DEFAULT_THEME": "dark",
+    "GF_ANALYTICS_REPORTING_ENABLED": "true", "GF_ANALYTICS_CHECK_FOR_UPDATES": "true",
+}
+ignored = {name for name in os.environ if name.startswith("GF_")} - set(SETTINGS)
+if ignored:
+    raise SystemExit(f"Grafana knows no setting {ignored}")
+of_file = lambda found: pathlib.Path(found[1]).read_text().strip()
+settings = {name: re.sub(r"\\$__file{([^}]+)}", of_file, os.environ.get(name, value)) for name, value in SETTINGS.items()}
 STORED = pathlib.Path("/var/lib/grafana/password")
-if not STORED.exists():  # as Grafana: the file counts only when the database is made
-    STORED.write_text(pathlib.Path(os.environ["GF_SECURITY_ADMIN_PASSWORD__FILE"]).read_text())
+if not STORED.exists():  # the setting counts only when the database is made
+    STORED.write_text(settings["GF_SECURITY_ADMIN_PASSWORD"])
 SOURCE = pathlib.Path("/etc/grafana/provisioning/datasources/daq-bench.yaml").read_text()
 
 
@@ -52,7 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(document).encode())
 
 
-address = (os.environ["GF_SERVER_HTTP_ADDR"], int(os.environ["GF_SERVER_HTTP_PORT"]))
+address = (settings["GF_SERVER_HTTP_ADDR"], int(settings["GF_SERVER_HTTP_PORT"]))
 http.server.HTTPServer(address, Handler).serve_forever()
 """
 

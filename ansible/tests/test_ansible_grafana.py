@@ -56,6 +56,9 @@ def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: 
         first = run("apply", "--diff")
         assert first.code == 0, first.output
         assert f"{dashboards} has no *.json: Grafana gets the data source and no dashboard" in first.text
+        # It began with this password: it never answered to admin/admin until somebody set another one.
+        assert "grafana-cli" not in host.ssh("cat /var/lib/grafana/set-by; true").stdout
+        assert host.ssh("cat /var/lib/grafana/password").stdout == SECRETS["BENCH_GRAFANA_ADMIN_PASSWORD"]
 
         source = "/etc/grafana/provisioning/datasources/daq-bench.yaml"
         modes = host.ssh(f"stat -c '%a %U:%G' {source} /etc/grafana/daq-bench-admin-password").stdout.splitlines()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ from bench_model.verdict.verdict import PASS, bounds, judge
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 SEED = 20211
 MOST_SHOWN = 20
+LINE = 140  # characters of a line in docs/
 
 
 @dataclass
@@ -108,12 +110,14 @@ def table(found: Sequence[Findings], seconds: float) -> Iterator[str]:
         Counter(text.partition(":")[0] for one in found for text in getattr(one, key)) for key in ("wrong", "broken")
     )
     could = [one.scenario for one in found if one.outcome == PASS]
-    yield (
+    yield textwrap.fill(
         f"{sum(tried.values())} mutants of {len(found)} scenarios, of which {len(could)} pass when their evidence is good; the others are "
         f"rehearsals, or their profile has nothing mandatory, and never pass. Wrong PASS: **{sum(wrong.values())}**; the judge fell over: "
         f"**{sum(broken.values())}**. {sum(one.rightly for one in found)} changes passed rightly, where no verdict rests on anything; "
         f"{sum(one.derived for one in found)} passed the judge alone in documents that follow from telemetry and results, which `make "
-        "check-bundle` makes again and compares."
+        "check-bundle` makes again and compares.",
+        LINE,
+        break_on_hyphens=False,
     )
     yield ""
     yield "| class of mutants | tried | wrong PASS | fell over |"
@@ -121,7 +125,9 @@ def table(found: Sequence[Findings], seconds: float) -> Iterator[str]:
     for kind, count in sorted(tried.items()):
         yield f"| {kind} | {count} | {wrong[kind]} | {broken[kind]} |"
     yield ""
-    yield f"Scenarios that pass when their evidence is good: {', '.join(could) or 'none'}."
+    yield textwrap.fill(
+        f"Scenarios that pass when their evidence is good: {', '.join(could) or 'none'}.", LINE, break_on_hyphens=False
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
