@@ -22,6 +22,9 @@ REFUSED_PAUSE_S = 600.0
 SMARTCTL, IDENTIFY, HEALTH, OCP, INTEL, LIMITS = "smartctl", "identify", "health", "ocp", "intel", "limits"
 VENDOR_PAGES = {OCP: vendor_pages.OCP_PAGE, INTEL: vendor_pages.INTEL_PAGE}
 FEATURE_LINE = re.compile(r"get-feature:\s*0x10\b.*Current value:\s*(?:0x)?([0-9a-fA-F]{8})\s*", re.IGNORECASE)
+DEV, BEHIND = "/dev/", " "  # a disk behind a controller is named by its path and type: "bus/0 megaraid,3"
+# smartctl(8), -d: types of a disk that some controller hides. It finds those of megaraid and sssraid by itself.
+BEHIND_TYPE = re.compile(r"(?:sat\+)?(?:megaraid|cciss|sssraid|areca|3ware|hpt|aacraid),[0-9/,]+")
 NOT_INSTALLED = "neither smartctl (package smartmontools) nor nvme (package nvme-cli) is installed"
 
 
@@ -59,7 +62,8 @@ class DriveQuestions:
         faults: list[str] = []
         if smartctl is not None:
             try:
-                texts[SMARTCTL] = self._smartctl(smartctl, name)
+                texts[SMARTCTL], said = self._smartctl(smartctl, name)
+                faults += [f"{name}: smartctl: {fault}" for fault in said]
             except (OSError, ValueError, Unsupported) as error:
                 if nvme is None and isinstance(error, Unsupported):
                     if known.answered:
@@ -75,16 +79,39 @@ class DriveQuestions:
         known.answered = True
         return texts, faults
 
-    def _smartctl(self, program: str, name: str) -> str:
+    def behind_controllers(self) -> tuple[list[str], list[str]]:
+        """(disks, faults): the disks that smartctl finds behind RAID controllers, as names that `ask` takes."""
+        program = find_tool("smartctl")
+        if program is None:
+            return [], []
+        try:
+            document = decoded(run_tool([program, "--scan-open", "-j"], self._tool_s_max, "smartctl --scan-open"))
+        except (OSError, ValueError) as error:
+            return [], [f"disks behind a RAID controller are not seen: {error}"]
+        rows = document.get("devices") or []
+        found = [
+            f"{row['name'][len(DEV) :]}{BEHIND}{row['type']}"
+            for row in rows
+            if isinstance(row, dict)
+            and BEHIND_TYPE.fullmatch(str(row.get("type", "")))
+            and str(row.get("name", "")).startswith(DEV)
+        ]
+        return sorted(set(found)), []
+
+    def _smartctl(self, program: str, name: str) -> tuple[str, list[str]]:
         # devstat is an ATA log; smartctl ignores the option for other drives.
-        done = run_tool([program, "-j", "-a", "-l", "devstat", f"/dev/{name}"], self._tool_s_max)
+        path, _, kind = name.partition(BEHIND)
+        options = ["-d", kind] if kind else []
+        done = run_tool([program, "-j", "-a", "-l", "devstat", *options, f"{DEV}{path}"], self._tool_s_max)
         document = decoded(done)
         fault = smartctl_json.answer_fault(document)
         if fault:
             raise Unsupported(fault)
-        smartctl_json.temperatures(document)
-        smartctl_json.limits(document)
-        return done.text
+        faults: list[str] = []
+        smartctl_json.health_fields(document, faults)
+        smartctl_json.temperatures(document, faults)
+        smartctl_json.limits(document, faults)
+        return done.text, faults
 
     def _ask_nvme(self, program: str, name: str, known: _Known, texts: dict[str, str], faults: list[str]) -> None:
         """Adds the drive's own pages to `texts`, and what failed to `faults`; one part's failure leaves the others."""

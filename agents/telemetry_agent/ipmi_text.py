@@ -107,12 +107,19 @@ def kind_and_field(reading: SensorReading) -> tuple[str, str] | None:
 
 
 def parse_power(text: str) -> PowerReading | None:
-    """DCMI's answer, or None while the BMC says that it measures no power. Raises ValueError on anything else."""
+    """DCMI's answer, or None while the BMC says that it measures no power. Raises ValueError on anything else.
+
+    OpenBMC says `deactivated` beside watts that it measures (openbmc/openbmc#3257); a server that answers draws
+    more than 0 W, whatever the state is."""
     watts, state, time = WATTS_LINE.search(text), STATE_LINE.search(text), TIME_LINE.search(text)
     if watts is None or state is None:
         raise ValueError(f"ipmitool dcmi power reading: not understood: {shown(text)}")
-    if state[1] == "deactivated":
+    if state[1] == "deactivated" and float(watts[1]) == 0:
         return None
+    if float(watts[1]) == 0:
+        raise ValueError(
+            "ipmitool dcmi power reading: 0 W while it measures, which is no reading of a server that runs"
+        )
     return PowerReading(float(watts[1]), time[1] if time and time[1] != TIME_UNKNOWN else "")
 
 

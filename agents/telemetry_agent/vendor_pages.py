@@ -55,6 +55,8 @@ def ocp_fields(page: bytes) -> dict[str, FieldValue]:
     if not is_ocp(page):
         raise ValueError(f"log page C0h: no OCP GUID at its end but {page[GUID_AT:].hex()}")
     known = {name: place for name, place in OCP_FIELDS.items() if any(b != 0xFF for b in page[place[0] : sum(place)])}
+    if not known:
+        raise ValueError("log page C0h: all of it is ones, which is no page")
     return {name: count(page, first, size) for name, (first, size) in known.items()}
 
 

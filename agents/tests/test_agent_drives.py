@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -181,18 +182,155 @@ def test_a_drive_that_is_lost_is_a_fault_of_each_sample(bench: Bench) -> None:
     ],
 )  # fmt: skip
 @case("nvme_smartctl_only")
-def test_a_hostile_value_is_an_error_that_names_it(
+def test_a_hostile_value_costs_that_value_and_is_named(
     bench: Bench, place: tuple[str, ...], value: Any, reason: str
 ) -> None:
-    """Never a missing or an invented field."""
+    """Never an invented field, and never the others of the drive."""
+    collector = bench.smart()
+    sound = points_of(collector, collector.read())[0].fields
     document = json.loads((bench.files / "smartctl.json").read_text())
     at = document
     for key in place[:-1]:
         at = at[key]
     at[place[-1]] = value
     (bench.files / "smartctl.json").write_text(json.dumps(document))
-    with pytest.raises(OSError, match=reason):
-        bench.smart().read()
+    collector = bench.smart()
+    if place == ("smartctl", "messages"):  # smartctl's own word on its answer
+        with pytest.raises(OSError, match=reason):
+            collector.read()
+        return
+    reading = collector.read()
+    assert any(re.search(reason, fault) for fault in reading.faults), reading.faults
+    left = points_of(collector, reading)[0].fields
+    assert left.items() < sound.items()
+    assert len(left) == len(sound) - 1 or place == ("nvme_smart_health_information_log",)
+
+
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: dict[str, Any]) -> Smart:
+    """A machine whose one SATA or SAS drive answers this."""
+    made = Bench(tmp_path, "sata_ssd")
+    (made.files / "smartctl.json").write_text(json.dumps({"smartctl": {"exit_status": 0}} | document))
+    monkeypatch.setenv("PATH", made.path)
+    return made.smart()
+
+
+def attribute(number: int, name: str, raw: int) -> dict[str, Any]:
+    """A row of smartctl's table."""
+    return {"id": number, "name": name, "raw": {"value": raw, "string": str(raw)}}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_stated_unit_wins_over_sectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turned: bool) -> None:
+    """An SSD that counts in 32 MiB and gives the same number again under the usual name: 65,536 times too little."""
+    table = [attribute(225, "Host_Writes_32MiB", 713542), attribute(241, "Total_LBAs_Written", 713542)]
+    document = {
+        "ata_smart_attributes": {"table": table[::-1] if turned else table},
+        "in_smartctl_database": True,
+        "logical_block_size": 512,
+    }
+    collector = answer(tmp_path, monkeypatch, document)
+    assert points_of(collector, collector.read())[0].fields["data_written_bytes"] == 713542 * 32 * 2**20
+    page = {
+        "number": 1,
+        "table": [{"offset": 24, "value": 713542, "flags": {"valid": True}}],
+    }
+    collector = answer(tmp_path / "b", monkeypatch, document | {"ata_device_statistics": {"pages": [page]}})
+    reading = collector.read()
+    assert points_of(collector, reading)[0].fields["data_written_bytes"] == 713542 * 32 * 2**20
+    assert "whose name states its unit says 23942496518144" in reading.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "field"),
+    [
+        (5, "Retired_Block_Count", "reallocated_sectors"),
+        (5, "Grown_Failing_Block_Ct", "reallocated_sectors"),
+        (187, "Uncorrectable_Error_Cnt", "reported_uncorrectable"),
+        (197, "Pending_Sector_Count", "pending_sectors"),
+        (199, "CRC_Error_Count", "interface_crc_errors"),
+        (197, "Not_In_Use", None),
+    ],
+)
+def test_attributes_are_matched_by_id_and_class(number: int, name: str, field: str | None) -> None:
+    """Makers word them differently; smartctl's database has all of these."""
+    found = smartctl_json.health_fields({"ata_smart_attributes": {"table": [attribute(number, name, 3)]}})
+    assert found == ({field: 3} if field else {})
+
+
+VOLUMES: tuple[dict[str, Any], ...] = (
+    {"smart_support": {"available": False}, "temperature": {"current": 0, "drive_trip": 0}, "smart_status": {"passed": True}},
+    {"smartctl": {"exit_status": 4}, "temperature": {"current": 0, "drive_trip": 0}, "smart_status": {"passed": True}},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("document", VOLUMES)
+def test_a_controllers_volume_is_no_healthy_drive_of_0_degrees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: dict[str, Any]
+) -> None:
+    """It is named as unseen."""
+    collector = answer(tmp_path, monkeypatch, document)
+    with pytest.raises(Unsupported, match="sda: no health data: a volume of a RAID controller"):
+        collector.read()
+    more = {"smartctl": {"exit_status": 4}, "scsi_grown_defect_list": 2, "temperature": {"current": 31}}
+    assert smartctl_json.answer_fault(more) is None  # a command failed, and the rest is sound
+
+
+def test_no_drive_in_use_has_0_degrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor a limit of 0; smartctl has the limit of a SAS drive at two places."""
+    document = {"temperature": {"current": 0, "drive_trip": 0}, "scsi_grown_defect_list": 2}
+    collector = answer(tmp_path, monkeypatch, document)
+    reading = collector.read()
+    points = points_of(collector, reading)
+    assert [point.fields for point in points] == [{"grown_defects": 2}]
+    assert "sda: smartctl: temperature.current is 0 degrees C, which is no reading of a drive in use" in reading.faults
+    assert smartctl_json.limits({"scsi_temperature": {"drive_trip": 68}}) == {"critical_degc": 68.0}
+
+
+def test_disks_behind_a_controller_are_asked_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The volume is named, its disks are found by smartctl, and one that the system sees itself counts once."""
+    made = Bench(tmp_path, "sata_ssd")
+    (made.root / "sys/block/sdb/device").mkdir(parents=True)
+    scan = [{"name": "/dev/sda", "type": "scsi"}] + [{"name": "/dev/bus/0", "type": f"megaraid,{n}"} for n in (0, 1, 9)]
+    disk = {"smartctl": {"exit_status": 0}, "scsi_grown_defect_list": 0, "temperature": {"current": 31}}
+    answers = {
+        "scan": {"smartctl": {"exit_status": 0}, "devices": scan},
+        "sda": {"smartctl": {"exit_status": 4}, **VOLUMES[0]},
+        "sdb": disk | {"serial_number": "PASSED"},
+        "0": disk | {"serial_number": "S0"},
+        "1": disk | {"serial_number": "S1"},
+        "9": disk | {"serial_number": "PASSED"},
+    }
+    for name, document in answers.items():
+        (made.files / f"{name}.json").write_text(json.dumps(document))
+    script = """
+        echo "$*" >>calls
+        case "$*" in
+            "--scan-open -j") cat scan.json ;;
+            *megaraid,?" /dev/bus/0") number="${*#*megaraid,}"; cat "${number%% *}.json" ;;
+            *) cat "${*##*/}.json" ;;
+        esac
+    """
+    fake_program(made.bin, "smartctl", f'cd "{made.files}" || exit 2\n{script}')
+    monkeypatch.setenv("PATH", made.path)
+    collector = made.smart()
+    for expected in (
+        "sda: no health data: a controller's volume; asked in its place: bus/0 mega",
+        "",
+    ):
+        reading = collector.read()
+        assert "".join(reading.faults).startswith(expected)
+        points = [point for point in points_of(collector, reading) if point.measurement == "smart"]
+        assert [dict(point.tags)["device"] for point in points] == ["sdb", "bus/0 megaraid,0", "bus/0 megaraid,1"]
+        assert [dict(point.tags)["serial"] for point in points] == ["PASSED", "S0", "S1"]
+    assert (made.files / "calls").read_text().count("--scan-open") == 1
+
+
+def test_an_ocp_page_of_ones_is_no_page() -> None:
+    """With its GUID alone it counts nothing."""
+    page = bytearray(b"\xff" * 512)
+    page[496:] = vendor_pages.OCP_GUID.to_bytes(16, "little")
+    with pytest.raises(ValueError, match="all of it is ones, which is no page"):
+        vendor_pages.ocp_fields(bytes(page))
 
 
 @pytest.mark.parametrize(

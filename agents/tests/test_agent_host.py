@@ -15,7 +15,7 @@ from recorded_tree import FOLDER, Clock, lines, remove, sample, unpack, write
 
 from telemetry_agent.collector import Collector, Every, Unsupported
 from telemetry_agent.collectors import system_collectors
-from telemetry_agent.collectors.block_device import BlockDevice
+from telemetry_agent.collectors.block_device import BlockDevice, is_whole_disk
 from telemetry_agent.collectors.cpu import Cpu
 from telemetry_agent.collectors.cpu_frequency import CpuFrequency
 from telemetry_agent.collectors.cpu_idle import CpuIdle
@@ -286,8 +286,24 @@ def test_a_sensor_that_answers_nonsense_fails_with_its_text(tmp_path: Path) -> N
     write(tmp_path / "sys/class/thermal/thermal_zone0/type", "acpitz\n")
     for text in ("warm", "", "--5", "1e5", "99999999999999999999"):
         write(tmp_path / "sys/class/thermal/thermal_zone0/temp", text + "\n")
-        with pytest.raises(ValueError, match="millidegrees are expected, not '" + text):
+        with pytest.raises(OSError, match="no temperature .*: millidegrees are expected, not '" + text):
             sample(Temperature(1.0, tmp_path))
+        write(tmp_path / "sys/class/hwmon/hwmon0/temp1_input", "41000\n")
+        reading, points = sample(Temperature(1.0, tmp_path))
+        assert [point.fields["temperature_degc"] for point in points] == [41.0]
+        assert reading.faults == (f"thermal_zone0: temperature: millidegrees are expected, not {text + chr(10)!r}",)
+        (tmp_path / "sys/class/hwmon/hwmon0/temp1_input").unlink()
+
+
+def test_a_drive_under_native_multipath_keeps_its_name(tmp_path: Path) -> None:
+    """The controller lists its path nvme1c1n1; the drive that is written to, and that is throttled, is nvme1n1."""
+    for folder in ("sys/class/hwmon/hwmon3/device/nvme1c1n1", "sys/block/nvme1n1/device", "sys/block/nvme1c1n1/device"):
+        (tmp_path / folder).mkdir(parents=True)
+    write(tmp_path / "sys/class/hwmon/hwmon3/temp1_input", "38850\n")
+    _, points = sample(Temperature(1.0, tmp_path))
+    assert dict(points[0].tags)["device"] == "nvme1n1"
+    found = [name for name in ("nvme1c1n1", "nvme1n1") if is_whole_disk(tmp_path / "sys/block", name)]
+    assert found == ["nvme1n1"]
 
 
 def test_the_largest_count_that_a_point_holds_passes(root: Path) -> None:

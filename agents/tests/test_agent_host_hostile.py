@@ -101,8 +101,6 @@ ATTRIBUTES: tuple[tuple[Make, str], ...] = (
     (CpuFrequency, f"{CPU0}/cpufreq/scaling_max_freq"),
     (CpuIdle, f"{CPU0}/cpuidle/state1/time"),
     (CpuThrottle, f"{CPU0}/thermal_throttle/core_throttle_count"),
-    (MdArray, "sys/block/md127/md/degraded"),
-    (MdArray, "sys/block/md127/md/dev-nvme0n1/errors"),
     (MemoryBandwidth, "sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes"),
     (NetworkLink, f"{NIC}/net/ens2f0np0/carrier_changes"),
     (NetworkLink, f"{NIC}/net/ens2f0np0/speed"),
@@ -146,10 +144,40 @@ HOSTILE: tuple[tuple[Make, str, str, str, str], ...] = (
     (Pressure, "proc/pressure/cpu", "avg10=0.00", "avg10=nan", "lacks avg10 or total"),
     (Pressure, "proc/pressure/cpu", "total=1000000", "total=-1", "whole number .*'-1'"),
     (Pressure, "proc/pressure/io", "some", "none", "'none avg10"),
-    (MdArray, "sys/block/md127/md/sync_completed", "none", "half", "'half' is no progress"),
-    (MdArray, "sys/block/md127/md/sync_completed", "none", "5 / 0", "'5 / 0' is no progress"),
-    (MdArray, "sys/block/md127/md/array_state", "clean", "", "array_state: is empty"),
 )
+ARRAY = "sys/block/md127/md"
+ONE_VALUE: tuple[tuple[str, str, str], ...] = (
+    ("degraded", "no such counter", "degraded: a whole number"),
+    ("dev-nvme0n1/errors", "-5", "errors: a whole number"),
+    ("raid_disks", "11 (10) x", "raid_disks: a whole number"),
+    ("sync_completed", "half", "'half' is no progress"),
+    ("sync_completed", "5 / 0", "'5 / 0' is no progress"),
+    ("array_state", "", "array_state: is empty"),
+)
+
+
+@pytest.mark.parametrize(("file", "bad", "complaint"), ONE_VALUE)
+def test_one_bad_value_of_an_array_costs_that_value_and_is_named(
+    file: str, bad: str, complaint: str, root: Path, clock: Clock
+) -> None:
+    """The other arrays, members and values stay."""
+    collector = MdArray(2.0, root)
+    sound = {(point.tags, name) for point in collector.parse(collector.read(), None) for name in point.fields}
+    write(root / ARRAY / file, bad + "\n")
+    reading = collector.read()
+    left = {(point.tags, name) for point in collector.parse(reading, None) for name in point.fields}
+    assert len(reading.faults) == 1 and complaint in reading.faults[0]
+    assert left <= sound and len(sound - left) <= 1
+
+
+def test_an_array_that_is_reshaped_counts_its_new_disks(root: Path, clock: Clock) -> None:
+    """The kernel then writes `11 (10)`: the number to come, and the one from before."""
+    write(root / ARRAY / "raid_disks", "11 (10)\n")
+    collector = MdArray(2.0, root)
+    reading = collector.read()
+    assert reading.faults == ()
+    (array,) = [point for point in collector.parse(reading, None) if point.tags == (("device", "md127"),)]
+    assert array.fields["raid_disks"] == 11
 
 
 @pytest.mark.parametrize(("make", "file", "good", "bad", "complaint"), HOSTILE)
@@ -163,7 +191,7 @@ def test_a_malformed_line_is_an_error_with_its_text(
         corrupted(make, root, clock, file, text.replace(good, bad, 1))
 
 
-@pytest.mark.parametrize(("make", "file"), [*TABLES[:5], *ATTRIBUTES])
+@pytest.mark.parametrize(("make", "file"), [*TABLES[:5], *ATTRIBUTES, (MdArray, f"{ARRAY}/degraded")])
 def test_ten_megabytes_are_refused_and_not_taken_in(make: Make, file: str, root: Path) -> None:
     """An attribute of one device is a fault beside the others; the whole machine's table fails the sample."""
     write(root / file, b"8" * 10_000_000)

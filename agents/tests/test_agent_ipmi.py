@@ -117,6 +117,14 @@ def test_a_percentage_is_a_fan_only_where_the_bmc_says_so() -> None:
     assert points_of("CPU Usage,12,percent,ok,7.1,System Board,Other,,,,,,,,,,0.000,100.000\n") == []
 
 
+def test_no_running_server_draws_0_w() -> None:
+    """A BMC that is active and says so has no reading, or a power requirement would be met by nothing."""
+    nothing = DCMI.replace("420 Watts", "0 Watts")
+    assert nothing != DCMI
+    with pytest.raises(ValueError, match="0 W while it measures, which is no reading"):
+        parse_power(nothing)
+
+
 def test_a_twin_keeps_its_name_when_the_first_falls_silent() -> None:
     """Otherwise its values would continue the other one's series."""
     lines = SDR.replace("Fan1,6000,RPM,ok,29.1,", "Fan1,,,ns,29.1,", 1)
@@ -155,6 +163,11 @@ def test_dcmi_without_measurement_gives_no_point() -> None:
     inactive = (RECORDED / "dcmi_inactive.txt").read_text()
     assert parse_power(inactive) is None
     assert powers(points_of(power=inactive)) == []
+    # OpenBMC measures beside that state (openbmc/openbmc#3257).
+    measuring = inactive.replace(
+        "Instantaneous power reading:                     0", "Instantaneous power reading: 131"
+    )
+    assert parse_power(measuring) == PowerReading(131.0, "11/21/26 16:03:37 UTC")
     with pytest.raises(ValueError, match="not understood: 'Segmentation"):
         parse_power("Segmentation fault\n")
 

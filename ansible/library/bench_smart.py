@@ -43,9 +43,27 @@ devices:
       data: {}
 """
 
-# Bits of smartctl's exit status. The others (2 and up) describe the drive's health and come with data.
+# Bits of smartctl's exit status, as smartctl(8) words them. All but the lowest two come with data.
 COMMAND_LINE_BAD = 1
 DEVICE_NOT_OPENED = 2
+MEANINGS = {
+    4: "some command to the drive failed or a checksum is wrong, so that parts may be missing; of its health that says nothing",
+    8: "a problem of the drive: it says itself that it is failing",
+    16: "a problem of the drive: an attribute that foretells failure is beyond its threshold",
+    32: "an attribute was beyond its threshold in the past",
+    64: "its log of errors has entries, which may be old",
+    128: "its log of self-tests has errors, which may be old",
+}
+VOLUME = "a volume of a RAID controller or bridge: its disks are not seen through it"
+
+
+def is_volume(data: dict[str, Any], exit_status: int) -> bool:
+    """Whether a controller answered in place of a disk: whatever health it reports is nobody's."""
+    if "nvme_smart_health_information_log" in data or "ata_smart_attributes" in data:
+        return False
+    if (data.get("smart_support") or {}).get("available") is False:
+        return True
+    return bool(exit_status & 4) and (data.get("temperature") or {}).get("current") == 0
 
 
 def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, Any]:
@@ -60,7 +78,10 @@ def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, A
         messages = [message["string"] for message in data.get("smartctl", {}).get("messages", [])]
         detail = "; ".join(messages) or f"smartctl could not read it (exit status {exit_status})"
         return {"device": device, "status": "unsupported", "detail": detail, "data": None}
-    detail = f"smartctl's exit status {exit_status} reports a problem of the drive" if exit_status else ""
+    if is_volume(data, exit_status):
+        return {"device": device, "status": "unsupported", "detail": VOLUME, "data": None}
+    said = "; ".join(words for bit, words in MEANINGS.items() if exit_status & bit)
+    detail = f"smartctl's exit status {exit_status}: {said}" if said else ""
     return {"device": device, "status": "read", "detail": detail, "data": data}
 
 

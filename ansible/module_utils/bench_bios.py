@@ -51,6 +51,7 @@ class Plan:
     asked: str
     wishes: list[Wish] = field(default_factory=list)
     unsupported: str = ""
+    fallback: str = ""  # why the alternative that this BIOS has is less than what was asked
 
     @property
     def id(self) -> str:
@@ -128,6 +129,7 @@ def plan(vendors: dict[str, Any], key: str, setting: str, asked: str, firmware: 
                 for name in found:
                     fault = fault or _add_wish(result, part, name, asked, firmware)
             result.unsupported = fault
+            result.fallback = str(entry.get("fallback", "")).strip()
             break
     else:
         names_text = " or ".join(looked_for) or "none is known for this vendor"
@@ -200,7 +202,7 @@ def record_of(
         "subject": " and ".join(names) or "firmware",
         "asked": each.asked,
         "before": joined(before, names),
-        "applied": joined(written, [name for name in names if name in written]),
+        "applied": joined(written, [name for name in names if name in written and name not in refusals]),
         "read_back": joined(now.current, names),
     }
     record["status"], record["detail"] = _judge(each, before, now, refusals, restarted)
@@ -217,6 +219,9 @@ def _judge(
         return "refused", "; ".join(refused)
     missing = [wish for wish in each.wishes if not wish.met_by(text_of(now.current.get(wish.attribute)))]
     if not missing:
+        if each.fallback:
+            held = joined(now.current, [wish.attribute for wish in each.wishes])
+            return "unsupported", f"a fallback is in force ({held}), which is not {each.asked}: {each.fallback}"
         moved = any(before.get(wish.attribute) != now.current.get(wish.attribute) for wish in each.wishes)
         return ("applied", restarted) if moved else ("unchanged", "")
     waiting = [wish for wish in missing if wish.met_by(now.after_reboot(wish.attribute))]

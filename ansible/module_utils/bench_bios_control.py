@@ -190,7 +190,10 @@ class Control:
         """Write first values. What a profile holds is tried on its own: where it is refused, it follows the profile."""
         held = self._held(first)
         free = {name: value for name, value in differing.items() if name not in held}
-        refusals = self.system.set_attributes(free) if free else {}
+        # An attribute may be free only while an earlier one has the value of now: the last one goes back first.
+        refusals = self.system.set_attributes({name: free[name] for name in reversed(free)}) if free else {}
+        if refusals and len(refusals) < len(free):
+            refusals = self.system.set_attributes({name: free[name] for name in free if name in refusals})
         for name in sorted(set(differing) & held):
             self.system.set_attributes({name: differing[name]})  # read back afterwards, whatever it says
         return refusals

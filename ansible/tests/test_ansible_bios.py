@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sushy
 import yaml
-from ansible.module_utils.bench_bios import Firmware, found_names, plan, resolve_bonds, to_write
+from ansible.module_utils.bench_bios import Firmware, found_names, plan, record_of, resolve_bonds, to_write
 from ansible.module_utils.bench_bios_control import Control, Run, Terms, vendor_key
 from ansible.module_utils.bench_bmc import BmcError
 from ansible.module_utils.bench_first_values import FirstValues
@@ -31,6 +31,7 @@ IN_FORCE = {
     "hpe": {"WorkloadProfile": "HighPerformanceCompute(HPC)", "ProcTurbo": "Enabled", "MaxMemBusFreqMHz": "Auto"},
     "supermicro": {
         "PowerTechnology": "Custom",
+        "PowerPerformanceTuning": "BIOS Controls EPB",
         "ENERGY_PERF_BIAS_CFGMode": "Maximum Performance",
         "CPUC6Report": "Disable",
         "PackageCState": "C0/C1 state",
@@ -212,6 +213,7 @@ def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeyp
     record = by_id(run)["bios-turbo"]
     assert record["status"] == "refused"
     assert "The BIOS attribute BMCFirmwareRevision is read-only." in record["detail"]
+    assert record["applied"] == ""  # what was refused was never applied
     assert by_id(run)["bios-cstates"]["detail"].startswith("waiting for a reboot")
     assert server.bmc.bios.waiting() == {"CPUC6Report": "Disable", "PackageCState": "C0/C1 state"}
 
@@ -276,6 +278,58 @@ def test_a_setting_that_a_profile_holds_is_not_written() -> None:
     plans = [plan(VENDORS, "dell", "cstates", "off", free)]
     resolve_bonds(plans, free)
     assert to_write(plans, free) == {"ProcCStates": "Disabled"}
+
+
+# Boards as their BMCs showed them: the sources are those of vendors.yml.
+BOARDS: dict[str, tuple[str, str, str, dict[str, str], dict[str, str]]] = {
+    "Supermicro X11/X12": (
+        "supermicro", "power_profile", "maximum-performance",
+        {"PowerTechnology": "Energy Efficient", "PowerPerformanceTuning": "OS Controls EPB", "ENERGY_PERF_BIAS_CFGmode": "Power"},
+        {"PowerTechnology": "Custom", "PowerPerformanceTuning": "BIOS Controls EPB", "ENERGY_PERF_BIAS_CFGmode": "Extreme Performance"},
+    ),
+    "Supermicro X13": (
+        "supermicro", "power_profile", "balanced",
+        {"PowerPerformanceTuning": "OS Controls EPB", "ENERGY_PERF_BIAS_CFGmode": "Power"},
+        {"PowerPerformanceTuning": "BIOS Controls EPB", "ENERGY_PERF_BIAS_CFGmode": "Balanced Performance"},
+    ),
+    "Supermicro H13": (
+        "supermicro", "power_profile", "maximum-performance",
+        {"PowerProfileSelection": "Efficiency Mode", "DeterminismControl": "Auto", "DeterminismEnable": "Auto"},
+        {"PowerProfileSelection": "High Performance Mode"},
+    ),
+    "Supermicro H12": (
+        "supermicro", "power_profile", "maximum-performance",
+        {"DeterminismControl": "Auto", "DeterminismEnable": "Enable Performance Determinism"},
+        {"DeterminismControl": "Manual", "DeterminismEnable": "Disable Performance Determinism"},
+    ),
+    "HPE with EPYC": ("hpe", "turbo", "off", {"ProcAMDBoost": "Enabled"}, {"ProcAMDBoost": "Disabled"}),
+    "Lenovo": (
+        "lenovo", "power_profile", "balanced",
+        {"OperatingModes_ChooseOperatingMode": "Efficiency_FavorPower"},
+        {"OperatingModes_ChooseOperatingMode": "Efficiency_FavorPerformance"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_each_board_s_own_names_are_known(board: str) -> None:
+    """Of a name that other boards have too, its own alternative is chosen."""
+    vendor, setting, asked, current, expected = BOARDS[board]
+    firmware = Firmware(current, {})
+    chosen = plan(VENDORS, vendor, setting, asked, firmware)
+    assert (chosen.unsupported, chosen.fallback) == ("", "")
+    assert to_write([chosen], firmware) == expected
+
+
+def test_a_fallback_is_never_said_as_applied() -> None:
+    """PowerTechnology alone is set, and is not what was asked."""
+    old = Firmware({"PowerTechnology": "Energy Efficient"}, {})
+    chosen = plan(VENDORS, "supermicro", "power_profile", "maximum-performance", old)
+    assert to_write([chosen], old) == {"PowerTechnology": "Disable"}
+    now = Firmware({"PowerTechnology": "Disable"}, {})
+    record = record_of(chosen, old.current, now, {"PowerTechnology": "Disable"}, {})
+    assert record["status"] == "unsupported"
+    assert record["detail"].startswith("a fallback is in force (PowerTechnology=Disable), which is not maximum-perf")
 
 
 def test_names_are_found_with_the_suffix_that_the_vendor_s_data_allows() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.workloads.lan import iperf3, perftest
+from bench_model.workloads.lan import iperf3, perftest, transfers
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -57,6 +57,9 @@ def test_both_directions_are_kept_apart() -> None:
         (changed(sum_received__bits_per_second="9" * 30), "a number that is not negative"),
         (changed(sum_sent__retransmits=True), "retransmits is True"),
         (changed(sum_sent__bytes=1e300), "bytes is 1e+300"),
+        (changed(intervals=["late"]), "iperf 3.12: iperf3's intervals are"),
+        (changed(intervals=None), "iperf 3.12: iperf3's intervals are"),
+        (changed(intervals=[None]), "a list of objects"),
     ],
 )
 def test_what_iperf3_did_not_finish_or_could_not_have_measured_is_refused(output: str, words: str) -> None:
@@ -118,6 +121,16 @@ ROW = next(line for line in GOOD.splitlines() if line.startswith(" 65536"))
 def test_perftests_tables_that_are_not_what_was_asked_for_are_refused(output: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         perftest.parse_bandwidth(output, 65536)
+
+
+def test_numbers_of_perftest_that_run_together_are_one_error_that_names_the_tool() -> None:
+    """Its columns have a width that a fast card exceeds."""
+    row = next(line for line in GOOD.splitlines() if line.strip()[:1].isdigit())
+    words = row.split()
+    glued = GOOD.replace(row, " ".join([*words[:2], words[2], words[3] + words[4].replace(".", "", 1)]))
+    flow = {"tool": "ib_write_bw"}
+    with pytest.raises(ValueError, match=r"^ib_write_bw \(version: `ib_write_bw --version`.*run together"):
+        transfers._measured(flow, glued, int(words[0]))
 
 
 def test_a_bandwidth_is_no_latency() -> None:

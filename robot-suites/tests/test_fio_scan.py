@@ -59,6 +59,22 @@ def test_output_that_holds_no_measurement_is_an_error(text: str) -> None:
         fio_scan.parse_point(text, 4096, 3.0, "", None)
 
 
+@pytest.mark.parametrize("lacking", [["bw_bytes"], ["lat_ns"], ["bw_bytes", "lat_ns"]])
+def test_an_old_fio_is_one_error_that_names_its_version_and_what_it_lacks(lacking: list[str]) -> None:
+    """fio 3.1 and older write bw in KiB/s alone, or latency in us."""
+    document = json.loads(fio_output()) | {"fio version": "fio-3.1"}
+    for key in lacking:
+        del document["jobs"][0]["write"][key]
+    for read in (
+        lambda text: fio_scan.parse_point(text, 4096, 3.0, "", None),
+        lambda text: fio.jobs_of(text, "a round"),
+    ):
+        with pytest.raises(
+            BenchError, match=f"^fio-3.1 .* reports no {' and no '.join(lacking)}: .*from 3.2 on. Install"
+        ):
+            read(json.dumps(document))
+
+
 def test_the_bandwidth_log_is_kibibytes_per_second() -> None:
     log = "250, 4128768, 1, 0, 0\n500, 1, 1, 0, 0\n"
     assert fio.bandwidth_samples(log, 250, 501, 1e9) == [4128768 * 1024.0, 1024.0]

@@ -63,7 +63,9 @@ class Bios:
 
     def refusals(self, attributes: dict[str, Any]) -> list[Refusal]:
         """What is wrong with each of `attributes`; empty when all of them can be set."""
-        return [refusal for name, value in attributes.items() if (refusal := _refusal(self.vendor, name, value))]
+        vendor, wanted = self.vendor, {**self.pending(), **attributes}
+        found = [_refusal(vendor, name, value) or _held(vendor, name, wanted) for name, value in attributes.items()]
+        return [refusal for refusal in found if refusal]
 
     def set(self, attributes: dict[str, str], with_job: bool) -> None:
         """Adds to what is pending. `attributes` must have been found free of refusals."""
@@ -105,6 +107,17 @@ class Bios:
     def _read(self) -> dict[str, Any]:
         document: dict[str, Any] = read_json(self._file)
         return document
+
+
+def _held(vendor: Vendor, name: str, wanted: dict[str, Any]) -> Refusal | None:
+    """Why an attribute cannot be set beside the others' values, as a dependency of the attribute registry."""
+    attribute = vendor.attribute(name)
+    if attribute is None or attribute.only_with is None or wanted.get(attribute.only_with[0]) == attribute.only_with[1]:
+        return None
+    other, value = attribute.only_with
+    return Refusal(
+        "PropertyNotWritable", name, f"The BIOS attribute {name} is read-only while {other} is not {value!r}."
+    )
 
 
 def _refusal(vendor: Vendor, name: str, value: Any) -> Refusal | None:

@@ -19,6 +19,9 @@ class Attribute:
     values: tuple[str, ...]
     default: str
     read_only: bool = False
+    only_with: tuple[str, str] | None = (
+        None  # can be set only while this attribute has, or is about to have, this value
+    )
 
 
 @dataclass(frozen=True)
@@ -144,9 +147,16 @@ SUPERMICRO = Vendor(
     (
         Attribute("PowerTechnology", ("Disable", "Energy Efficient", "Custom"), "Energy Efficient"),
         Attribute(
+            "PowerPerformanceTuning",
+            ("OS Controls EPB", "BIOS Controls EPB"),
+            "OS Controls EPB",
+            only_with=("PowerTechnology", "Custom"),
+        ),
+        Attribute(
             "ENERGY_PERF_BIAS_CFGMode",
             ("Maximum Performance", "Performance", "Balanced Performance", "Balanced Power", "Power"),
             "Balanced Performance",
+            only_with=("PowerPerformanceTuning", "BIOS Controls EPB"),
         ),
         Attribute("TurboMode", _ENABLE, "Enable"),
         Attribute("CPUC6Report", (*_ENABLE, "Auto"), "Auto"),
@@ -172,8 +182,8 @@ LENOVO = Vendor(
             (
                 "MaximumPerformance",
                 "MaximumEfficiency",
-                "EfficiencyFavorPerformance",
-                "EfficiencyFavorPower",
+                "Efficiency_FavorPerformance",
+                "Efficiency_FavorPower",
                 "MinimalPower",
                 "CustomMode",
             ),

@@ -10,6 +10,7 @@ where none did.
 from __future__ import annotations
 
 import os
+import re
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +34,7 @@ SECTOR_BYTES = 512
 LOOK_EVERY_S = 1.0  # for a disk that came, or took the name of another one
 DISKS_CACHED_MAX = 1024
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
+_PATH = re.compile(r"nvme\d+c\d+n\d+")
 _NOT_DISKS = ("sr", "fd", "loop", "ram", "zram", "dm-")
 
 
@@ -91,8 +93,10 @@ def disk_counters(line: str) -> DiskCounters:
 
 
 def is_whole_disk(sys_block: Path, name: str) -> bool:
-    """A disk has hardware behind it (`device`); an md array has none but is what the bench writes to."""
-    if name.startswith(_NOT_DISKS):
+    """A disk has hardware behind it (`device`); an md array has none but is what the bench writes to.
+
+    A path of a multipath NVMe drive (nvme1c1n1) is no device of its own: nvme1n1 stands for all of them."""
+    if name.startswith(_NOT_DISKS) or _PATH.match(name):
         return False
     return name.startswith("md") or (sys_block / name / "device").exists()
 

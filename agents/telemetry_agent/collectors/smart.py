@@ -9,6 +9,7 @@ unsupported. NVMe data units become bytes (1000 x 512 B each).
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from telemetry_agent.collector import SLOW_PERIOD_S, Reading, Unsupported, readi
 from telemetry_agent.collectors.block_device import is_whole_disk
 from telemetry_agent.drive_poll import PATIENCE_S, DrivePoll, DriveState
 from telemetry_agent.drive_questions import (
+    BEHIND,
     HEALTH,
     IDENTIFY,
     LIMITS,
     NOT_INSTALLED,
+    REFUSED_PAUSE_S,
     SMARTCTL,
     TOOL_S_MAX,
     DriveQuestions,
@@ -50,15 +53,39 @@ class Smart:
         self._sys_block = root / "sys/block"
         self._questions = DriveQuestions(tool_s_max)
         self._poll = DrivePoll(self._questions.ask, patience_s)
+        self._hidden = DrivePoll(self._questions.ask, patience_s)  # disks behind RAID controllers
+        self._scanned_s = float("-inf")
+        self._behind: list[str] = []
         self._refusals_said: set[str] = set()
 
     def read(self) -> Reading:
         """Ask every whole disk; texts hold its answers and how it stands, as JSON."""
         if find_tool("smartctl") is None and find_tool("nvme") is None:
             raise Unsupported(NOT_INSTALLED)
-        names = self._drives()
-        self._questions.forget_all_but(names)
-        answers, faults = self._poll.sample(names)
+        drives = self._drives()
+        self._questions.forget_all_but([*drives, *self._behind])
+        texts, faults, refusals = self._asked(self._poll, drives)
+        if refusals:  # perhaps the volume of a controller
+            self._look_behind(faults)
+        more, said, refused = self._asked(self._hidden, self._behind)
+        texts.update(more)
+        faults += said
+        refusals += refused
+        if self._behind:
+            found = f"asked in its place: {', '.join(self._behind)}"
+            refusals = [text.replace(smartctl_json.VOLUME, f"a controller's volume; {found}") for text in refusals]
+        if not texts:
+            raise Unsupported("no drive has SMART data: " + ("; ".join(refusals) or "no drive found"))
+        if not any(key.startswith(ANSWER) for key in texts):
+            raise OSError("no drive answers: " + "; ".join(faults))
+        # A drive without health data is as it is: said once, and no fault of each sample.
+        faults += [refusal for refusal in refusals if refusal not in self._refusals_said]
+        self._refusals_said.update(refusals)
+        return reading_now(texts, tuple(faults))
+
+    def _asked(self, poll: DrivePoll, names: list[str]) -> tuple[dict[str, str], list[str], list[str]]:
+        """(texts, faults, refusals) of these drives."""
+        answers, faults = poll.sample(names)
         texts, refusals = {}, []
         for name in names:
             answer = answers.get(name)
@@ -69,25 +96,31 @@ class Smart:
                 faults += answer.faults
             if answer is not None and answer.texts:
                 texts[f"{ANSWER} {name}"] = json.dumps({"time_ns": answer.time_ns, "texts": dict(answer.texts)})
-            state = self._poll.state(name, answered=answer is not None and bool(answer.texts))
+            state = poll.state(name, answered=answer is not None and bool(answer.texts))
             texts[f"{QUERY} {name}"] = json.dumps(state)
-        if not texts:
-            raise Unsupported("no drive has SMART data: " + ("; ".join(refusals) or "no drive found"))
-        if not any(key.startswith(ANSWER) for key in texts):
-            raise OSError("no drive answers: " + "; ".join(faults))
-        # A drive without health data is as it is: said once, and no fault of each sample.
-        faults += [refusal for refusal in refusals if refusal not in self._refusals_said]
-        self._refusals_said.update(refusals)
-        return reading_now(texts, tuple(faults))
+        return texts, faults, refusals
+
+    def _look_behind(self, faults: list[str]) -> None:
+        """Has smartctl look for disks behind controllers, as rarely as a drive that refused is asked again."""
+        if time.monotonic() - self._scanned_s >= REFUSED_PAUSE_S:
+            self._scanned_s = time.monotonic()
+            self._behind, said = self._questions.behind_controllers()
+            faults += said
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """The points of each drive that answered, and how each one stands."""
-        points = []
+        points: list[Point] = []
+        seen: set[str] = set()
         for key, text in reading.texts.items():
             kind, _, name = key.partition(" ")
             if kind == ANSWER:
                 answer = json.loads(text)
-                points += drive_points(name, answer["texts"], answer["time_ns"])
+                found = drive_points(name, answer["texts"], answer["time_ns"])
+                serial = dict(found[0].tags).get("serial", "")
+                # A disk that a controller passes through answers under both of its names.
+                if not (BEHIND in name and serial in seen):
+                    points += found
+                seen |= {serial} - {""}
             else:
                 state = DriveState(*json.loads(text))
                 points.append(Point("smart_query", (("device", name),), state._asdict(), reading.time_ns))

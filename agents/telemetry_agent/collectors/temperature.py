@@ -21,6 +21,7 @@ from telemetry_agent.point import FieldValue, Point, Tags
 # NVMe sensors without a threshold say 65261.85 (0xFFFF kelvin): that is "none", not a limit.
 NO_LIMIT_DEGC = 1000.0
 PERIOD_S_MIN = 1.0
+MULTIPATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 MILLIDEGREES = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -60,15 +61,17 @@ def _hwmon_sensor(path: Path, prefix: str) -> Sensor:
     limits = {}
     for suffix, field in (("max", "warning_degc"), ("crit", "critical_degc")):
         text = read_optional(directory / f"{prefix}_{suffix}")
-        if text is not None and degrees_celsius(text) < NO_LIMIT_DEGC:
+        if text is not None and MILLIDEGREES.fullmatch(text) and degrees_celsius(text) < NO_LIMIT_DEGC:
             limits[field] = degrees_celsius(text)
     return Sensor(tuple(sorted(tags.items())), limits, HeldFile(path))
 
 
 def block_device_behind(device: Path) -> str | None:
-    """The drive a sensor sits on: `device` is an NVMe controller (nvme0n1) or a SCSI device (block/sda)."""
+    """The drive a sensor sits on: `device` is an NVMe controller (nvme0n1) or a SCSI device (block/sda).
+
+    Under native multipath a controller lists its path (nvme1c1n1), which is no block device: the drive is nvme1n1."""
     for pattern in ("nvme*n*", "block/*"):
-        names = sorted(path.name for path in device.glob(pattern))
+        names = sorted(MULTIPATH.sub(r"\1\2", path.name) for path in device.glob(pattern))
         if names:
             return names[0]
     return None
@@ -101,9 +104,14 @@ class Temperature:
         texts, faults = {}, []
         for key, sensor in self._sensors.items():
             try:
-                texts[key] = sensor.file.text()
+                text = sensor.file.text()
+                degrees_celsius(text)
             except OSError as error:
                 faults.append(f"{key}: {error.strerror}")
+            except ValueError as error:
+                faults.append(f"{key}: {error}")
+            else:
+                texts[key] = text
         if not texts:
             raise OSError("no temperature sensor can be read: " + "; ".join(faults))
         return reading_now(texts, tuple(faults))

@@ -61,8 +61,10 @@ def smart_document(name: str) -> dict[str, Any]:
 
 
 def nand_bytes(page: bytes) -> int | None:
-    """Physical media bytes written, of an OCP SMART page; None when the page is another vendor's."""
-    if len(page) < LOG_BYTES or page[496:512] not in (OCP_GUID, OCP_GUID[::-1]):
+    """Physical media bytes written, of an OCP SMART page; None when the page is another vendor's, or counts none.
+
+    A number of ones only is none: it never grows, as if nothing were ever written onto the NAND."""
+    if len(page) < LOG_BYTES or page[496:512] not in (OCP_GUID, OCP_GUID[::-1]) or page[0:16] == b"\xff" * 16:
         return None
     return int.from_bytes(page[0:16], "little")
 

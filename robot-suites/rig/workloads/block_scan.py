@@ -371,7 +371,9 @@ def parse_point(
 ) -> dict[str, Any]:
     """One point of results/block_scan.json from fio's JSON and its bandwidth log. Raises BenchError for fio's errors and for no writes."""
     try:
-        job = json.loads(output)["jobs"][0]
+        document = json.loads(output)
+        fio.demand_readable(document, f"block size {block_bytes} B")
+        job = document["jobs"][0]
         write = job["write"]
         latency = write["lat_ns"]
     except (ValueError, KeyError, IndexError) as error:

@@ -42,6 +42,15 @@ def parse(text: str) -> Flow:
         raise ValueError("iperf3's output is no JSON object")
     if "error" in document:
         raise ValueError(f"iperf3: {str(document['error'])[:200]}")
+    try:
+        return _flow(document)
+    except ValueError as error:
+        start = document.get("start")
+        version = start.get("version") if isinstance(start, dict) else None
+        raise ValueError(f"{version or 'iperf3 of an unknown version'}: {error}") from None
+
+
+def _flow(document: dict[str, Any]) -> Flow:
     end, start = _part(document, "end"), _part(document, "start")
     sent, received = _part(end, "sum_sent"), _part(end, "sum_received")
     seconds = _number(sent, "seconds")
@@ -63,7 +72,10 @@ def parse(text: str) -> Flow:
 
 
 def _samples(document: dict[str, Any]) -> Iterator[float]:
-    for one in document.get("intervals", []):
+    rows = document.get("intervals", [])
+    if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
+        raise ValueError(f"iperf3's intervals are {str(rows)[:80]}: a list of objects was expected")
+    for one in rows:
         whole = _part(one, "sum")
         if not whole.get("omitted"):
             yield _number(whole, "bits_per_second") / BITS

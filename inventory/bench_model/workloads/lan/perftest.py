@@ -114,5 +114,7 @@ def _table(text: str) -> tuple[list[str], list[float], list[str]]:
     except ValueError:
         raise ValueError(f"perftest's row holds something else than numbers: {rows[0][:160]}") from None
     if len(row) != len(head) or not all(math.isfinite(value) and value >= 0 for value in row):
-        raise ValueError(f"perftest's row does not fit its {len(head)} columns: {rows[0][:160]}")
+        raise ValueError(
+            f"perftest's row does not fit its {len(head)} columns (numbers that run together are not guessed apart): {rows[0][:160]}"
+        )
     return head, row, rows[0].split()

@@ -77,6 +77,16 @@ def _measured(flow: Document, text: str, message_bytes: int) -> Document:
             "sent_again_share": found.sent_again_share, "congestion": found.congestion, "samples": len(samples),
             "least_bytes_per_s": min(samples, default=None), "most_bytes_per_s": max(samples, default=None),
         }  # fmt: skip
+    if flow["tool"] in (*perftest.BANDWIDTH_TOOLS, *perftest.LATENCY_TOOLS):
+        try:
+            return _of_perftest(flow, text, message_bytes)
+        except ValueError as error:
+            tool = flow["tool"]
+            raise ValueError(f"{tool} (version: `{tool} --version`, which its table does not tell): {error}") from None
+    return _of_netprobe(json.loads(text), message_bytes)
+
+
+def _of_perftest(flow: Document, text: str, message_bytes: int) -> Document:
     if flow["tool"] in perftest.BANDWIDTH_TOOLS:
         rate = perftest.parse_bandwidth(text, message_bytes).bytes_per_s
         return {
@@ -86,13 +96,11 @@ def _measured(flow: Document, text: str, message_bytes: int) -> Document:
             "sent_again_share": None,
             "samples": 1,
         }
-    if flow["tool"] in perftest.LATENCY_TOOLS:
-        read = perftest.parse_latency(text, message_bytes)
-        return {
-            "n": read.messages,
-            "latency_us": {"mean": read.mean_us, "p50": read.typical_us, "p99": read.p99_us, "max": read.max_us},
-        }
-    return _of_netprobe(json.loads(text), message_bytes)
+    read = perftest.parse_latency(text, message_bytes)
+    return {
+        "n": read.messages,
+        "latency_us": {"mean": read.mean_us, "p50": read.typical_us, "p99": read.p99_us, "max": read.max_us},
+    }
 
 
 def _of_netprobe(said: Document, message_bytes: int) -> Document:

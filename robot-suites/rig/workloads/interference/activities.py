@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from bench_model.base.errors import BenchError
 from bench_model.base.load import Demand
 from rig.candidate.machine import Machine
+from rig.workloads.shared.fio import demand_readable
 
 CHECKSUM_COMBINATIONS = 12  # daqwriter checksum: one variant, the reference, and the copies that it always measures
 CHECKSUM_REPETITIONS = 5
@@ -173,7 +174,9 @@ class Fio(Activity):
     def measured(self, output: str, seconds: float, tag: str, machine: Machine) -> Measured:
         text = output[output.find("{") :]  # fio says something in front of its JSON when it is disturbed
         try:
-            job = self._json(text)["jobs"][0]
+            document = self._json(text)
+            demand_readable(document, self.name, ["bw_bytes"])
+            job = document["jobs"][0]
             part = job[self.direction]
             rate, runtime_s, error = float(part["bw_bytes"]), part["runtime"] / 1000, job["error"]
         except (KeyError, IndexError, TypeError) as wrong:
@@ -231,8 +234,12 @@ class Network(Activity):
         document = self._json(output)
         if "error" in document:
             return Measured(None, f"iperf3: {document['error']}", {})
-        received = document["end"]["sum_received"]
-        return Measured(received["bits_per_second"] / 8, None, {"seconds": received["seconds"]})
+        try:
+            received = document["end"]["sum_received"]
+            return Measured(received["bits_per_second"] / 8, None, {"seconds": received["seconds"]})
+        except (KeyError, TypeError):
+            version = (document.get("start") or {}).get("version", "iperf3 of an unknown version")
+            raise BenchError(f"{version} reports no end.sum_received with bits_per_second and seconds") from None
 
 
 class Checksums(Activity):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -128,10 +129,25 @@ def bandwidth_samples(text: str, window_ms: float, runtime_ms: float, written_by
     return samples
 
 
+def demand_readable(document: Any, what: str, needed: Sequence[str] = ("bw_bytes", "lat_ns")) -> None:
+    """Raises BenchError that names fio's version where its JSON lacks the rate in bytes or the latency in nanoseconds."""
+    jobs = document.get("jobs") if isinstance(document, dict) else None
+    for job in jobs if isinstance(jobs, list) else []:
+        sides = [job[name] for name in ("read", "write") if isinstance(job, dict) and isinstance(job.get(name), dict)]
+        lacking = [key for key in needed if any(key not in side for side in sides)]
+        if lacking:
+            raise BenchError(
+                f"{document.get('fio version', 'fio of an unknown version')} ({what}) reports no {' and no '.join(lacking)}: the bench"
+                " reads what fio writes from 3.2 on. Install a newer fio on the candidate; the output is kept in results/raw"
+            )
+
+
 def jobs_of(output: str, what: str) -> list[dict[str, Any]]:
     """fio's jobs in the order of its command line. Raises BenchError when fio reports an error or said nothing that can be read."""
     try:
-        jobs: list[dict[str, Any]] = json.loads(output[output.index("{") :])["jobs"]
+        document = json.loads(output[output.index("{") :])
+        demand_readable(document, what)
+        jobs: list[dict[str, Any]] = document["jobs"]
         failed = [f"{job['jobname']} (error {job['error']})" for job in jobs if job["error"]]
     except (ValueError, KeyError, TypeError) as error:
         raise BenchError(f"fio's output of {what} cannot be read ({error!r}); it is kept in results/raw") from None

@@ -109,7 +109,9 @@ class Load:
         self._machine.fetch(self._plan.work / f"{self._stem}_bw.1.log", log)
         logged = fio.bandwidth_rows(log.read_text(encoding="ascii"))
         try:
-            job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+            document = json.loads(done.stdout[done.stdout.index("{") :])
+            fio.demand_readable(document, self._name, ["bw_bytes"])
+            job = document["jobs"][0]
             write = job["write"]
         except (ValueError, KeyError, IndexError) as error:
             raise BenchError(
