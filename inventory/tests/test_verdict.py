@@ -226,6 +226,18 @@ def test_a_run_that_did_not_finish_is_an_error(state: str) -> None:
     assert (document["outcome"], document["reasons"]) == ("ERROR", ["stopped in the middle"])
 
 
+@pytest.mark.parametrize("state", ["interrupted", "error"])
+def test_a_run_that_broke_before_it_looked_at_the_machine_is_an_error_with_its_cause(state: str) -> None:
+    """A failed playbook accuses no other machine; a check that was made and failed does, and so does a finished run without one."""
+    run = replace(evidence(), identity=None, tuning_verified=None, tuning_after=None)
+    run.run.update(state=state, state_reason="playbook provision failed on node1: the BMC refuses this password")
+    document = verdict(run)
+    assert (document["outcome"], document["declared_rehearsal"]) == ("ERROR", False)
+    assert document["reasons"] == ["playbook provision failed on node1: the BMC refuses this password"]
+    run.run.update(state="finished", state_reason=None)
+    assert verdict(run)["outcome"] == "INADMISSIBLE"
+
+
 def clock(*differences: float) -> dict[str, Any]:
     readings = [{"when": "after the load", "difference_s": one, "uncertainty_s": 0.5} for one in differences]
     return {"schema_version": 1, "same_clock": False, "readings": readings}

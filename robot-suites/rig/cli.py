@@ -1,7 +1,8 @@
 """Command line: qualify, resume, provision, verify, restore, validate, judge, check-bundle, report, replay, influx, nightly, baseline.
 
 Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing mandatory was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
-reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted."""
+reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted.
+Exit status of provision and verify: 0 every setting is as asked (or the machine has none); 4 drift: one is not; 2 the command failed."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from rig.base.settings import Layout, Profiles, Request, load_profiles, profile_
 from rig.candidate.connection import connection_of, variables_of
 from rig.candidate.host import require_target_directory
 from rig.candidate.machine import machine_of
+from rig.candidate.provision import drift_in
 from rig.checking import agreement
 from rig.checking.check_bundle import check_bundle, printable
 from rig.checking.own_profiles import Own
@@ -39,6 +41,7 @@ from rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, 
 from rig.telemetry.influx_server import LocalInflux
 
 EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
+DRIFT = 4
 INTERRUPTED = 130
 WORST_FIRST = (INTERRUPTED, EXIT[outcomes.ERROR], EXIT[outcomes.FAIL], EXIT[outcomes.INADMISSIBLE])
 
@@ -297,13 +300,15 @@ def ansible(options: argparse.Namespace) -> int:
     names = compared_names(profiles.scenario)[:1] or profiles.candidate.own_run_targets
     if options.command == "restore":
         names = names[:1]  # one restore undoes what was built for any of them
-    for name in names:
-        pretend = options.command == "provision" and options.check
-        _ansible(options.command, load_profiles(_request(options, name), layout), layout, pretend)
-    return 0
+    pretend = options.command == "provision" and options.check
+    wrong = [
+        _ansible(options.command, load_profiles(_request(options, name), layout), layout, pretend) for name in names
+    ]
+    return DRIFT if any(wrong) else 0
 
 
-def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) -> None:
+def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) -> list[str]:
+    """Runs the playbook; returns, and prints, the settings that are not as asked."""
     candidate = profiles.candidate
     facts = layout.build / "facts" / candidate.name / candidate.target.name / ("check" if pretend else "")
     directory = target_directory(layout, candidate)
@@ -325,7 +330,12 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
     named = candidate.target.name and command != "restore"
     of = f"{candidate.name}, target {candidate.target.name}" if named else candidate.name
     what = f"{command} (check only)" if pretend else command
-    print(f"{what} of {of} is done; facts and Ansible's output are in {_shown(facts)}")
+    wrong = drift_in(facts / file) if command != "restore" and not pretend else []
+    for line in wrong:
+        print(f"drift      {printable(line)}")
+    found = f"; {len(wrong)} settings are not as asked" if wrong else ""
+    print(f"{what} of {of} is done{found}; facts and Ansible's output are in {_shown(facts)}")
+    return wrong
 
 
 def judge(options: argparse.Namespace) -> int:

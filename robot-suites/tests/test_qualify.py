@@ -385,6 +385,30 @@ def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, 
     assert rendered.returncode == 0, rendered.stderr
 
 
+def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere(tmp_path: Path, disk: Path) -> None:
+    """The BMC's password is not there: verdict, exit status, terminal and page 1 say that, and nothing of another machine."""
+    lab = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
+    entry = lab["all"]["children"]["candidates"]["hosts"]["this-machine"]["bench_candidate"]
+    entry["bmc"] = {"address": "127.0.0.1", "user": "admin", "password_env": "NO_SUCH_PASSWORD_HERE"}
+    entry.setdefault("tuning", {})["fan_mode"] = "full"
+    inventory = tmp_path / "lab.yml"
+    YAML_SAFE.dump(lab, inventory)
+    nowhere = f"http://127.0.0.1:{free_port(TEST_PORT + 150)}"
+    argv = command(tmp_path, disk, nowhere, "--scale", "0.02", "--duration", "3", "--inventory", str(inventory))
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    verdict = document(newest(tmp_path) / "verdict.json")
+    cause = "NO_SUCH_PASSWORD_HERE"
+    assert verdict["outcome"] == "ERROR"
+    assert verdict["reasons"][0].startswith("playbook provision failed on this-machine: ")
+    assert cause in verdict["reasons"][0]
+    assert done.stdout.split("Outcome: ERROR")[1].lstrip().startswith("- playbook provision failed on this-machine")
+    first = PdfReader(newest(tmp_path) / "report.pdf").pages[0].extract_text()
+    assert "ERROR" in first
+    said = " ".join(first.split())
+    assert said.index("playbook provision failed") < said.find("did not record") % len(said)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

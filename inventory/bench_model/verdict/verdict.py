@@ -30,6 +30,7 @@ PASS: Final = "PASS"
 FAIL: Final = "FAIL"
 ERROR: Final = "ERROR"
 INADMISSIBLE: Final = "INADMISSIBLE"
+BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
 
 
 def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> Document:
@@ -168,10 +169,12 @@ def _overall(
     evidence: Evidence, judgements: Sequence[Judgement], found: Sequence[Finding]
 ) -> tuple[Outcome, list[str]]:
     wrong_machine = [finding.text for finding in found if IDENTITY in finding.evidence]
-    if wrong_machine:  # whatever else happened, it happened to another machine
-        return INADMISSIBLE, wrong_machine
     state = evidence.run["state"]
-    if state in ("interrupted", "error"):
+    # A run that broke before it could look at the machine has a cause, and that is its outcome: it accuses no other machine.
+    unlooked = evidence.identity is None and state in BROKEN
+    if wrong_machine and not unlooked:  # whatever else happened, it happened to another machine
+        return INADMISSIBLE, wrong_machine
+    if state in BROKEN:
         return ERROR, [evidence.run.get("state_reason") or f"The run ended in state {state!r}"]
     if state != FINISHED:
         return INADMISSIBLE, [f"The run is in state {state!r}: it did not end, and nothing of it is judged"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.facts import Tuning
+from bench_model.documents.struct import as_document, read
+from bench_model.evidence.admissibility import HELD
 from bench_model.profiles.candidates import Candidate
 from rig.base.bundle import to_json, write_text_atomically
 from rig.base.influx import TOKEN_BEFORE
@@ -64,6 +69,26 @@ class Provisioner:
             said = first_error(completed.stdout + completed.stderr)
             raise BenchError(f"playbook {playbook} failed on {self.candidate}: {said} (whole output: {log})")
         return completed.stdout
+
+
+def drift(settings: Iterable[Mapping[str, str]]) -> list[str]:
+    """One line for each setting that is not as the inventory asks for; what the machine cannot do at all is none."""
+    return [
+        f"{one['id']} ({one['subject']}) asked for {one['asked']} but reads back {one['read_back'] or 'nothing'}"
+        for one in settings
+        if one["status"] not in HELD
+    ]
+
+
+def drift_in(tuning: Path) -> list[str]:
+    """The drift that a playbook has recorded. Raises BenchError for a record that is missing or says nothing: then nothing is known."""
+    try:
+        settings = as_document(read(json.loads(tuning.read_text(encoding="utf-8")), Tuning, tuning.name))["settings"]
+    except (OSError, ValueError, RecursionError, BenchError) as error:
+        raise BenchError(f"{tuning}: the settings that were read back cannot be read: {error}") from None
+    if not settings:
+        raise BenchError(f"{tuning}: no setting was read back, so that nothing says whether the tuning is in force")
+    return [f"{line}: {one['detail']}" if one["detail"] else line for one in settings for line in drift([one])]
 
 
 def unsafe(value: Any) -> Any:

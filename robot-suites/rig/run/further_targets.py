@@ -16,7 +16,7 @@ from rig.base.settings import Layout, target_directory
 from rig.candidate.context import RunContext
 from rig.candidate.facilities import OpenTarget
 from rig.candidate.host import Survey, check_identity, differences, survey
-from rig.candidate.provision import Provisioner, provisioner
+from rig.candidate.provision import Provisioner, drift, provisioner
 from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from rig.run import preflight
 from rig.run.record import target_document
@@ -24,7 +24,6 @@ from rig.run.record import target_document
 INVENTORY_VARIABLE = (
     "DAQ_BENCH_INVENTORY"  # the users' inventory, for Robot Framework's own process: the bundle has none
 )
-TUNING_WRONG = ("mismatch", "refused")
 
 
 class FurtherTargets:
@@ -90,11 +89,7 @@ class FurtherTargets:
         return {
             **document,
             "layout": candidate.target.storage,
-            "tuning_wrong": [
-                f"{one['id']} ({one['subject']}) asked for {one['asked']} but reads back {one['read_back'] or 'nothing'}"
-                for one in facts["settings"]
-                if one["status"] in TUNING_WRONG
-            ],
+            "tuning_wrong": drift(facts["settings"]),
         }
 
 
