@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ruamel.yaml.comments import CommentedMap
-
 from bench_model.base.errors import ProfileError
 from bench_model.profiles.yaml_source import SCHEMAS, Key, YamlSource, check, load_schema, read_yaml
 
@@ -200,10 +198,8 @@ def _is_list(node: object) -> bool:
 def _reaches(node: Any, path: Sequence[Key]) -> int:
     """How many steps of `path` the document can go."""
     for steps, key in enumerate(path):
-        if (isinstance(node, CommentedMap | dict) and key in node) or (
-            isinstance(node, list) and isinstance(key, int) and key < len(node)
-        ):
-            node = node[key]
-        else:
+        inside = key in node if isinstance(node, dict) else isinstance(key, int) and _is_list(node) and key < len(node)
+        if not inside:
             return steps
+        node = node[key]
     return len(path)
