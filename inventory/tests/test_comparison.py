@@ -24,7 +24,10 @@ def profiles(
     folder: Path, inventory: Change = lambda entry: None, scenario: Change = lambda workload: None
 ) -> tuple[Scenario, Candidate, Path]:
     """The shipped emulated comparison on the shipped virtual candidate, changed."""
-    lab, run = YAML_SAFE.load(INVENTORY / "lab.yml"), YAML_SAFE.load(INVENTORY / "scenarios/raid-vs-3dxp-emulated.yml")
+    lab, run = (
+        YAML_SAFE.load(INVENTORY / "lab.yml"),
+        load_scenario(INVENTORY / "scenarios/raid-vs-3dxp-emulated.yml").document,
+    )
     inventory(lab["all"]["children"]["candidates"]["hosts"]["virtual"]["bench_candidate"])
     scenario(run["workloads"]["raid_vs_3dxp"])
     files = folder / "lab.yml", folder / "raid-vs-3dxp-emulated.yml"

@@ -180,11 +180,11 @@ def test_every_requirement_finds_its_metric() -> None:
 
 
 def test_storages_are_targets_of_the_candidate(tmp_path: Path) -> None:
-    text = (INVENTORY / "scenarios" / "concurrent-analysis-rehearsal.yml").read_text(encoding="utf-8")
+    text = (INVENTORY / "scenarios" / "concurrent-analysis.yml").read_text(encoding="utf-8")
     candidate, lab = load_candidate(INVENTORY / "lab.yml", "virtual"), INVENTORY / "lab.yml"
 
     def scenario(storages: str) -> Any:
-        file = tmp_path / "concurrent-analysis-rehearsal.yml"
+        file = tmp_path / "concurrent-analysis.yml"
         file.write_text(
             text.replace("    compression:", f"    storages: [{storages}]\n    compression:"), encoding="utf-8"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -130,8 +131,19 @@ def test_a_full_scenario_asks_for_what_its_profile_demands_and_a_rehearsal_for_l
         assert bool(texts) == (file.stem.endswith(NO_QUALIFICATION) or file.stem == "dune-snb")
 
 
-def edited(tmp_path: Path, name: str, old: str, new: str) -> Path:
+def whole(name: str) -> str:
+    """The profile's text, with what it includes written out."""
     text = (INVENTORY / "requirements" / f"{name}.yml").read_text(encoding="utf-8")
+    if "\ninclude:" not in text:
+        return text
+    head, ids = text.split("\ninclude:")[0], re.findall(r"[A-Z]+-\d+", text.split("ids:")[1])
+    source = (INVENTORY / "requirements" / "dune-scans.yml").read_text(encoding="utf-8").split("\n  - id: ")[1:]
+    taken = [f"  - id: {entry.rstrip()}\n" for entry in source if entry.split("\n")[0] in ids]
+    return f"{head}\nrequirements:\n{''.join(taken)}"
+
+
+def edited(tmp_path: Path, name: str, old: str, new: str) -> Path:
+    text = whole(name)
     assert old in text
     copy_ = tmp_path / f"{name}.yml"
     copy_.write_text(text.replace(old, new, 1), encoding="utf-8")
@@ -203,7 +215,7 @@ def test_a_profile_that_leaves_the_load_open_is_refused(
 
 
 def test_a_profile_without_any_load_is_refused_with_its_line(tmp_path: Path) -> None:
-    text = (INVENTORY / "requirements" / "thread-scan.yml").read_text(encoding="utf-8")
+    text = whole("thread-scan")
     head, rest = text.split("  load:")
     file = tmp_path / "thread-scan.yml"
     file.write_text(head + rest[rest.index("requirements:") :], encoding="utf-8")

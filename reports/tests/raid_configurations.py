@@ -11,6 +11,7 @@ from raid_factory import SERIALS, found
 from ruamel.yaml import YAML
 from tender_factory import START, Run, run_document, write
 
+from bench_model.profiles.scenarios import load_scenario
 from bench_model.workloads.raid_vs_3dxp.analysis import of_bundle
 
 INVENTORY = Path(__file__).resolve().parents[2] / "inventory"
@@ -52,7 +53,7 @@ def make_raid_run(root: Path, outcome: str = "PASS") -> Path:
 def _scenario() -> dict[str, Any]:
     """The repository's own, for the sets that were measured."""
     covers_anything("raid_vs_3dxp")
-    parameters = YAML(typ="safe").load(INVENTORY / "scenarios" / "raid-vs-3dxp.yml")
+    parameters = load_scenario(INVENTORY / "scenarios" / "raid-vs-3dxp.yml").document
     parameters["workloads"]["raid_vs_3dxp"]["sets"] = [name for name in RATES if name != "reference"]
     told = {key: parameters[key] for key in ("id", "title", "scale", "seed")}
     return {**told, "file": "raid-vs-3dxp.yml", "repetitions": 1, "repetitions_max": 1, "parameters": parameters}

@@ -156,7 +156,7 @@ def small_scenario(folder: Path, workload: str) -> Path:
     """The shipped scenario with this workload alone, shortened, as a file of that name in `folder`."""
     name, changes, parameters = SMALL[workload]
     file = INVENTORY / "scenarios" / f"{name}.yml"
-    text = YAML(typ="safe").load(file)
+    text = load_scenario(file).document
     own = {**text["workloads"][workload], **parameters}
     for key in DROPPED.get(workload, []):
         own.pop(key, None)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 from rig.workloads.shared.wear_ledger import Experiment, ledger_file
 from virtual_candidate.candidate import VirtualCandidate
@@ -46,7 +47,7 @@ def asked(
     """The words that choose candidate, scenario and requirement; the account of the experiment goes with the fixture."""
     at, folder = virtual_machine.instance, tmp_path_factory.mktemp("endurance")
     inventory = inventory_of(at, wear_of_one_drive)
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "endurance-rehearsal.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "endurance-rehearsal.yml").document
     scenario["id"] = "short-endurance"
     scenario["workloads"]["endurance"] |= {"write_budget": BUDGET, "step_size": STEP, "file_size": FILE}
     YAML_SAFE.dump(scenario, folder / "short-endurance.yml")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
@@ -34,7 +35,7 @@ def asked(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     host["bench_candidate"] |= {"target": {"kind": "scratch-file", "directory": str(disk)}, "tuning": {}}
     inventory = tmp_path / "lab.yml"
     YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": {NAME: host}}}}}, inventory)
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "endurance-rehearsal.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "endurance-rehearsal.yml").document
     scenario["id"] = "resumed"
     scenario["workloads"]["endurance"] |= {"write_budget": BUDGET, "step_size": STEP, "file_size": STEP}
     YAML_SAFE.dump(scenario, tmp_path / "resumed.yml")

@@ -18,6 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 from test_qualify import settings_now, wait_for_phase
 
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
 
@@ -43,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with an inventory of two candidates, both this machine: `sound`, and `wanting`, of whom the impossible is asked."""
     folder, disk = tmp_path_factory.mktemp("nights"), LAYOUT.build / "tests" / "nights"
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "dune-snb.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "dune-snb.yml").document
     scenario |= {"id": "short", "scale": 0.05, "duration_s": 3}
     scenario["workloads"]["block_scan"].update(
         block_sizes=["1MiB", "8MiB"], seconds_per_point=1, ramp_s=0.25, file_size="256MiB"

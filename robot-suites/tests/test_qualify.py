@@ -27,6 +27,7 @@ from bench_model.base.errors import BenchError
 from bench_model.bundle.files import survey
 from bench_model.bundle.line_protocol import points_of
 from bench_model.bundle.provenance import NO_EVIDENCE
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.bundle import Bundle
 from rig.base.settings import Layout
 from rig.checking.check_bundle import check_seals
@@ -45,7 +46,7 @@ PROFILE_FILES = {"scenario": "short.yml", "requirement": "short-requirement.yml"
 
 def write_profiles(folder: Path, block_scan: bool) -> tuple[Path, Path]:
     """A user's own scenario and requirement: the shipped ones, shortened; without the scan where it adds nothing."""
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "dune-snb.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "dune-snb.yml").document
     scenario["id"] = "short"
     scan = scenario["workloads"]["block_scan"]
     scan.update(block_sizes=["64KiB", "1MiB", "8MiB"], seconds_per_point=1, ramp_s=0.25, file_size="256MiB")

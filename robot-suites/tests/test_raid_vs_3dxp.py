@@ -279,7 +279,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path
     folder = tmp_path_factory.mktemp("comparison")
     disk = LAYOUT.build / "tests" / f"comparison-{os.getpid()}"
     disk.mkdir(parents=True)
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "raid-vs-3dxp-rehearsal.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "raid-vs-3dxp-rehearsal.yml").document
     scenario["id"] = "short"
     scenario["workloads"]["raid_vs_3dxp"] |= {"rounds": 4, "write_size": "64MiB", "idle_s": 0}
     scenario["workloads"]["raid_vs_3dxp"]["paced"] |= {"share": 0.002, "seconds": 1}

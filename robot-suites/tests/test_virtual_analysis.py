@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import free_port
 from virtual_candidate.candidate import VirtualCandidate
@@ -68,7 +69,7 @@ def measured(
     lab = YAML_SAFE.load(inventory)
     lab["all"]["children"]["candidates"]["hosts"][candidate.instance.name]["bench_analysis_wheels"] = str(wheels)
     YAML_SAFE.dump(lab, inventory)
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "concurrent-analysis-rehearsal.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "concurrent-analysis-rehearsal.yml").document
     scenario |= {"id": "two-storages", "repetitions": 4}
     scenario["workloads"]["concurrent_analysis"] |= {
         "storages": ["reference", "nand-raid0"], "sets": SMALL, "layouts": ["ttree"], "drop_caches": True,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from bench_model.profiles.scenarios import load_scenario
 from bench_model.workloads.lan import perftest
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import free_port
@@ -81,7 +82,7 @@ def rig(*words: str) -> subprocess.CompletedProcess[str]:
 
 def measured(pair: Pair, inventory: Path, folder: Path, engine: str) -> Path:
     """The bundle of a run with that engine."""
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "lan-100g.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "lan-100g.yml").document
     scenario |= {"id": f"two-hosts-{engine}", "scale": 0.0001}  # of 64 Gbit/s: no figure of this cable means anything
     own = scenario["workloads"]["lan"]
     own |= {"engine": engine, "settings": SETTINGS, **SHORT}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import free_port
 from virtual_candidate.candidate import VirtualCandidate
@@ -55,7 +56,7 @@ def rig(*words: str) -> subprocess.CompletedProcess[str]:
 def compared(candidate: VirtualCandidate, inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundle of one whole comparison, a drive of one set throttled in its third round."""
     folder = tmp_path_factory.mktemp("comparison")
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "raid-vs-3dxp-emulated.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "raid-vs-3dxp-emulated.yml").document
     scenario["id"] = "disturbed"
     scenario["workloads"]["raid_vs_3dxp"] |= {"hazards": [DISTURBED]}
     YAML_SAFE.dump(scenario, folder / "disturbed.yml")

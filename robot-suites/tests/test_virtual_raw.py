@@ -165,8 +165,8 @@ def document(file: Path) -> dict[str, Any]:
 
 def scenario_with_a_record(folder: Path) -> Path:
     """The shipped scenario, and before it a short record in both conditions."""
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "steady-state-emulated.yml")
-    record = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "snb-emulated.yml")["workloads"]["snb_record"]
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "steady-state-emulated.yml").document
+    record = load_scenario(LAYOUT.inventory / "scenarios" / "snb-emulated.yml").document["workloads"]["snb_record"]
     record["conditions"] = ["fresh", "preconditioned"]
     scenario |= {"id": "raw-drive", "duration_s": 3, "workloads": {"snb_record": record, **scenario["workloads"]}}
     file = folder / "raw-drive.yml"

@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from bench_model.base.errors import BenchError
 from bench_model.bundle.line_protocol import points_of
 from bench_model.profiles.candidates import load_candidate
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 from rig.candidate.connection import connection_of
 from rig.candidate.hazards import hazards_of
@@ -178,7 +179,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalInflux]:
 
 def short_profiles(folder: Path) -> tuple[Path, Path]:
     """The shipped scenario without its block scan, and the requirements that then have a metric."""
-    scenario = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "snb-emulated.yml")
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "snb-emulated.yml").document
     scenario |= {"id": "short", "duration_s": 5}
     del scenario["workloads"]["block_scan"]
     requirement = YAML_SAFE.load(LAYOUT.inventory / "requirements" / "dune-snb.yml")

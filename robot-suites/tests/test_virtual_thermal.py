@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.candidate import VirtualCandidate
@@ -67,7 +68,7 @@ def qualify(candidate: str, inventory: Path, url: str, folder: Path, scenario: d
 
 def emulated(name: str, **thermal: Any) -> dict[str, Any]:
     """The shipped scenario under another name; a parameter that is None is left out."""
-    scenario: dict[str, Any] = YAML_SAFE.load(LAYOUT.inventory / "scenarios" / "thermal-emulated.yml")
+    scenario: dict[str, Any] = load_scenario(LAYOUT.inventory / "scenarios" / "thermal-emulated.yml").document
     scenario["id"] = name
     changed = {**scenario["workloads"]["thermal"], **thermal}
     scenario["workloads"]["thermal"] = {key: value for key, value in changed.items() if value is not None}

@@ -16,10 +16,11 @@ from bench_model.base.differing import same
 from bench_model.base.load import Demand
 from bench_model.base.units import binary_label, decimal_label, parse_size
 from bench_model.bundle.evidence import Document
+from bench_model.profiles.composed import read_requirements
 from bench_model.profiles.requirements import RequirementProfile
 from bench_model.profiles.scenarios import Scenario
 from bench_model.profiles.sizes import LEFT_OUT, SIZE_KEYS
-from bench_model.profiles.yaml_source import check, load_schema, read_yaml
+from bench_model.profiles.yaml_source import check, load_schema
 
 LOAD = ("conditions", "load")
 OUTSIDE = ("scale", "workloads")  # of a scenario: `scale_min` states the first, the workloads stand beside duration_s
@@ -34,7 +35,7 @@ SHOWN_MAX = 120  # characters of a value in a sentence
 
 def check_load(profile: RequirementProfile, scenario: Scenario | None = None) -> None:
     """Raises ProfileError unless `profile` states every parameter of every workload that it bounds, here or in `scenario`."""
-    source = read_yaml(profile.file)
+    source = read_requirements(profile.file)
     if profile.conditions.load is None:
         remedy = (
             "Add `load:` with the workloads, parameters and duration_s of a whole unit (docs/writing-a-requirement.md)"

@@ -24,9 +24,3 @@ def plain(node: Any) -> Any:
 def check_id(source: YamlSource, identifier: str) -> None:
     if identifier != source.file.stem:
         raise source.error(("id",), f"id {identifier!r} differs from the file's name", f"Write id: {source.file.stem}")
-
-
-def check_unique(source: YamlSource, identifiers: list[str]) -> None:
-    for index, identifier in enumerate(identifiers):
-        if identifier in identifiers[:index]:
-            raise source.error(("requirements", index, "id"), f"id {identifier!r} stands twice", "Number them apart")

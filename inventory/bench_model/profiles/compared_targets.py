@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from bench_model.base.errors import ProfileError
 from bench_model.profiles.candidates import Candidate, Target
+from bench_model.profiles.composed import read_scenario
 from bench_model.profiles.scenarios import Scenario
 from bench_model.profiles.yaml_source import Key, read_yaml
 
@@ -121,7 +122,7 @@ def check_compared(scenario: Scenario, candidate: Candidate, inventory: Path) ->
 
 
 def _check_names(scenario: Scenario, candidate: Candidate) -> None:
-    source, at = read_yaml(scenario.file), ("workloads", WORKLOAD)
+    source, at = read_scenario(scenario.file), ("workloads", WORKLOAD)
     parameters = scenario.workloads[WORKLOAD]
     named: list[tuple[tuple[Key, ...], str]] = [((*at, "reference"), parameters["reference"])]
     named += [((*at, "sets", index), name) for index, name in enumerate(parameters["sets"])]
@@ -147,7 +148,7 @@ def _check_known(scenario: Scenario, candidate: Candidate, named: Sequence[tuple
     known = [target.name for target in candidate.targets if target.name]
     for field, name in named:
         if name not in known:
-            raise read_yaml(scenario.file).error(
+            raise read_scenario(scenario.file).error(
                 field,
                 f"candidate {candidate.name!r} has no target {name!r}",
                 f"Known: {', '.join(known)}" if known else "Describe several `targets` in its inventory entry",
@@ -155,7 +156,7 @@ def _check_known(scenario: Scenario, candidate: Candidate, named: Sequence[tuple
 
 
 def _check_hazard(scenario: Scenario, candidate: Candidate, index: int, hazard: dict[str, object]) -> None:
-    source, at = read_yaml(scenario.file), ("workloads", WORKLOAD, "hazards", index)
+    source, at = read_scenario(scenario.file), ("workloads", WORKLOAD, "hazards", index)
     parameters = scenario.workloads[WORKLOAD]
     if not candidate.virtual:
         raise source.error(

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from bench_model.base.units import convert, never_negative
 from bench_model.profiles.candidates import CANDIDATE_BOUNDS
-from bench_model.profiles.common import check_id, check_unique, plain
+from bench_model.profiles.common import check_id, plain
+from bench_model.profiles.composed import check_alone, read_requirements
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.scenarios import Scenario
 from bench_model.profiles.sizes import sizes_in_bytes
-from bench_model.profiles.yaml_source import YamlSource, check, read_yaml
+from bench_model.profiles.yaml_source import YamlSource, check
 
 Comparison = Literal["at_least", "at_most", "equal"]
 
@@ -62,9 +63,13 @@ class RequirementProfile:
     requirements: tuple[Requirement, ...]
 
 
-def load_requirements(file: Path, metrics: dict[str, ResultMetric]) -> RequirementProfile:
-    """The requirement profile in `file`; every metric must be known and every unit must fit its metric."""
-    source = read_yaml(file)
+def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool = False) -> RequirementProfile:
+    """The requirement profile in `file`, with what it includes; every metric must be known and every unit must fit its metric.
+
+    `stored`: in a run bundle."""
+    source = read_requirements(file)
+    if stored:
+        check_alone(source)
     check(source, "requirement")
     document = plain(source.data)
     check_id(source, document["id"])
@@ -72,7 +77,10 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric]) -> Requireme
     for index, entry in enumerate(document["requirements"]):
         _check_requirement(source, index, entry, metrics)
         requirements.append(Requirement(**{"scales_with_load": False, **entry}))
-    check_unique(source, [requirement.id for requirement in requirements])
+    ids = [requirement.id for requirement in requirements]
+    for index, identifier in enumerate(ids):
+        if identifier in ids[:index]:
+            raise source.refused(index, "id", f"id {identifier!r} stands twice", "Number them apart")
     conditions = document["conditions"]
     return RequirementProfile(
         id=document["id"],
@@ -124,11 +132,12 @@ def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str,
 
 def check_yields(profile: RequirementProfile, scenario: Scenario) -> None:
     """Raises ProfileError when a requirement bounds a metric that the scenario does not yield."""
-    source = read_yaml(profile.file)
+    source = read_requirements(profile.file)
     for index, requirement in enumerate(profile.requirements):
         if requirement.metric not in scenario.yields:
-            raise source.error(
-                ("requirements", index, "metric"),
+            raise source.refused(
+                index,
+                "metric",
                 f"{requirement.id} bounds {requirement.metric!r}, which scenario {scenario.id!r} does not yield",
                 f"Choose a scenario that yields it, or add the workload to {scenario.file}",
             )

@@ -9,9 +9,10 @@ from typing import Any
 from bench_model.base.errors import BenchError, ProfileError
 from bench_model.base.load import Demand
 from bench_model.profiles.common import check_id, plain
+from bench_model.profiles.composed import check_alone, read_scenario
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.sizes import sizes_in_bytes
-from bench_model.profiles.yaml_source import check, load_schema, read_yaml
+from bench_model.profiles.yaml_source import check, load_schema
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,11 @@ class Scenario:
         return replace(self, **changed, document={**self.document, **changed})  # type: ignore[arg-type]
 
 
-def load_scenario(file: Path) -> Scenario:
-    """The scenario in `file`, its sizes turned into bytes."""
-    source = read_yaml(file)
+def load_scenario(file: Path, stored: bool = False) -> Scenario:
+    """The scenario in `file`, put together with those that it extends, its sizes turned into bytes. `stored`: in a run bundle."""
+    source = read_scenario(file)
+    if stored:
+        check_alone(source)
     check(source, "scenario")
     document = plain(source.data)
     check_id(source, document["id"])
@@ -93,7 +96,7 @@ def check_scenario_metrics(scenario: Scenario, metrics: dict[str, ResultMetric])
     for name, workload in scenario.workloads.items():
         for metric in workload["yields"]:
             if metric not in metrics:
-                error: ProfileError = read_yaml(scenario.file).error(
+                error: ProfileError = read_scenario(scenario.file).error(
                     ("workloads", name, "yields"),
                     f"metric {metric!r} is not in inventory/metrics.yml",
                     "Correct its name",

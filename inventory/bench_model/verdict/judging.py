@@ -188,5 +188,5 @@ def _profiles(bundle: Path, requirement: str) -> Profiles:
     key = "".join(map(partial(_digest, bundle), names))
     if key not in _known:
         metrics = load_metrics(bundle / names[0])
-        _known[key] = (load_requirements(bundle / names[1], metrics), metrics)
+        _known[key] = (load_requirements(bundle / names[1], metrics, stored=True), metrics)
     return _known[key]

@@ -81,7 +81,7 @@ class Source:
         file = plain_file(self.root, f"profiles/requirements/{self.run.requirement_id}.yml")
         if not self.metrics or file is None:
             return None
-        return _checked(lambda: load_requirements(file, self.metrics))
+        return _checked(lambda: load_requirements(file, self.metrics, stored=True))
 
     @cached_property
     def candidate(self) -> Candidate | None:

@@ -48,7 +48,7 @@ class RunContext:
     def scenario(self) -> Scenario:
         run = self.bundle.run["scenario"]
         file = self.bundle.path / "profiles" / "scenarios" / f"{run['id']}.yml"
-        return load_scenario(file).altered(run["scale"], run["parameters"].get("duration_s"))
+        return load_scenario(file, stored=True).altered(run["scale"], run["parameters"].get("duration_s"))
 
     @property
     def demand(self) -> Demand:
@@ -99,7 +99,7 @@ class RunContext:
         """Whom `workload` asks after each repetition, of each stage, whether to go on (bench_model.verdict.sequential)."""
         profiles, run = self.bundle.path / "profiles", self.bundle.run
         metrics = load_metrics(profiles / "metrics.yml")
-        profile = load_requirements(profiles / "requirements" / f"{run['requirement']['id']}.yml", metrics)
+        profile = load_requirements(profiles / "requirements" / f"{run['requirement']['id']}.yml", metrics, stored=True)
 
         def cost_so_far() -> Document:
             found: Document = self.machine.observe(

@@ -16,11 +16,15 @@ from bench_model.base.errors import BenchError
 from bench_model.bundle.files import plain_file, read_bytes
 from bench_model.bundle.provenance import digest_in
 from bench_model.profiles.common import plain
+from bench_model.profiles.composed import Kind, read_profile
 from bench_model.profiles.yaml_source import read_yaml
 from rig.base.settings import Layout
 
 DIFFERENT = "DIFFERENT FROM YOURS"
-KINDS = {"scenario": ("scenarios", "SCENARIO"), "requirement": ("requirements", "REQUIREMENT")}
+KINDS: dict[Kind, tuple[str, str]] = {
+    "scenario": ("scenarios", "SCENARIO"),
+    "requirement": ("requirements", "REQUIREMENT"),
+}
 METRICS = "profiles/metrics.yml"
 OVERRIDDEN = ("scale", "duration_s")  # by SCALE= and DURATION=, which run.json states
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -34,7 +38,7 @@ class Own:
     requirement: Path | None = None
     inventory: Path = Layout().inventory
 
-    def file(self, kind: str, identifier: str) -> Path:
+    def file(self, kind: Kind, identifier: str) -> Path:
         named = self.scenario if kind == "scenario" else self.requirement
         return named or self.inventory / KINDS[kind][0] / f"{identifier}.yml"
 
@@ -93,13 +97,13 @@ def plain_id(identifier: object, where: str) -> str:
     return identifier
 
 
-def _of_profile(kind: str, identifier: str, theirs: Mapping[str, Any], own: Own) -> Iterator[Difference]:
+def _of_profile(kind: Kind, identifier: str, theirs: Mapping[str, Any], own: Own) -> Iterator[Difference]:
     file, variable = own.file(kind, identifier), KINDS[kind][1]
     if not file.is_file():
         what = f"{kind} {identifier}"
         yield Difference(what, f"{what}: you have none ({file}); name your own with {variable}=FILE")
         return
-    for where, one, other in differences(theirs, plain(read_yaml(file).data), by_id=True):
+    for where, one, other in differences(theirs, plain(read_profile(kind, file).data), by_id=True):
         yield _difference(f"{kind} {identifier}", where, one, other)
 
 

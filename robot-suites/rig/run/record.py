@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import shutil
 from dataclasses import asdict
@@ -15,6 +16,8 @@ from bench_model.documents.run import CandidateOfRun, DemandOfRun, RequirementOf
 from bench_model.documents.struct import as_document, read
 from bench_model.evidence.admissibility import scaled_down
 from bench_model.profiles.candidates import Candidate
+from bench_model.profiles.common import plain
+from bench_model.profiles.composed import Requirements, Scenarios, read_requirements, read_scenario
 from bench_model.profiles.published import FOLDER
 from rig.base.bundle import Bundle, now_utc
 from rig.base.settings import Profiles
@@ -82,15 +85,29 @@ def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
 
     Of the inventory only `bench_candidate` of this candidate goes along: connection details may hold secrets."""
     folder = bundle.path / "profiles"
-    for kind, source in (("scenarios", profiles.scenario.file), ("requirements", profiles.requirement.file)):
+    for kind, source in (
+        ("scenarios", read_scenario(profiles.scenario.file)),
+        ("requirements", read_requirements(profiles.requirement.file)),
+    ):
         (folder / kind).mkdir(exist_ok=True)
-        shutil.copyfile(source, folder / kind / source.name)
+        _copy_profile(source, folder / kind / source.file.name)
     shutil.copyfile(profiles.metrics_file, folder / "metrics.yml")
     shutil.copytree(profiles.metrics_file.parent / FOLDER, folder / FOLDER)
     entry = {"ansible_connection": profiles.candidate.connection, "bench_candidate": profiles.candidate.document}
     hosts = {profiles.candidate.name: entry}
     with (folder / "lab.yml").open("w", encoding="utf-8") as file:
         YAML().dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)
+
+
+def _copy_profile(source: Scenarios | Requirements, copy: Path) -> None:
+    """The file itself, or, where it takes from others, the whole with the files that it was put together from."""
+    if len(source.files) == 1:
+        shutil.copyfile(source.file, copy)
+        return
+    origins = [f"#   {file.name}, SHA-256 {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in source.files]
+    with copy.open("w", encoding="utf-8") as stream:
+        print("# Put together by the run from:", *origins, sep="\n", file=stream)
+        YAML().dump(plain(source.data), stream)
 
 
 def git_state(shell: Shell, repository: Path) -> dict[str, Any]:
