@@ -10,7 +10,6 @@ import pytest
 from bench_report.base.marks import Numbers, see_table
 from bench_report.document.alignment import filled
 from bench_report.document.table import Table
-from bench_report.output.legible import legible
 from bench_report.reading.load import load
 from bench_report.tables.drives import MOST_ROWS, drive_lines, drive_table, smart_raw_table, smart_table
 
@@ -77,14 +76,3 @@ def test_a_reference_is_a_link_where_its_part_is_and_words_where_it_is_not() -> 
     text = f"see {see_table('tuning')} and {see_table('nothing', 'the file')} <b>"
     assert numbers.plain(text) == "see Table 3 and the file <b>"
     assert numbers.prose(text) == 'see <a class="ref" href="#table-3">Table\u00a03</a> and the file &lt;b&gt;'
-
-
-def test_what_no_font_has_is_printed_as_its_code_point() -> None:
-    assert legible("disk \u0434\u0438\u0441\u043a \u670d\u52a1\u5668 \u30b5 \u0627\u0644 \u2718 a\u200bb") == (
-        "disk \u0434\u0438\u0441\u043a \u670d\u52a1\u5668 \u30b5 \u0627\u0644 \u2718 a\u200bb"
-    )
-
-
-def test_a_character_that_is_covered_nowhere_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench_report.output.legible._covered", lambda path: frozenset(range(0x400, 0x500)))
-    assert legible("\u0434 \uc11c") == "\u0434 [U+C11C]"

@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 from markupsafe import Markup, escape
 
 BEGIN, MIDDLE, END = "\ue000", "\ue001", "\ue002"  # private use: no name of a device holds them
+# Controls, also of C1; turns and marks of direction; breaks of lines and paragraphs; byte order marks, annotations and tags. Joiners and
+# the zero-width space are left alone: scripts and long names need them. A line feed parts the lines of a cell, a tab is white space.
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ue000-\ue002\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 REFERENCE = re.compile(f"{BEGIN}(figure|table|section):([^{MIDDLE}]+){MIDDLE}([^{END}]*){END}")
 QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
 
@@ -27,6 +32,12 @@ def see_table(name: str, otherwise: str = "the table") -> str:
 
 def see_section(name: str, otherwise: str = "its section") -> str:
     return f"{BEGIN}section:{name}{MIDDLE}{otherwise}{END}"
+
+
+def visible(text: str) -> str:
+    """The text with every control character as its code point, such as [U+202E]: a name from a bundle must not turn a line around, end
+    a page's text, or act on the terminal of whoever prints the file."""
+    return CONTROLS.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 @dataclass(frozen=True)

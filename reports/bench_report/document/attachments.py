@@ -11,6 +11,7 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from bench_report.base.marks import visible
 from bench_report.document.canvas import Figure
 from bench_report.document.document import Laid
 from bench_report.document.table import LINE, Table
@@ -58,5 +59,5 @@ def figure_rows(label: str, figure: Figure) -> Iterator[tuple[str, ...]]:
 
 def _csv(rows: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([[visible(cell) for cell in row] for row in rows])
     return text.getvalue().encode()

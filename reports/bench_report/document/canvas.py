@@ -33,7 +33,11 @@ MOST_SPOTS = 400
 HOVER_BEGIN, HOVER_END = '<g class="hover" fill="transparent">', "</g><!--hover-->"
 HOVER = re.compile(f"{re.escape(HOVER_BEGIN)}.*?{re.escape(HOVER_END)}", re.DOTALL)
 WIDTH_MM = 174.0  # the text width of report.css
-FONTS = ("DejaVu Sans", "Droid Sans Fallback")  # the second for Chinese, Japanese and Korean names
+FONTS = (
+    "DejaVu Sans",
+    "Droid Sans Fallback",
+    "WenQuanYi Micro Hei",
+)  # the second for Chinese and Japanese names, the third for Korean
 INSTALLED = frozenset(font.name for font in fontManager.ttflist)
 LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 36.0, 4.0
 CHARACTER_EM = 0.56  # of a character of the face, on average

@@ -68,6 +68,7 @@ class Laid:
     front: tuple[Placed, ...]
     sections: tuple[PlacedSection, ...]
     numbers: Numbers
+    attached: tuple[PlacedSection, ...] = ()  # of the data only
 
     def _all(self) -> Iterator[Placed]:
         yield from self.front
@@ -104,9 +105,9 @@ class _Counter:
 def lay_out(document: Document) -> Laid:
     counter = _Counter()
     front = tuple(counter.place(table) for table in document.front)
-    body = [one for one in document.sections if not one.appendix]
+    body = [one for one in document.sections if one.printed and not one.appendix]
     numbers = [str(number) for number, _ in enumerate(body, 1)]
-    appendices = [one for one in document.sections if one.appendix]
+    appendices = [one for one in document.sections if one.printed and one.appendix]
     letters = [chr(ord("A") + number) for number, _ in enumerate(appendices)]
     placed = tuple(
         PlacedSection(number, one.name, one.title, one.appendix, tuple(counter.place(part) for part in one.parts))
@@ -115,4 +116,11 @@ def lay_out(document: Document) -> Laid:
     for one in placed:
         word = "Appendix" if one.appendix else "Section"
         counter.labels[("section", one.name)] = (f"{word} {one.number}", one.name)
-    return Laid(front, placed, Numbers(counter.labels))
+    attached = tuple(
+        PlacedSection(
+            "", one.name, one.title, one.appendix, tuple(Placed(KINDS[type(part)], part) for part in one.parts)
+        )
+        for one in document.sections
+        if not one.printed
+    )
+    return Laid(front, placed, Numbers(counter.labels), attached)

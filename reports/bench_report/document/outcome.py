@@ -14,6 +14,8 @@ GLYPHS = {
     NO_VERDICT: "?",
     CONTRADICTORY: "\u2260",
 }
+# What the numbers say of one requirement, whatever the run's evidence counts for (see tables.requirements.state).
+STATES = {"met": "\u2714", "missed": "\u2718", "undecided": "?", "not measured": "\u2013"}
 MEANINGS = {
     "PASS": "Every mandatory requirement is met, by evidence that counts.",
     "FAIL": "The candidate misses at least one mandatory requirement.",

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
-from bench_report.base.marks import Numbers
+from bench_report.base.marks import CONTROLS, Numbers
 from bench_report.document.canvas import Figure
 from bench_report.document.document import Document, Laid, Placed
 from bench_report.document.table import Table
@@ -38,13 +38,15 @@ def document_data(
                 "number": one.number, "name": one.name, "title": one.title,
                 "parts": [_part(placed, laid.numbers) for placed in one.parts],
             }
-            for one in laid.sections
+            for one in (*laid.sections, *laid.attached)
         ],
     }  # fmt: skip
 
 
 def to_text(data: Mapping[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")) + "\n"
+    """Control characters as JSON escapes them: a machine gets the very text, and a terminal that prints the file nothing to obey."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
 
 
 def _part(placed: Placed, numbers: Numbers) -> dict[str, Any]:

@@ -67,12 +67,14 @@ Part = str | Figure | Table | Lacking | Warned | Heading | Bullets | Code | Fact
 
 @dataclass(frozen=True)
 class Section:
-    """`name` is the anchor. A figure's name must be its own in the whole report. An appendix is lettered and comes last."""
+    """`name` is the anchor. A figure's name must be its own in the whole report. An appendix is lettered and comes last. What is not
+    `printed` stands in the attached data only, and is neither numbered nor referred to."""
 
     name: str
     title: str
     parts: tuple[Part, ...]
     appendix: bool = False
+    printed: bool = True
 
 
 Maker = Callable[[Bundle], Section | None]  # None: the run has nothing to do with it

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from matplotlib.axes import Axes
 
 from bench_report.base.envelope import thinned
-from bench_report.base.units import GB, count, decimal_rate, decimal_size, duration, factor_text, in_gb_per_s, percent
+from bench_report.base.units import (
+    GB,
+    count,
+    decimal_rate,
+    decimal_size,
+    duration,
+    factor_text,
+    in_gb_per_s,
+    latency,
+    percent,
+)
 from bench_report.document.canvas import (
     BLUE,
     GREY,
@@ -114,14 +126,21 @@ def _draw_backlog(axes: Axes, series: Series, minidaq: Minidaq | None, divisor: 
     top = max([*series.backlog_bytes, (minidaq.backlog_high_bytes if minidaq else None) or 0.0]) / divisor
     capacity = (minidaq.backlog_capacity_bytes if minidaq else None) or 0.0
     if minidaq and minidaq.backlog_high_bytes:
-        high = minidaq.backlog_high_bytes / divisor
-        axes.axhline(
-            high,
-            color=BLUE,
-            linewidth=0.7,
-            linestyle=(0, (1, 1.5)),
-            label=f"highest {decimal_size(high * divisor)}",
-        )
+        high, at = minidaq.backlog_high_bytes / divisor, minidaq.backlog_high_s
+        label = f"highest {decimal_size(high * divisor)}"
+        if at is None:
+            axes.axhline(high, color=BLUE, linewidth=0.7, linestyle=(0, (1, 1.5)), label=label)
+        else:
+            axes.plot(
+                [at],
+                [high],
+                color=INK,
+                linestyle="none",
+                marker="v",
+                markersize=5,
+                label=f"{label} at {duration(at)}",
+                zorder=5,
+            )
     # A capacity far above the data would flatten them; the caption then gives it in words.
     if capacity and capacity / divisor <= 5 * top:
         axes.axhline(capacity / divisor, color=VERMILLION, linewidth=0.9, linestyle="--", label="capacity")
@@ -155,14 +174,13 @@ def _bands(episodes: tuple[tuple[float, float], ...], least: float) -> list[tupl
 
 
 def _caption(bundle: Bundle, series: Series, minidaq: Minidaq | None) -> str:
-    parts = [
-        "The source keeps its pace whatever the drive does; what the drive has not taken yet waits in memory as backlog."
-    ]
+    parts = ["Backlog: what has arrived and is not stored yet."]
     if minidaq is None:
         parts.append(
             "No result was written for this record: the lines are the writer's live records, up to the last one."
         )
     else:
+        parts.extend(punctuality(minidaq))
         parts.extend(_busy_and_backlog(minidaq, series))
     parts.append(f"n = {count(len(series.t_s))} intervals of about {duration(_interval(series))}.")
     demand, scale = bundle.run.demand, bundle.run.scale
@@ -184,11 +202,6 @@ def _busy_and_backlog(minidaq: Minidaq, series: Series) -> list[str]:
         parts.append(
             f"The dataflow was BUSY {minidaq.busy_count} time{'s' if minidaq.busy_count > 1 else ''}{spent} ({shown})."
         )
-    if minidaq.backlog_high_bytes is not None:
-        of = (
-            f" of {decimal_size(minidaq.backlog_capacity_bytes)} in the rings" if minidaq.backlog_capacity_bytes else ""
-        )
-        parts.append(f"The backlog rose to {decimal_size(minidaq.backlog_high_bytes)}{of}.")
     if minidaq.drain_s is not None:
         band = ", grey" if _visible_drain(minidaq, series) else ""
         parts.append(
@@ -206,11 +219,36 @@ def _interval(series: Series) -> float:
     return round(steps[len(steps) // 2], 4)
 
 
-def _see(series: Series, minidaq: Minidaq | None) -> str:
+def punctuality(minidaq: Minidaq) -> Iterator[str]:
+    """How well the source kept to its times, as it was measured."""
+    offered = dict(minidaq.superchunks).get("offered")
+    late, worst = minidaq.source_late_superchunks, minidaq.source_worst_lateness_us
+    if late is None or not offered:
+        return
+    limit = f" by more than {latency(minidaq.source_late_threshold_us)}" if minidaq.source_late_threshold_us else ""
+    if late:
+        most = f", the latest by {latency(worst)}" if worst is not None else ""
+        share = f"{percent(100 * late / offered)} of the superchunks ({count(late)} of {count(offered)})"
+        yield f"The source was late{limit} with {share}{most}."
+    else:
+        yield f"The source was late{limit} with none of {count(offered)} superchunks."
+
+
+def _highest(series: Series, minidaq: Minidaq | None) -> tuple[float | None, float, bool]:
+    """When the backlog was highest, how high, and whether this is the writer's own mark. A writer that stopped no time of it has None."""
+    if minidaq and minidaq.backlog_high_bytes is not None:
+        return minidaq.backlog_high_s, minidaq.backlog_high_bytes, True
     at = max(range(len(series.t_s)), key=lambda index: series.backlog_bytes[index])
+    return series.t_s[at], series.backlog_bytes[at], False
+
+
+def _see(series: Series, minidaq: Minidaq | None) -> str:
+    at, high, exact = _highest(series, minidaq)
     capacity = minidaq.backlog_capacity_bytes if minidaq else None
-    share = f", {percent(100 * series.backlog_bytes[at] / capacity)} of the rings" if capacity else ""
-    text = f"The backlog is highest {duration(series.t_s[at])} after the start ({decimal_size(series.backlog_bytes[at])}{share})"
+    share = f", {percent(100 * high / capacity)} of the rings\u2019 {decimal_size(capacity)}" if capacity else ""
+    when = f" {duration(at)} after the start" if at is not None else ""
+    sampled = "" if exact else f", in samples of {duration(_interval(series))}"
+    text = f"The backlog is highest{when} ({decimal_size(high)}{share}{sampled})"
     lost = dict(minidaq.superchunks).get("lost") if minidaq else None
     if lost is None:
         return f"{text}."

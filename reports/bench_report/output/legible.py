@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cache
 
-from matplotlib.font_manager import fontManager, get_font
+from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 
 from bench_report.document.canvas import FONTS
 
@@ -25,11 +25,18 @@ def legible(text: str) -> str:
         if ord(character) >= PLAIN and unicodedata.category(character) not in INVISIBLE
     }
     own = [font.fname for font in fontManager.ttflist if font.name in FONTS]
-    for paths in (own, [font.fname for font in fontManager.ttflist]):
-        found = _without_picture(found, paths)
-        if not found:
-            return text
+    if found := _without_picture(found, own):
+        found = _without_picture(found, _installed())
+    if not found:
+        return text
     return text.translate({ord(character): f"[U+{ord(character):04X}]" for character in found})
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """What the page is set from. Matplotlib's own list is none of that: it is kept from an earlier day, and holds a font "Last Resort"
+    that claims to have every character and draws a box for each."""
+    return tuple(sorted(findSystemFonts()))
 
 
 def _without_picture(characters: set[str], paths: Iterable[str]) -> set[str]:

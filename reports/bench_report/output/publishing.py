@@ -5,6 +5,7 @@ Promise: the same document gives the same bytes; all files take their places tog
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Mapping
@@ -12,12 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pypdf import PdfReader
+
 from bench_report.base.errors import BundleError
 from bench_report.document import report_data
 from bench_report.document.attachments import document_attachments
 from bench_report.document.document import Document, lay_out
 from bench_report.document.made_by import made_by
 from bench_report.output import typeset
+
+LONG_PAGES = 20  # from so many on, readers look for a figure or a table by its list
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,11 @@ def files_of(document: Document, template: str, front: Mapping[str, Any], names:
     html = typeset.to_html(document, laid, template, front)
     data = report_data.to_text(report_data.document_data(document, laid, front, made_by())).encode()
     whole = replace(document, attachments={**document.attachments, **document_attachments(laid), names.data: data})
-    return {names.html: html.encode(), names.pdf: typeset.to_pdf(html, whole), names.data: data}
+    pdf = typeset.to_pdf(html, whole)
+    if len(PdfReader(io.BytesIO(pdf)).pages) >= LONG_PAGES:
+        html = typeset.to_html(document, laid, template, front, long=True)
+        pdf = typeset.to_pdf(html, whole)
+    return {names.html: html.encode(), names.pdf: pdf, names.data: data}
 
 
 def replace_all(contents: Mapping[Path, bytes]) -> None:

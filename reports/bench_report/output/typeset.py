@@ -21,10 +21,11 @@ import weasyprint
 from weasyprint.urls import URLFetcher
 
 from bench_report.base.errors import BundleError
+from bench_report.base.marks import visible
 from bench_report.document.attachments import DESCRIPTIONS, POINT_HEADS, figure_rows
 from bench_report.document.canvas import Figure, without_hover
 from bench_report.document.document import Document, Laid, Placed
-from bench_report.document.outcome import GLYPHS, css_name
+from bench_report.document.outcome import GLYPHS, STATES, css_name
 from bench_report.document.table import PAIRED, Table
 from bench_report.output.legible import legible
 from bench_report.output.pdf_tags import complete
@@ -35,8 +36,8 @@ EVERYTHING = "Every text, cell and plotted number of this report, for machines"
 SMALL_TABLE, SMALL_TEXT = 6, 1200  # rows and characters that stay together on one page
 
 
-def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, Any]) -> str:
-    """`template` extends document.html.j2 and sets the front page from `front`."""
+def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, Any], *, long: bool = False) -> str:
+    """`template` extends document.html.j2 and sets the front page from `front`. A `long` document lists its figures and tables."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -44,14 +45,14 @@ def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, A
     environment.filters["prose"] = laid.numbers.prose
     environment.filters["css_name"] = css_name
     environment.globals |= {
-        "glyphs": GLYPHS,
+        "glyphs": GLYPHS | STATES,
         "points_link": _points_link,
         "summaries": _summaries,
         "is_small": _is_small,
         "paired": PAIRED,
     }
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    html = environment.get_template(template).render(document=document, laid=laid, css=css, **front)
+    html = visible(environment.get_template(template).render(document=document, laid=laid, css=css, long=long, **front))
     return "\n".join(line.rstrip() for line in html.splitlines() if line.strip()) + "\n"
 
 
@@ -65,7 +66,7 @@ def _points_link(placed: Placed) -> str:
         return ""
     rows = [POINT_HEADS, *figure_rows(placed.label, placed.part)]
     text = "\n".join(",".join(f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row) for row in rows)
-    encoded = base64.b64encode(text.encode()).decode()
+    encoded = base64.b64encode(visible(text).encode()).decode()
     return f"data:text/csv;charset=utf-8;base64,{encoded}" if len(encoded) <= LARGEST_LINKED else ""
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from bench_model.documents.verdict import Judgement
 from bench_report.base.marks import see_section, see_table
-from bench_report.base.units import MINUS, duration, percent
+from bench_report.base.units import duration
 from bench_report.document.table import Table
 from bench_report.reading.dataset import Bundle
 from bench_report.tables.drives import got_worse
-from bench_report.tables.requirements import bound_words, brief, measured_words, state, weight
+from bench_report.tables.requirements import beside_bound, brief, state, weight
 
 MOST = 3
 MOST_IN_TABLE = 40
@@ -98,17 +98,10 @@ def _requirement(judged: Judgement) -> Remark:
     if at == "not measured":
         why = (judged.reason or "no reason recorded").removeprefix("Not measured: ")
         return Remark(f"Not measured{advisory}", f"{name} {why.rstrip('.')}.")
-    text = f"{name} measured {measured_words(judged)}, asked {bound_words(judged)}{_relative(judged)}."
+    text = f"{name} {beside_bound(judged)}."
     if at == "undecided" and judged.reason:
         text += f" {_sentence(judged.reason.removeprefix('Undecided: '))}"
     return Remark(f"{at.capitalize()}{advisory}", text)
-
-
-def _relative(judged: Judgement) -> str:
-    if not judged.margin_percent:
-        return ""
-    side = "inside" if judged.margin_percent > 0 else "outside"
-    return f": {percent(abs(judged.margin_percent)).replace(MINUS, '')} {side} the bound"
 
 
 def _sentence(text: str) -> str:
@@ -119,7 +112,7 @@ def _margin(judged: Judgement, *, smallest: bool) -> Remark:
     kind = "Smallest margin" if smallest else "Met"
     if judged.severity == "advisory":
         kind += ", advisory"
-    text = f"{judged.id} {brief(judged)}: measured {measured_words(judged)}, asked {bound_words(judged)}{_relative(judged)}."
+    text = f"{judged.id} {brief(judged)}: {beside_bound(judged)}."
     return Remark(kind, text)
 
 

@@ -11,6 +11,7 @@ from bench_report.document.outcome import NOT_RECORDED
 from bench_report.document.section import Pair
 from bench_report.qualification import view
 from bench_report.qualification.findings import MOST, Remark, findings, shortened
+from bench_report.qualification.next_step import next_step
 from bench_report.reading.dataset import Bundle
 from bench_report.tables.drives import drive_lines
 
@@ -23,7 +24,8 @@ def content(bundle: Bundle) -> dict[str, Any]:
     incomplete = bundle.verdict is None or run.state != "finished"
     return {
         "run": run, "outcome": view.outcome_of(bundle), "started": utc(run.started),
-        "finished": utc(run.finished) if run.finished else None, "remarks": remarks[:MOST], "more_findings": _more(remarks[MOST:]),
+        "finished": utc(run.finished) if run.finished else None, "next": next_step(bundle), "remarks": remarks[:MOST],
+        "more_findings": _more(remarks[MOST:]),
         "incomplete": [f"{lack} ({name})" for name, lack in bundle.missing] if incomplete else [],
         "limits": [shortened(text) for text in run.scaled_down], "demand": view.demand_cells(bundle), "bought": bought(bundle),
     }  # fmt: skip

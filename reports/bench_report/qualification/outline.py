@@ -28,7 +28,8 @@ SEALS = (
     "The hash stands at the foot of every page: it is that of MANIFEST.sha256, which holds the hash of every file of the evidence. A "
     "signature proves that the holder of its key vouched for exactly these files, not that what they say is true, nor when it was signed. "
     "Without a signature nobody vouches: whoever alters the files can write the hashes anew. "
-    "REPORTS.sha256 seals this report; report-data.json holds every number of it for machines, and is also attached to the PDF."
+    "REPORTS.sha256 seals this report; report-data.json holds every number of it for machines, unrounded where the bundle has more digits, "
+    "and is also attached to the PDF."
 )
 NO_RECORD = "no record result (results/snb_record.json), so nothing can be said about lost superchunks."
 
@@ -59,6 +60,12 @@ def _findings(bundle: Bundle) -> Section | None:
     if table is None:
         return None
     reasons = reasons_of_verdict(bundle)
+    verdict = bundle.verdict
+    reasons += tuple(
+        f"{one.text}{' (the evidence does not count)' if one.invalidates else ''}"
+        for one in (verdict.findings if verdict else ())
+        if one.text not in (verdict.reasons if verdict else ())
+    )
     told: list[Part] = [Heading("Why the verdict is what it is"), Bullets(reasons)] if reasons else []
     return Section("findings", "Findings", (table, RULE, *told))
 
@@ -121,13 +128,16 @@ def _host(bundle: Bundle) -> Section:
         )
     parts += _or(tables.accounting_table(bundle), "no telemetry accounting (telemetry/summary.json).")
     collectors = tables.collector_table(bundle)
-    return Section("host", "The candidate during the run", (*parts, *([collectors] if collectors else [])))
+    parts += [part for part in (collectors, tables.collectors_without_gap(bundle)) if part]
+    return Section("host", "The candidate during the run", tuple(parts))
 
 
 def _tuning(bundle: Bundle) -> Section:
-    return Section(
-        "tuning", "Tuning", tuple(_or(tables.tuning_table(bundle), "no tuning was recorded (facts/tuning.json)."))
-    )
+    if bundle.tuning is None:
+        return Section("tuning", "Tuning", (Lacking("no tuning was recorded (facts/tuning.json)."),))
+    kept = tables.tuning_left_alone(bundle)
+    found = [part for part in (tables.tuning_table(bundle), kept) if part]
+    return Section("tuning", "Tuning", tuple(found))
 
 
 def _health(bundle: Bundle) -> Section:
@@ -137,22 +147,20 @@ def _health(bundle: Bundle) -> Section:
 
 def _events(bundle: Bundle) -> Section:
     parts = _or(tables.event_table(bundle), "no events (events.jsonl).")
-    found = bundle.verdict.findings if bundle.verdict else ()
-    if found:
-        items = tuple(one.text + (" (the evidence does not count)" if one.invalidates else "") for one in found)
-        parts += [Heading("Deviations that the verdict found"), Bullets(items)]
     if bundle.missing:
         parts += [Heading("Not in the bundle"), Bullets(tuple(f"{lack} ({name})" for name, lack in bundle.missing))]
-    return Section("events", "Events and deviations", tuple(parts))
+    return Section("events", "Events", tuple(parts))
 
 
 def _environment(bundle: Bundle) -> Section:
     run = bundle.run
-    found = (
-        pairs_table(("Software", "Version"), run.versions, "Software that took part.", "versions"),
-        pairs_table(("Environment", "Value"), run.environment, "The bench's surroundings.", "environment"),
-    )
-    parts: list[Part] = [table for table in found if table]
+    parts: list[Part] = []
+    if run.versions:
+        named = ", ".join(f"{name}\u00a0{version}" for name, version in run.versions)
+        parts.append(f"Software that took part: {named}.")
+    around = pairs_table(("Environment", "Value"), run.environment, "The bench's surroundings.", "environment")
+    if around:
+        parts.append(around)
     return Section("environment", "Environment and versions", tuple(parts or [Lacking("no versions were recorded.")]))
 
 
@@ -190,6 +198,6 @@ def _appendices(bundle: Bundle) -> list[Section]:
     terms = Table(("Term", "Meaning"), "tt", TERMS, "Terms as this report uses them.", "terms")
     raw = raw_tables(bundle)
     return [
-        *([Section("raw", "Unrounded figures", tuple(raw), appendix=True)] if raw else []),
         Section("terms", "Definitions", (terms,), appendix=True),
+        *([Section("raw", "Unrounded figures", tuple(raw), appendix=True, printed=False)] if raw else []),
     ]

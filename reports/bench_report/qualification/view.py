@@ -6,7 +6,9 @@ altered, never reads as a plain PASS, and one whose stored verdict is not what f
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench_model.verdict.judging import Again
@@ -22,6 +24,9 @@ from bench_report.base.units import (
     factor_text,
     in_gb_per_s,
     in_gib_per_s,
+    latency,
+    percent,
+    significant,
 )
 from bench_report.document.outcome import (
     CONTRADICTORY,
@@ -64,10 +69,33 @@ def outcome_of(bundle: Bundle) -> Outcome:
         else False
     )
     if verdict and verdict.declared_rehearsal and not missed:
-        reasons = ("A rehearsal, declared as such beforehand: no mandatory requirement is missed.",)
+        reasons = ("It was declared a rehearsal beforehand, and misses no mandatory requirement.",)
     meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
+    if word in ("PASS", "INADMISSIBLE") and limited(bundle):
+        meaning = f"{' '.join(part for part in ('Rehearsal', load_words(bundle)) if part)}. No conclusion about buying."
     css = css_name("ERROR" if bundle.provenance.altered else word)
     return Outcome(word, GLYPHS[word], css, suffix, meaning, reasons)
+
+
+def limited(bundle: Bundle) -> bool:
+    """Scaled down, or declared beforehand as a rehearsal."""
+    run, verdict = bundle.run, bundle.verdict
+    return bool(
+        run.scaled_down or (run.scale is not None and run.scale < 1) or (verdict and verdict.declared_rehearsal)
+    )
+
+
+def load_words(bundle: Bundle) -> str:
+    """`at 1/10 load`, `at 0.35 of the load`; empty at full load."""
+    scale = bundle.run.scale
+    if scale is None or scale >= 1 or scale <= 0:
+        return ""
+    parts = 1 / scale
+    return (
+        f"at 1/{round(parts)} load"
+        if math.isclose(parts, round(parts), rel_tol=1e-6)
+        else f"at {significant(scale, 3, trim=True)} of the load"
+    )
 
 
 def _contradictory(again: Again) -> Outcome:
@@ -198,7 +226,25 @@ def demand_cells(bundle: Bundle) -> list[DemandCell]:
     if stored:
         many = f"lowest of {len(stored)} repetitions" if len(stored) > 1 else "mean, drain included"
         cells.append(_cell("Stored in this run", min(stored), many))
-    return cells
+    return [*cells, *_source_cell(bundle)]
+
+
+def _source_cell(bundle: Bundle) -> Iterator[DemandCell]:
+    """How punctual the source was, in the repetition in which it was least so."""
+    found = [
+        (one.minidaq.source_late_superchunks / offered, one.minidaq)
+        for one in bundle.repetitions
+        if one.minidaq and one.minidaq.source_late_superchunks is not None
+        and (offered := dict(one.minidaq.superchunks).get("offered"))
+    ]  # fmt: skip
+    if not found:
+        return
+    share, worst = max(found, key=lambda pair: (pair[0], pair[1].source_worst_lateness_us or 0.0))
+    limit = worst.source_late_threshold_us
+    late = f"late: more than {latency(limit)} after its time" if limit else "of the superchunks"
+    most = f"by up to {latency(worst.source_worst_lateness_us)}" if worst.source_worst_lateness_us is not None else ""
+    many = "; worst repetition" if len(found) > 1 else ""
+    yield DemandCell("Source", f"{percent(100 * share)} late" if share else "never late", most, late + many)
 
 
 def _share(scale: float) -> str:
@@ -208,7 +254,7 @@ def _share(scale: float) -> str:
 def _cell(label: str, bytes_per_s: float, note: str) -> DemandCell:
     binary = in_gib_per_s(bytes_per_s) if bytes_per_s >= 2**24 else binary_rate(bytes_per_s)
     decimal = in_gb_per_s(bytes_per_s) if bytes_per_s >= 1e7 else decimal_rate(bytes_per_s)
-    return DemandCell(label, decimal, binary, note.strip())
+    return DemandCell(label, decimal, f"= {binary}", note.strip())
 
 
 def commands(bundle: Bundle) -> list[str]:

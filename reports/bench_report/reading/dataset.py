@@ -89,6 +89,9 @@ class Run:
     seed: int | None
     repetitions: int | None
     workloads: tuple[str, ...]  # that the scenario asks for, in its order
+    lengths: tuple[
+        tuple[str, float], ...
+    ]  # numbers of the scenario that say how long or how often, by their place in it
     scenario_source: str | None  # what the load is taken from
     requirement_id: str
     requirement_title: str | None
@@ -191,12 +194,14 @@ class Minidaq:
     busy_count: int | None
     busy_total_s: float | None
     busy_episodes: tuple[tuple[float, float], ...]  # (start, duration) in s
-    backlog_high_bytes: float | None
+    backlog_high_bytes: float | None  # the true high-water mark; samples of the series may all lie below it
+    backlog_high_s: float | None  # when it was reached
     backlog_capacity_bytes: float | None
     buffer_needed_bytes: float | None
     buffer_method: str | None
     source_achieved: float | None
     source_late_superchunks: int | None
+    source_late_threshold_us: float | None  # a superchunk that is offered later than this after its time is late
     source_worst_lateness_us: float | None
     arrival: Latency | None
     write: Latency | None

@@ -160,11 +160,13 @@ def _minidaq(node: Node) -> Minidaq:
             (item.at("start_s").as_number(), item.at("duration_s").as_number()) for item in busy.list("episodes")
         ),
         backlog_high_bytes=backlog.number("high_water_bytes"),
+        backlog_high_s=backlog.number("high_water_s"),
         backlog_capacity_bytes=backlog.number("capacity_bytes"),
         buffer_needed_bytes=buffer.number("needed_bytes"),
         buffer_method=buffer.text("method"),
         source_achieved=source.number("achieved_fraction"),
         source_late_superchunks=source.integer("late_superchunks"),
+        source_late_threshold_us=source.number("late_threshold_us"),
         source_worst_lateness_us=source.number("worst_lateness_us"),
         arrival=latency_of(arrival) if arrival else None,
         write=latency_of(write) if write else None,

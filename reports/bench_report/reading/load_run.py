@@ -6,6 +6,7 @@ everything else may be absent and then is None, but never of the wrong type.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def run_of(node: Node) -> Run:
         seed=scenario.integer("seed"),
         repetitions=scenario.integer("repetitions"),
         workloads=_workloads(scenario.find("parameters")),
+        lengths=tuple(_lengths(scenario.find("parameters"))),
         scenario_source=parameters.text("source") if (parameters := scenario.find("parameters")) else None,
         requirement_id=requirement.at("id").as_text(),
         requirement_title=requirement.text("title"),
@@ -77,6 +79,17 @@ def run_of(node: Node) -> Run:
 def _workloads(parameters: Node | None) -> tuple[str, ...]:
     asked = parameters.find("workloads") if parameters else None
     return tuple(name for name, _ in asked.entries()) if asked else ()
+
+
+def _lengths(node: Node | None, place: str = "") -> Iterator[tuple[str, float]]:
+    """`workloads.block_scan.seconds_per_point`, 3: what a longer or an oftener repeated measurement would change."""
+    if node is None or not isinstance(node.value, dict):
+        return
+    for key, child in node.entries():
+        yield from _lengths(child, f"{place}{key}.")
+        number = isinstance(child.value, int | float) and not isinstance(child.value, bool)
+        if number and (key in ("duration_s", "repetitions", "rounds") or key.startswith("seconds_per_")):
+            yield place + key, child.as_number()
 
 
 def _shown_entries(node: Node | None) -> tuple[tuple[str, str], ...]:

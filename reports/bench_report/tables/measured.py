@@ -267,7 +267,8 @@ def parameter_table(bundle: Bundle) -> Table | None:
             "share of it copying and checksumming",
             percent(100 * minidaq.copy_share) if minidaq.copy_share is not None else None,
         ),
-        ("transient buffer", minidaq.buffer_method),
     ]
     rows = [(plain_words(key), value) for key, value in (*minidaq.parameters, *extra) if value]
-    return pairs_table(("Record", "Value"), rows, "Parameters and side results of the first repetition.", "parameters")
+    method = f" Transient buffer: {minidaq.buffer_method.rstrip('.')}." if minidaq.buffer_method else ""
+    caption = f"Parameters and side results of the first repetition.{method}"
+    return pairs_table(("Record", "Value"), rows, caption, "parameters")

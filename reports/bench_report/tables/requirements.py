@@ -34,6 +34,7 @@ THIS_RUN = "this run only"
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
+SIZES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30}
 MOST_ON_FIRST_PAGE = 12
 MOST_BRIEF = 120  # characters
 
@@ -45,7 +46,7 @@ def requirement_table(bundle: Bundle) -> Table | None:
         return None
     reason, number = shared_reason(bundle), shared_n(bundle)
     return Table(
-        heads=("ID", "Requirement and evidence", "Bound", "Measured", "Margin", "Outcome"), kinds="ttnnno", name="requirements",
+        heads=("ID", "Requirement and evidence", "Bound", "Measured", "Margin", "Result"), kinds="ttnnno", name="requirements",
         rows=tuple(_row(one, bundle, reason, number) for one in judged), caption=_caption(bundle, number),
     )  # fmt: skip
 
@@ -60,7 +61,7 @@ def summary_table(bundle: Bundle) -> Table | None:
         (
             one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), bound_words(one),
             measured_words(one), _confidence(one), _margin_text(one).partition(LINE)[0],
-            one.outcome + (f"{LINE}{_decision(one)}" if _decision(one) else ""),
+            state(one),
         )
         for one in shown
     )  # fmt: skip
@@ -72,9 +73,13 @@ def summary_table(bundle: Bundle) -> Table | None:
         )
         caption = caption.replace("in short. ", f"in short. {which} ", 1)
     number = shared_n(bundle)
-    if number is not None:
-        caption += f" Each was measured n = {number} time{'s' if number != 1 else ''}."
-    heads = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Outcome")
+    if number == 1:
+        caption += " Each value is of this run only (n = 1)."
+    elif number is not None:
+        caption += f" Each was measured n = {number} times."
+    if bundle.verdict and bundle.verdict.outcome not in ("PASS", "FAIL"):
+        caption += f" The result of a row is what its numbers say; the run itself is {bundle.verdict.outcome}."
+    heads = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Result")
     return Table(heads, "ttnnnno", rows, caption, "summary")
 
 
@@ -113,14 +118,20 @@ def _confidence(judged: Judgement) -> str:
     if judged.measured is None:
         return NONE
     if judged.confidence_interval:
-        said = "" if judged.confidence else f"{THIS_RUN}: "
+        said = "" if judged.confidence else f"{this_run(judged)}: "
         return said + _range(judged.confidence_interval, judged.unit)
-    return _method(judged.interval_method) if judged.interval_method else "no CI"
+    return _method(judged) if judged.interval_method else "no CI"
 
 
 def _caption(bundle: Bundle, number: int | None) -> str:
     run, judged = bundle.run, bundle.verdict.requirements if bundle.verdict else ()
-    times = f", each measured n = {number} time{'s' if number != 1 else ''}" if number is not None else ""
+    times = (
+        ""
+        if number is None
+        else ", each measured in this run only (n = 1)"
+        if number == 1
+        else f", each measured n = {number} times"
+    )
     many = f"{len(judged)} requirement{'s' if len(judged) != 1 else ''}"
     return f"Requirements in full. {run.requirement_title or run.requirement_id}: {many}{times}. A positive margin lies inside the bound."
 
@@ -154,7 +165,9 @@ def notes(bundle: Bundle) -> tuple[str, ...]:
             "This run only: the interval, or the range, knows nothing of how runs scatter; no confidence level is claimed for it."
         )
     if any(_is_exact(row.interval_method or "") for row in judged):
-        said.append("Exact: a fact about what was recorded; it needs no interval and bounds no other repetition.")
+        said.append(
+            "This run only, without an interval: what was recorded, as it was; the next run may give another value."
+        )
     if any(row.decision == "undecided" for row in judged):
         said.append("Undecided: the numbers lie too near the bound, or are too few, for a verdict either way.")
     return tuple(said)
@@ -169,7 +182,7 @@ def _row(judged: Judgement, bundle: Bundle, shared: str, number: int | None) -> 
         (bound_words(judged), _derivation(judged, bundle.verdict.scale if bundle.verdict else None)),
         (measured_words(judged), *_spread(judged, number)),
         (_margin_text(judged), guard),
-        (judged.outcome, _decision(judged), _reason(judged, shared)),
+        (state(judged), _reason(judged, shared)),
     )
     return tuple(LINE.join(part for part in cell if part) for cell in cells)
 
@@ -192,6 +205,32 @@ def measured_words(judged: Judgement) -> str:
     return quantity_beside(judged.measured, judged.scaled_bound, judged.unit)
 
 
+def beside_bound(judged: Judgement) -> str:
+    """`2.444 GB/s, 2.6 \u00d7 the 0.9243 GB/s asked`, `39.5 MB of at most 1074 MB`, `31 \u00b0C, asked at least 1 \u00b0C`."""
+    measured, bound = judged.measured, judged.scaled_bound
+    if measured is None or bound <= 0 or measured <= 0 or judged.comparison == "equal":
+        return f"measured {measured_words(judged)}, asked {bound_words(judged)}"
+    if judged.comparison == "at_least" and judged.unit.endswith("B/s"):
+        times = significant(
+            measured / bound, 2 if measured >= 1.05 * bound or measured < 0.95 * bound else 4, trim=True
+        )
+        return f"{measured_words(judged)}, {times}{THIN}{TIMES} the {quantity(bound, judged.unit, trim=True)} asked"
+    if judged.comparison == "at_most" and judged.unit in SIZES:
+        factor = SIZES[judged.unit]
+        prefix, unit = next(
+            one
+            for one in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+            if measured * factor >= one[0] or one[0] == 1
+        )
+        low, high = (
+            quantity(value * factor / prefix, unit, 3 if value == measured else 4) for value in (measured, bound)
+        )
+        return f"{low} of at most {high}"
+    if judged.comparison == "at_most":
+        return f"{measured_words(judged)} of at most {quantity(bound, judged.unit, trim=True)}"
+    return f"measured {measured_words(judged)}, asked {bound_words(judged)}"
+
+
 def _held(name: str, bundle: Bundle) -> bool:
     return name in bundle.files or any(file.startswith(name.rstrip("/") + "/") for file in bundle.files)
 
@@ -206,11 +245,6 @@ def _derivation(judged: Judgement, scale: float | None) -> str:
     return f"{whole} {TIMES} {factor_text(scale)} = {quantity(judged.scaled_bound, judged.unit, trim=True)}"
 
 
-def _decision(judged: Judgement) -> str:
-    """What the numbers alone say, where the outcome does not say it already."""
-    return judged.decision or "" if judged.outcome not in ("PASS", "FAIL") else ""
-
-
 def _reason(judged: Judgement, shared: str) -> str:
     """Why, unless the row or the note below the table says it."""
     if not judged.reason or judged.reason in (shared, *SELF_EVIDENT):
@@ -222,16 +256,23 @@ def _spread(judged: Judgement, shared: int | None) -> tuple[str, ...]:
     """Below the measured value: its interval and how that was made, how the values scattered, and how many they are."""
     parts = []
     if judged.confidence_interval:
-        level = f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI" if judged.confidence else THIS_RUN
+        level = (
+            f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI" if judged.confidence else this_run(judged)
+        )
         parts.append(f"{level} {_range(judged.confidence_interval, judged.unit)}")
     if judged.interval_method:
-        parts.append(_method(judged.interval_method))
+        parts.append(_method(judged))
     found = judged.spread
     if found and found.count > 1 and found.min < found.max:
         parts.append(f"{found.of} {_range((found.min, found.max), judged.unit)}")
         if found.sd is not None:
             parts.append(f"sd {quantity(found.sd, judged.unit)}")
-    if judged.measured is not None and judged.n and (judged.n != shared or judged.n > 1):
+    if (
+        judged.measured is not None
+        and judged.n
+        and (judged.n != shared or judged.n > 1)
+        and not any(THIS_RUN in part for part in parts)
+    ):
         statistic = f"{judged.statistic} of " if judged.statistic and judged.n > 1 else ""
         parts.append(f"{statistic}n = {count(judged.n)}")
     return tuple(parts)
@@ -244,10 +285,16 @@ def _range(ends: tuple[float, float], unit: str) -> str:
     return f"{number if stroke and high.endswith(THIN + name) else low} to {high}"
 
 
-def _method(text: str) -> str:
+def this_run(judged: Judgement) -> str:
+    """`this run only (n = 1)`: how far the value speaks."""
+    return f"{THIS_RUN} (n = {count(judged.n)})" if judged.n else THIS_RUN
+
+
+def _method(judged: Judgement) -> str:
     """The verdict's name for the method, in the few words that a table has room for; verdict.json has all of them."""
+    text = judged.interval_method or ""
     if _is_exact(text):
-        return "exact"
+        return this_run(judged)
     if text.startswith("none: "):
         return "no CI"
     short = text.partition(", block ")[0].partition(", joined ")[0]

@@ -9,18 +9,21 @@ from collections.abc import Sequence
 
 from bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, utc
 from bench_report.document.table import WELL, Table, pairs_table
-from bench_report.reading.dataset import Bundle, Event, Setting
+from bench_report.reading.dataset import Bundle, Collector, Event, Setting
 
 MOST_EVENTS = 200
+GAP_PERIODS = 2.0
 ORDINARY_EVENTS = frozenset({"phase", "test", "verdict"})
 
 
 def tuning_table(bundle: Bundle) -> Table | None:
-    if bundle.tuning is None:
+    """A row for each setting that was asked for, or that is not what it was before; None where there is none."""
+    shown = [one for one in bundle.tuning or () if not _left_alone(one, bundle)]
+    if not shown or bundle.tuning is None:
         return None
-    after = {(setting.id, setting.subject): setting for setting in bundle.tuning_after or ()}
+    after = _after(bundle)
     rows = []
-    for setting in bundle.tuning:
+    for setting in shown:
         later = after.get((setting.id, setting.subject))
         changed = later is not None and later.read_back != setting.read_back
         read_back = setting.read_back or NONE
@@ -34,10 +37,32 @@ def tuning_table(bundle: Bundle) -> Table | None:
         heads=("Setting", "Asked", "Before", "Applied", "Read back", "Status"), kinds="tccccs", rows=tuple(rows), name="tuning",
         caption=_tuning_note(bundle.tuning, bundle.tuning_after),
         marked=frozenset(
-            index for index, (row, setting) in enumerate(zip(rows, bundle.tuning, strict=True))
+            index for index, (row, setting) in enumerate(zip(rows, shown, strict=True))
             if not setting.as_wanted or row[-1].startswith("changed")
         ),
     )  # fmt: skip
+
+
+def _after(bundle: Bundle) -> dict[tuple[str, str | None], Setting]:
+    return {(setting.id, setting.subject): setting for setting in bundle.tuning_after or ()}
+
+
+def _left_alone(setting: Setting, bundle: Bundle) -> bool:
+    """Nothing was asked of it, and nothing moved it."""
+    later = _after(bundle).get((setting.id, setting.subject))
+    asked = setting.asked not in (None, "", "keep")
+    moved = (later is not None and later.read_back != setting.read_back) or (
+        setting.applied or setting.before
+    ) != setting.before
+    return not asked and not moved and setting.as_wanted
+
+
+def tuning_left_alone(bundle: Bundle) -> str | None:
+    """The settings that nobody asked for, in one line; their values are in facts/tuning.json."""
+    names = list(dict.fromkeys(one.id for one in bundle.tuning or () if _left_alone(one, bundle)))
+    if not names:
+        return None
+    return f"Left as they were, since nothing was asked of them ({len(names)}): {', '.join(names)}. Their values are in facts/tuning.json."
 
 
 def _status_text(setting: Setting, changed: bool) -> str:
@@ -113,7 +138,9 @@ def _count_text(name: str, value: float) -> str:
 def collector_table(bundle: Bundle) -> Table | None:
     if bundle.accounting is None or not bundle.accounting.collectors:
         return None
-    found = bundle.accounting.collectors
+    found = [one for one in bundle.accounting.collectors if not _quiet(one)]
+    if not found:
+        return None
     rows = tuple(
         (
             item.name, item.status + (f": {item.detail}" if item.detail else ""),
@@ -128,7 +155,24 @@ def collector_table(bundle: Bundle) -> Table | None:
         ("Collector", "Status", "Period", "Points", "Longest gap"),
         "tsnnn",
         rows,
-        "Collectors of the telemetry. A gap is the longest silence between two samples.",
+        "Collectors of the telemetry that gave no samples or were silent for longer than two periods.",
         "collectors",
         odd,
     )
+
+
+def _quiet(one: Collector) -> bool:
+    """It worked, and was never silent for longer than two of its periods: nothing to tell."""
+    return (
+        one.status in WELL
+        and not one.detail
+        and bool(one.period_s)
+        and (one.longest_gap_s or 0.0) <= GAP_PERIODS * (one.period_s or 0.0)
+    )
+
+
+def collectors_without_gap(bundle: Bundle) -> str | None:
+    names = [one.name for one in (bundle.accounting.collectors if bundle.accounting else ()) if _quiet(one)]
+    if not names:
+        return None
+    return f"Collectors that were never silent for longer than two of their periods ({len(names)}): {', '.join(names)}."
