@@ -155,7 +155,7 @@ TEST_F(LyingEngineTest, AnswersTheOldRequestOfABufferInUseAgain) {
   std::optional<IoCompletion> first;
   engine.answer = [&](std::size_t n, const IoRequest& r) {
     if (n == 0) first = LyingEngine::right(r);
-    const bool again = n > 0 && first && InFlight::slot_of(r.tag) == InFlight::slot_of(first->tag);
+    const bool again = n > 0 && first && Requests::slot_of(r.tag) == Requests::slot_of(first->tag);
     return again ? LyingEngine::Answers{*first} : LyingEngine::good(n, r);
   };
   BlockWriter blocks = writer();

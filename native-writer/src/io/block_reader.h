@@ -13,8 +13,7 @@
 #include "base/memory.h"
 #include "base/stop_clock.h"
 #include "format/record_format.h"
-#include "io/in_flight.h"
-#include "io/io_engine.h"
+#include "io/requests.h"
 
 namespace daqwriter {
 
@@ -59,24 +58,17 @@ class BlockReader {
   struct Buffer {
     std::byte* data = nullptr;
     iovec piece{};  // of the request
-    std::uint64_t offset = 0;
     std::size_t wanted = 0;
-    std::size_t have = 0;
-    std::size_t asked_from = 0;  // what it had when it was asked for last
+    bool there = false;
   };
 
   void request(std::size_t index);  // starts a buffer on the next unread range
-  void submit(std::size_t index);   // asks for what the buffer still lacks
-  void wait_for(const Buffer& buffer);
-  void take(const IoCompletion& completion);
-  // The answers that are there, after waiting a little for one. Throws as next() does.
-  std::span<const IoCompletion> reap();
+  void reap();
 
   Config config_;
   std::shared_ptr<ReadRoom> room_;
   std::vector<Buffer> buffers_;
-  InFlight requests_;
-  std::vector<IoCompletion> completions_;
+  Requests requests_;
   std::uint64_t next_offset_;
   std::size_t turn_ = 0;
   bool started_ = false;

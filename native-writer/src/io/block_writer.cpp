@@ -7,23 +7,11 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "checksum/checksum.h"
-#include "io/aio_engine.h"
 
 namespace daqwriter {
 namespace {
 
-constexpr unsigned kMaxStalls = 8;
 constexpr std::int64_t kWaitNs = 10'000'000;
-
-// Takes `bytes` away from the front of what is still to be written.
-void advance(std::vector<iovec>& pieces, std::size_t bytes) {
-  auto piece = pieces.begin();
-  for (; piece != pieces.end() && piece->iov_len <= bytes; ++piece) bytes -= piece->iov_len;
-  pieces.erase(pieces.begin(), piece);
-  if (bytes == 0) return;
-  pieces.front().iov_base = static_cast<std::byte*>(pieces.front().iov_base) + bytes;
-  pieces.front().iov_len -= bytes;
-}
 
 }  // namespace
 
@@ -32,11 +20,11 @@ BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedge
       frame_(config.framing ? config.alignment : 0),
       full_(config.framing ? frame_ + config.framing->superchunks_per_block * config.framing->superchunk_bytes
                            : config.block_bytes),
-      engine_(engine),
       ledger_(ledger),
       buffers_(buffer_count(config.depth)),
-      completions_(config.depth),
-      requests_(buffer_count(config.depth)),
+      requests_({config.fd, config.target, IoDirection::write, config.alignment, config.depth,
+                 config.retry_ns, config.stall_ns, config.stop},
+                buffer_count(config.depth), engine),
       end_offset_(config.start_offset),
       completed_end_(config.start_offset) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -95,8 +83,6 @@ bool BlockWriter::acquire() {
   current_ = &buffers_[free_.back()];
   free_.pop_back();
   current_->filled = frame_;
-  current_->written = 0;
-  current_->stalls = 0;
   current_->pieces.clear();
   current_->leases.clear();
   return true;
@@ -112,10 +98,10 @@ void BlockWriter::submit_current(bool ends_inside) {
   end_offset_ = std::max(end_offset_, current_->offset + current_->filled);
   ++blocks_;
   current_->block = ledger_.seal_block(payload_bytes, ends_inside, since);
-  current_->submitted_ns = 0;
-  to_submit_.push_back(static_cast<std::size_t>(current_ - buffers_.data()));
+  requests_.ask(static_cast<std::size_t>(current_ - buffers_.data()), current_->pieces, current_->offset,
+                current_->filled);
   current_ = nullptr;
-  pump();
+  requests_.submit();
   io_ns_ += monotonic_ns() - since;
 }
 
@@ -134,7 +120,10 @@ bool BlockWriter::place_current() {
   current_->offset = config_.start_offset + frame.number * config_.block_bytes;
   encode_frame(frame, {current_->data, frame_});
   if (frame.number < framing.most_blocks) return true;
-  fail(EOVERFLOW, *current_, "block " + std::to_string(frame.number) + " has no room in the record: write");
+  requests_.end({EOVERFLOW, current_->offset,
+                 config_.target + ": block " + std::to_string(frame.number) + " at offset " +
+                     std::to_string(current_->offset) +
+                     " has no room in the record: " + errno_text(EOVERFLOW)});
   current_ = nullptr;
   return false;
 }
@@ -148,134 +137,30 @@ void BlockWriter::pad_current() {
   padding_bytes_ += current_->filled - payload;
 }
 
-// Offers what waits to the engine, in order. All buffers can be full at once: those beyond the depth wait
-// here.
-void BlockWriter::pump() {
-  while (!to_submit_.empty() && requests_.count() < config_.depth && !failed()) {
-    const std::size_t index = to_submit_.front();
-    Buffer& buffer = buffers_[index];
-    const IoRequest request{config_.fd, IoDirection::write, buffer.pieces, buffer.offset + buffer.written,
-                            requests_.tag(index)};
-    const int result = engine_.submit({&request, 1});
-    if (result == -EAGAIN || result == -EINTR) return bear_refusal(request.tag);
-    if (result < 0) return fail(-result, buffer, "submit");
-    const std::int64_t now = monotonic_ns();
-    if (buffer.submitted_ns == 0) buffer.submitted_ns = now;
-    requests_.taken(index, buffer.filled - buffer.written, now);
-    to_submit_.pop_front();
-  }
-  const std::vector<std::uint64_t> unsubmitted = engine_.unsubmitted();
-  if (!unsubmitted.empty()) bear_refusal(unsubmitted.front());
-}
-
-// For lack of resources; others may give some back, but not for ever.
-void BlockWriter::bear_refusal(std::uint64_t tag) {
-  const std::int64_t now = monotonic_ns();
-  if (refused_ != tag) refused_since_ns_ = now;
-  refused_ = tag;
-  if (now - refused_since_ns_ > config_.retry_ns)
-    fail(EAGAIN, buffers_[InFlight::slot_of(tag)], "submit refused; " + aio_limits_text());
-}
-
-// The kernel was never given them, and will not be: they are not stored, and their buffers are ours.
-void BlockWriter::disown_unsubmitted() {
-  engine_broken_ = true;
-  for (const std::uint64_t tag : engine_.unsubmitted()) requests_.withdraw(tag);
-}
-
 void BlockWriter::reap(unsigned min_count, std::int64_t timeout_ns) {
-  if (engine_broken_) return;
-  if (requests_.count() == 0 && !to_submit_.empty()) {
-    // Nothing of ours can complete and make room: somebody else holds it. Wait without spinning.
-    sleep_until_monotonic_ns(monotonic_ns() + 1'000'000);
-  } else if (requests_.count() > 0) {
-    const int count = engine_.reap(completions_, min_count, timeout_ns);
-    if (count < 0) {
-      disown_unsubmitted();
-      return fail(-count, buffers_.front(), "waiting for completions");
-    }
-    for (int i = 0; i < count; ++i) handle(completions_[static_cast<std::size_t>(i)]);
-  }
-  pump();
-  look_at_the_clock();
+  requests_.reap(min_count, timeout_ns, [this](std::size_t index) { complete(index); });
 }
 
-// Whatever is still owed after the answers that have just been reaped is given up when its time is over.
-void BlockWriter::look_at_the_clock() {
-  if (requests_.count() == 0 && to_submit_.empty()) return;
-  const bool interrupted = config_.stop && config_.stop->expired(StopClock::kAnswerNs);
-  if (interrupted || requests_.silent_for(config_.stall_ns, monotonic_ns())) give_up(interrupted);
-}
-
-void BlockWriter::give_up(bool interrupted) {
-  disown_unsubmitted();
-  if (failed()) return;
-  std::uint64_t first = end_offset_;
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    if (requests_.holds(i)) first = std::min(first, buffers_[i].offset + buffers_[i].written);
-  }
-  error_ = {interrupted ? ECANCELED : ETIMEDOUT, first,
-            unanswered_text(config_.target, "writes", requests_, first, interrupted, config_.stall_ns) +
-                "; whether they are stored is unknown"};
-}
-
-void BlockWriter::handle(const IoCompletion& completion) {
-  const std::optional<std::size_t> index = requests_.settle(completion, monotonic_ns());
-  if (!index) {
-    if (!failed()) error_ = {EPROTO, completed_end_, false_answer_text(config_.target, completion)};
-    return;
-  }
-  Buffer& buffer = buffers_[*index];
-  if (completion.result == -EAGAIN || completion.result == -EINTR) {
-    if (++buffer.stalls > kMaxStalls) return fail(static_cast<int>(-completion.result), buffer, "write");
-    to_submit_.push_front(*index);
-    return;
-  }
-  if (completion.result < 0) return fail(static_cast<int>(-completion.result), buffer, "write");
-  // Direct I/O continues at an aligned offset only: an unaligned rest of a short write is written again.
-  const std::size_t end = buffer.written + static_cast<std::size_t>(completion.result);
-  const std::size_t progress = end >= buffer.filled ? buffer.filled : end - end % config_.alignment;
-  buffer.stalls = progress > buffer.written ? 0 : buffer.stalls + 1;
-  advance(buffer.pieces, progress - buffer.written);
-  buffer.written = progress;
-  if (buffer.written < buffer.filled) {
-    if (buffer.stalls > kMaxStalls) return fail(EIO, buffer, "write makes no progress");
-    to_submit_.push_front(*index);
-    return;
-  }
+void BlockWriter::complete(std::size_t index) {
+  Buffer& buffer = buffers_[index];
   completed_end_ = std::max(completed_end_, buffer.offset + buffer.filled);
   completed_bytes_ += buffer.filled;
-  ledger_.complete_block(buffer.block, monotonic_ns(), buffer.submitted_ns);
+  ledger_.complete_block(buffer.block, requests_.now_ns(), requests_.taken_ns(index));
   for (const std::uint64_t lease : buffer.leases) config_.released(lease);
-  free_.push_back(*index);
+  free_.push_back(index);
 }
 
 bool BlockWriter::poll(std::int64_t timeout_ns) {
   const std::int64_t since = monotonic_ns();
-  if (requests_.count() > 0 || !to_submit_.empty()) reap(timeout_ns > 0 ? 1 : 0, timeout_ns);
+  if (!requests_.idle()) reap(timeout_ns > 0 ? 1 : 0, timeout_ns);
   io_ns_ += monotonic_ns() - since;
   return !failed();
 }
 
 bool BlockWriter::finish() {
   if (current_ && current_->filled > frame_ && !failed()) submit_current();
-  wait_for_all();
+  while (!requests_.given_up() && (in_flight() > 0 || (requests_.waits() && !failed()))) reap(1, kWaitNs);
   return !failed();
-}
-
-void BlockWriter::wait_for_all() {
-  while (!engine_broken_ && (requests_.count() > 0 || (!to_submit_.empty() && !failed()))) {
-    reap(1, kWaitNs);
-    if (failed() && requests_.count() == engine_.unsubmitted().size()) disown_unsubmitted();
-  }
-}
-
-void BlockWriter::fail(int error_number, const Buffer& buffer, const std::string& what) {
-  if (failed()) return;  // the first error is the cause
-  error_ = {error_number, buffer.offset + buffer.written,
-            config_.target + ": " + what + " of " + std::to_string(buffer.filled - buffer.written) +
-                " B at offset " + std::to_string(buffer.offset + buffer.written) +
-                " failed: " + errno_text(error_number)};
 }
 
 }  // namespace daqwriter

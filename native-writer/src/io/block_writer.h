@@ -1,17 +1,14 @@
 // Promise: a gapless byte stream, or superchunks that are never cut (framed), become aligned blocks on the
 // target. Bytes are copied into rotating buffers, or written from where they lie (aligned pieces). A buffer
 // is either being filled (ours) or in flight (the kernel's, until its completion is reaped); it is never
-// both. A short write is continued, EAGAIN is retried for a bounded time, any other error ends the stream
-// with its offset and errno, and so do an engine that stays silent and an answer to a request that nobody
-// made; what did become durable stays accounted for in the ledger.
+// both. The first error (see Requests) ends the stream; what did become durable stays accounted for in the
+// ledger.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -22,16 +19,9 @@
 #include "base/stop_clock.h"
 #include "format/record_format.h"
 #include "io/durability.h"
-#include "io/in_flight.h"
-#include "io/io_engine.h"
+#include "io/requests.h"
 
 namespace daqwriter {
-
-struct WriteError {
-  int error_number = 0;
-  std::uint64_t offset = 0;
-  std::string text;  // names target, offset, errno
-};
 
 // Blocks of a framed record, which several writers may make at once.
 struct Framing {
@@ -94,12 +84,12 @@ class BlockWriter {
   // in_flight().
   bool finish();
 
-  bool failed() const { return error_.error_number != 0; }
-  const WriteError& error() const { return error_; }
+  bool failed() const { return requests_.failed(); }
+  const IoError& error() const { return requests_.error(); }
   // After finish(): requests that were given up. The kernel may still use their buffers.
-  unsigned in_flight() const { return requests_.count(); }
-  std::uint64_t in_flight_bytes() const { return requests_.bytes(); }
-  bool interrupted() const { return error_.error_number == ECANCELED; }  // it ended because of that
+  unsigned in_flight() const { return requests_.in_flight(); }
+  std::uint64_t in_flight_bytes() const { return requests_.in_flight_bytes(); }
+  bool interrupted() const { return requests_.interrupted(); }  // it ended because of that
   std::uint64_t padding_bytes() const { return padding_bytes_; }
   std::uint64_t frame_bytes() const { return blocks_ * frame_; }      // of all blocks
   std::uint64_t blocks() const { return blocks_; }                    // submitted
@@ -111,14 +101,11 @@ class BlockWriter {
  private:
   struct Buffer {
     std::byte* data = nullptr;
-    std::vector<iovec> pieces;  // what is still to be written; made at submission when the bytes were copied
+    std::vector<iovec> pieces;  // made at submission when the bytes were copied
     std::vector<std::uint64_t> leases;
     std::size_t filled = 0;
-    std::size_t written = 0;
     std::uint64_t offset = 0;
     std::uint64_t block = 0;
-    std::int64_t submitted_ns = 0;
-    unsigned stalls = 0;  // completions without any progress
   };
 
   bool acquire();
@@ -127,38 +114,24 @@ class BlockWriter {
   void submit_current(bool ends_inside = false);
   void pad_current();
   bool place_current();
-  void pump();
   void reap(unsigned min_count, std::int64_t timeout_ns);
-  void handle(const IoCompletion& completion);
-  void wait_for_all();
-  void look_at_the_clock();
-  void bear_refusal(std::uint64_t tag);
-  void disown_unsubmitted();
-  void give_up(bool interrupted);
-  void fail(int error_number, const Buffer& buffer, const std::string& what);
+  void complete(std::size_t index);
 
   Config config_;
   std::size_t frame_;  // bytes before a block's first superchunk
   std::size_t full_;   // from how many bytes on a block is full
-  IoEngine& engine_;
   DurabilityLedger& ledger_;
   std::vector<Buffer> buffers_;
   std::vector<std::size_t> free_;
-  std::deque<std::size_t> to_submit_;  // not yet taken by the engine
-  std::vector<IoCompletion> completions_;
   Buffer* current_ = nullptr;
   std::size_t unnoted_ = 0;  // bytes appended since the last noted superchunk
-  InFlight requests_;
-  bool engine_broken_ = false;            // it is not called any more: what is in flight cannot be waited for
-  std::optional<std::uint64_t> refused_;  // the request that the kernel does not take at present
-  std::int64_t refused_since_ns_ = 0;
+  Requests requests_;
   std::uint64_t end_offset_;
   std::uint64_t blocks_ = 0;
   std::uint64_t padding_bytes_ = 0;
   std::uint64_t completed_end_;
   std::uint64_t completed_bytes_ = 0;
   std::int64_t io_ns_ = 0;
-  WriteError error_;
 };
 
 }  // namespace daqwriter

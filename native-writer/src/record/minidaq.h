@@ -17,7 +17,7 @@
 #include "format/record_format.h"
 #include "io/durability.h"
 #include "io/engines.h"
-#include "io/in_flight.h"
+#include "io/requests.h"
 #include "report/reporting.h"
 #include "source/link_ring.h"
 #include "source/readout_emulator.h"

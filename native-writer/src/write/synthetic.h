@@ -15,7 +15,7 @@
 #include "base/placement.h"
 #include "base/status.h"
 #include "io/engines.h"
-#include "io/in_flight.h"
+#include "io/requests.h"
 #include "report/reporting.h"
 #include "target/target.h"
 

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/stop_clock.h"
 #include "io/engines.h"
-#include "io/in_flight.h"
+#include "io/requests.h"
 #include "write/block_permutation.h"
 #include "write/synthetic.h"
 
@@ -43,10 +43,10 @@ class SyntheticWorker {
 
   // Relaxed: a statistic for the reporter.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  const std::string& error() const { return error_; }
+  const std::string& error() const { return requests_.error().text; }
+  bool interrupted() const { return requests_.interrupted(); }  // that is its error
   // After run(): requests that were given up. The kernel may still use their buffers.
-  bool interrupted() const { return interrupted_; }  // that is its error
-  std::uint64_t unanswered_bytes() const { return in_flight_.bytes(); }
+  std::uint64_t unanswered_bytes() const { return requests_.in_flight_bytes(); }
   std::string engine_note() const { return engine_->note(); }
   std::vector<Feature> engine_features() const { return engine_->features(); }
   const Histogram& latency_ns() const { return latency_ns_; }
@@ -58,21 +58,13 @@ class SyntheticWorker {
     iovec piece{};
     std::uint64_t offset = 0;
     std::int64_t submitted_ns = 0;
-    unsigned stalls = 0;
   };
 
   bool stopped() const;
   void prepare_requests(std::uint64_t blocks);
   bool check(const Slot& slot);
-  void enqueue(std::size_t index);
-  bool submit();
-  bool bear_refusal(std::uint64_t tag);
-  void disown_unsubmitted();
   void reap();
-  void handle(const IoCompletion& completion);
-  void look_at_the_clock();
-  void drain();
-  bool fail(int error_number, const Slot& slot, const std::string& what);
+  void complete(std::size_t index);
 
   SharedLoad& shared_;
   const WriteTargetPlan& plan_;
@@ -83,17 +75,9 @@ class SyntheticWorker {
   std::unique_ptr<IoEngine> engine_;
   std::vector<Slot> slots_;
   std::vector<std::size_t> free_;
-  std::vector<IoRequest> requests_;  // prepared and not yet taken by the engine
-  std::vector<IoCompletion> completions_;
   BlockPermutation order_;
   std::uint64_t issued_ = 0;
-  InFlight in_flight_;
-  bool interrupted_ = false;
-  bool given_up_ = false;  // the engine is not called any more: what is in flight cannot be waited for
-  std::int64_t now_ns_ = 0;
-  std::optional<std::uint64_t> refused_;  // the request that the kernel does not take at present
-  std::int64_t refused_since_ns_ = 0;
-  std::string error_;
+  Requests requests_;
   Histogram latency_ns_;
   WriteThreadResult result_;
   alignas(64) std::atomic<std::uint64_t> bytes_{0};
