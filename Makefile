@@ -30,6 +30,8 @@ OWN := $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirem
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
+# Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore \

@@ -115,7 +115,9 @@ main() {
   venv_is_usable || make_venv
   say "installing the $(awk '/^[[:alnum:]]/ {n++} END {print n + 0}' "${requirements}") requirements of '${GROUP}' into .venv (log: build/logs/python.log)"
   install_uv
-  uv_install --require-hashes --requirement "${requirements}"
+  # Compiled once here, as pip does and uv by itself does not: otherwise each start of ansible-playbook, rig or a test compiles its imports
+  # again wherever Python may not write them down (PYTHONDONTWRITEBYTECODE, a folder that is read-only).
+  uv_install --require-hashes --compile-bytecode --requirement "${requirements}"
   uv_install --no-deps --no-build-isolation --editable "${REPO_ROOT}"
   stamp_of "${GROUP}" >"${STAMP}"
   say ".venv is ready after ${SECONDS} s: $("${VENV}/bin/python" --version)"
