@@ -22,7 +22,7 @@ from analysis_reader.errors import ReaderError
 from analysis_reader.shape import FULL, RNTUPLE, SPARSE, TTREE, Shape
 from analysis_reader.slow_disk import Limits, held, slow_disk
 
-FILESYSTEM_BYTES = 64 << 20  # what ext4 keeps for itself of a small disk
+FILESYSTEM_BYTES = 64 << 20  # that ext4 keeps for itself on a small disk
 DISK_MARGIN = 1.1
 
 
@@ -120,7 +120,7 @@ def some_points(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def slow_points(options: argparse.Namespace) -> dict[str, Any]:
-    """Every number of workers in turn, upwards in one repetition and downwards in the next."""
+    """Measures every number of workers in turn, upwards in one repetition and downwards in the next."""
     listed, limits = dataset.load(options.set), Limits(options.read_iops, options.read_bytes_per_s)
     points = []
     with slow_disk(options.image, FILESYSTEM_BYTES + int(DISK_MARGIN * listed["bytes"])) as (name, folder):
@@ -135,7 +135,7 @@ def slow_points(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def farm_rounds(options: argparse.Namespace) -> dict[str, Any]:
-    """Every round: each node alone, then all together; the other way round in the next."""
+    """Measures in every round each node alone, then all together; the other way round in the next."""
     from analysis_reader import farm  # Dask takes a second to import, and nothing else needs it
 
     nodes = farm.nodes_of(_files(options.set), options.nodes, options.workers, options.cpus)

@@ -24,7 +24,7 @@ from analysis_reader.shape import FULL, GLOBALS, RNTUPLE, TREE, TTREE, Shape
 from analysis_reader.tally import Tally, mass_histogram, tally
 
 MANIFEST = "set.json"
-MARGIN = 1.15  # of the uncompressed size, for what ROOT adds
+MARGIN = 1.15  # times the uncompressed size, for ROOT's own additions
 COMPRESSION = {
     "zlib": uproot.ZLIB, "lz4": uproot.LZ4, "zstd": uproot.ZSTD, "lzma": uproot.LZMA,
 }  # fmt: skip
@@ -76,7 +76,7 @@ def write_file(folder: Path, shape: Shape, file: int) -> dict[str, Any]:
             masses.append(truth["mass"])
     with path.open("rb") as written:
         os.fsync(written.fileno())
-    # The spectrum is the generator's own masses, not what the reader's formula makes of the leptons.
+    # The spectrum has the generator's own masses, not those that the reader's formula computes from the leptons.
     found.mass = mass_histogram(np.concatenate(masses))
     return {
         "name": path.name,
@@ -98,7 +98,7 @@ def _writer(root: Any, layout: str, record: Any) -> Any:
 
 
 def _own_tally(kind: str, columns: dict[str, Any]) -> Tally:
-    """What a perfect reader would find, of the arrays as they were before they were written; without the masses."""
+    """The tally that a perfect reader would find, computed from the arrays before they are written; without the masses."""
     found = tally(kind, columns)
     found.balanced, found.selected = 0, 0
     return found
@@ -165,7 +165,7 @@ def _generate(folder: Path, shape: Shape, processes: int) -> dict[str, Any]:
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """`set.json`, its files being there in full. Raises ReaderError that names the first file that is not as listed."""
+    """Returns `set.json` after a check that its files are complete. Raises ReaderError that names the first file not as listed."""
     try:
         document: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -182,7 +182,7 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def copy(source: Path, folder: Path) -> None:
-    """A copy of the set in the new folder `folder`, synced to its drive."""
+    """Copies the set into the new folder `folder`, synced to its drive."""
     load(source)
     folder.mkdir()
     for path in sorted(source.iterdir()):

@@ -1,4 +1,4 @@
-"""What lies under the files: how many bytes its counters say were read from it, and how the page cache is emptied before."""
+"""The device under the files: the bytes that were read from it by its counters, and how to empty the page cache before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_bytes(names: list[str], root: Path = SYS_BLOCK) -> dict[str, int]:
 def forget(files: list[Path], everything: bool) -> None:
     """Takes `files` out of the page cache; `everything`: the whole cache too, metadata included, which needs root.
 
-    Whether that worked, only the device's counters can say afterwards."""
+    Only the device's counters can say afterwards whether that worked."""
     for path in files:
         descriptor = os.open(path, os.O_RDONLY)
         try:

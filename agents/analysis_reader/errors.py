@@ -1,4 +1,4 @@
-"""What the reader cannot do, in one sentence for the user."""
+"""The reader's error: says in one sentence for the user what cannot be done."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def nodes_of(files: Sequence[Path], nodes: int, workers: int, cpus: Sequence[int
 
 
 def task(path: str, analysis: str) -> tuple[dict[str, Any], Tally]:
-    """What a worker does with one file: (record, tally)."""
+    """Reads one file on a worker; returns (record, tally)."""
     usage = Usage()
     found = read_file(Path(path), analysis)
     record = {"file": Path(path).name, "entries": found["tally"].entries, **usage.so_far()}
@@ -132,7 +132,7 @@ class Farm:
                 )
 
     def run(self, nodes: Sequence[Node], analysis: str, devices: list[str], drop_caches: bool) -> dict[str, Any]:
-        """These nodes at the same time, each on its own files, from handing out the first task to having all results.
+        """Runs these nodes at the same time, each on its own files, from handing out the first task to having all results.
 
         Raises ReaderError that names the file or the process."""
         device.forget([path for node in nodes for path in node.files], drop_caches)
@@ -167,7 +167,7 @@ class Farm:
             found: list[Any] = self.client.gather(futures)
         except ReaderError:
             raise
-        except Exception as error:  # whatever Dask makes of a lost worker
+        except Exception as error:  # Dask reports a lost worker in several ways
             raise ReaderError(f"the farm lost a task: {type(error).__name__}: {error}") from None
         return found
 

@@ -39,7 +39,7 @@ def measure(files: list[Path], analysis: str, workers: int, devices: list[str], 
 
 
 def result_of(found: Tally, analysis: str) -> dict[str, Any]:
-    """What the analysis came to: the same whoever read what."""
+    """The analysis' result, which does not depend on which worker read which file."""
     return {
         "entries": found.entries,
         "digest": found.digest(),
@@ -80,7 +80,7 @@ def _let_go(files: list[Path], analysis: str, workers: int) -> tuple[list[dict[s
 
 
 def _gather(started: list[tuple[Process, Connection]], wanted: str, limit_s: float | None) -> list[Any]:
-    """What each worker says, in their order. Raises ReaderError as soon as one fails, dies or does not answer."""
+    """The workers' messages, in their order. Raises ReaderError as soon as one fails, dies or does not answer."""
     said: dict[int, Any] = {}
     while len(said) < len(started):
         waiting = {ours: number for number, (_, ours) in enumerate(started) if number not in said}

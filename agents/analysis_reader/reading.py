@@ -1,4 +1,4 @@
-"""Reads files of a set with uproot and tallies them; knows what was asked of the file, and what this process had to fetch from storage."""
+"""Reads files of a set with uproot and tallies them; counts the bytes asked of the file and those this process fetched from storage."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def opened(path: Path) -> Iterator[Any]:
 
 
 def _unreadable(path: Path, error: Exception) -> ReaderError:
-    """uproot and its decompressors raise many kinds of exception for what is no sound ROOT file."""
+    """The one error for the many kinds of exception that uproot and its decompressors raise for a damaged ROOT file."""
     said = str(error).strip().splitlines()[:1] or [type(error).__name__]
     return ReaderError(f"{path}: cannot be read as a ROOT file of the set ({said[0]}). Generate the set again")
 
 
 def steps(path: Path, root: Any, names: list[str]) -> Iterator[Any]:
-    """The columns of all events, some clusters at a time."""
+    """Yields the columns of all events, some clusters at a time."""
     try:
         tree = root[TREE]
         for first, end in _bounds(tree, names):
@@ -85,7 +85,7 @@ def read_file(path: Path, analysis: str) -> dict[str, Any]:
 
 
 class Usage:
-    """What this process has used since it was made."""
+    """The CPU time and bytes that this process has used since the object was made."""
 
     def __init__(self) -> None:
         self._usage, self._io, self.start_s = resource.getrusage(resource.RUSAGE_SELF), process_io(), time.monotonic()

@@ -1,4 +1,4 @@
-"""What a set of events looks like: how many, in how many files, with which variables, and the physics that was put into them.
+"""The shape of a set of events: how many, in how many files, with which variables, and the physics that was put into them.
 
 Two kinds, after sections 2.1 of Panitkin et al. (2009): `sparse`, about 1 kB an event with global information and tracks, of which one
 variable is read; `full`, an analysis format of many variables, all of which are read."""
@@ -64,11 +64,11 @@ class Shape:
 
     @property
     def raw_bytes(self) -> int:
-        """Of the whole set, uncompressed."""
+        """Size of the whole set, uncompressed."""
         return self.events * self.event_bytes
 
     def events_of(self, file: int) -> int:
-        """Events of file number `file`, from 0: as even as possible."""
+        """Number of events of file number `file` (from 0): dealt out as evenly as possible."""
         return self.events // self.files + (1 if file < self.events % self.files else 0)
 
     def as_document(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 It stands in a mount namespace of this process: the mount ends with the process, however that ends, and the loop device, which is marked for
 it, with the mount. The loop reads its image with O_DIRECT, so that no page cache stands in for the disk.
-It is held to what a disk does on average; where its head is, it does not know."""
+It is held to a disk's average rates; it knows no position of a head."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _tool(*argv: str) -> str:
 
 
 def _own_namespace() -> None:
-    """Mounts of this process are from now on its own, and end with it."""
+    """Gives this process a mount namespace of its own: mounts from now on end with it."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
         raise ReaderError(
             f"a mount namespace: {os.strerror(ctypes.get_errno())}. A slow disk needs root and loop devices"
@@ -93,7 +93,7 @@ def _room(image: Path, size_bytes: int) -> None:
 
 @contextmanager
 def held(device: str, limits: Limits) -> Iterator[str]:
-    """This process and its children read from `device` no faster than `limits`; yields which controller does it (blkio, io)."""
+    """Holds this process and its children to `limits` when they read from `device`; yields the controller that does it (blkio, io)."""
     number = Path(f"/sys/block/{device}/dev").read_text(encoding="ascii").strip()
     version_2 = not (V1 / "blkio.throttle.read_iops_device").exists()
     parent = V2 if version_2 else V1
@@ -143,7 +143,7 @@ def _leave(group: Path, home: Path) -> None:
 
 
 def _remove_left_behind(parent: Path) -> None:
-    """Groups of processes that were killed outright."""
+    """Removes the groups of processes that were killed outright."""
     for group in parent.glob(f"{GROUP}*"):
         if not Path(f"/proc/{group.name[len(GROUP) :]}").exists():
             with suppress(OSError):

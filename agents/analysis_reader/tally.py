@@ -1,4 +1,4 @@
-"""What an analysis takes from events: histograms that add up, so that it does not matter which worker read what. Pure.
+"""The result that an analysis takes from events: histograms that add up, so that it does not matter which worker read which file. Pure.
 
 `sparse`: one variable, one histogram. `full`: a histogram of every variable of every event, a check of each event's total energy against
 its tracks, and the mass of the two hardest leptons where their charges are opposite."""
@@ -87,7 +87,7 @@ class Tally:
             self.variables[name] = self.variables[name] + counts if name in self.variables else counts
 
     def digest(self) -> str:
-        """SHA-256 of every count but those of the mass: equal for equal results, whoever came to them in whatever order."""
+        """SHA-256 of every count but those of the mass: equal for equal results, whichever workers found them in whatever order."""
         found = hashlib.sha256(f"{self.entries}".encode())
         for name in sorted(self.variables):
             found.update(name.encode() + self.variables[name].astype("<i8").tobytes())
@@ -95,7 +95,7 @@ class Tally:
 
 
 def tally(analysis: str, columns: Mapping[str, Any]) -> Tally:
-    """Of some events. `columns` by the names of `names_of`."""
+    """Returns the tally of some events. `columns` by the names of `names_of`."""
     found = Tally(entries=len(columns[SPARSE_VARIABLE]))
     for name in names_of(analysis):
         values = columns[name]

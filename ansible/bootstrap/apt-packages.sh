@@ -94,7 +94,7 @@ main() {
     die "packages are missing and neither root nor sudo is at hand" "as root: apt-get install ${missing//$'\n'/ }"
   fi
   take_lock "${CACHE_DIR}/apt.lock"
-  # Whoever held the lock before may have installed them meanwhile.
+  # The previous holder of the lock may have installed them meanwhile.
   missing="$(missing_packages "${wanted[@]}")"
   if [[ -n "${missing}" ]]; then
     mapfile -t absent <<<"${missing}"

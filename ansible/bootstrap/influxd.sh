@@ -42,7 +42,7 @@ main() {
     return
   fi
   take_lock "${CACHE_DIR}/influxd.lock"
-  # Whoever held the lock before may have placed it meanwhile.
+  # The previous holder of the lock may have placed it meanwhile.
   if ! is_wanted "${TOOL}"; then
     is_wanted "${CACHED}" || build
     place_tool "${CACHED}" "${TOOL}"

@@ -11,7 +11,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 source "${BOOTSTRAP_DIR}/lib-go.sh"
 
 readonly VERSION=2.9.1
-# The first that fetches a newer Go by itself (through the Go module proxy) when a module asks for one.
+# This is the first version that fetches a newer Go by itself (through the Go module proxy) when a module asks for one.
 readonly GO_MINOR_MIN=21
 readonly RUST_MINOR_MIN=83
 readonly TOOL="${REPO_ROOT}/build/tools/influxd2"
@@ -50,8 +50,8 @@ build() {
   say "building InfluxDB ${VERSION} with $("${go}" env GOVERSION) and $(cargo --version), some minutes (log: ${log})"
   scratch="$(mktemp -d -- "${CACHE_DIR}/influxd2-build.XXXXXX")"
   trap 'rm -rf -- "${scratch}"' EXIT
-  # A module of our own: this main package cannot be had by `go install ...@version`. Where rustup rules, the
-  # stable toolchain, whatever the directory asks for.
+  # We use a module of our own, since `go install ...@version` cannot build this main package. Where rustup is in charge,
+  # it is told to use the stable toolchain, whatever the directory asks for.
   (
     cd -- "${scratch}"
     export GOBIN="${scratch}/bin" GOTOOLCHAIN=auto GOFLAGS='' CGO_ENABLED=1 RUSTUP_TOOLCHAIN=stable
@@ -72,7 +72,7 @@ main() {
     return
   fi
   take_lock "${CACHE_DIR}/influxd2.lock"
-  # Whoever held the lock before may have placed it meanwhile.
+  # The previous holder of the lock may have placed it meanwhile.
   if ! is_wanted "${TOOL}"; then
     is_wanted "${CACHED}" || build
     place_tool "${CACHED}" "${TOOL}"

@@ -16,7 +16,7 @@ find_go() {
   done
 }
 
-# need_go MINOR: the same, or an error with the remedy.
+# need_go MINOR: prints the same, or ends with an error and the remedy.
 need_go() {
   local go
   go="$(find_go "$1")"
@@ -30,8 +30,8 @@ need_go() {
   printf '%s\n' "${go}"
 }
 
-# place_tool FROM TO: a copy, not a hard link: whatever overwrites TO must not reach the cache (where the
-# filesystem can, the copy shares its blocks). Renamed into place, so that it appears whole.
+# place_tool FROM TO: makes a copy, not a hard link: overwriting TO must not reach the cache (where the
+# filesystem can, the copy shares its blocks). The copy is renamed into place, so that it appears whole.
 place_tool() {
   local new="$2.new.$$"
   mkdir -p -- "$(dirname -- "$2")"

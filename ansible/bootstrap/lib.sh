@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034  # its variables are read by the scripts that source it
-# What the bootstrap scripts share: where the repository is, how they speak, and how two of them
-# running at once wait for each other. Sourced, never run; changes nothing by being sourced.
+# Shared by the bootstrap scripts: the repository's place, their messages, and the lock by which two of
+# them running at once wait for each other. Sourced, never run; sourcing it changes nothing.
 
 shopt -s inherit_errexit # a failure inside $(...) must stop there too
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Makes .venv at the repository's root hold one group of requirements and this project itself (editable). The groups are
-# requirements-GROUP.txt beside this script, each package with its hashes: qualify (a run and its report), analysis (qualify and what
-# reads ROOT files), test (all of them, linters and test libraries). uv installs them; pip installs uv.
+# requirements-GROUP.txt beside this script, each package with its hashes: qualify (a run and its report), analysis (qualify and the
+# reader of ROOT files), test (all of them, linters and test libraries). uv installs them; pip installs uv.
 # Promises: nothing to do -> one line, no network, well under a second; an interrupted or failed run is
 # repeated by the next one (the stamp is written last). Two runs at once wait for each other.
 #
 # usage: python.sh [qualify|analysis|test]      default: qualify
-#        PYTHON=/path/to/python3 chooses what a new .venv is made with (3.11 or newer)
+#        PYTHON=/path/to/python3 chooses the interpreter for a new .venv (3.11 or newer)
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -44,7 +44,7 @@ groups_with() {
   esac
 }
 
-# What the environment was made from. The path is in it because a moved .venv has dead scripts.
+# The stamp: the environment's sources. The path is in it because a moved .venv has dead scripts.
 stamp_of() {
   {
     printf '%s\n' "${REPO_ROOT}"
@@ -74,7 +74,7 @@ install_uv() {
     --requirement "${LISTS}/requirements-uv.txt" >>"${LOG}" 2>&1 9>&- || fail_with_log "${LOG}" "pip could not install uv"
 }
 
-# A machine that reaches a mirror alone has told pip so; uv does not read what was told to pip.
+# On a machine that reaches only a mirror, pip is configured for it; uv does not read pip's configuration.
 uv_install() {
   local index certificates
   index="${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("${VENV}/bin/python" -m pip config get global.index-url 2>/dev/null || :)}}"
@@ -101,7 +101,7 @@ main() {
     say ".venv is current"
     return
   fi
-  # What follows empties and fills the folder: behind a link that would be somebody else's.
+  # The next steps empty and fill the folder: behind a link, that would be somebody else's.
   [[ ! -L "${VENV}" ]] || die "${VENV} is a link to $(readlink -- "${VENV}"), which this project did not make" \
     "remove the link (rm ${VENV}): an environment of its own is then made here"
   take_lock "${REPO_ROOT}/build/locks/python.lock"

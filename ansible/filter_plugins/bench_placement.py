@@ -1,4 +1,4 @@
-"""Filters that turn what the candidate says of its drives and NICs into settings and records. Pure."""
+"""Filters that turn the candidate's facts about its drives and NICs into settings and records. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROLE = "numa_irq"
 
 
 def label_of(device: dict[str, Any]) -> str:
-    """A drive by its serial, since kernel names change places at every boot; a NIC by its name."""
+    """Return a drive's serial, since kernel names change places at every boot, or a NIC's name."""
     return str(device.get("serial") or device["name"])
 
 
@@ -26,7 +26,7 @@ def affinity_settings(devices: list[dict[str, Any]], kind: str, asked: str) -> l
 
 
 def affinity_setting(device: dict[str, Any], kind: str) -> dict[str, Any]:
-    """One device's setting."""
+    """Return one device's setting."""
     cpus, interrupts = device["node_cpus"], (device["pci"] or {}).get("interrupts", [])
     missing = "the kernel names no NUMA node for it" if interrupts else "it has no interrupt of its own"
     return {
@@ -43,7 +43,7 @@ def affinity_setting(device: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def nothing_there(kind: str) -> dict[str, Any]:
-    """The setting that says that the request concerns no device."""
+    """Return the setting that says that the request concerns no device."""
     what = {"nvme": "the target lies on no NVMe drive", "nic": "tuning.nic names no interface"}[kind]
     return {
         "id": f"{kind}-irq-affinity",
@@ -56,23 +56,23 @@ def nothing_there(kind: str) -> dict[str, Any]:
 
 
 def link_text(link: dict[str, Any]) -> str:
-    """One link for people."""
+    """Return one link in words for people."""
     return f"{link['gt_per_s']:g} GT/s x{link['lanes']}" if link["lanes"] and link["gt_per_s"] else ""
 
 
 def capacity(link: dict[str, Any]) -> float:
-    """What decides which link is the narrowest: rate times lanes."""
+    """Return rate times lanes, which decides which link is the narrowest."""
     return float(link["gt_per_s"]) * int(link["lanes"])
 
 
 def narrowest(links: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The device on the way to the root port that can do least; None where none says."""
+    """Return the device with the least capacity on the way to the root port; None where none states one."""
     told = [link for link in links if capacity(link["max"])]
     return min(told, key=lambda link: capacity(link["max"])) if told else None
 
 
 def pcie_link_record(device: dict[str, Any], asked: str) -> dict[str, str]:
-    """The record of one device's link: what it negotiated against what it can do."""
+    """Return the record of one device's link: the negotiated one against the device's best."""
     links = (device["pci"] or {}).get("links", [])
     own = links[0] if links else {"current": {"gt_per_s": 0, "lanes": 0}, "max": {"gt_per_s": 0, "lanes": 0}}
     current, best = link_text(own["current"]), link_text(own["max"])
@@ -97,12 +97,12 @@ def pcie_link_record(device: dict[str, Any], asked: str) -> dict[str, str]:
 
 
 def pcie_link_records(devices: list[dict[str, Any]], asked: str) -> list[dict[str, str]]:
-    """The records of all devices; nothing is written, so that nothing can be restored."""
+    """Return the records of all devices; nothing is written, so there is nothing to restore."""
     return [pcie_link_record(device, asked) for device in devices]
 
 
 def writer_cpus_record(drives: list[dict[str, Any]]) -> dict[str, str]:
-    """Where a writer is near the target's drives: the CPUs of their NUMA nodes."""
+    """Return the record of the CPUs near the target's drives, those of their NUMA nodes: a writer's place."""
     cpus = list(dict.fromkeys(drive["node_cpus"] for drive in drives if drive["node_cpus"]))
     nodes = {drive["numa_node"] for drive in drives}
     found = ", ".join(cpus)
@@ -116,7 +116,7 @@ def writer_cpus_record(drives: list[dict[str, Any]]) -> dict[str, str]:
 
 
 class FilterModule:
-    """What Ansible loads."""
+    """The class that Ansible loads."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Name the filters."""

@@ -12,7 +12,7 @@ def version_key(text: str) -> tuple[int, ...]:
 
 
 def program_obstacles(needs: dict[str, Any], runtime: dict[str, Any]) -> list[str]:
-    """Compare what bench_program_needs found with what bench_runtime did; each obstacle names its remedy."""
+    """Compare the findings of bench_program_needs with those of bench_runtime; each obstacle names its remedy."""
     if not needs["machine"]:
         return []
     if needs["machine"] != runtime["machine"]:
@@ -38,7 +38,7 @@ def program_obstacles(needs: dict[str, Any], runtime: dict[str, Any]) -> list[st
 
 
 class FilterModule:
-    """What Ansible loads."""
+    """The class that Ansible loads."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Name the filters."""

@@ -37,7 +37,7 @@ def tuning_lines(records: Iterable[dict[str, str]]) -> list[str]:
 
 
 class FilterModule:
-    """What Ansible loads."""
+    """The class that Ansible loads."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Name the filters."""

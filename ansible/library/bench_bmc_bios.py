@@ -176,7 +176,7 @@ NO_BMC = "no BMC address in the inventory entry (bench_candidate.bmc), so that t
 
 
 def service_of(module: AnsibleModule) -> Service:
-    """Build the connection; the password is hidden from whatever this module prints."""
+    """Build the connection; the password is hidden from the module's output."""
     options = module.params
     password = password_of(options["password"], options["password_env"], os.environ)
     module.no_log_values.add(password)
@@ -205,7 +205,7 @@ def tls_record(service: Service) -> dict[str, str]:
 
 
 def run_mode(module: AnsibleModule) -> Run:
-    """Do what `mode` says."""
+    """Set, verify or restore, as `mode` says."""
     options = module.params
     asked = {setting: options[setting] for setting in SETTINGS}
     if not options["address"]:

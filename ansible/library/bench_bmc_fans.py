@@ -145,7 +145,7 @@ OPTIONS = {
 
 
 def bmc_of(module: AnsibleModule) -> Bmc:
-    """Build the connection; the password is hidden from whatever this module prints."""
+    """Build the connection; the password is hidden from the module's output."""
     options = module.params
     if not options["address"]:
         return Bmc()
@@ -167,7 +167,7 @@ def in_band_obstacle(address: str) -> str:
 
 
 def run_mode(module: AnsibleModule, guard: GuardControl) -> Run:
-    """Do what `mode` says."""
+    """Set, verify or restore, as `mode` says."""
     options = module.params
     asked = Asked(options["fan_mode"], options["settle_s"], options["lease_s"])
     subject = f"BMC {options['address'] or 'of the machine itself'}"

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Choose from a directory of .deb files those that a candidate lacks for the packages that it is to get."""
+"""Choose from a directory of .deb files those that a candidate lacks for the packages that it will get."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def offered(module: AnsibleModule, directory: str, architecture: str) -> Offer:
 
 
 def choose(package: str, offer: Offer, installed: set[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the files for one package by name, and what is lacking."""
+    """Return the files for one package by name, and the names of the packages that are lacking."""
     chosen: dict[str, str] = {}
     lacking: list[str] = []
     waiting = [(package, package)]

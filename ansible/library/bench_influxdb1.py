@@ -108,7 +108,7 @@ version:
 """
 
 NO_ADMIN_YET = "create admin user first"
-# A difference: what is wrong in words, and the statements that put it right.
+# A difference: the fault in words, and the statements that put it right.
 Difference = tuple[str, list[str]]
 
 
@@ -140,7 +140,7 @@ def same_statement(one: str, other: str) -> bool:
 
 
 class Server:
-    """The server as its administrator sees it, and what it lacks."""
+    """The server as its administrator sees it, and its differences from the wanted state."""
 
     def __init__(self, parameters: dict[str, Any]) -> None:
         """Keep the wanted state."""
@@ -182,7 +182,7 @@ class Server:
         return [*self.storage_differences(), *self.query_differences(), *self.user_differences()]
 
     def storage_differences(self) -> list[Difference]:
-        """Database and retention policies."""
+        """Return the differences of database and retention policies."""
         base, found = name_in(self.database), []
         present = self.database in [row["name"] for row in self.ask("SHOW DATABASES")]
         policies = {}
@@ -215,7 +215,7 @@ class Server:
         return found
 
     def query_differences(self) -> list[Difference]:
-        """Continuous queries of our names."""
+        """Return the differences of continuous queries of our names."""
         rows = self.ask("SHOW CONTINUOUS QUERIES")
         present = {row["name"]: row["query"] for row in rows if row["_series"] == self.database}
         found = []
@@ -229,7 +229,7 @@ class Server:
         return found
 
     def user_differences(self) -> list[Difference]:
-        """Users: existence, password, and exactly one privilege."""
+        """Return the differences of users: existence, password, and exactly one privilege."""
         admins = {row["user"]: bool(row["admin"]) for row in self.ask("SHOW USERS")}
         found = []
         for role, privilege in (("writer", "WRITE"), ("reader", "READ")):

@@ -154,12 +154,12 @@ data
     |> to(bucket: "{target}", org: "{organisation}")
 """
 MORE_NAMES = ("downsampled_every", "downsampled_late", "history", "history_retention", "writer", "reader")
-# A difference: what is wrong in words, and the call that puts it right.
+# A difference: the fault in words, and the call that puts it right.
 Difference = tuple[str, Callable[[], Any]]
 
 
 class Server:
-    """The server as its operator sees it, and what it lacks."""
+    """The server as its operator sees it, and its differences from the wanted state."""
 
     def __init__(self, parameters: dict[str, Any]) -> None:
         """Keep the wanted state."""
@@ -169,7 +169,7 @@ class Server:
 
     @property
     def history(self) -> str:
-        """The history's bucket, named as InfluxDB 1.x names a database's policy, so that both are written to alike."""
+        """Return the history's bucket, named as InfluxDB 1.x names a database's policy, so that points go to both alike."""
         return f"{self.wanted['database']}/{self.wanted['history']}"
 
     def ask(self, method: str, path: str, query: dict[str, str] | None = None, body: Any = None) -> Any:
@@ -218,7 +218,7 @@ class Server:
         return found[0] if found else None
 
     def bucket_differences(self) -> list[Difference]:
-        """Buckets and how long they keep their points."""
+        """Return the differences of buckets and of how long they keep their points."""
         found: list[Difference] = []
         for name, duration in (
             (self.wanted["database"], self.wanted["retention"]),
@@ -243,7 +243,7 @@ class Server:
         return found
 
     def mapping_differences(self) -> list[Difference]:
-        """What InfluxQL calls the buckets: a database with three retention policies, the first its default."""
+        """Return the differences of InfluxQL's names for the buckets: a database with three retention policies, the first its default."""
         database = self.wanted["database"]
         listed = self.ask("GET", "dbrps", {"orgID": self.organisation_id, "db": database}).get("content") or []
         present = {one["retention_policy"]: one for one in listed if not one.get("virtual", False)}
@@ -276,7 +276,7 @@ class Server:
         self.ask("POST", "dbrps", body=body)
 
     def task_differences(self) -> list[Difference]:
-        """The task that fills the bucket of values of one a minute."""
+        """Return the differences of the task that fills the bucket of one value a minute."""
         name = self.wanted["downsampled"]
         flux = FLUX.format(
             name=name,
@@ -296,7 +296,7 @@ class Server:
         return []
 
     def token_differences(self) -> list[Difference]:
-        """Tokens: their rights, and the files that hold them."""
+        """Return the differences of tokens: their rights, and the files that hold them."""
         listed = self.ask("GET", "authorizations", {"orgID": self.organisation_id})["authorizations"]
         raw, minutes = self.wanted["database"], self.wanted["downsampled"]
         found: list[Difference] = []
@@ -339,7 +339,7 @@ class Server:
             self.ask("DELETE", f"authorizations/{one['id']}")
 
     def stages(self) -> list[Callable[[], list[Difference]]]:
-        """Return the comparisons, each of which may build on what the ones before made."""
+        """Return the comparisons, each of which may build on objects that earlier ones made."""
         return [self.bucket_differences, self.mapping_differences, self.task_differences, self.token_differences]
 
     def version(self) -> str:

@@ -225,7 +225,7 @@ def setting_from(options: dict[str, Any], roots: dict[str, str]) -> Setting:
 
 
 def apply_settings(role: str, settings: list[Setting], state: State, pretend: bool) -> Run:
-    """Apply what differs; the state is on disk before the first write."""
+    """Apply the settings that differ; the state is on disk before the first write."""
 
     def remember(setting: Setting, outcomes: list[Outcome]) -> None:
         values = {outcome.path: outcome.before for outcome in outcomes}
@@ -236,7 +236,7 @@ def apply_settings(role: str, settings: list[Setting], state: State, pretend: bo
 
 
 def verify_settings(role: str, settings: list[Setting], state: State) -> Run:
-    """Read every setting; `before` is what the machine held before the bench first wrote to it."""
+    """Read every setting; `before` is the machine's value before the bench first wrote to it."""
     run = run_settings(role, settings, lambda setting, outcomes: None, write=False)
     for record in run.records:
         saved = state.settings.get(record["id"])
@@ -245,7 +245,7 @@ def verify_settings(role: str, settings: list[Setting], state: State) -> Run:
 
 
 def restore_settings(role: str, state: State, pretend: bool) -> Run:
-    """Put back what is remembered for the role; forget what holds its first value again."""
+    """Put back the values that are remembered for the role; forget settings that hold their first value again."""
     records, changed = [], False
     for setting_id in state.of_role(role):
         record, moved = restore_values(role, setting_id, state.settings[setting_id], pretend)
@@ -259,11 +259,11 @@ def restore_settings(role: str, state: State, pretend: bool) -> Run:
 
 
 def run_mode(module: AnsibleModule) -> Run:
-    """Do what `mode` says, holding the state directory's lock."""
+    """Apply, verify or restore, as `mode` says, holding the state directory's lock."""
     options = module.params
     roots = {name: options[f"{name}_root"] for name in ("sysfs", "sysctl", "procfs")}
     settings = [setting_from(item, roots) for item in options["settings"]]
-    # Only what writes takes the lock; the file is replaced as a whole, so a reader always sees a whole one.
+    # Only modes that write take the lock; the file is replaced as a whole, so a reader always sees a whole one.
     writes = options["mode"] != "verify" and not module.check_mode
     with locked(os.path.dirname(options["state_file"])) if writes else contextlib.nullcontext():
         state = State(options["state_file"], read_text(BOOT_ID_FILE))

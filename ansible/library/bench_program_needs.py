@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Say what a program needs of the machine that is to run it."""
+"""List a program's needs from the machine that will run it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Say what the candidate offers to a program: processor, C library, shared libraries, installed Debian packages."""
+"""List what the candidate offers to a program: processor, C library, shared libraries, installed Debian packages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def loader_cache(output: str) -> list[str]:
 
 
 def package_names(output: str) -> list[str]:
-    """Return the names of installed packages and what these provide, from status, name and provides by tabs."""
+    """Return the names of installed packages and of those they provide, from status, name and provides separated by tabs."""
     names = set()
     for line in output.splitlines():
         status, name, provides = ([*line.split("\t"), "", ""])[:3]

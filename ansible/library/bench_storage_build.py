@@ -139,7 +139,7 @@ UNDO_FIRST = "run restore.yml first (make restore does; it erases what was built
 
 @dataclass
 class Result:
-    """What the module returns."""
+    """The module's result."""
 
     records: list[dict[str, str]] = field(default_factory=list)
     plan: list[str] = field(default_factory=list)
@@ -155,7 +155,7 @@ def verified(machine: Machine, layout: Layout, state: dict[str, Any] | None) -> 
 
 
 def kept(machine: Machine, layout: Layout, state: dict[str, Any], pretend: bool) -> Result:
-    """Leave what was built as it is; after a reboot, assemble and mount it again."""
+    """Leave the built target as it is; after a reboot, assemble and mount it again."""
     if state["layout"] != layout.fingerprint():
         changed = [key for key, value in layout.fingerprint().items() if state["layout"].get(key) != value]
         raise StorageError(
@@ -177,7 +177,7 @@ def kept(machine: Machine, layout: Layout, state: dict[str, Any], pretend: bool)
 
 
 def accepted(layout: Layout, stack: Stack) -> Result:
-    """Without consent: take what is there if it matches."""
+    """Without consent: accept the existing target if it matches."""
     found = differences(layout, stack)
     if found:
         raise StorageError(
@@ -188,7 +188,7 @@ def accepted(layout: Layout, stack: Stack) -> Result:
 
 
 def planned(layout: Layout, losses: list[str]) -> Result:
-    """Tell what would be done."""
+    """Return the steps that would be done."""
     made = f"would make {layout.raid or 'no array'}, {layout.filesystem}, mounted at {layout.directory}"
     purge = f"would purge by {layout.purge}" if layout.purge != "none" else "would erase signatures only"
     lba = [f"would set logical blocks of {layout.lba_bytes} B where they differ"] if layout.lba_bytes else []
@@ -209,7 +209,7 @@ def refuse_shared(layout: Layout, state_dir: str) -> None:
 
 
 def build(machine: Machine, layout: Layout, options: dict[str, Any], pretend: bool) -> Result:
-    """Bring the target about, whatever state it was left in."""
+    """Build the target, whatever state it was left in."""
     path = memory.path_of(options["state_dir"], layout.target)
     state = memory.load(path)
     if state is not None and state["phase"] == memory.COMPLETE:
@@ -256,7 +256,7 @@ def undo(machine: Machine, options: dict[str, Any], pretend: bool) -> Result:
 
 
 def run_mode(options: dict[str, Any], machine: Machine, pretend: bool) -> Result:
-    """Do what `mode` says, holding the state directory's lock where it writes."""
+    """Build, verify or undo, as `mode` says, holding the state directory's lock where it writes."""
     # A build that was cut off from its controller goes on; undo waits here until it has ended.
     writes = options["mode"] != "verify" and not pretend
     with locked(options["state_dir"]) if writes else contextlib.nullcontext():

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Describe what a run would write to: directory or drive, filesystem, and the drives beneath."""
+"""Describe the target of a run: directory or drive, filesystem, and the drives beneath."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def describe_target(path: str, sysfs_root: str, listed: dict[str, dict[str, Any]
 def describe_planned(
     path: str, devices: list[str], sysfs_root: str, listed: dict[str, dict[str, Any]]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Describe a target that does not exist yet, and the drives that are going to be beneath it."""
+    """Describe a target that does not exist yet, and the drives that will be beneath it."""
     unknown = {"status": "unknown", "detail": "not built yet"}
     missing = dict.fromkeys(
         ("filesystem", "mount_point", "mount_options", "source", "size_bytes", "free_bytes", "device")

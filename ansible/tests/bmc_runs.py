@@ -84,7 +84,7 @@ class BmcBench(Bench):
         return subprocess.run(argv, text=True, capture_output=True, timeout=60, check=False)
 
     def guard_status(self) -> dict[str, Any]:
-        """Return what the guard says of itself."""
+        """Return the guard's own status."""
         status: dict[str, Any] = json.loads(self.guard("status").stdout)
         return status
 

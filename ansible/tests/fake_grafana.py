@@ -1,7 +1,7 @@
 """A stand-in for Grafana's package: same paths, user, unit and the few answers that the role asks for.
 
-There is no Grafana package on the machines that run the tests. What this proves is the role's own work: files, owners, modes,
-order, idempotence, messages. That the real Grafana takes the provisioned files is not proved by it.
+There is no Grafana package on the machines that run the tests. The stand-in proves the role's own work: files, owners, modes,
+order, idempotence, messages. It does not prove that the real Grafana takes the provisioned files.
 """
 
 from __future__ import annotations

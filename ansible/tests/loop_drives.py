@@ -12,7 +12,7 @@ from types import TracebackType
 
 SIZE_BYTES = 400 * 2**20  # mkfs.xfs wants 300 MiB or more; the files are sparse
 
-# Stands in front of lsblk on PATH: what it lists is real, but for the identity of our own loop devices.
+# Stands in front of lsblk on PATH: its list is real, but for the identity of our own loop devices.
 LISTER = """#!{python}
 import json, subprocess, sys
 done = subprocess.run([{lsblk!r}, *sys.argv[1:]], capture_output=True, text=True, check=False)
@@ -26,7 +26,7 @@ print(json.dumps(rows))
 
 
 def can_use_loop_devices() -> bool:
-    """Whether this machine lets us make loop devices and file systems."""
+    """Return whether this machine lets us make loop devices and file systems."""
     needed = ("losetup", "lsblk", "wipefs", "blkdiscard", "mkfs.xfs", "mkfs.ext4")
     return os.geteuid() == 0 and Path("/dev/loop-control").exists() and all(shutil.which(name) for name in needed)
 

@@ -3,7 +3,7 @@
 Promises: it runs a real systemd and sshd in a second; its root is built once per package list (mmdebstrap, a
 minute) below the user's cache and never written to, since every container writes to a layer of its own; sshd
 listens on 127.0.0.1 only; `stop` ends the processes that `start` began and unmounts. It shares the host's
-network and kernel, so what a role binds to must be loopback. Needs root.
+network and kernel, so a role must bind to loopback. Needs root.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SSHD = "ListenAddress 127.0.0.1\nPort {port}\nPermitRootLogin prohibit-password\
 
 
 def missing_requirement() -> str:
-    """Say what keeps this machine from running containers; empty when nothing does."""
+    """Return the reason why this machine cannot run containers; empty when it can."""
     if os.geteuid() != 0:
         return "systemd-nspawn needs root"
     absent = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -141,7 +141,7 @@ class Container:
 
     @property
     def ssh_arguments(self) -> list[str]:
-        """Options for ssh that reach the container and trust its key alone."""
+        """Return the options for ssh that reach the container and trust its key alone."""
         return [
             *("-i", str(self._key), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"),
             *("-o", f"UserKnownHostsFile={self._known_hosts}", "-o", "ConnectTimeout=5"),
@@ -155,7 +155,7 @@ class Container:
         )
 
     def inventory(self) -> dict[str, Any]:
-        """Return what an inventory says of this host."""
+        """Return an inventory's entry for this host."""
         return {
             "ansible_host": "127.0.0.1",
             "ansible_port": self.port,

@@ -57,7 +57,7 @@ def fullest(schema: dict[str, Any]) -> Any:
 
 
 def fields_of(node: Any, schema: dict[str, Any], at: FieldPath = ()) -> Iterator[Field]:
-    """Every text field of a document that `fullest` has made."""
+    """Yield every text field of a document that `fullest` has made."""
     schema = resolved(schema)
     if isinstance(node, str):
         yield Field(at, "enum" in schema)

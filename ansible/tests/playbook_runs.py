@@ -27,7 +27,7 @@ TUNING = {
 
 @dataclass(frozen=True)
 class PlaybookRun:
-    """What one ansible-playbook call gave."""
+    """The result of one ansible-playbook call."""
 
     code: int
     output: str
@@ -126,7 +126,7 @@ class Bench:
         (self.sysctl / "fs/aio-max-nr").symlink_to(limit)
 
     def candidate(self) -> dict[str, Any]:
-        """Return what the inventory says of the candidate."""
+        """Return the inventory's entry for the candidate."""
         target = {"targets": self.targets} if self.targets else {"target": {"kind": "scratch-file"}}
         return {**target, "tuning": self.tuning}
 

@@ -1,4 +1,4 @@
-"""The role bios' module against a virtual BMC: what each vendor's BIOS is told, what is recorded, what is refused."""
+"""The role bios' module against a virtual BMC: orders to each vendor's BIOS, records, refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WHOLE = {"power_profile": "maximum-performance", "cstates": "off", "turbo": "on"
 KEEP = dict.fromkeys(WHOLE, "keep")
 NEVER, ALLOWED = Terms(restart=False, wait_s=30), Terms(restart=True, wait_s=30)
 
-# What the BIOS must hold once everything of WHOLE is in force.
+# The BIOS must hold these values once everything of WHOLE is in force.
 IN_FORCE = {
     "dell": {"SysProfile": "PerfOptimized", "ProcCStates": "Disabled", "ProcTurboMode": "Enabled", "MemFrequency": "MaxPerf"},
     "hpe": {"WorkloadProfile": "HighPerformanceCompute(HPC)", "ProcTurbo": "Enabled", "MaxMemBusFreqMHz": "Auto"},
@@ -63,7 +63,7 @@ class Server:
         return Control(system, FirstValues(str(self.state_file), "this BMC"), VENDORS, key)
 
     def patches(self) -> list[dict[str, Any]]:
-        """Return the changes that the BMC was asked for through Redfish."""
+        """Return the changes that the BMC was asked to make through Redfish."""
         return [line["body"] for line in self.bmc.commands() if line["via"] == "redfish" and line["method"] == "PATCH"]
 
 
@@ -130,7 +130,7 @@ def test_settings_wait_for_a_reboot_come_into_force_and_go_back(server: Server, 
 
 @pytest.mark.parametrize("bmc", ["dell", "supermicro"], indirect=True)
 def test_a_reboot_that_is_allowed_brings_settings_into_force_and_back(server: Server, bmc: Bmc) -> None:
-    """Shut down gracefully, then on; said in the record."""
+    """The module shuts the machine down gracefully and turns it on again; the record says so."""
     factory = bmc.bios.current()
     run = server.control().apply(WHOLE, ALLOWED)
     assert (run.changed, run.waiting) == (True, False)
@@ -154,7 +154,7 @@ class StubbornMachine:
         self.resets: list[Any] = []
 
     def refresh(self, force: bool) -> None:
-        """Nothing is cached."""
+        """Do nothing, since nothing is cached."""
 
     def get_allowed_reset_system_values(self) -> set[Any]:
         """Offer all."""
@@ -177,7 +177,7 @@ def test_a_machine_that_does_not_shut_down_is_forced_and_that_is_said() -> None:
 
 
 def test_an_attribute_that_the_bios_lacks_is_unsupported_by_name(server: Server) -> None:
-    """Here another vendor's names; the play goes on."""
+    """The BIOS has another vendor's names here; the play goes on."""
     run = server.control("dell").apply(WHOLE, NEVER)
     assert statuses(run) == {"unsupported"}
     assert by_id(run)["bios-cstates"]["detail"] == "the BIOS has no such attribute (looked for ProcCStates)"
@@ -186,7 +186,7 @@ def test_an_attribute_that_the_bios_lacks_is_unsupported_by_name(server: Server)
 
 @pytest.mark.parametrize("bmc", ["dell"], indirect=True)
 def test_a_value_that_the_bios_does_not_offer_is_unsupported_by_name(server: Server, monkeypatch: Any) -> None:
-    """The attribute registry decides; where the data has no value for what is asked, that is said, too."""
+    """The attribute registry decides; the record also says where the data has no value for the request."""
     asked = {**KEEP, "power_profile": "power-saving"}
     detail = by_id(server.control().apply(asked, NEVER))["bios-power-profile"]["detail"]
     assert detail == "no value of SysProfile is known that means power-saving"
@@ -250,14 +250,14 @@ def test_another_ca_is_not_trusted_unless_that_is_written_down(server: Server, t
 
 
 def test_a_service_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
-    """Nothing listens there."""
+    """Here nothing listens on the port."""
     server.service = dataclasses.replace(server.service, port=free_port())
     with pytest.raises(BmcError, match=r"it does not answer. Remedy: check bmc.address and bmc.redfish_port.*refused"):
         server.control()
 
 
 def test_an_unknown_vendor_is_refused_by_name() -> None:
-    """Whether the inventory names it or the system's Manufacturer is in no entry."""
+    """It is refused both when the inventory names it and when the system's Manufacturer is in no entry."""
     assert vendor_key(VENDORS, "", "Super Micro Computer, Inc.", "BMC") == "supermicro"
     assert vendor_key(VENDORS, "", "Hewlett Packard Enterprise", "BMC") == "hpe"
     with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role bios: dell, hpe, lenovo, redfish"):
@@ -269,7 +269,7 @@ def test_an_unknown_vendor_is_refused_by_name() -> None:
 
 
 def test_a_setting_that_a_profile_holds_is_not_written() -> None:
-    """Unless the profile is, or becomes, the one that sets it free."""
+    """It is written only when the profile is, or becomes, the one that sets it free."""
     held = Firmware({"SysProfile": "PerfOptimized", "ProcCStates": "Enabled"}, {})
     plans = [plan(VENDORS, "dell", "cstates", "off", held)]
     resolve_bonds(plans, held)
@@ -343,7 +343,7 @@ def test_names_are_found_with_the_suffix_that_the_vendor_s_data_allows() -> None
 
 
 def test_every_vendor_s_entry_is_complete() -> None:
-    """A source for each, and values for each of the words that may be asked."""
+    """Each entry has a source, and values for each word that may be asked."""
     words = {"cstates": {"on", "off"}, "turbo": {"on", "off"}, "memory_speed": {"maximum", "auto"}}
     for key, data in VENDORS.items():
         assert data["source"], key

@@ -103,7 +103,7 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
 
 @pytest.mark.parametrize("case", REFUSALS)
 def test_a_play_stops_with_one_clear_message(candidate: BmcBench, case: str) -> None:
-    """Cause and remedy, never a password; the BMC is told nothing."""
+    """The message has cause and remedy, never a password; the BMC gets no command."""
     role, entry, environment, message = REFUSALS[case]
     candidate.tuning.update(fan_mode="full", **BIOS)
     candidate.entry.update(entry)
@@ -138,7 +138,7 @@ def test_a_password_from_ansible_vault_is_hidden_as_well(candidate: BmcBench) ->
 
 
 def test_the_machine_that_the_bench_runs_on_is_never_restarted(candidate: BmcBench) -> None:
-    """Refused before anything is touched."""
+    """The play refuses it before anything is touched."""
     candidate.tuning.update(BIOS, bios_reboot="allowed")
     run = candidate.run("provision.yml")
     assert run.code != 0
@@ -147,7 +147,7 @@ def test_the_machine_that_the_bench_runs_on_is_never_restarted(candidate: BmcBen
 
 
 def test_without_a_bmc_both_roles_say_so_and_go_on(candidate: BmcBench) -> None:
-    """Nothing asked is unchanged; what is asked is unsupported, with the reason."""
+    """A setting that nobody asks for is unchanged; one that is asked for is unsupported, with the reason."""
     candidate.entry = {}
     candidate.tuning.update(fan_mode="full", bios_turbo="on")
     assert candidate.role("bios", "main").code == 0

@@ -87,7 +87,7 @@ def test_only_missing_packages_are_installed(clone: Path, tmp_path: Path) -> Non
 
 
 def test_an_installation_that_fails_says_so_with_its_log(clone: Path, tmp_path: Path) -> None:
-    """The last lines and the log's place; the exit code is not zero."""
+    """It prints the last lines and the log's place; the exit code is not zero."""
     listing = tmp_path / "list.txt"
     listing.write_text("foo\n")
     path = commands(
@@ -102,7 +102,7 @@ def test_an_installation_that_fails_says_so_with_its_log(clone: Path, tmp_path: 
 
 
 def test_a_list_that_does_not_exist_is_named(clone: Path) -> None:
-    """And the ones that do are offered."""
+    """The message also offers the lists that do exist."""
     done = run(clone, "apt-packages.sh", "nothing.txt")
     assert done.returncode == 1
     assert "no such package list: nothing.txt" in done.stderr
@@ -228,7 +228,7 @@ def test_a_run_needs_no_linter_and_no_test_library() -> None:
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is in apt-test.txt, not installed here")
 def test_the_scripts_pass_shellcheck() -> None:
-    """Without a single exception beyond those written in them."""
+    """They need no exception beyond those written in them."""
     scripts = sorted(str(path) for path in BOOTSTRAP.glob("*.sh"))
     done = subprocess.run(["shellcheck", *scripts], text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -71,7 +71,7 @@ class Rig:
 
 
 def wait_for(condition: Callable[[], bool], what: str, seconds: float = WAIT_S) -> float:
-    """Return how long the condition took; fail when it does not come true."""
+    """Return the time until the condition became true; fail when it does not."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < seconds, f"{what} did not happen within {seconds} s"
@@ -80,21 +80,21 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = WAIT_S) 
 
 
 def lives(pid: int) -> bool:
-    """Whether a process is there; one that nobody has reaped yet is not."""
+    """Return whether a process exists; one that ended and that nobody has reaped yet does not count."""
     stat = Path(f"/proc/{pid}/stat")
     return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.fixture
 def rig(tmp_path: Path, bmc: Bmc) -> Iterator[Rig]:
-    """Give a test a guard; whatever it leaves is released."""
+    """Give a test a guard; release the lease that it leaves."""
     rig = Rig(tmp_path, bmc)
     yield rig
     rig.call("release")
 
 
 def test_a_bench_that_is_killed_gives_the_fans_back(rig: Rig) -> None:
-    """As long as the lease is renewed the fans stay; SIGKILL of whoever renews, and the BMC gets the automatic mode."""
+    """The fans stay as long as the lease is renewed; after SIGKILL of the renewing process the BMC gets the automatic mode."""
     rig.start(30)
     rig.full_speed()
     bench = subprocess.Popen(
@@ -118,7 +118,7 @@ def test_a_bench_that_is_killed_gives_the_fans_back(rig: Rig) -> None:
 
 
 def test_a_lease_that_vanishes_counts_as_run_out(rig: Rig) -> None:
-    """So does one that is damaged, or of another boot."""
+    """A lease that is damaged, or of another boot, counts as run out too."""
     for spoil in (
         rig.lease.unlink,
         lambda: rig.lease.write_text("{"),
@@ -132,7 +132,7 @@ def test_a_lease_that_vanishes_counts_as_run_out(rig: Rig) -> None:
 
 
 def test_a_released_guard_ends_without_a_command(rig: Rig) -> None:
-    """What restore does once it has set the mode from before itself."""
+    """Restore does this once it has itself set the mode from before."""
     status = rig.start(600)
     assert status["guard"] and status["started"]
     rig.full_speed()
@@ -156,7 +156,7 @@ def test_the_recorded_process_is_the_guard(rig: Rig) -> None:
 
 
 def test_a_guard_that_was_killed_is_noticed_and_started_again(rig: Rig) -> None:
-    """Whoever renews is told; arming starts a new one, which then does its work."""
+    """The renewing process gets an error; arming starts a new guard, which then does its work."""
     os.kill(rig.start(600)["pid"], signal.SIGKILL)
     wait_for(lambda: not rig.status()["guard"], "the guard's end")
     done = rig.call("renew", "--seconds", "60")
@@ -168,7 +168,7 @@ def test_a_guard_that_was_killed_is_noticed_and_started_again(rig: Rig) -> None:
 
 
 def test_a_guard_that_is_told_to_end_gives_the_fans_back_first(rig: Rig) -> None:
-    """As at the shutdown of the machine that it runs on."""
+    """This happens at the shutdown of the machine that the guard runs on."""
     status = rig.start(600)
     rig.full_speed()
     os.kill(status["pid"], signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The role fans' module against a virtual BMC: what each vendor's BMC is told, what is recorded, what is refused."""
+"""The role fans' module against a virtual BMC: commands to each vendor's BMC, records, refusals."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Server:
         self.guard = GuardControl(str(GUARD), str(self.directory), "")
 
     def fans(self, vendor: str | None = "") -> Fans:
-        """Return the fans; vendor None: nothing is asked, so it was not looked for."""
+        """Return the fans; vendor None: nobody looked for it, since nothing is asked."""
         ipmi = Ipmi(self.connection)
         state = FirstValues(str(self.directory / "fans-before.json"), "BMC 127.0.0.1")
         return Fans(ipmi, None if vendor is None else vendor_of(ipmi, vendor, VENDORS), state, self.guard)
 
     def accepted(self) -> list[str]:
-        """Return what the BMC was told and took, reading commands aside."""
+        """Return the commands that the BMC has accepted, without those that only read."""
         lines = [f"{line['command']} {line['data']}" for line in self.bmc.commands() if line["completion"] == "0x00"]
         return [line for line in lines if line != "0x45 0x00"]
 
@@ -110,7 +110,7 @@ def test_full_speed_and_back(server: Server, vendor: str) -> None:
 
 
 def test_the_mode_from_before_comes_back_not_just_any_automatic_one(server: Server) -> None:
-    """Also when the guard has to do it, and after two provisions."""
+    """It comes back also when the guard has to do it, and after two provisions."""
     server.bmc.ipmitool("raw", "0x30", "0x45", "0x01", "0x02")
     server.fans().apply(FULL, pretend=False)
     server.fans().apply(FULL, pretend=False)
@@ -121,7 +121,7 @@ def test_the_mode_from_before_comes_back_not_just_any_automatic_one(server: Serv
 
 
 def test_the_machine_s_own_ipmi_device_works_the_same(server: Server, tmp_path: Path, monkeypatch: Any) -> None:
-    """No address: ipmitool without a connection or a password. Its way to the BMC is played by the LAN here."""
+    """Without an address, ipmitool gets no connection and no password. The LAN plays its way to the BMC here."""
     lan = " ".join(["ipmitool -I lanplus -C 3 -E -H 127.0.0.1 -U admin -p", str(server.bmc.ipmi_port)])
     (tmp_path / "bin").mkdir()
     in_band = tmp_path / "bin/ipmitool"
@@ -179,7 +179,7 @@ def test_a_fan_that_stands_still_is_named(server: Server) -> None:
 
 
 def test_a_mode_that_was_changed_behind_the_bench_is_a_mismatch(server: Server) -> None:
-    """And the next provision sets it again, under a new guard if the old one is gone."""
+    """The next provision sets it again, under a new guard if the old one is gone."""
     server.fans().apply(FULL, pretend=False)
     server.bmc.ipmitool("raw", "0x30", "0x45", "0x01", "0x00")
     records = by_id(server.fans().verify(FULL))
@@ -189,7 +189,7 @@ def test_a_mode_that_was_changed_behind_the_bench_is_a_mismatch(server: Server) 
 
 
 def test_a_guard_that_was_killed_is_noticed_by_verify_and_mended_by_provision(server: Server) -> None:
-    """Without it, nothing would give the fans back."""
+    """Without a guard, nothing would give the fans back."""
     server.fans().apply(FULL, pretend=False)
     os.kill(server.guard.status()["pid"], signal.SIGKILL)
     record = by_id(server.fans().verify(FULL))["fan-guard"]
@@ -217,7 +217,7 @@ def test_a_vendor_without_a_known_way_is_unsupported_and_its_fans_are_read(serve
 
 @pytest.mark.parametrize("bmc", ["dell"], indirect=True)
 def test_a_bmc_that_refuses_the_vendor_s_command_is_recorded_with_its_answer(server: Server) -> None:
-    """Here another vendor's sequence, as iDRAC9 refuses its own since 3.34. No guard and no state stay behind."""
+    """The test sends another vendor's sequence; iDRAC9 refuses its own since 3.34. No guard and no state stay behind."""
     entry = {**VENDORS["supermicro"], "modes": VENDORS["supermicro"]["modes"]}
     fans = server.fans("dell")
     assert fans.vendor is not None
@@ -260,7 +260,7 @@ def test_a_bmc_that_does_not_answer_is_refused_with_what_to_check(server: Server
 
 
 def test_an_unknown_vendor_is_refused_by_name(server: Server) -> None:
-    """Whether the inventory names it, or the BMC's enterprise number is in no entry."""
+    """It is refused both when the inventory names it and when the BMC's enterprise number is in no entry."""
     with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role fans: dell, hpe, lenovo"):
         server.fans("acme")
     ipmi = Ipmi(server.connection)
@@ -306,7 +306,7 @@ def test_speeds_are_read_and_judged() -> None:
 
 
 def test_every_vendor_s_entry_is_complete() -> None:
-    """A source for each; a way there and a way back, or the reason why there is none."""
+    """Each entry has a source, and a way there and a way back, or the reason why there is none."""
     for key, data in VENDORS.items():
         assert data["source"], key
         if "unsupported" in data:

@@ -139,13 +139,13 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
     policies = {row[0]: (row[1], row[4]) for row in server.rows("SHOW RETENTION POLICIES ON bench")}
     assert policies == {"raw": ("720h0m0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
     assert server.write(WRITER, f'bench_verdict,run=r outcome="PASS" {time.time_ns()}', "bench/history")[0] == 204
-    # Five years old: beyond what the raw policy would take.
+    # Five years old: older than the raw policy accepts.
     old = f'bench_verdict,run=old outcome="FAIL" {time.time_ns() - 5 * 365 * 86400 * 10**9}'
     assert server.write(WRITER, old)[0] == 400
     assert server.write(WRITER, old, "bench/history")[0] == 204
     outcomes = {row[1] for row in server.rows('SELECT outcome FROM "history"."bench_verdict"', READER)}
     assert outcomes == {"PASS", "FAIL"}
-    assert server.ask(READER, "SHOW RETENTION POLICIES")[0] == 200  # which the account asks for
+    assert server.ask(READER, "SHOW RETENTION POLICIES")[0] == 200  # the account asks for them
     assert server.listeners() == {f"127.0.0.1:{server.port}", f"127.0.0.1:{server.rpc_port}"}
 
     check_downsampling(server)
@@ -219,7 +219,7 @@ def check_downsampling(server: Server) -> None:
 def test_what_cannot_work_is_refused_with_the_remedy(
     server: Server, variables: dict[str, Any], secrets: dict[str, str], message: str
 ) -> None:
-    """Before the server runs."""
+    """The role refuses it before the server runs."""
     run = server.run("apply", secrets=secrets, **variables)
     assert run.code != 0
     assert message in run.text

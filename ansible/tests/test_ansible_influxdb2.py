@@ -97,7 +97,7 @@ def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: P
         for table in ("smart", '"history".bench_verdict'):
             status, document = query(port, writer, f"SELECT * FROM {table}")
             assert status != 200 or "series" not in document["results"][0]
-        # Five years old: beyond what the raw bucket would take.
+        # Five years old: older than the raw bucket accepts.
         old = f'bench_verdict,run=old outcome="FAIL" {time.time_ns() - 5 * 365 * 86400 * 10**9}'
         history = write.replace("bucket=bench", "bucket=bench/history")
         assert ask(port, write, writer, old)[0] == 422
@@ -138,7 +138,7 @@ def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: P
 
 
 def wait_for_minute_values(port: int, reader: str) -> list[Any]:
-    """Return what the task wrote for the minute of the points, once it did."""
+    """Wait for the values that the task writes for the minute of the points, and return them."""
     fields = "mean_temperature_degc, max_temperature_degc, last_power_on_hours, last_passed, last_state"
     until_s = time.monotonic() + 60
     while time.monotonic() < until_s:

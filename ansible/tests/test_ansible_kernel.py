@@ -1,4 +1,4 @@
-"""Kernel settings over a fake tree: what is written, what is remembered, how each outcome is told."""
+"""Kernel settings over a fake tree: writes, remembered values, and the record of each outcome."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_value_that_does_not_stick_is_a_mismatch_naming_the_file(tmp_path: Pat
 def test_a_write_that_the_kernel_rejects_is_refused_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel's errno stands in the detail; the value read afterwards is what it was."""
+    """The kernel's errno stands in the detail; the value read afterwards is the old one."""
     fake_cpus(tmp_path, {"cpu0": "powersave"})
 
     def reject(path: str, value: str) -> None:
@@ -183,7 +183,7 @@ def test_a_value_moved_by_another_setting_is_remembered_and_told(
 
 
 def test_the_first_value_is_on_disk_before_the_first_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provision that dies in its first write has left what restore needs."""
+    """A provision that dies in its first write has left the values that restore needs."""
     fake_cpus(tmp_path, {"cpu0": "powersave"})
     state = State(str(tmp_path / "tuning-before.json"), "boot-1")
 
@@ -245,7 +245,7 @@ def test_a_reboot_makes_the_memory_void(tmp_path: Path) -> None:
 
 
 def test_the_last_setting_forgotten_removes_the_file(tmp_path: Path) -> None:
-    """Nothing left to restore, nothing left behind."""
+    """With nothing left to restore, no file is left behind."""
     path = tmp_path / "state.json"
     state = State(str(path), "boot-1")
     state.remember("aio", "numa_irq", "aio", False, {"/p": "1"})

@@ -144,7 +144,7 @@ def test_smart_output_that_is_no_json_is_unsupported_not_empty_data() -> None:
     ],
 )
 def test_the_version_is_the_first_number_of_the_output(output: str, version: str) -> None:
-    """As each tool prints it."""
+    """The outputs are as each tool prints them."""
     assert bench_tool_versions.version_in(output) == version
 
 

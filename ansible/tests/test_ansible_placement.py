@@ -48,13 +48,13 @@ def test_cpu_lists_of_the_kernel_and_of_systemd_are_read(text: str, cpus: set[in
     ],
 )
 def test_cpus_that_cannot_be_isolated_are_refused(isolated: str, message: str) -> None:
-    """Not there, all of them, none, or no list."""
+    """The list names missing CPUs, all CPUs, none, or is no list."""
     with pytest.raises(ValueError, match=message):
         cpus_left(isolated, "0-7")
 
 
 def test_the_refusal_names_the_setting(tmp_path: Path) -> None:
-    """So that the user finds the line in the inventory."""
+    """The user can then find the line in the inventory."""
     online = tmp_path / "devices/system/cpu/online"
     online.parent.mkdir(parents=True)
     online.write_text("0-1\n")
@@ -99,7 +99,7 @@ def test_idle_states_above_the_latency_are_disabled_and_no_others(tmp_path: Path
 
 
 def test_no_idle_state_above_the_latency_is_as_asked(tmp_path: Path) -> None:
-    """And a machine without idle states is another matter."""
+    """A machine without idle states is a different case."""
     idle_states(tmp_path, [0, 2])
     record = record_of(idle_setting(tmp_path, 2))
     assert (record["status"], record["detail"]) == (
@@ -139,7 +139,7 @@ def test_interrupts_are_put_on_the_node_and_those_already_there_are_left(tmp_pat
 def test_a_managed_interrupt_counts_by_where_it_lies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effective: str, status: str
 ) -> None:
-    """The kernel answers EIO; on the node it is as asked, elsewhere it is refused, and said where."""
+    """The kernel answers EIO; on the node the setting is as asked, elsewhere it is refused, and the record says where."""
     irq(tmp_path, 30, "0-7", effective)
 
     def refuse(path: str, value: str) -> None:
@@ -181,7 +181,7 @@ def test_a_setting_that_an_earlier_one_moved_is_written_after_all(
 
 @pytest.fixture
 def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a machine run by systemd: a systemctl that keeps properties in files, and says what it was told."""
+    """Give a machine run by systemd: a systemctl that keeps properties in files, and logs its arguments."""
     store, calls = tmp_path / "store", tmp_path / "calls"
     store.mkdir()
     calls.touch()
@@ -235,7 +235,7 @@ def test_the_system_is_kept_off_cpus_until_the_reboot_and_given_them_back(system
 def test_without_systemd_or_cgroup_v2_isolation_is_unsupported(
     systemd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Said, not tried."""
+    """The record says so, and nothing is tried."""
     (tmp_path / "cgroup.controllers").write_text("cpu io\n")
     assert record_of(isolation("0"))["status"] == "unsupported"
     monkeypatch.setattr(bench_systemd, "BOOTED_BY_SYSTEMD", str(tmp_path / "nothing"))
@@ -291,7 +291,7 @@ def placed(root: Path, links: list[tuple[str, str, str, str]]) -> dict[str, Any]
 
 
 def test_a_drive_is_placed_with_its_interrupts_and_its_nodes_cpus(tmp_path: Path) -> None:
-    """In numeric order, from its own PCI device and not from the port above."""
+    """The interrupts come in numeric order, from the drive's own PCI device and not from the port above."""
     drive = placed(tmp_path, [(GEN4, "16", GEN4, "16"), (GEN4, "4", GEN4, "4")])
     assert (drive["numa_node"], drive["node_cpus"], drive["pci"]["interrupts"]) == (1, "4-7", [9, 36, 101])
     assert [link["address"] for link in drive["pci"]["links"]] == ["0000:41:00.0", "0000:40:00.0"]
@@ -337,7 +337,7 @@ def test_a_link_is_full_when_it_runs_as_the_device_can(
 
 
 def test_interrupt_settings_are_made_per_device(tmp_path: Path) -> None:
-    """Each on the CPUs of its own node; a device without one cannot be asked."""
+    """Each device is put on the CPUs of its own node; one without a node cannot be asked."""
     drive = placed(tmp_path, [(GEN4, "4", GEN4, "4")])
     (setting,) = bench_placement.affinity_settings([drive], "nvme", "local-node")
     assert setting["id"] == "nvme-irq-affinity-S1"
@@ -352,7 +352,7 @@ def test_interrupt_settings_are_made_per_device(tmp_path: Path) -> None:
 
 
 def test_a_network_interface_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
-    """Before anything is changed."""
+    """The refusal comes before anything is changed."""
     (tmp_path / "class/net/ens1").mkdir(parents=True)
     assert bench_host_facts.describe_nics(str(tmp_path), ["ens1"])[0]["pci"] is None
     with pytest.raises(ValueError, match=r"tuning\.nic names ens9, which this machine does not have \(it has: ens1\)"):

@@ -91,7 +91,7 @@ def test_each_way_of_not_getting_a_setting_is_recorded_and_the_play_goes_on(benc
     assert records["queue-scheduler"]["detail"] == "none is not offered (offered: mq-deadline, kyber)"
     assert records["aio-max-nr"]["status"] == "unsupported"
     restore = bench.run("restore.yml")
-    assert restore.code == 0, restore.output  # what it held before was nothing, and so it does again
+    assert restore.code == 0, restore.output  # it held nothing before, and holds nothing again
 
 
 def test_restore_fails_and_remembers_when_a_value_does_not_go_back(bench: Bench) -> None:
@@ -124,7 +124,7 @@ def test_real_kernel_settings_are_applied_and_put_back_exactly(bench: Bench) -> 
     bench.link_to_kernel(KERNEL_QUEUE, KERNEL_LIMIT)
     files = [KERNEL_QUEUE / "queue/scheduler", KERNEL_QUEUE / "queue/nr_requests", KERNEL_LIMIT]
     limit = KERNEL_LIMIT.read_text()
-    KERNEL_LIMIT.write_text("16384\n")  # whatever a test that was killed has left
+    KERNEL_LIMIT.write_text("16384\n")  # a test that was killed may have left another value
     before = [path.read_text() for path in files]
     offered = before[0].replace("[", "").replace("]", "").split()
     wanted = next(name for name in ("mq-deadline", "kyber", "none") if name in offered and f"[{name}]" not in before[0])

@@ -1,4 +1,4 @@
-"""What a program needs, what a machine offers, which .deb files close the gap, and how InfluxDB is spoken to."""
+"""A program's needs, a machine's offers, the .deb files that close the gap, and requests to InfluxDB."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_fitting_program_meets_no_obstacle() -> None:
 
 
 def test_what_the_system_says_is_parsed() -> None:
-    """As ldconfig and dpkg-query print it."""
+    """The inputs are as ldconfig and dpkg-query print them."""
     assert bench_runtime.loader_cache("2 libs found\n\tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n") == ["libz.so.1"]
     listing = "installed\tmawk\tawk\nconfig-files\told\t\ninstalled\texim\tmail-transport-agent, smtpd (= 1)\n"
     assert bench_runtime.package_names(listing) == ["awk", "exim", "mail-transport-agent", "mawk", "smtpd"]
@@ -107,13 +107,13 @@ def test_a_package_brings_what_it_depends_on_and_says_what_is_lacking() -> None:
     ("text", "seconds"), [("30d", 2592000), ("720h0m0s", 2592000), ("INF", 0), ("0s", 0), ("2w", 1209600)]
 )
 def test_durations_are_read_as_influxdb_writes_them(text: str, seconds: int) -> None:
-    """And written in the largest unit that fits."""
+    """They are written in the largest unit that fits."""
     assert bench_influx.duration_s(text) == seconds
     assert bench_influx.duration_s(bench_influx.duration_text(seconds)) == seconds
 
 
 def test_a_duration_that_is_none_is_refused() -> None:
-    """With what to write instead."""
+    """The message says what to write instead."""
     for text in ("30 days", "d", "1.5h", ""):
         with pytest.raises(ValueError, match="write a whole number with s, m, h, d or w"):
             bench_influx.duration_s(text)
@@ -126,17 +126,17 @@ def test_names_and_passwords_cannot_leave_their_quotes() -> None:
 
 
 class Answering(http.server.BaseHTTPRequestHandler):
-    """InfluxDB's ways to say no."""
+    """A server that refuses in each of InfluxDB's ways."""
 
     def do_POST(self) -> None:
-        """An error with status 200, as InfluxQL's are."""
+        """Answer with an error and status 200, as InfluxQL does."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b'{"results": [{"error": "retention policy not found"}]}')
 
     def do_GET(self) -> None:
-        """A reason in JSON."""
+        """Answer with a reason in JSON."""
         self.send_response(401)
         self.end_headers()
         self.wfile.write(b'{"error": "authorization failed"}')

@@ -113,7 +113,7 @@ def candidate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Candidate]:
 
 
 def test_a_candidate_that_lacks_a_tool_is_refused_with_the_ways_out(candidate: Candidate) -> None:
-    """Nothing has been copied."""
+    """The refusal comes before anything is copied."""
     run = candidate.run()
     assert run.code != 0
     assert "virtual lacks fio: install fio, or set bench_install_packages: true, or put the .deb files" in run.text
@@ -226,7 +226,7 @@ def test_the_analysis_readers_libraries_need_no_pip_on_the_candidate(candidate: 
 
 
 def test_the_agents_service_is_installed_runs_and_is_removed(candidate: Candidate) -> None:
-    """Not started by the role; run by systemctl, it samples within its sandbox and ends in order; its token is seen by it alone."""
+    """The role does not start it; run by systemctl, it samples within its sandbox and ends in order; only the agent can read its token."""
     asked = {
         "bench_tools_required": ["python3"],
         "telemetry_agent_arguments": AGENT_ARGUMENTS,
@@ -309,7 +309,7 @@ def test_a_connection_that_is_lost_in_mid_play_is_said_and_the_next_run_ends_the
 
 
 def wait_for_file(host: Container, path: str) -> None:
-    """As the bench waits for the agent to be ready."""
+    """Wait for a file, as the bench waits for the agent to be ready."""
     until_s = time.monotonic() + 30
     while host.ssh(f"test -s {path}").returncode != 0:
         journal = host.ssh("journalctl --no-pager -u daq-bench-agent").stdout

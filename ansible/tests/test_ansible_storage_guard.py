@@ -1,4 +1,4 @@
-"""The storage role's pure part: what is asked, what lsblk lists, and every reason not to touch a drive."""
+"""The storage role's pure part: requests, lsblk's lists, and every reason not to touch a drive."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def said(facts: Facts, asked: Layout = ONE, device: Device | None = None) -> str
 
 
 def test_a_free_drive_that_is_given_up_passes() -> None:
-    """No objection at all; a plain file system on it is covered by the consent."""
+    """There is no objection at all; the consent covers a plain file system on it."""
     assert said(FREE) == ""
     assert said(replace(FREE, signatures={"nvme0n1": ["ext4"]})) == ""
 
 
 def test_without_consent_the_contents_are_named_and_the_remedy() -> None:
-    """What would be lost stands in the refusal."""
+    """The refusal names the data that would be lost."""
     text = said(replace(FREE, signatures={"nvme0n1": ["ext4"]}), layout(drives=["S1"], raid=None, destroy=False))
     assert text == (
         "holds ext4 on nvme0n1 and there is no consent to lose it: write destroy: true into the target's storage: block"
@@ -117,18 +117,18 @@ def test_each_reason_not_to_touch_a_drive(device: Device, facts: dict[str, Any],
     ],
 )
 def test_what_the_drive_cannot_do_is_refused(asked: dict[str, Any], facts: dict[str, Any], message: str) -> None:
-    """Before anything is written, and with what it could do."""
+    """The refusal comes before anything is written, and names what the drive can do."""
     assert message in said(replace(FREE, **facts), layout(drives=["S1"], raid=None, **asked))
 
 
 def test_an_lba_format_in_use_already_asks_nothing_of_the_drive() -> None:
-    """Also of one that cannot be formatted, or that shares its controller."""
+    """This holds also for a drive that cannot be formatted, or that shares its controller."""
     facts = replace(FREE, lba_bytes=4096, lba_choices=(), namespaces=("nvme0n1", "nvme0n2"))
     assert said(facts, layout(drives=["S1"], raid=None, lba_bytes=4096)) == ""
 
 
 def test_a_purge_by_the_drive_itself_needs_a_drive_that_can() -> None:
-    """Each missing ability names what remains."""
+    """The refusal for each missing ability names the remaining ways."""
     can = nvme.Abilities(True, nvme.SANITIZE_BLOCK, (), 0)
     assert purge_refusal("format", can) == purge_refusal("sanitize", can) == purge_refusal("discard", None) == ""
     assert "is no NVMe drive" in purge_refusal("format", None)
@@ -137,7 +137,7 @@ def test_a_purge_by_the_drive_itself_needs_a_drive_that_can() -> None:
 
 
 def test_a_drive_is_found_by_its_exact_serial() -> None:
-    """No prefix, no other case; what is there instead is listed."""
+    """No prefix and no other case matches; the refusal lists the drives that are there."""
     roots = [drive("S1"), drive("S12", "nvme1n1")]
     assert find(Wanted("S1"), roots).name == "nvme0n1"
     with pytest.raises(StorageError, match=r"no drive has the serial s1; this machine has: S1 \(Fast, /dev/nvme0n1"):
@@ -145,7 +145,7 @@ def test_a_drive_is_found_by_its_exact_serial() -> None:
 
 
 def test_namespaces_with_one_serial_need_the_wwn() -> None:
-    """Two devices are never guessed between."""
+    """The role never guesses between two devices."""
     roots = [drive("S1", wwn="eui.01"), drive("S1", "nvme0n2", wwn="eui.02")]
     with pytest.raises(StorageError, match=r"2 devices have the serial S1: .*eui.01.*Name one"):
         find(Wanted("S1"), roots)
@@ -183,7 +183,7 @@ def test_members_of_different_size_and_too_little_room_are_refused() -> None:
     ],
 )
 def test_a_wrong_request_names_its_field(changes: dict[str, Any], message: str) -> None:
-    """One clear sentence, before anything is looked at."""
+    """The refusal is one clear sentence, before anything is looked at."""
     with pytest.raises(StorageError, match=message):
         layout(**changes)
 
@@ -212,7 +212,7 @@ def test_a_list_of_devices_that_is_no_tree_is_refused() -> None:
 
 
 def test_what_names_a_device_is_recognised() -> None:
-    """By path, by UUID in any case, by label; an empty UUID matches nothing."""
+    """A path, a UUID in any case, or a label names it; an empty UUID matches nothing."""
     device = drive(uuid="ab-cd", label="data")
     assert is_named(device, "/dev/disk/by-id/x", "/dev/nvme0n1")
     assert is_named(device, "UUID=AB-CD", "")
@@ -346,7 +346,7 @@ STACK = Stack(
     ],
 )
 def test_every_difference_from_what_was_asked_is_a_mismatch_record(stack: Stack, aspect: str) -> None:
-    """And only of that aspect."""
+    """The record is of that aspect only."""
     asked = layout(lba_bytes=4096)
     assert differences(asked, STACK) == {}
     assert list(differences(asked, stack)) == [aspect]

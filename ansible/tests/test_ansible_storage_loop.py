@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Interrupted(BaseException):
-    """As Ctrl-C: nothing in the module catches it."""
+    """An exception like that of Ctrl-C: nothing in the module catches it."""
 
 
 class Interruptible(Machine):
@@ -115,7 +115,7 @@ def test_a_drive_is_built_left_alone_the_second_time_and_given_back(candidate: C
 
 
 def test_check_mode_tells_what_would_be_lost_and_touches_nothing(candidate: Candidate) -> None:
-    """By serial, model and contents."""
+    """It names serial, model and contents."""
     mkfs(candidate.path)
     result = candidate.run(pretend=True)
     assert result.changed
@@ -153,7 +153,7 @@ def test_all_drives_are_checked_before_the_first_is_written(candidate: Candidate
 
 
 def test_a_mounted_drive_is_refused_also_with_consent(candidate: Candidate, tmp_path: Path) -> None:
-    """Where it is mounted stands in the message."""
+    """The message says where it is mounted."""
     mkfs(candidate.path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -162,7 +162,7 @@ def test_a_mounted_drive_is_refused_also_with_consent(candidate: Candidate, tmp_
 
 
 def test_a_drive_that_something_holds_open_exclusively_is_refused(candidate: Candidate) -> None:
-    """As by ZFS or a virtual machine, which no list shows."""
+    """ZFS or a virtual machine may hold it so, which no list shows."""
     descriptor = os.open(candidate.path, os.O_RDONLY | os.O_EXCL)
     try:
         refused(candidate, "refuses to open it exclusively")
@@ -180,7 +180,7 @@ def test_without_consent_a_drive_with_data_and_one_without_are_refused(candidate
 def test_without_consent_a_target_that_matches_is_accepted_and_one_that_does_not_is_refused(
     candidate: Candidate,
 ) -> None:
-    """What somebody made by hand is verified, never remade, and never undone."""
+    """The role verifies a target that somebody made by hand; it never makes it anew and never undoes it."""
     subprocess.run(["mkfs.xfs", "-q", candidate.path], check=True)
     candidate.directory.mkdir(parents=True)
     subprocess.run(["mount", candidate.path, str(candidate.directory)], check=True)
@@ -269,7 +269,7 @@ def test_a_drive_of_another_target_is_refused_by_that_targets_name(candidate: Ca
 
 
 def test_after_a_reboot_the_target_is_mounted_again_and_not_made_again(candidate: Candidate) -> None:
-    """It is in no fstab; the data is kept."""
+    """The mount is in no fstab; the data is kept."""
     candidate.run()
     (candidate.directory / "record").write_text("data")
     subprocess.run(["umount", str(candidate.directory)], check=True)
@@ -292,7 +292,7 @@ MOMENTS = [
 def test_an_interruption_at_any_step_can_be_undone_and_built_over(
     candidate: Candidate, command: str, after: bool, remedy: str
 ) -> None:
-    """What will be done is on disk before it is begun, so that nothing of the bench's is ever unknown."""
+    """The role writes each step to disk before it begins it, so that nothing of the bench's is ever unknown."""
     mkfs(candidate.path)
     with pytest.raises(Interrupted):
         candidate.run(machine=Interruptible(command, after))
@@ -311,7 +311,7 @@ def test_an_interruption_at_any_step_can_be_undone_and_built_over(
 
 
 def test_an_interrupted_undo_is_finished_by_the_next(candidate: Candidate) -> None:
-    """Also after the file system was unmounted and before its signature was erased."""
+    """This holds also for an interruption after the unmount and before the signature was erased."""
     candidate.run()
     with pytest.raises(Interrupted):
         candidate.run("undo", machine=Interruptible("wipefs --all"))
@@ -365,7 +365,7 @@ def test_a_drive_that_changes_between_check_and_write_is_left_alone(candidate: C
 
     class Meanwhile(Interruptible):
         def settle(self) -> None:
-            """Not reached."""
+            """Do nothing: the module does not come this far."""
 
         def require(self, commands: list[str]) -> None:
             super().require(commands)

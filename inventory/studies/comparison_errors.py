@@ -2,7 +2,7 @@
 
 `python inventory/studies/comparison_errors.py [--runs N] [--write docs/comparison.md]` writes the tables between the markers.
 
-Two contenders that differ by the declared indifference itself are where a false decision is likeliest: nearer together it is rarer."""
+A false decision is likeliest for two contenders that differ by the declared indifference itself: nearer together it is rarer."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def sample(generator: np.random.Generator, noise: Noise, count: int, level: floa
 
 
 def alike(contenders: int, values: int, noise: Noise, runs: int, seed: int = SEED) -> Claims:
-    """Contenders that are truly the same."""
+    """The claims about contenders that are truly the same."""
     generator = np.random.Generator(np.random.PCG64([seed, contenders, values]))
     holm, naive = 0, 0
     for _ in range(runs):
@@ -100,7 +100,7 @@ class Decided:
 
 
 def inside(numbers: tuple[int, int], truth: float, noise: Noise, runs: int, seed: int = SEED) -> Decided:
-    """Two contenders that truly differ by `truth`, with so many runs of each."""
+    """The decisions about two contenders that truly differ by `truth`, with so many runs of each."""
     generator = np.random.Generator(np.random.PCG64([seed, *numbers]))
     wrong, naive = 0, 0
     for _ in range(runs):
@@ -125,7 +125,8 @@ def family_at_the_margin(contenders: int, values: int, runs: int, seed: int = SE
 
 
 def of_one_run(interval: float, runs: int, seed: int = SEED) -> Decided:
-    """Two that are the same, one run of each, whose own interval is so wide (a share to either side) and knows no scatter between runs."""
+    """The decisions about two equal contenders with one run of each; `interval`: the runs' own (a share to either side), which does not
+    include the scatter between runs."""
     generator = np.random.Generator(np.random.PCG64([seed, 1]))
     wrong, naive = 0, 0
     for _ in range(runs):
@@ -214,7 +215,7 @@ def tables(runs: int) -> Iterator[str]:
 
 
 def _marked(percent: float) -> str:
-    """Bold where the error is over what is claimed by more than the simulation's own scatter."""
+    """The percentage, bold where it exceeds the claim by more than the simulation's own scatter."""
     return f"**{percent:.1f}**" if percent > CLAIMED_PERCENT + 3.0 else f"{percent:.1f}"
 
 

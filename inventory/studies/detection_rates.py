@@ -98,7 +98,7 @@ def throttling_alarms(hours: int) -> tuple[int, int]:
 
 
 def losses_found(name: str, trials: int) -> tuple[float, float]:
-    """(share of loads in which the loss is found, mean share of the bytes not written that is put down to it)."""
+    """(share of loads in which the loss is found, mean share of the bytes not written that the findings account for)."""
     hits, shares = 0, []
     for seed in range(trials):
         series = LOSSES[name](np.random.default_rng(seed))
@@ -109,7 +109,7 @@ def losses_found(name: str, trials: int) -> tuple[float, float]:
 
 
 def asymptotes(minutes: int, trials: int) -> Iterator[tuple[float, list[Asymptote], Asymptote | None]]:
-    """(truth, what each length of a soak states, what the first look states that states something) of seeded soaks."""
+    """(truth, the statement for each length of a soak, the first statement of a look that makes one) of seeded soaks."""
     for noise, fast in APPROACHES:
         for seed in range(trials):
             truth, track = approach(np.random.default_rng(seed), 60 * minutes, 60 * SOAKS_MIN[-1], noise, fast)
@@ -188,7 +188,7 @@ def tables(hours: int, trials: int) -> Iterator[str]:
 
 
 def write(page: Path, lines: list[str]) -> None:
-    """Replaces what stands between the page's two marks."""
+    """Replaces the text between the page's two marks."""
     text = page.read_text(encoding="utf-8")
     made = f"{BEGIN}\n" + "\n".join(lines) + f"\n{END}"
     page.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: made, text, flags=re.DOTALL), encoding="utf-8")

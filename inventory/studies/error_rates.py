@@ -4,8 +4,8 @@
 document. Candidates lie at the bound itself, where a verdict is wrong most often: just outside of it every `met` is a wrong PASS,
 just inside every `missed` a wrong FAIL. The bound is 100, the series' standard deviation 10, as is the run-to-run scatter's unit 1.
 
-A run whose scatter between repetitions alone reaches over the bound is undecided, since all that is joined to it only widens the
-interval: it is counted so without the time that the intervals of its series would take (test_error_rates.py compares)."""
+A run whose scatter between repetitions alone reaches over the bound is undecided, since everything joined to it only widens the
+interval: it is counted as undecided without computing the intervals of its series (test_error_rates.py compares)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def autoregressive(correlation: float) -> Callable[[Generator, int, int], Array]
 
 
 def slow_in_noise(generator: Generator, series: int, samples: int) -> Array:
-    """ARMA(0.95, -0.8): neighbours hardly resemble each other, minutes do."""
+    """ARMA(0.95, -0.8): neighbouring samples hardly resemble each other, neighbouring minutes do."""
     made: Array = lfilter([1, -0.8], [1, -0.95], generator.standard_normal((series, samples + BURN_IN)))[:, BURN_IN:]
     return made / math.sqrt(1 + 0.15**2 / (1 - 0.95**2))
 
@@ -94,7 +94,7 @@ def log_normal(sign: int, correlation: float) -> Callable[[Generator, int, int],
 
 
 def stalls(every_s: float, for_s: float, hertz: float) -> Callable[[Generator, int, int], Array]:
-    """Each `every_s` the rate falls for `for_s`; a little noise beside it."""
+    """Every `every_s` the rate falls for `for_s`; with a little noise."""
 
     def make(generator: Generator, series: int, samples: int) -> Array:
         phase = (generator.random((series, 1)) * every_s + np.arange(samples) / hertz) % every_s
@@ -203,7 +203,7 @@ class Cell:
 
 
 def cell(process: Process, samples: int, runs: int, good: int, seed: int = SEED) -> Cell:
-    """`runs` at the bound, `good` of them above it too, in the median of their repetitions: what the worst of them adds comes on top."""
+    """Judges `runs` at the bound, `good` of them above it too, by their repetitions' median; without the addition of the worst one."""
     generator = np.random.Generator(np.random.PCG64([seed, samples, *process.name.encode()]))
     found = Cell(at_bound={scatter: Counter() for scatter in SCATTERS})
     above: Counter[tuple[float, float]] = Counter()
@@ -228,14 +228,14 @@ def cell(process: Process, samples: int, runs: int, good: int, seed: int = SEED)
 
 
 class Trial:
-    """One run of several repetitions. Shifting a repetition as a whole shifts its own interval: what `mean_interval` says is kept."""
+    """One run of several repetitions. Shifting a repetition as a whole shifts its own interval, so `mean_interval`'s result is kept."""
 
     def __init__(self, series: Array) -> None:
         self._series, self._means = series, series.mean(axis=1)
         self._known: dict[int, SeriesInterval] = {}
 
     def decision(self, shift: Array | float) -> str:
-        """With every repetition shifted by so much."""
+        """The decision with every repetition shifted by `shift`."""
         moves: Array = np.zeros(len(self._means)) + shift
         values = (self._means + moves).tolist()
         low, high = repetition_interval([(one, one) for one in values])
@@ -297,7 +297,7 @@ class SequentialRates:
 
 
 def sequential(plan: Looks, samples: int | None, runs: int, distance: float = 0.0, seed: int = SEED) -> SequentialRates:
-    """Stopping when certain, `distance` standard deviations of a repetition inside the bound. `samples`: of its series, if any."""
+    """Rates of stopping when certain, `distance` standard deviations of a repetition inside the bound. `samples`: of its series, if any."""
     generator = np.random.Generator(np.random.PCG64([seed, plan.most, samples or 0]))
     metric = OF_SERIES if samples else OF_VALUES
     asked = [(requirement("median"), metric)]
@@ -375,7 +375,7 @@ def _rate(found: Rates) -> str:
 
 
 def _marked(found: Rates) -> str:
-    """Bold where the error is over what is claimed."""
+    """The rates as text, bold where the error exceeds the claim."""
     over = found.wrong_pass > CLAIMED_PERCENT or found.upper > UPPER_PERCENT
     return f"**{found.wrong_pass:.1f}**" if over else f"{found.wrong_pass:.1f}"
 

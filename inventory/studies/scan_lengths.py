@@ -21,7 +21,7 @@ from bench_model.statistics.repetitions import CONFIDENCE
 SAMPLE_S = 0.25
 START_S = 2.6  # ramp and the tool's own start
 SIZES = 3  # large block sizes that take turns
-NOISE = 0.02  # [P] of a sample of 250 ms
+NOISE = 0.02  # [P] for a sample of 250 ms
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def stalling(generator: Generator, count: int, every_s: float = 120.0, regular: 
     """Nothing is written for 5 s, every `every_s` exactly or on average."""
     number = math.ceil(count * SAMPLE_S / every_s) * 3 + 30
     gaps = np.full(number, every_s) if regular else 5.0 + generator.exponential(every_s - 5.0, number)
-    starts = np.cumsum(gaps) - every_s * (10 + generator.random())  # long under way when it is first looked at
+    starts = np.cumsum(gaps) - every_s * (10 + generator.random())  # stalls began long before the first sample
     edges = np.arange(count + 1) * SAMPLE_S
     stood = np.interp(edges, np.ravel([starts, starts + 5.0], "F"), 5.0 * np.repeat(np.arange(number + 1), 2)[1:-1])
     writing = 1 - np.diff(stood) / SAMPLE_S

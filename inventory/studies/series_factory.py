@@ -36,12 +36,12 @@ def ar_strong(rng: np.random.Generator, count: int) -> Values:
 
 
 def drift(rng: np.random.Generator, count: int) -> Values:
-    """A loss of 20 % per hour, as of a drive that slowly warms or fills."""
+    """A loss of 20 % per hour, as from a drive that slowly warms or fills."""
     return LEVEL * (1 - 0.2 * np.arange(count) / 3600 + rng.normal(0.0, 0.05, count))
 
 
 def flush(rng: np.random.Generator, count: int) -> Values:
-    """Every 10 s one second at 60 %, as of a cache that is written out."""
+    """Every 10 s one second at 60 %, as from a cache that is written out."""
     rates: Values = LEVEL * (1 - 0.4 * (np.arange(count) % 10 == 5) + rng.normal(0.0, 0.03, count))
     return rates
 
@@ -92,7 +92,7 @@ def _late_recovery(rng: np.random.Generator) -> Values:
 
 
 def _sawtooth(rng: np.random.Generator) -> Values:
-    """As a drive that regulates its temperature by its rate."""
+    """A sawtooth, as from a drive that regulates its temperature by its rate."""
     return white(rng, 900) * (1 - 0.6 * (np.arange(900) % 40) / 40)
 
 

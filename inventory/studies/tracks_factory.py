@@ -51,7 +51,7 @@ def drive(count: int, hot: tuple[float, float] | None = None, **signals: bool) -
 
 
 def surroundings(count: int) -> dict[tuple[str, str, str], Track]:
-    """Everything else that a cause could show in, undisturbed."""
+    """All other telemetry in which a cause could show, undisturbed."""
     return {
         ("pcie_link", DRIVE, "bandwidth_bytes_per_s"): track(lambda _: 7.877e9, count, 5.0),
         ("cpu_frequency", "0", "frequency_hz"): track(lambda _: 3.3e9, count),

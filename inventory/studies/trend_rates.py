@@ -1,4 +1,4 @@
-"""How often are steps found over few nights that are none, and how often is one found that is? Seeded synthetic series.
+"""How often does the search over few nights find false steps, and how often a true one? Seeded synthetic series.
 
 `python inventory/studies/trend_rates.py [--series N] [--write docs/trend.md]` writes the table between the markers of that document."""
 
@@ -42,7 +42,7 @@ def rates(count: int, phi: float, series: int) -> tuple[float, float, float]:
 
 
 def table(series: int) -> str:
-    """In Markdown."""
+    """The table in Markdown."""
     lines = [
         "| nights | lag-1 correlation | false alarms | the same by PELT (`change_points`) | step of 3 sd found within a night |",
         "|---|---|---|---|---|",

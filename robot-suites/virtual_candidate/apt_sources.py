@@ -1,4 +1,4 @@
-"""The host's own apt sources, cut down to its distribution: where the guest's packages come from. Pure but for `host_sources`."""
+"""The host's own apt sources, cut down to its distribution: the guest's packages come from there. Pure but for `host_sources`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from bench_model.base.errors import BenchError
 
-# The distribution's kernel package. Debian's cloud kernel has neither IPMI nor hwmon, so that the ordinary one it is.
+# The distribution's kernel package: the ordinary one, since Debian's cloud kernel has neither IPMI nor hwmon.
 KERNELS = {"debian": "linux-image-amd64", "ubuntu": "linux-image-generic"}
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What mmdebstrap needs to know of the host: release, sources as text, apt's proxy settings."""
+    """The facts of the host that mmdebstrap needs: release, sources as text, apt's proxy settings."""
 
     distribution: str
     codename: str
@@ -51,7 +51,7 @@ def host_sources(etc: Path = Path("/etc/apt")) -> Sources:
 
 
 def select_deb822(text: str, codename: str) -> str:
-    """The stanzas of a .sources file that are of the release `codename` itself, for binary packages."""
+    """The stanzas of a .sources file that belong to the release `codename` itself, for binary packages."""
     chosen = []
     for stanza in re.split(r"\n\s*\n", text):
         lines = [line for line in stanza.splitlines() if line.strip() and not line.startswith("#")]
@@ -73,13 +73,13 @@ def select_lines(text: str, codename: str) -> str:
 
 
 def proxy_options(dump: str) -> tuple[str, ...]:
-    """Of `apt-config dump`, how apt is to get out of this network."""
+    """apt's proxy settings out of `apt-config dump`."""
     wanted = re.compile(r'^Acquire::(http|https)::.*(Proxy|CA|Verify|Ssl).* ".+";$', re.IGNORECASE)
     return tuple(line for line in dump.splitlines() if wanted.match(line))
 
 
 def _is_of(suite: str, codename: str) -> bool:
-    """`bookworm`, `bookworm-updates`, `bookworm-security`, but no third party's `something-bookworm`; backports are not wanted."""
+    """True for `bookworm`, `bookworm-updates` and `bookworm-security`; false for a third party's `something-bookworm` and for backports."""
     return suite == codename or (suite.startswith(f"{codename}-") and "backports" not in suite)
 
 

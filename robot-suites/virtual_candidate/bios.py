@@ -1,4 +1,4 @@
-"""The BIOS attributes: in force, pending until the next reset, and what may be set. Kept in `bios.json`."""
+"""The BIOS attributes: those in force, those pending until the next reset, and their permitted values. Kept in `bios.json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from virtual_candidate.vendors import VENDORS, Vendor
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why an attribute was not accepted: the name of a message in Redfish's Base registry, and its arguments."""
+    """The reason why an attribute was not accepted: the name of a message in Redfish's Base registry, and its arguments."""
 
     message: str
     attribute: str
@@ -35,7 +35,7 @@ class Bios:
         return self.directory / "bios.lock"
 
     def create(self, vendor: Vendor) -> None:
-        """All attributes at their defaults, nothing pending."""
+        """Sets all attributes to their defaults, with nothing pending."""
         defaults = {attribute.name: attribute.default for attribute in vendor.attributes}
         write_json(self._file, {"vendor": vendor.key, "current": defaults, "pending": {}, "scheduled": False})
 
@@ -47,28 +47,28 @@ class Bios:
         return dict(self._read()["current"])
 
     def pending(self) -> dict[str, str]:
-        """Every attribute as the settings resource shows it: what is in force, overlaid by what was asked."""
+        """Every attribute as the settings resource shows it: the values in force, overlaid by the requested ones."""
         state = self._read()
         return {**state["current"], **state["pending"]}
 
     def waiting(self) -> dict[str, str]:
-        """Only what differs from what is in force."""
+        """Only the requested values that differ from those in force."""
         state = self._read()
         return {name: value for name, value in state["pending"].items() if state["current"][name] != value}
 
     @property
     def scheduled(self) -> bool:
-        """Will the next reset apply what is pending?"""
+        """True if the next reset will apply the pending values."""
         return bool(self._read()["scheduled"])
 
     def refusals(self, attributes: dict[str, Any]) -> list[Refusal]:
-        """What is wrong with each of `attributes`; empty when all of them can be set."""
+        """The faults of `attributes`; empty when all of them can be set."""
         vendor, wanted = self.vendor, {**self.pending(), **attributes}
         found = [_refusal(vendor, name, value) or _held(vendor, name, wanted) for name, value in attributes.items()]
         return [refusal for refusal in found if refusal]
 
     def set(self, attributes: dict[str, str], with_job: bool) -> None:
-        """Adds to what is pending. `attributes` must have been found free of refusals."""
+        """Adds `attributes` to the pending values. They must have been found free of refusals."""
         with locked(self._lock):
             state = self._read()
             state["pending"].update(attributes)
@@ -76,7 +76,7 @@ class Bios:
             write_json(self._file, state)
 
     def schedule(self) -> None:
-        """What a job for the settings does: the next reset applies them."""
+        """Does the work of a job for the settings: the next reset applies them."""
         with locked(self._lock):
             write_json(self._file, {**self._read(), "scheduled": True})
 
@@ -85,7 +85,7 @@ class Bios:
         self.set({attribute.name: attribute.default for attribute in self.vendor.attributes}, with_job=True)
 
     def power_on_self_test(self) -> dict[str, str]:
-        """What the BIOS does at each start: brings what is pending into force. Returns what has changed."""
+        """Does the BIOS' work at each start: brings pending values into force. Returns those that have changed."""
         with locked(self._lock):
             state = self._read()
             if not state["scheduled"]:

@@ -40,7 +40,7 @@ PROGRAMS = ("ipmi_sim", "sdrcomp", "ipmitool", "gcc")
 
 
 def new_password() -> str:
-    """16 random letters and digits: as long as IPMI 1.5 allows, and without what needs quoting."""
+    """16 random letters and digits: as long as IPMI 1.5 allows, and without characters that need quoting."""
     return secrets.token_hex(8)
 
 
@@ -74,7 +74,7 @@ class Bmc:
 
     @property
     def ca_file(self) -> Path:
-        """What verifies the Redfish service's certificate."""
+        """The file that verifies the Redfish service's certificate."""
         assert self.tls is not None
         return self.tls / "ca.pem"
 
@@ -100,11 +100,11 @@ class Bmc:
         return self.directory / "commands.log"
 
     def commands(self) -> list[dict[str, Any]]:
-        """What the BMC was told so far, oldest first."""
+        """The commands that the BMC got so far, oldest first."""
         return read_json_lines(self.command_log)
 
     def ipmitool(self, *arguments: str, timeout_s: float = 30) -> str:
-        """What `ipmitool` prints for a command over LAN. Raises BenchError when it fails."""
+        """The output of `ipmitool` for a command over LAN. Raises BenchError when it fails."""
         # -C 3: ipmi_sim refuses suite 17 after ten seconds. -E: the password stays off the command line. -N: ipmi_sim takes a
         # repeated request for a new one, so that on a busy host one `power reset` would become two.
         argv = [
@@ -183,7 +183,7 @@ class Bmc:
         self.stop()
 
     def running(self) -> dict[str, bool]:
-        """Service -> is it alive?"""
+        """Whether each service is alive, by its name."""
         return {name: processes.running(self._record(name)) is not None for name in ("ipmi_sim", "redfish")}
 
     def _record(self, name: str) -> Path:
@@ -299,13 +299,13 @@ def require_free_port(port: int, what: str, option: str, kind: socket.SocketKind
 
 
 def python_path() -> str:
-    """Where this package and `bench_model` are imported from, for processes of our own."""
+    """The folders from which our own processes import this package and `bench_model`."""
     packages = Path(__file__).parent, Path(str(bench_model.__file__)).parent
     return os.pathsep.join(str(package.parent) for package in packages)
 
 
 def _chassis_script(directory: Path) -> str:
-    """What ipmi_sim calls to read or turn the power switch; -S: the standard library is enough, and starts faster."""
+    """The script that ipmi_sim calls to read or turn the power switch; -S: the standard library is enough, and starts faster."""
     command = shlex.join([sys.executable, "-S", "-m", "virtual_candidate.power", str(directory)])
     return f'#!/bin/sh\nPYTHONPATH={shlex.quote(python_path())} exec {command} "$@"\n'
 

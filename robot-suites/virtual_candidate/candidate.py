@@ -1,4 +1,4 @@
-"""Up and down: one virtual candidate from nothing to a guest that lets users in, and back to nothing."""
+"""Brings one virtual candidate up, from nothing to a guest that lets users in, and down to nothing again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READY = "ready"  # this file in the state directory says that `up` came to its e
 
 
 def silent(_: str) -> None:
-    """For callers who want no word of progress."""
+    """Default callback for progress: does nothing."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class VirtualCandidate:
         return Hazards(self.instance)
 
     def run(self, remote: str, timeout_s: float = 60) -> str:
-        """What a shell command prints on the guest. Raises BenchError when it fails."""
+        """The output of a shell command on the guest. Raises BenchError when it fails."""
         done = ssh.run(self.instance.ssh, self.instance.ports.ssh, remote, timeout_s)
         if done.returncode != 0:
             raise BenchError(f"`{remote}` on the guest ended with {done.returncode}: {done.stderr.strip()[-1000:]}")
@@ -77,7 +77,7 @@ class VirtualCandidate:
     def up(self, say: Callable[[str], None] = silent) -> bool:
         """Starts the candidate and waits for its SSH. False when it was up already, with the same settings.
 
-        What a crashed or half-finished start has left is cleaned first. On any failure nothing stays behind.
+        It first removes the remains of a crashed or half-finished start. On any failure nothing stays behind.
         Raises BenchError: a missing program, a taken port, an image that cannot be built, other settings in force."""
         _require_programs()
         self.instance.cache.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ class VirtualCandidate:
             return self._clear()
 
     def status(self) -> dict[str, Any]:
-        """What is there and what is in force, as JSON-able values."""
+        """The candidate's parts and the hazards in force, as JSON-able values."""
         found = instance.load(self.instance.directory)
         if found is None:
             return {"name": self.instance.name, "up": False}
@@ -125,7 +125,7 @@ class VirtualCandidate:
 
     @property
     def _lock(self) -> Path:
-        """Beside the caches, since the state directory comes and goes."""
+        """The lock file, beside the caches, since the state directory comes and goes."""
         return self.instance.cache / f"{self.instance.name}.lock"
 
     @property
@@ -140,7 +140,7 @@ class VirtualCandidate:
         )
 
     def _is_whole(self) -> bool:
-        """Did `up` come to its end, and do the BMC's services run? The machine itself may be switched off."""
+        """True if `up` finished and the BMC's services run. The machine itself may be switched off."""
         return (self.instance.directory / READY).exists() and all(self.bmc.running().values())
 
     def _require_same(self, found: Instance) -> None:
@@ -178,15 +178,15 @@ class VirtualCandidate:
 
     @staticmethod
     def _create_drives(at: Instance) -> None:
-        """Sparse files: they take what is written to them."""
+        """Makes sparse files, which take only the room of the data written to them."""
         at.drive_files.mkdir(parents=True, exist_ok=True)
         for drive in at.drives:
             with at.drive_file(drive).open("wb") as file:
                 file.truncate(drive.size_bytes)
 
     def _clear(self) -> bool:
-        """Ends what runs and removes what is there; True when there was anything."""
-        # What was started with other settings has its drives elsewhere.
+        """Ends all processes and removes all files; True when there was anything."""
+        # A candidate that was started with other settings has its drives elsewhere.
         at = instance.load(self.instance.directory) or self.instance
         found = False
         for name in ("qemu", "redfish", "ipmi_sim"):
@@ -205,7 +205,7 @@ class VirtualCandidate:
 
 
 def _create_overlay(base: Path, overlay: Path) -> None:
-    """The guest's root: reads from the cached image, keeps its changes to itself until `down`."""
+    """Makes the guest's root: it reads from the cached image and keeps its changes to itself until `down`."""
     argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(overlay)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     if done.returncode != 0:

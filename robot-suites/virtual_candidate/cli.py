@@ -86,7 +86,7 @@ def _add_hazards(hazard: argparse.ArgumentParser) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
-    # So that a start that is told to end cleans up after itself, as it does on Ctrl-C.
+    # SIGTERM makes a start clean up after itself, as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         return _COMMANDS[args.command](args)
@@ -146,7 +146,7 @@ def _hazard(args: argparse.Namespace) -> int:
 
 
 def _hazard_action(args: argparse.Namespace, hazards: Hazards) -> list[Callable[[], None]]:
-    """What the words on the command line ask for, as something to call."""
+    """The actions that the words on the command line ask for, as functions to call."""
     kind = args.hazard
     if kind == "release-all":
         return [hazards.release_all]

@@ -1,4 +1,4 @@
-"""Which faults are in force on the drives: kept in `drive-faults.json`, because they outlive a power cycle as real ones do."""
+"""The faults in force on the drives: kept in `drive-faults.json`, because they outlive a power cycle as real ones do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from virtual_candidate.files import locked, read_json, write_json
 
 @dataclass
 class DriveFaults:
-    """By serial. `throttled`: bytes per second that the drive is held to."""
+    """The drives' faults by serial. `throttled`: bytes per second that the drive is held to."""
 
     throttled: dict[str, int] = field(default_factory=dict)
     pulled: list[str] = field(default_factory=list)
@@ -25,7 +25,7 @@ def read(directory: Path) -> DriveFaults:
 
 @contextmanager
 def changing(directory: Path) -> Iterator[DriveFaults]:
-    """The faults in force, for the caller to change; written back when the caller's block ended well. One caller at a time."""
+    """Yields the faults in force, for the caller to change; writes them back when the caller's block ended well. One caller at a time."""
     with locked(directory / "drive-faults.lock"):
         faults = read(directory)
         yield faults

@@ -1,4 +1,4 @@
-"""Small state files: whole or not at all, and changed by one process at a time."""
+"""Small state files: written whole or not at all, and changed by one process at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the virtual candidate consists of: drives, fans and sensors, as data."""
+"""The parts of the virtual candidate: drives, fans and sensors, as data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sensor:
     unit: str
     value: int
     entity: int
-    step: int = 1  # what one count of the raw 8-bit reading stands for
+    step: int = 1  # value of one count of the raw 8-bit reading
     thresholds: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -46,7 +46,7 @@ class Fan:
 
 @dataclass(frozen=True)
 class FanMode:
-    """What the BMC's automatic control holds the two zones at; percent of duty."""
+    """The duties at which the BMC's automatic control holds the two zones, in percent."""
 
     name: str
     code: int

@@ -53,7 +53,7 @@ class Hazards:
             self._set_limits(drive, 0)
 
     def fail_writes(self, serial: str) -> None:
-        """Every write to the drive ends in an I/O error; reads go on."""
+        """Makes every write to the drive end in an I/O error; reads go on."""
         drive = self.instance.drive(serial)
         with faults.changing(self._directory) as in_force:
             if serial not in in_force.failing_writes:
@@ -108,21 +108,21 @@ class Hazards:
         self._sensors.release(INLET)
 
     def raise_bay(self, serial: str, celsius: int) -> None:
-        """The temperature of the drive's bay, as the BMC sees it; QEMU's drives themselves stay at theirs."""
+        """Sets the temperature of the drive's bay, as the BMC sees it; QEMU's drives themselves stay at theirs."""
         self._sensors.write(self.instance.drive(serial).bay, celsius)
 
     def release_bay(self, serial: str) -> None:
         self._sensors.release(self.instance.drive(serial).bay)
 
     def stop_fan(self, name: str) -> None:
-        """The fan stands still, whatever the BMC tells it."""
+        """Makes the fan stand still, whatever the BMC tells it."""
         self._sensors.stop_fan(name)
 
     def release_fan(self, name: str) -> None:
         self._sensors.start_fan(name)
 
     def cut_power(self) -> None:
-        """At once and without a warning to the guest; the BMC lives on its standby supply."""
+        """Cuts the power at once and without a warning to the guest; the BMC lives on its standby supply."""
         Power(self._directory).off()
 
     def restore_power(self) -> None:
@@ -130,7 +130,7 @@ class Hazards:
         Power(self._directory).on()
 
     def release_all(self) -> None:
-        """Every hazard but a power cut."""
+        """Releases every hazard but a power cut."""
         in_force = faults.read(self._directory)
         for serial in list(in_force.pulled):
             self.put_back(serial)
@@ -145,7 +145,7 @@ class Hazards:
             self.release_fan(fan.name)
 
     def in_force(self) -> dict[str, Any]:
-        """What is in force now; empty lists and objects where nothing is."""
+        """The hazards in force now; empty lists and objects where there are none."""
         raised = {
             sensor.name: self._sensors.read(sensor.name)
             for sensor in SENSORS
@@ -159,7 +159,7 @@ class Hazards:
         }
 
     def _set_limits(self, drive: Drive, bytes_per_s: int) -> None:
-        """0 lifts the limit, and takes the warning back."""
+        """Sets the limit and the warning; 0 lifts the limit, and takes the warning back."""
         with self._running() as qmp:
             if qmp is None:
                 return
@@ -172,7 +172,7 @@ class Hazards:
 
     @contextmanager
     def _running(self) -> Iterator[Qmp | None]:
-        """QEMU's control socket; None while the power is off, when the next start takes the faults in."""
+        """Yields QEMU's control socket; None while the power is off, since the next start then applies the faults."""
         if VirtualMachine(self.instance).is_on():
             with control(self._directory) as qmp:
                 yield qmp

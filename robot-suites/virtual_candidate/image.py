@@ -71,7 +71,7 @@ def packages(text: str) -> list[str]:
 
 
 def _build(image: Image, sources: Sources, cache: Path) -> None:
-    for left in cache.glob("guest-*.new"):  # of a build that was killed; the lock says that none is at work
+    for left in cache.glob("guest-*.new"):  # a killed build left them; the lock says that no build is at work
         shutil.rmtree(left)
     log = cache / "build.log"
     fresh = image.directory.with_suffix(".new")

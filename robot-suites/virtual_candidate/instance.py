@@ -1,4 +1,4 @@
-"""Where one virtual candidate has its files and ports. Written down in `instance.json`, which everything else starts from."""
+"""The places of one virtual candidate's files and ports. Written down in `instance.json`, from which everything else starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_BASE = Path(__file__).resolve().parents[2] / "build" / "virtual"
 
 @dataclass(frozen=True)
 class Ports:
-    """All on 127.0.0.1; `ipmi` is UDP, the others TCP. `system` is the BMC's end of the guest's KCS interface."""
+    """Ports, all on 127.0.0.1; `ipmi` is UDP, the others TCP. `system` is the BMC's end of the guest's KCS interface."""
 
     ssh: int = 22022
     ipmi: int = 9623
@@ -41,7 +41,7 @@ class Instance:
 
     @property
     def directory(self) -> Path:
-        """State: BMC, guest's root overlay, logs, process records."""
+        """Folder of the state: BMC, guest's root overlay, logs, process records."""
         return self.base / self.name
 
     @property
@@ -55,17 +55,17 @@ class Instance:
 
     @property
     def ssh(self) -> Path:
-        """Holds id_ed25519, known_hosts and the guest's host key."""
+        """Folder with id_ed25519, known_hosts and the guest's host key."""
         return self.credentials / "ssh"
 
     @property
     def tls(self) -> Path:
-        """Holds ca.pem, which verifies the Redfish service."""
+        """Folder with ca.pem, which verifies the Redfish service."""
         return self.credentials / "tls"
 
     @property
     def password_file(self) -> Path:
-        """The BMC's password, readable by its owner only."""
+        """File with the BMC's password, readable by its owner only."""
         return self.credentials / "bmc-password"
 
     @property
@@ -80,7 +80,7 @@ class Instance:
         return drives(self.drive_bytes)
 
     def drive(self, serial: str) -> Drive:
-        """Raises BenchError for a serial that no drive has."""
+        """The drive with that serial. Raises BenchError for a serial that no drive has."""
         found = next((drive for drive in self.drives if drive.serial == serial), None)
         if found is None:
             serials = ", ".join(drive.serial for drive in self.drives)
@@ -91,7 +91,7 @@ class Instance:
         return self.drive_files / f"{drive.serial}.raw"
 
     def record(self, name: str) -> Path:
-        """Where a process of this instance is written down."""
+        """The file in which a process of this instance is written down."""
         return self.directory / f"{name}.process.json"
 
     def save(self) -> None:

@@ -19,7 +19,7 @@ _ALL_EVENTS = "000111111111111"
 
 @dataclass(frozen=True)
 class IpmiAddress:
-    """Where the BMC listens on 127.0.0.1: `lan` is UDP for everybody, `system` TCP for the virtual machine's KCS interface."""
+    """The BMC's ports on 127.0.0.1: `lan` is UDP for everybody, `system` TCP for the virtual machine's KCS interface."""
 
     lan: int
     system: int
@@ -45,7 +45,7 @@ loadlib "{plugin}" "{directory}"
 
 
 def emulator_commands(vendor: Vendor, sensors_directory: Path) -> str:
-    """What ipmi_sim executes at its start: one management controller with its event log and sensors."""
+    """The commands that ipmi_sim executes at its start: one management controller with its event log and sensors."""
     lines = [
         "mc_setbmc 0x20",
         # Device id, no device SDRs, revision, firmware 1.0, device support, manufacturer, product.
@@ -139,7 +139,7 @@ def _full_record(sensor: Sensor, instance: int) -> str:
 
 
 def plugin_conf(vendor: Vendor) -> str:
-    """What the C plug-in reads: the vendor whose commands it takes, the fans with their zones, the modes with their duties."""
+    """The C plug-in's configuration: the vendor whose commands it takes, the fans with their zones, the modes with their duties."""
     modes = {mode.name: mode for mode in FAN_MODES}
     lines = [
         f"vendor {vendor.key}",

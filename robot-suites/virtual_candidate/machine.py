@@ -29,7 +29,7 @@ class VirtualMachine:
 
     @classmethod
     def load(cls, directory: Path) -> VirtualMachine:
-        """Raises BenchError when there is no instance in `directory`."""
+        """The machine of the instance in `directory`. Raises BenchError when there is none."""
         instance = load(directory)
         if instance is None:
             raise BenchError(f"no virtual candidate is up in {directory}. Start it with `make virtual-up`")
@@ -61,7 +61,7 @@ class VirtualMachine:
             time.sleep(0.05)
 
     def off(self) -> None:
-        """As a cut of the power: what the guest had not flushed is lost."""
+        """Ends QEMU like a cut of the power: data that the guest had not flushed is lost."""
         processes.stop(self.record, number=signal.SIGKILL)
 
     def reset(self) -> None:
@@ -82,6 +82,6 @@ class VirtualMachine:
 
 @contextmanager
 def control(directory: Path) -> Iterator[Qmp]:
-    """A connection to QEMU's control socket, which serves one client at a time."""
+    """Yields a connection to QEMU's control socket, which serves one client at a time."""
     with locked(directory / "control.lock"), Qmp(directory, qemu.CONTROL_SOCKET) as qmp:
         yield qmp

@@ -18,14 +18,14 @@ SHUTDOWN_S_MAX = 90.0  # how long a graceful restart waits for the guest before 
 
 
 class Machine(Protocol):
-    """What hangs on the switch."""
+    """The machine that the switch turns on and off."""
 
     def is_on(self) -> bool: ...
 
     def on(self) -> None: ...
 
     def off(self) -> None:
-        """At once, as a cut of the power is."""
+        """Turns the machine off at once, like a cut of the power."""
 
     def reset(self) -> None: ...
 
@@ -53,7 +53,7 @@ class NoMachine:
         write_text(self._file, "off\n")
 
     def reset(self) -> None:
-        """Nothing is there to be reset."""
+        """Does nothing: there is no machine to reset."""
 
     def shutdown(self) -> None:
         self.off()
@@ -71,14 +71,14 @@ class Power:
         return self.directory / "power.log"
 
     def actions(self) -> list[str]:
-        """What was done to the switch so far, oldest first: on, off, reset, shutdown, guest-reset."""
+        """The actions on the switch so far, oldest first: on, off, reset, shutdown, guest-reset."""
         return [line["action"] for line in read_json_lines(self.log)]
 
     def is_on(self) -> bool:
         return self._machine().is_on()
 
     def on(self) -> None:
-        """Starts the machine; its BIOS brings pending attributes into force. Nothing when it runs already."""
+        """Starts the machine; its BIOS brings pending attributes into force. Does nothing when it runs already."""
         with locked(self.directory / "power.lock"):
             machine = self._machine()
             if not machine.is_on():
@@ -95,7 +95,7 @@ class Power:
                 machine.off()
 
     def reset(self) -> None:
-        """The reset button; without effect when the power is off, as on hardware."""
+        """Presses the reset button; without effect when the power is off, as on hardware."""
         with locked(self.directory / "power.lock"):
             machine = self._machine()
             if machine.is_on():
@@ -112,7 +112,7 @@ class Power:
                 machine.shutdown()
 
     def guest_reset(self) -> None:
-        """The guest has restarted by itself: to the BIOS that is a reset like any other."""
+        """Records that the guest has restarted by itself: to the BIOS that is a reset like any other."""
         with locked(self.directory / "power.lock"):
             self._note("guest-reset")
             Bios(self.directory).power_on_self_test()
@@ -142,7 +142,7 @@ class Power:
 
 
 def chassis_control(power: Power, arguments: list[str]) -> list[str]:
-    """ipmi_sim's protocol: `get power boot ...` or `set power 0|1 reset 1 shutdown 1 boot <where> ...`.
+    """Answers in ipmi_sim's protocol: `get power boot ...` or `set power 0|1 reset 1 shutdown 1 boot <where> ...`.
 
     Returns the lines of the answer. Raises ValueError for a word outside of it."""
     operation, *words = arguments

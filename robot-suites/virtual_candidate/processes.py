@@ -30,7 +30,7 @@ class Identity:
 
 
 def identity_of(pid: int) -> Identity | None:
-    """None when there is no such process, or only what is left of an ended one (a zombie)."""
+    """The identity of the process; None when there is none, or only a zombie of an ended one."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -85,7 +85,7 @@ def stop(record: Path, grace_s: float = 5.0, number: signal.Signals = signal.SIG
 def end(identity: Identity, grace_s: float = 5.0, number: signal.Signals = signal.SIGTERM) -> None:
     """Asks a process to end, kills it after `grace_s`, and returns when it is gone."""
     try:
-        # The descriptor is bound to the process, not to its pid: what is signalled is what was identified.
+        # The descriptor is bound to the process, not to its pid: the signal reaches the identified process and no other.
         handle = os.pidfd_open(identity.pid)
     except ProcessLookupError:
         return
@@ -105,7 +105,7 @@ def end(identity: Identity, grace_s: float = 5.0, number: signal.Signals = signa
 def strays(directory: Path) -> list[Identity]:
     """Processes of this user that belong to the instance in `directory`, recorded or not; never the caller itself.
 
-    Finds what a start that was killed half-way did not come to record."""
+    Finds also processes that a start which was killed half-way did not record."""
     wanted = f"{MARK}={directory}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):

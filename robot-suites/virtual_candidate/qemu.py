@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 def version(text: str) -> tuple[int, int]:
-    """Major and minor number in what `qemu-system-x86_64 --version` prints. Raises BenchError when there is none."""
+    """Major and minor number in the output of `qemu-system-x86_64 --version`. Raises BenchError when there is none."""
     match = re.search(r"version (\d+)\.(\d+)", text)
     if match is None:
         raise BenchError(f"{PROGRAM} --version says {text.strip()!r}; QEMU 7.2 or newer is needed")
@@ -47,7 +47,7 @@ def version(text: str) -> tuple[int, int]:
 def command(
     instance: Instance, image: Image, overlay: Path, faults: DriveFaults, qemu_version: tuple[int, int]
 ) -> list[str]:
-    """How the machine is started; its working directory must be the state directory."""
+    """The command that starts the machine; its working directory must be the state directory."""
     return [
         PROGRAM,
         *("-name", f"virtual-candidate-{instance.name}"),
@@ -76,7 +76,7 @@ def _processors_and_memory(instance: Instance) -> list[str]:
         words += ["-object", f"memory-backend-ram,id=memory{node},size={instance.memory_mib // NODES}M"]
         words += ["-numa", f"node,nodeid={node},cpus={node},memdev=memory{node}"]
     words += ["-numa", "dist,src=0,dst=1,val=21"]
-    # A PCIe host bridge in each node; the first of them serves what belongs to no drive's node.
+    # A PCIe host bridge in each node; the first of them also serves devices that belong to no drive's node.
     for node in range(NODES):
         words += ["-device", f"pxb-pcie,id=host{node},bus=pcie.0,bus_nr={64 * (node + 1)},numa_node={node}"]
     return words
@@ -97,7 +97,7 @@ def _keys(instance: Instance) -> list[str]:
 
 
 def _root_drive(overlay: Path) -> list[str]:
-    """no-flush: what is thrown away in the end need not reach the host's disk; a killed QEMU leaves the host's cache whole."""
+    """no-flush: the guest's root is thrown away in the end and need not reach the disk; a killed QEMU leaves the host's cache whole."""
     node = {
         "driver": "qcow2",
         "node-name": "root",
@@ -116,7 +116,7 @@ def _network(instance: Instance) -> list[str]:
 
 
 def _wire(instance: Instance) -> list[str]:
-    """eth1, one end of a cable. A packet is a datagram: either end may be off, or come back, and what is sent to nobody is lost."""
+    """eth1, one end of a cable. A packet is a datagram: either end may be off, or come back; packets to an absent end are lost."""
     if instance.wired_to is None:
         return []
     ends = f"local.type=unix,local.path={WIRE_SOCKET},remote.type=unix,remote.path=../{instance.wired_to}/{WIRE_SOCKET}"
@@ -170,7 +170,7 @@ def failing_id(drive: Drive) -> str:
 
 
 def limits(bytes_per_s: int) -> Json:
-    """0: without limit."""
+    """QEMU's throttle limits for `bytes_per_s`; 0: without limit."""
     return {"bps-total": bytes_per_s}
 
 
@@ -194,7 +194,7 @@ def file_node(drive: Drive, file: Path) -> Json:
 
 
 def failing_node(drive: Drive) -> Json:
-    """Every write through it ends with EIO; reads pass."""
+    """The block node through which every write ends with EIO; reads pass."""
     error = {"event": "none", "iotype": "write", "errno": 5, "immediately": True}
     return {
         "driver": "blkdebug",
@@ -232,5 +232,5 @@ def controller(drive: Drive, warns: bool) -> Json:
 
 
 def _escaped(path: Path) -> str:
-    """A comma ends a value in QEMU's option syntax; two of them are one."""
+    """The path for QEMU's option syntax, where a comma ends a value and two of them stand for one."""
     return str(path).replace(",", ",,")

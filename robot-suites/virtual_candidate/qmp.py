@@ -41,7 +41,7 @@ class Qmp:
             os.close(handle)
 
     def execute(self, command: str, **arguments: Any) -> Any:
-        """What QEMU returns. Raises QmpError with QEMU's reason."""
+        """Executes a command and returns QEMU's answer. Raises QmpError with QEMU's reason."""
         text = {"execute": command, **({"arguments": arguments} if arguments else {})}
         self._socket.sendall(json.dumps(text).encode() + b"\n")
         while True:
@@ -78,7 +78,7 @@ class Qmp:
         self.close()
 
     def _read(self, deadline: float) -> dict[str, Any]:
-        """The next line as a document. Raises TimeoutError at `deadline`; what has come of a line by then is kept."""
+        """The next line as a document. Raises TimeoutError at `deadline`; keeps the part of a line that has come by then."""
         while b"\n" not in self._received:
             self._socket.settimeout(max(0.01, deadline - time.monotonic()))
             part = self._socket.recv(65536)

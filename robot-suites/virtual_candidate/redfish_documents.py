@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 def paths(vendor: Vendor) -> dict[str, str]:
-    """Where this vendor has its resources."""
+    """The paths of this vendor's resources."""
     system = f"{ROOT}/Systems/{vendor.system}"
     manager = f"{ROOT}/Managers/{vendor.manager}"
     chassis = f"{ROOT}/Chassis/{vendor.chassis}"

@@ -35,7 +35,7 @@ USER_VARIABLE = "VIRTUAL_BMC_USER"
 PASSWORD_VARIABLE = "VIRTUAL_BMC_PASSWORD"
 BODY_BYTES_MAX = 65536
 WATCH_S = 0.5
-OPEN_PATHS = ("/redfish", ROOT)  # what the standard leaves open, so that a client can find out whom it talks to
+OPEN_PATHS = ("/redfish", ROOT)  # open by the standard, so that a client can identify the service
 
 
 class ProblemError(Exception):
@@ -52,7 +52,7 @@ def problem(status: HTTPStatus, message: str, text: str) -> ProblemError:
 
 
 class Service:
-    """What the resources answer, apart from HTTP."""
+    """The resources' answers, without HTTP."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -93,7 +93,7 @@ class Service:
         return resources
 
     def patch(self, path: str, body: Document) -> Document:
-        """Changes a resource and returns it. Raises ProblemError for what cannot be done."""
+        """Changes a resource and returns it. Raises ProblemError for a change that is not possible."""
         if path == self.at["settings"]:
             return self._set_attributes(body)
         if self.vendor.key == "supermicro" and path == self.at["fan_mode"]:
@@ -107,7 +107,7 @@ class Service:
         raise problem(HTTPStatus.METHOD_NOT_ALLOWED, "OperationNotAllowed", f"{path} cannot be changed.")
 
     def post(self, path: str, body: Document) -> str | None:
-        """Carries out an action; returns the path of what it has made, if anything."""
+        """Carries out an action; returns the path of the resource that it has made, if any."""
         if path == self.at["reset"]:
             self._reset(body.get("ResetType"))
         elif path == self.at["reset_bios"]:
@@ -158,7 +158,7 @@ class Service:
             raise problem(HTTPStatus.BAD_REQUEST, "ActionParameterValueNotInList", text)
 
     def _job(self, path: str) -> Callable[[], Document]:
-        # Only the newest job can still wait: a reset carries out all that is pending.
+        # Only the newest job can still wait: a reset carries out all pending ones.
         waits = path == self.jobs[-1] and self.bios.scheduled
         name = path.rpartition("/")[2]
         return lambda: documents.resource(
@@ -299,7 +299,7 @@ class Server(ThreadingHTTPServer):
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away or does not trust the certificate is no fault of the service: one line, no traceback."""
+        """Logs one line, no traceback: a client that goes away or does not trust the certificate is no fault of the service."""
         fault = sys.exc_info()[1]
         if isinstance(fault, (OSError, ssl.SSLError)):
             sys.stderr.write(f"connection from {client_address[0]}: {fault}\n")
@@ -322,7 +322,7 @@ def watch_resets(directory: Path) -> None:
 def main() -> int:
     directory, port = Path(sys.argv[1]), int(sys.argv[2])
     tls = Path(sys.argv[3])
-    # Out of the environment, so that processes started from here do not get them.
+    # Removed from the environment, so that processes started from here do not get them.
     credentials = f"{os.environ.pop(USER_VARIABLE)}:{os.environ.pop(PASSWORD_VARIABLE)}"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tls / "server.pem", tls / "server.key")

@@ -1,4 +1,4 @@
-"""The sensor files, the one place that IPMI and Redfish both read: base values, faults laid over them, fans."""
+"""The sensor files, which IPMI and Redfish both read: base values, faults laid over them, fans."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sensors:
         return self.directory / "fan-control"
 
     def create(self) -> None:
-        """Every sensor at its base value, the fans in their automatic mode."""
+        """Sets every sensor to its base value and the fans to their automatic mode."""
         self.files.mkdir(parents=True, exist_ok=True)
         self._stopped.mkdir(exist_ok=True)
         for each in SENSORS:
@@ -49,7 +49,7 @@ class Sensors:
         write_text(self.files / known.file, f"{value}\n")
 
     def release(self, name: str) -> None:
-        """Back to the base value."""
+        """Sets the sensor back to its base value."""
         self.write(name, sensor(name).value)
 
     def fan_mode(self) -> FanMode:
@@ -57,14 +57,14 @@ class Sensors:
         return next(mode for mode in FAN_MODES if mode.code == code)
 
     def set_fan_mode(self, name: str) -> None:
-        """What the BMC's own control does when a mode is chosen through Redfish; the C plug-in does the same for IPMI."""
+        """Does the work of the BMC's own control when a mode is chosen through Redfish; the C plug-in does the same for IPMI."""
         mode = next(each for each in FAN_MODES if each.name == name)
         with locked(self.directory / "fans.lock"):
             write_text(self._control, f"{mode.code} {mode.duties[0]} {mode.duties[1]}\n")
             self._turn_fans()
 
     def stop_fan(self, name: str) -> None:
-        """The fan stands still until `start_fan`, whatever mode and duty say. Raises BenchError for an unknown fan."""
+        """Makes the fan stand still until `start_fan`, whatever mode and duty say. Raises BenchError for an unknown fan."""
         self._require_fan(name)
         (self._stopped / name).touch()
         self._turn_fans()

@@ -64,7 +64,7 @@ def wait(folder: Path, port: int, timeout_s: float, is_alive: Path, log: Path) -
 
 
 def _banner(port: int) -> bool:
-    """QEMU's user network accepts connections before the guest's SSH server exists: only its greeting counts."""
+    """True if the guest's SSH server greets: QEMU's user network accepts connections before that server exists."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=BANNER_S_MAX) as connection:
             return connection.recv(4) == b"SSH-"

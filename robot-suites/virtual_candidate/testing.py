@@ -44,7 +44,7 @@ def bios_path(vendor: Vendor) -> str:
 
 
 def settings_path(bmc: Bmc, vendor: Vendor) -> str:
-    """As a client finds it: by the link in the BIOS resource."""
+    """The path as a client finds it: by the link in the BIOS resource."""
     document = bmc.redfish(bios_path(vendor))[1]
     return str(document["@Redfish.Settings"]["SettingsObject"]["@odata.id"])
 
@@ -79,7 +79,7 @@ def running_candidate(drive_bytes: int, suffix: str = "", wired_to: str | None =
         yield candidate
     finally:
         candidate.down()
-        (candidate.instance.cache / f"{candidate.instance.name}.lock").unlink()  # nobody has this name again
+        (candidate.instance.cache / f"{candidate.instance.name}.lock").unlink()  # nobody uses this name again
     assert not candidate.instance.directory.exists()
     assert processes.strays(candidate.instance.directory) == []
 

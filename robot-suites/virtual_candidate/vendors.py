@@ -1,4 +1,4 @@
-"""What differs between vendors' BMCs: identities, Redfish paths, BIOS attributes. Data, with its sources.
+"""The differences between vendors' BMCs: identities, Redfish paths, BIOS attributes. Data, with its sources.
 
 Attribute names and values are those that the vendors' own Redfish services use; a virtual BMC offers the few that a bench sets.
 
@@ -26,7 +26,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Vendor:
-    """How one vendor's BMC presents itself."""
+    """One vendor's BMC as it presents itself."""
 
     key: str
     manufacturer: str
@@ -38,7 +38,7 @@ class Vendor:
     settings: str = "Settings"  # last part of the path of the pending attributes, below Bios
     # Pending attributes are applied at a reset only when a job was made for it: @Redfish.SettingsApplyTime, or POST to Jobs.
     needs_job: bool = False
-    # What an attribute's value does to the fans when it comes into force: attribute -> value -> fan mode.
+    # The fan mode that an attribute's value sets when it comes into force: attribute -> value -> fan mode.
     fan_modes: dict[str, dict[str, str]] = field(default_factory=dict)
     # Attributes that follow from another one's value when it comes into force: (attribute, value) -> what follows.
     implied: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)

@@ -1,13 +1,13 @@
-// Promise: what was acknowledged, and what was begun, outlives the process that
-// is killed: every record is handed to the system with one write before the
-// next operation starts. `verify` compares it with the store.
+// Promise: records of acknowledged and of begun operations outlive the process
+// that is killed: one write hands each record to the system before the next
+// operation starts. `verify` compares them with the store.
 //
 // A file is a line that says what it is, and records of 13 bytes: the kind, the
 // event (8 bytes, least significant first) and a CRC-32 over the record's number
-// in the file (8 bytes) and those nine bytes. A record that is changed, moved,
-// repeated or gone from the middle is seen; a torn one at the end is what a
-// process leaves that dies while it writes, and a file that ends between two
-// records cannot be told from one whose process was killed there.
+// in the file (8 bytes) and those nine bytes. It shows a record that is changed,
+// moved, repeated or gone from the middle. A process that dies while it writes
+// leaves a torn one at the end, and a file that ends between two records cannot
+// be told from one whose process was killed there.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct Acks {
 };
 
 // Reads all files in the directory. Throws Refusal for a file that is garbled, and
-// when there is nothing that was acknowledged.
+// when the files hold no acknowledgement.
 Acks read_acks(const std::string& directory);
 
 }  // namespace hotstore

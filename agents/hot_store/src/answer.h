@@ -1,5 +1,5 @@
 // Promise: how an operation of the store can end, each way under one name.
-// Whatever is not in here (a broken engine, a lost connection) is an exception:
+// Every other end (a broken engine, a lost connection) is an exception:
 // daqwriter::Failure, or daqwriter::Refusal before anything was done.
 #pragma once
 
@@ -19,12 +19,12 @@ enum class Answer {
   exists,      // Put of a key that is there
   not_found,   // no such key, or no such event
   locked,      // the event is locked, and no token was given
-  lease_lost,  // the token is no longer the event's: its lease ran out, or the
+  lease_lost,  // the event no longer has this token: its lease ran out, or the
                // event was completed
   changed,     // not as it was expected to be: another one was quicker
   full,        // no room; the caller has to wait: the readout is BUSY
-  unconfirmed  // done on one node, and not known to be on as many as was asked
-               // for
+  unconfirmed  // done on one node; fewer nodes than were asked for confirmed
+               // it
 };
 
 const char* answer_name(Answer answer);
@@ -34,8 +34,8 @@ class Damage : public daqwriter::Failure {
   using daqwriter::Failure::Failure;
 };
 
-// Given out with a lock. Of two tokens for one event the later one is the
-// larger.
+// The engine gives it out with a lock. The later one of two tokens for an event
+// is the larger.
 using Token = std::uint64_t;
 constexpr Token kNoToken = 0;
 

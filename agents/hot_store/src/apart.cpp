@@ -43,7 +43,7 @@ SharedWatch shared_watch() {
 }
 
 // The parent passes signals on through the watch, however many processes of the group they reach. The child
-// goes with its parent: whoever kills the command kills the work.
+// ends with its parent: killing the command kills the work.
 [[noreturn]] void be_child(pid_t parent, Watch& watch, const Work& work) {
   for (const int number : kStopSignals) signal(number, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);

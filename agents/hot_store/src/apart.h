@@ -1,6 +1,6 @@
 // Promise: work on a mapped file is done in a process of its own. A page that is damaged, or gone with the
-// end of a file that was cut, makes the database end the process that uses it, or spin; here that is a
-// finding with a name, and the command ends with a message and its result.
+// end of a file that was cut, makes the database end its process or spin; here that becomes a finding with
+// a name, and the command ends with a message and its result.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ struct Watch {
   std::atomic<int> stop_signal{0};
   std::atomic<std::int64_t> due_ns{0};  // when the work is given up; 0: never
 
-  // The work takes no longer than so from now on, or it is given up.
+  // The work is given up unless it ends within this time from now on.
   void allow(double seconds);
 };
 
@@ -29,10 +29,10 @@ struct Death {
 using Work = std::function<daqwriter::ExitCode(Watch& watch)>;
 using Burial = std::function<daqwriter::ExitCode(const Death& death)>;
 
-// What `work` returned, or `burial` where it could not return. Ends within five seconds of the stop signal.
+// Returns the result of `work`, or `burial` where it had none. Ends within five seconds of the stop signal.
 daqwriter::ExitCode run_apart(const std::atomic<int>& stop_signal, const Work& work, const Burial& burial);
 
-// The exit status of what throws, with its message on standard error.
+// Prints an exception's message on standard error and returns its exit status.
 daqwriter::ExitCode reported(const std::function<daqwriter::ExitCode()>& work);
 
 }  // namespace hotstore

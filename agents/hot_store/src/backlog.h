@@ -1,5 +1,5 @@
-// Promise: a backlog that the store or this machine's memory has not the room
-// for is refused before anything is opened, with the arithmetic.
+// Promise: a backlog for which the store or this machine's memory has no room
+// is refused before anything is opened, with the arithmetic.
 #pragma once
 
 #include "load.h"

@@ -91,8 +91,8 @@ Json side_json(const SideResult& side, double seconds, const std::string& defini
           {"latency_us", daqwriter::latency_json(side.latency_ns, definition)}};
 }
 
-// Of the CPUs that share the store, in hand-overs of a cache line: a hypervisor
-// or a scheduler may move them, and the rate with them.
+// The distance of the CPUs that share the store, as hand-overs of a cache line:
+// a hypervisor or a scheduler may move them, and the rate with them.
 struct Distance {
   std::optional<double> before_ns;
   std::optional<double> after_ns;
@@ -187,7 +187,7 @@ ExitCode finish(const BenchOptions& options, const std::string& promise, const L
   return result.interrupted ? ExitCode::interrupted : ExitCode::complete;
 }
 
-// As generous as a slow drive and a busy machine need, and no more.
+// Long enough for a slow drive and a busy machine, and no longer.
 constexpr double kEnd_s = 20, kSlowest_bytes_per_s = 20e6;
 
 // Opening may have to write all of the room, closing to synchronise it.
@@ -211,7 +211,7 @@ ExitCode measure(const BenchOptions& options, Watch& watch) {
   return code;
 }
 
-// A run that has no figures has a result all the same.
+// A run without figures still has a result.
 ExitCode report_failure(const BenchOptions& options, const std::string& error, bool interrupted) {
   LoadResult nothing;
   nothing.started_utc_ns = daqwriter::utc_ns();

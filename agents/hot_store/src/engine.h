@@ -3,12 +3,12 @@
 // head, which the store writes and the engine keeps, and the value. The first
 // byte of the head is the fragment's level ('1' or '2').
 //
-// Where an operation hands out the record from before, of level 1 it is the
-// first byte alone: nobody needs the value.
+// Where an operation hands out the record from before, it hands out only the
+// first byte of one of level 1: nobody needs the value.
 //
 // Every operation is atomic, and an engine may be used by several threads. A
-// lock belongs to an event; what is locked is changed with the lock's token
-// only, and only while its lease runs. Deadlines are in milliseconds of the
+// lock belongs to an event; only the lock's token may change a locked event,
+// and only while its lease runs. Deadlines are in milliseconds of the
 // engine's own clock.
 #pragma once
 
@@ -48,8 +48,8 @@ class Engine {
   virtual Answer put(EngineKey key, View head, View value) = 0;
   // The record's first byte, and what is behind it.
   virtual Answer get(EngineKey key, char& level, Bytes& rest) = 0;
-  // Replaces the record; `before` gets the old one. With `expected` only a
-  // record that is the same as that.
+  // Replaces the record; `before` gets the old one. With `expected` it replaces
+  // only a record that is the same as that.
   virtual Answer update(EngineKey key, View head, View value, Token token, const Bytes* expected,
                         Bytes& before) = 0;
   // `before` may be nullptr. With an event's last fragment its lock goes too.
@@ -58,7 +58,7 @@ class Engine {
   // An event that is not locked, or whose lease ran out.
   virtual std::optional<Grant> get_any(const Claimant& claimant) = 0;
   virtual Answer renew(View primary, Token token, std::int64_t lease_ms) = 0;
-  // The lock without a lease: it is there until it is taken off.
+  // The lock without a lease: it stays until it is taken off.
   virtual Answer lock(View primary, const std::string& owner, Grant& grant) = 0;
   virtual Answer unlock(View primary, Token token) = 0;
   // Removes all fragments of the event and its lock; `before` gets their keys
@@ -76,23 +76,24 @@ class Engine {
   // Lists what is damaged, where the engine can tell by itself. `progress` is called now and then.
   virtual std::vector<std::string> check(const std::function<void()>& /*progress*/) { return {}; }
 
-  // The machine went down while what is kept here was not synchronised.
+  // True: the machine went down while the store was not synchronised.
   virtual bool lost_by_crash() const { return false; }
 
   virtual std::string description() const = 0;
   virtual std::string promise() const = 0;  // what survives what, in one sentence
 };
 
-// Where the values of level 2 are kept, each under a name of its own that is
-// never used again.
+// The store of level 2's values, each under a name of its own that is never
+// used again.
 class ValueStore {
  public:
   virtual ~ValueStore() = default;
   virtual Answer put(View name, View value) = 0;
   virtual Answer get(View name, Bytes& value) = 0;
   virtual void erase(View name) = 0;
-  // Erases what `wanted` does not want: left by a process that was killed
-  // between two steps. Only where nobody else uses the store; returns how many.
+  // Erases the values that `wanted` does not want: a process that was killed
+  // between two steps left them. Only where nobody else uses the store; returns
+  // how many.
   virtual std::size_t sweep(const std::function<bool(View name)>& wanted) = 0;
   virtual bool lost_by_crash() const { return false; }
   virtual std::vector<std::string> check(const std::function<void()>& /*progress*/) { return {}; }

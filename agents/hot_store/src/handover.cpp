@@ -11,7 +11,7 @@
 namespace hotstore {
 namespace {
 
-// The other thread of a core gets on while this one waits by reading.
+// Lets the other thread of a core run while this one waits by reading.
 void cpu_relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -28,7 +28,7 @@ char level_of(View record) {
   return record.front();
 }
 
-// Of a record of level 2: the value's name behind the level.
+// The value's name in a record of level 2: all that is behind the level.
 View name_part(View record) {
   return record.substr(1, kNameBytes);
 }
@@ -82,8 +82,8 @@ Answer HotStore::read(const Bytes& encoded, char& level, Bytes& rest, Bytes& val
     const Answer answer = engine_->get(split(schema_, encoded), level, rest);
     if (answer != Answer::ok || level == static_cast<char>(Level::fast)) return answer;
     if (second().get(encoded + rest, value) == Answer::ok) return Answer::ok;
-    // Another one has replaced or removed it between the two reads: what the
-    // record says now is asked again.
+    // Somebody else has replaced or removed it between the two reads: the
+    // record is read again.
     Bytes now;
     if (engine_->get(split(schema_, encoded), level, now) == Answer::ok && now == rest)
       throw Damage("a value of level 2 is missing although its key is there");
@@ -215,7 +215,7 @@ std::vector<std::string> HotStore::check(const std::function<void()>& progress) 
 
 std::size_t HotStore::sweep() {
   return second().sweep([&](View name) {
-    // Not one of ours: that is not for us to erase.
+    // Not one of ours: we do not erase it.
     if (name.size() != schema_.encoded_bytes() + kNameBytes) return true;
     const Bytes encoded(name.substr(0, schema_.encoded_bytes()));
     char level = 0;

@@ -129,8 +129,8 @@ std::optional<Key> KeySchema::next_in(const Box& box, Key key) const {
       return key;
     }
     if (key[index] <= box.upper[index]) continue;
-    // Past the box here: an earlier sub-key has to count up, the last one that
-    // still can.
+    // Past the box here: the last earlier sub-key that still can has to count
+    // up.
     while (position > 0) {
       const std::size_t before = order_[--position];
       if (key[before] < box.upper[before]) {

@@ -45,7 +45,7 @@ struct SubKey {
 class KeySchema {
  public:
   // "event:64,detector:16,run:16" and the name of the primary key. Throws
-  // Refusal, which names what is wrong.
+  // Refusal, which names the fault.
   static KeySchema parse(const std::string& text, const std::string& primary);
 
   // Throws Refusal for a value that has more bits than its sub-key.

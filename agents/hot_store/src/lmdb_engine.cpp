@@ -13,7 +13,7 @@ Bytes data_key(const EngineKey& key) {
   return kind_key(kDataKind, key.primary, key.rest);
 }
 
-// What a caller may have of a record that goes: all of it but a value.
+// The part of a removed record that a caller may have: all of it but a value.
 Bytes outline(View record) {
   return Bytes(record.substr(0, record.starts_with('1') ? 1 : View::npos));
 }
@@ -24,8 +24,8 @@ Bytes outline(const Cursor& cursor) {
 
 constexpr std::uint64_t kRecordsPerStep = 256;
 
-// Scanned, every key comes after the one before and is found by itself, with the same record, and there are
-// as many as the tree counts.
+// Checks by a scan that every key comes after the one before and is found by itself, with the same record,
+// and that there are as many as the tree counts.
 void check_table(LmdbEnv& env, MDB_txn* txn, const std::function<void()>& progress) {
   std::uint64_t records = 0;
   Cursor cursor(txn, env.table());
@@ -44,7 +44,7 @@ void check_table(LmdbEnv& env, MDB_txn* txn, const std::function<void()>& progre
     throw Damage(std::to_string(records) + " records are there, the tree counts " + std::to_string(counted));
 }
 
-// Every page is the tree's, or in the list of free ones, once: what writes next takes its pages from there.
+// Checks that every page is once in the tree or in the list of free ones, from which the next writer takes.
 void check_pages(LmdbEnv& env, MDB_txn* txn) {
   constexpr std::uint64_t kMetaPages = 2;
   const std::uint64_t pages = env.pages();
@@ -67,7 +67,7 @@ void check_pages(LmdbEnv& env, MDB_txn* txn) {
     throw Damage(std::to_string(accounted) + " pages are used or free, of " + std::to_string(pages));
 }
 
-// What `check` throws for damage, as a list.
+// Returns the damage that `check` throws, as a list.
 template <typename Check>
 std::vector<std::string> damages(LmdbEnv& env, const Check& check) {
   try {
@@ -193,8 +193,8 @@ Records LmdbEngine::range(const KeySchema& schema, const Box& box) {
     while (wanted) {
       const Bytes from = schema.encode(*wanted);
       bool there = cursor.seek(kind_key(kDataKind, from));
-      // Inside the box from key to key; outside of it a seek leaps over what is
-      // not wanted.
+      // Inside the box it goes from key to key; outside of it a seek leaps over
+      // unwanted keys.
       while (there && cursor.key().front() == kDataKind) {
         const View encoded = cursor.key().substr(1);
         if (encoded.size() != schema.encoded_bytes())

@@ -2,7 +2,7 @@
 // which several processes may use at the same time; every operation is one
 // transaction.
 //
-// One table; the first byte says what a key is of:
+// One table; the first byte says what a key stands for:
 //   d primary rest -> record          l primary -> token, deadline, owner
 //   m name -> metadata                x deadline primary -> nothing: the leases
 //   in the order in which they run out
@@ -55,15 +55,15 @@ class LmdbEngine : public Engine {
   };
   Lock lock_of(View record) const;
   void check_locks(MDB_txn* txn) const;
-  // Where the next search for an unlocked event starts, and when the last one
-  // found none.
+  // The start of the next search for an unlocked event, and the time when the
+  // last one found none.
   struct Search {
     Bytes from;
     std::size_t fruitless_commit = 0;
     std::int64_t until_ms = 0;
   };
 
-  // `body(txn)` gives the answer; no room is Answer::full.
+  // Returns the answer of `body(txn)`; without room, Answer::full.
   template <typename Body>
   Answer change(const Body& body) {
     Answer answer = Answer::ok;

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr unsigned kMostReaders = 1022;
 constexpr mode_t kMode = 0644;
-// Room that LMDB's own pages may still need beyond what it was told to map.
+// Room that LMDB's own pages may still need beyond its given map size.
 constexpr std::uint64_t kMargin = 1 << 20;
 
 // LMDB answers so for pages that no store of ours has.
@@ -124,7 +124,7 @@ void LmdbEnv::open(std::uint64_t capacity) {
   open_table();
 }
 
-// LMDB believes what the file says, and goes round in circles with pages of no such size.
+// LMDB believes the file, and loops for ever with pages of another size.
 void LmdbEnv::refuse_page_size() const {
   MDB_stat found;
   check_lmdb(mdb_env_stat(env_, &found), "mdb_env_stat");
@@ -229,7 +229,7 @@ void LmdbEnv::submit(Pending& pending) {
   if (pending.error) std::rethrow_exception(pending.error);
 }
 
-// Under the gate. In the order in which they came.
+// Called under the gate; works in the order in which they came.
 void LmdbEnv::commit_waiting() {
   Pending* first = nullptr;
   for (Pending* each = waiting_.exchange(nullptr, std::memory_order_acquire); each;) {
@@ -250,7 +250,7 @@ void LmdbEnv::commit_waiting() {
       check_lmdb(mdb_txn_commit(whole), "mdb_txn_commit");
       commits_.fetch_add(1, std::memory_order_relaxed);
     } catch (...) {
-      // One of them failed and took the others' work along: each gets a
+      // One of them failed and undid the others' work too: each gets a
       // transaction of its own.
       if (txn) mdb_txn_abort(txn);
       for (Pending* each = first; each; each = each->next) commit_alone(*each);
@@ -274,8 +274,8 @@ void LmdbEnv::commit_one(Pending& pending) {
   }
 }
 
-// A full store may be full of what a killed reader still pins: it is forgotten,
-// and there is room again.
+// A full store may be full of pages that a killed reader still pins: forgetting
+// the reader makes room again.
 void LmdbEnv::commit_alone(Pending& pending) {
   try {
     try {

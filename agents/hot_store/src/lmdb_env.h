@@ -1,5 +1,5 @@
 // Promise: an LMDB environment with one table, whose writers share commits:
-// whoever gets the gate commits all that wait, so that N clients pay for one
+// the writer that gets the gate commits for all that wait, so N clients pay for one
 // commit (and, where it is asked for, for one flush of the drive).
 //
 // Room is reserved when the store is opened: a file system that is full is
@@ -30,7 +30,7 @@ namespace hotstore {
 constexpr std::uint64_t kLeastCapacity = 1 << 20;
 constexpr std::uint64_t kMostCapacity = 64ull << 40;
 
-// What an acknowledged operation survives.
+// The events that an acknowledged operation survives.
 enum class Durability {
   process,  // the death of any process, kill -9 included; not the machine's
   system    // the machine's too: every commit waits for the drive

@@ -89,7 +89,7 @@ inline int put_record(MDB_txn* txn, MDB_dbi table, View key, View head, View val
   return 0;
 }
 
-// Takes what was put out of what the table holds at `key`. Throws Damage.
+// Takes the record as it was put out of the table's content at `key`. Throws Damage.
 inline View record_of(View key, View stored) {
   const std::size_t bytes = stored.size() < kSumBytes ? 0 : stored.size() - kSumBytes;
   const View record = stored.substr(0, bytes);
@@ -129,7 +129,7 @@ class Cursor {
   View key() const { return as_view(key_); }
   View stored() const { return as_view(value_); }
   View value() const { return record_of(key(), as_view(value_)); }
-  // Without looking at the rest of the record.
+  // Does not look at the rest of the record.
   char level() const {
     if (value_.mv_size == 0) throw Damage("the record at key " + hexadecimal(key()) + " is empty");
     return as_view(value_).front();
@@ -142,7 +142,7 @@ class Cursor {
     if (key_.mv_size == 0) throw Damage("a key is empty");
     return true;
   }
-  // Whoever goes on from a key that is out of order goes round in circles.
+  // Going on from a key that is out of order would never end.
   [[noreturn]] void throw_order() const { throw Damage("key " + hexadecimal(key()) + " is out of order"); }
 
   Order order_;

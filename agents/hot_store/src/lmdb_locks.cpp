@@ -1,4 +1,4 @@
-// The locks of the embedded engine: which event is whose, until when.
+// The locks of the embedded engine: who holds which event, until when.
 #include <algorithm>
 
 #include "base/status.h"

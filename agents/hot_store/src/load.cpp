@@ -20,15 +20,15 @@ using daqwriter::monotonic_ns;
 using daqwriter::Refusal;
 
 constexpr std::uint64_t kPoolBytes = 1 << 20;
-// A thread that waits for room or for an event sleeps: one that spins would take the CPU of the server that
-// is measured.
+// A thread that waits for room or for an event sleeps: spinning would take the CPU from the server that is
+// measured.
 constexpr auto kWaitPause = std::chrono::microseconds(100);
 constexpr auto kFullPause = std::chrono::microseconds(200);
 constexpr auto kEmptyPause = std::chrono::microseconds(200);
 
 enum class Phase { warm_up, measured, over };
 
-// What one thread did in the measured time; the counter is read while it runs.
+// The work of one thread in the measured time; the counter is read while it runs.
 struct alignas(64) Tally {
   std::atomic<std::uint64_t> operations{0};
   std::atomic<std::uint64_t> events{0};  // since the start, never set back: how
@@ -120,8 +120,8 @@ std::uint64_t Load::backlog() const {
   return put > removed ? (put - removed) * options_.fragments * options_.value_bytes : 0;
 }
 
-// False when the load is over meanwhile. Without consumers in this process the
-// store itself says when it is full.
+// Returns false when the load is over meanwhile. Without consumers in this
+// process the store itself says when it is full.
 bool Load::wait_for_room(Tally& tally) {
   if (options_.consumers == 0 || backlog() < options_.backlog_bytes) return !over();
   const std::int64_t started = monotonic_ns();
@@ -234,7 +234,7 @@ void Load::get_and_remove(Session& session, Tally& tally, AckLog& log, std::uint
   if (removed) log.write(Ack::removed, event);
 }
 
-// Until the event is put, and the backlog has reached its floor. False when the load is over meanwhile.
+// Waits until the event is put and the backlog has reached its floor. False when the load is over meanwhile.
 bool Load::wait_for_event(Tally& tally, const std::atomic<std::uint64_t>& put, std::uint64_t index) {
   const auto ready = [&] { return put.load(std::memory_order_acquire) > index && !below_floor(); };
   if (ready()) return !over();
@@ -260,8 +260,8 @@ void Load::consume_direct(unsigned consumer, AckLog log) {
   }
 }
 
-// As consume_direct, with what is there of its part, a pipeline's length at most, in two round trips: all are
-// got and compared before the first is removed.
+// Like consume_direct, with the events of its part that are there, a pipeline's length at most, in two round
+// trips: it gets and compares all before it removes the first.
 void Load::consume_piped(unsigned consumer, Pipe& pipe) {
   Tally& tally = consumers_[consumer];
   const unsigned producer = consumer % options_.producers;
@@ -309,7 +309,7 @@ void Load::finish_event(Tally& tally, AckLog& log, const Claim& claim) {
   }
   count(tally, answer);
   if (answer == Answer::lease_lost) log.write(Ack::given_up, claim.primary);
-  // It would be claimed again and again.
+  // Otherwise it would be claimed again and again.
   if (answer == Answer::not_found)
     throw Damage("event " + std::to_string(claim.primary) + " was claimed and has no fragment");
 }
@@ -468,7 +468,7 @@ View ValuePool::of(std::uint64_t event, std::uint64_t detector) const {
   return View(pool_).substr(offset, value_bytes_);
 }
 
-// The last event that is put still has a number of its own. Without --events nobody lives to see it.
+// The last event still has a number of its own. Without --events no run lasts until then.
 static void check_events(const LoadOptions& o, std::uint64_t highest) {
   constexpr std::uint64_t kMostStride = 1ull << 32;
   require_number("--stride", o.stride, 1, kMostStride);
@@ -517,7 +517,7 @@ void check_load(const LoadOptions& o, const KeySchema& schema) {
   check_events(o, schema.sub_keys().front().highest());
 }
 
-// As slow as a drive, or a server that runs a script for each put, may be.
+// The lowest rate of a drive, or of a server that runs a script for each put.
 double fill_s(const LoadOptions& options) {
   constexpr double kStart_s = 30, kSlowest_bytes_per_s = 5e6;
   return options.backlog_floor_bytes == 0

@@ -1,7 +1,7 @@
 // Promise: the load of the DAQDB paper: threads that put events beside threads
-// that get and at once remove them, and what each of them achieved in each
-// interval. Values can be recomputed from their keys, so that every one that is
-// read is compared.
+// that get and at once remove them, and each one's count in each interval.
+// Values can be recomputed from their keys, so that every value that is read is
+// compared.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ struct LoadOptions {
   std::uint64_t backlog_floor_bytes = 0;  // consumers wait below it, so that the working set has that size
   unsigned pipeline = 1;                  // requests under way at once on each connection
   std::uint64_t events = 0;               // 0: as many as there is time for
-  double until_empty_s = 0;               // end when nothing was there to consume for so
-                                          // long; 0: at the end of the time
+  double until_empty_s = 0;               // end after so long with nothing to consume;
+                                          // 0: at the end of the time
   std::uint64_t first_event = 0;
   std::uint64_t stride = 1;  // between two events of all producers of this process
   int level = 1;

@@ -41,7 +41,7 @@ void install_signal_handlers() {
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup stays nohup
   signal(SIGPIPE,
-         SIG_IGN);  // a server that is gone is an error reply, not the end
+         SIG_IGN);  // a lost server shall cause an error reply, not the end
 }
 
 int run(int argc, char** argv) {

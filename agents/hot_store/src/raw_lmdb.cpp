@@ -8,7 +8,7 @@
 namespace hotstore {
 namespace {
 
-// A hot store keeps its key schema under this name: either refuses the other's folder.
+// A hot store keeps its key schema under this name: each of the two refuses the other's folder.
 constexpr const char* kSchemaName = "schema";
 constexpr const char* kOwnSchema = "raw-lmdb, records without checksums";
 constexpr View kHead = "1";

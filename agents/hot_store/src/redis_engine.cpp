@@ -94,7 +94,7 @@ bool RedisEngine::confirmed(const Reply& reply) const {
   return reply.replicas >= link_->options().replicas;
 }
 
-// The answer, less sure where the nodes asked for have not confirmed it, or
+// The answer, made less certain where too few nodes have confirmed it, or
 // where it may be the echo of a first attempt whose reply was lost.
 Answer RedisEngine::settled(const Reply& reply, Answer answer) const {
   if (answer == Answer::ok) return confirmed(reply) ? Answer::ok : Answer::unconfirmed;
@@ -106,8 +106,8 @@ Answer RedisEngine::put(EngineKey key, View head, View value) {
   const Bytes record = Bytes(head) + Bytes(value);
   Reply reply = run(put_, key.primary, {key.rest, record, "0"});
   if (reply.full) return Answer::full;
-  // It may be our own first attempt that is there: then it is written again,
-  // for the replicas to confirm.
+  // The store may hold our own first attempt: then we write it again, so that
+  // the replicas confirm it.
   if (answer_of(reply.number) == Answer::exists && reply.again)
     reply = run(put_, key.primary, {key.rest, record, "1"});
   return settled(reply, answer_of(reply.number));
@@ -167,7 +167,7 @@ std::optional<Grant> RedisEngine::get_any_of(unsigned bucket, const Claimant& cl
   Words words = keys.words();
   words.insert(words.end(), {"", claimant.owner, lease, level, keys.names[1]});
   const Reply reply = link_->script(keys.slot, get_any_.source, get_any_.digest, words, true);
-  // A lock that only one node knows is none: it is left to run out.
+  // A lock that only one node knows does not count: it is left to run out.
   if (reply.list.empty() || !confirmed(reply)) return std::nullopt;
   return Grant{reply.list.at(0), std::stoull(reply.list.at(1)), reply.list.at(2) == "1"};
 }

@@ -2,11 +2,11 @@
 // operation is one script on the node that has the event; times are that node's
 // clock.
 //
-// What an acknowledged operation survives is what --replicas and the servers'
-// own settings give: Redis answers before its replicas have a write. With
+// --replicas and the servers' own settings decide what an acknowledged operation
+// survives: Redis answers before its replicas have a write. With
 // `replicas` n, an operation counts when n further nodes have confirmed it
-// (WAIT), and is `unconfirmed` otherwise. One node may then be lost: whoever
-// takes over has all that was acknowledged.
+// (WAIT), and is `unconfirmed` otherwise. One node may then be lost: the node
+// that takes over has all acknowledged operations.
 #pragma once
 
 #include <array>

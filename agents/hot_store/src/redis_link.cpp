@@ -49,7 +49,7 @@ bool starts(const std::string& text, std::initializer_list<const char*> heads) {
 
 }  // namespace
 
-// A path that the kernel cannot take, or where nothing listens, is told before anything is opened.
+// Refuses a path that the kernel cannot take, or where nothing listens, before anything is opened.
 static Endpoint unix_endpoint(const std::string& text) {
   constexpr std::size_t kMostPath = sizeof(sockaddr_un::sun_path) - 1;
   const std::string path = text.substr(kUnixPrefix.size());
@@ -160,7 +160,7 @@ void RedisLink::give(const Endpoint& endpoint, Context context) {
   idle_[endpoint].push_back(std::move(context));
 }
 
-// Any node that is up knows who owns what.
+// Any node that is up knows which node owns which slots.
 void RedisLink::learn_shards() {
   std::set<Endpoint> candidates(options_.endpoints.begin(), options_.endpoints.end());
   {
@@ -234,8 +234,8 @@ RedisLink::Outcome RedisLink::attempt(redisContext* context, const Words& words,
   Outcome outcome{Outcome::Kind::reply, as_reply(first), {}};
   if (confirm) {
     const redisReply* waited = replies.back().get();
-    // A master that has become a replica while it waited answers with an error:
-    // nothing is confirmed then.
+    // A master that has become a replica while it waited answers with an error
+    // and confirms nothing.
     outcome.reply.replicas = waited->type == REDIS_REPLY_INTEGER ? static_cast<int>(waited->integer) : 0;
   }
   return outcome;

@@ -44,12 +44,12 @@ struct RedisOptions {
   std::vector<Endpoint> endpoints;  // of a cluster: some of its nodes
   bool cluster = false;
   int replicas = 0;        // nodes beside the owner that must have a write before it counts
-  double wait_s = 1.0;     // for those
+  double wait_s = 1.0;     // time limit for these
   double patience_s = 30;  // for a node that takes over
 };
 
-// What came back: text, a number, nothing, or a list of texts (nothing is the
-// empty text in it).
+// A reply: text, a number, nothing, or a list of texts (in which nothing is the
+// empty text).
 struct Reply {
   bool again = false;
   bool nothing = false;
@@ -57,7 +57,7 @@ struct Reply {
   std::int64_t number = 0;
   Bytes text;
   std::vector<Bytes> list;
-  int replicas = 0;  // that have confirmed, when it was asked for
+  int replicas = 0;  // that have confirmed, where the caller asked for it
 };
 
 using Words = std::vector<View>;
@@ -78,7 +78,7 @@ class RedisLink {
   RedisLink& operator=(const RedisLink&) = delete;
 
   // `confirm`: waits for options().replicas of them too. Throws Failure when
-  // patience runs out, or on an error reply that waiting does not heal.
+  // patience runs out, or on a permanent error reply.
   Reply command(unsigned slot, const Words& words, bool confirm);
   // A script by its digest; it is sent along when the server does not have it.
   Reply script(unsigned slot, const std::string& source, const std::string& digest, const Words& words,

@@ -15,9 +15,8 @@
 namespace hotstore::scripts {
 
 // A server whose memory is full refuses a script's first command that would add
-// something, and none after one that takes away: what claims, renews and
-// completes takes something away first, so that a full store can still be
-// emptied.
+// something, and none after a command that removes: the scripts that claim, renew
+// and complete remove something first, so that a full store can still be emptied.
 //
 // Stands before each of the others. KEYS: e m all f1 f2 due t. ARGV starts with
 // the primary key.

@@ -15,7 +15,7 @@ using daqwriter::Failure;
 using daqwriter::Refusal;
 namespace fs = std::filesystem;
 
-// RocksDB's C interface (rocksdb/c.h), as far as it is used here. It has been
+// RocksDB's C interface (rocksdb/c.h), as far as we use it. It has been
 // the same since version 5.
 struct Api {
   explicit Api(const std::string& library);

@@ -107,8 +107,8 @@ Bytes Checks::got(const Key& key) {
   return bytes;
 }
 
-// Also what a failed check left behind locked: locks of leases run out, the
-// others cannot be known.
+// Also removes events that a failed check left locked: leases run out, and
+// nobody knows the other locks.
 void Checks::clear() {
   std::set<std::uint64_t> events;
   for (const Item& item : store().range(schema_.everything())) events.insert(item.key[0]);

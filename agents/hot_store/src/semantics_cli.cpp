@@ -23,7 +23,7 @@ struct Options {
   std::string json_path;
 };
 
-// `error`: why the checks did not come to their end; null when they did.
+// `error`: why the checks did not finish; null when they did.
 nlohmann::ordered_json document(const Options& options, const char* status, nlohmann::ordered_json error,
                                 nlohmann::ordered_json rows) {
   return {{"schema_version", 1},

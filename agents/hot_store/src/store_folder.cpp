@@ -78,7 +78,7 @@ std::optional<std::string> content(int folder, const char* name) {
   return std::string(buffer.data(), static_cast<std::size_t>(bytes));
 }
 
-// A file is whole with its last line's end: a process that was killed in between leaves less.
+// A whole file ends with the end of its last line: a process that was killed while it wrote leaves less.
 bool is_whole(const std::optional<std::string>& text) {
   return text && text->ends_with('\n');
 }
@@ -183,7 +183,7 @@ bool LevelFolder::has_whole_marker() const {
   return is_whole(content(fd_, kMarker));
 }
 
-// Alone where nobody else is there, else with those that have finished opening it.
+// Takes the lock alone where nobody else is there, else with those that have finished opening it.
 bool LevelFolder::try_to_lock() {
   alone_ = flock(fd_, LOCK_EX | LOCK_NB) == 0;
   if (alone_) return true;

@@ -1,7 +1,6 @@
-// Promise: a level of a store is a folder with an identity, and nothing is done in a folder that has none of
-// ours or another one's: a marker file names the store, the level and the form of what is kept. It is durable
-// before anything else is there. Folders are compared by what they are (device and inode), not by their
-// names.
+// Promise: a level of a store is a folder with an identity, and nothing is done in a folder without one of
+// ours or with another store's: a marker file names the store, the level and the form of its content. It is
+// durable before anything else is there. Folders are compared by device and inode, not by their names.
 //
 // The folder is locked while it is in use: by one process alone while it opens, sweeps or verifies, by all
 // that use it afterwards.
@@ -19,8 +18,8 @@ enum class Access {
 
 class LevelFolder {
  public:
-  // Level 2 with `fast`, which is its store's level 1; else level 1. Made when its parent exists. Throws
-  // Refusal.
+  // With `fast`, its store's level 1, it is level 2; else level 1. Makes the folder when its parent exists.
+  // Throws Refusal.
   explicit LevelFolder(const std::filesystem::path& path, Access access = Access::change,
                        const LevelFolder* fast = nullptr);
   ~LevelFolder();
@@ -32,17 +31,17 @@ class LevelFolder {
   Access access() const { return access_; }
   const std::string& store() const { return store_; }  // identity of the store
   const std::string& own() const { return own_; }      // identity of this level
-  // Nobody else has it open, until share().
+  // Returns true while nobody else has it open: until share().
   bool alone() const { return alone_; }
   void share();
-  // Something is kept in it from here on: without it a new folder goes again, with its identity.
+  // Keeps the folder from here on: without this call a new folder is removed again, with its identity.
   void keep() { is_new_ = made_ = false; }
 
-  // The machine went down while operations were not synchronised.
+  // True: the machine went down while operations were not synchronised.
   bool lost_by_crash() const;
-  // Durable: from here on a crash of the machine may lose or damage what is here.
+  // Sets the mark, durably: from here on a crash of the machine may lose or damage the content.
   void mark_not_synced();
-  // All is with the drive: the mark goes, unless somebody else still uses the folder.
+  // The drive has everything: removes the mark, unless somebody else still uses the folder.
   void clear_not_synced();
 
  private:

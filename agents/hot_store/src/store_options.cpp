@@ -116,7 +116,7 @@ bool is_baseline(const std::string& engine) {
 
 std::string transport_of(const StoreOptions& options) {
   if (is_embedded(options.engine)) return "in-process";
-  // By the name alone: a result is written also when the socket is gone.
+  // Goes by the name alone: a result is written also when the socket is gone.
   const bool named = !options.endpoints.empty() && options.endpoints.front().starts_with(kUnixPrefix);
   return named ? "unix" : "tcp";
 }

@@ -1,5 +1,4 @@
-// Promise: which store, as the command line names it; the same for every
-// command.
+// Promise: every command names its store by the same options.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -41,7 +40,7 @@ std::string transport_of(const StoreOptions& options);
 // bounds, and for a store that cannot be used; Damage for one that is damaged.
 void check_store(const StoreOptions& options);
 HotStore open_store(const StoreOptions& options, Access access = Access::change);
-// Baselines too. `rocksdb_library` is what --engine rocksdb loads.
+// Opens baselines too. `rocksdb_library` is the library that --engine rocksdb loads.
 std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::string& rocksdb_library);
 std::string promise_of(const StoreOptions& options);  // without opening it
 

@@ -1,6 +1,6 @@
-// Promise: what a load drives, whatever keeps the values: the hot store on one
-// of its engines, or an engine without our layer, which shows what the layer
-// costs. A baseline refuses a put of a key that is there, as the store does.
+// Promise: one interface for all that a load drives: the hot store on one of its
+// engines, or an engine without our layer, which shows what the layer costs. A
+// baseline refuses a put of a key that is there, as the store does.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct Request {
 
 // Operations of one thread, all of a batch under way at once. `answers` and
 // `values` have the batch's size. Throws Failure when the connection is lost:
-// what was done of the batch is then not known.
+// nobody then knows which of the batch were done.
 class Pipe {
  public:
   virtual ~Pipe() = default;

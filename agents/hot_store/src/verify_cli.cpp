@@ -1,6 +1,6 @@
-// Promise: `hotstore verify` compares a store with the logs of what was
-// acknowledged to its clients: nothing acknowledged is lost, nothing removed
-// comes back, every value is what was put. Form of the result:
+// Promise: `hotstore verify` compares a store with its clients' logs of
+// acknowledgements: nothing acknowledged is lost, nothing removed comes back,
+// every value is as it was put. Form of the result:
 // inventory/schemas/hotstore-verify.schema.json.
 #include <cstdio>
 #include <memory>
@@ -32,8 +32,8 @@ struct Findings {
   std::uint64_t corrupt = 0;
   std::uint64_t came_back = 0;       // removed, and there
   std::uint64_t removed_twice = 0;   // acknowledged to two consumers
-  std::uint64_t undecided = 0;       // their removal was begun and not answered:
-                                     // there or not, both are right
+  std::uint64_t undecided = 0;       // removal begun and not answered: present or
+                                     // absent, both are right
   std::uint64_t unacknowledged = 0;  // there, although no put was acknowledged
   std::uint64_t torn_records = 0;    // ends of logs, of processes that died while they wrote
   bool unsynced_crash = false;       // the machine went down while the store was not synchronised
@@ -122,7 +122,7 @@ ExitCode report(const VerifyOptions& options, const std::string& promised, const
   return found.intact() ? ExitCode::complete : ExitCode::damaged;
 }
 
-// A value that cannot be read is damage; a refusal is none.
+// Counts a value that cannot be read as damage, and a refusal not.
 ExitCode verify_store(const VerifyOptions& options, Watch& watch) {
   Findings found;
   std::optional<HotStore> store;

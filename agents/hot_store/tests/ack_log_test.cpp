@@ -1,4 +1,4 @@
-// The logs of what was acknowledged: what is changed in them is seen.
+// The logs of acknowledgements show every change.
 #include "ack_log.h"
 
 #include <gtest/gtest.h>

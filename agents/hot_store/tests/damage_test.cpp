@@ -46,12 +46,12 @@ class DamagedStore : public ::testing::TestWithParam<std::pair<int, int>> {
     EXPECT_EQ(made.status, 0) << made.text;
     std::ifstream stream(file, std::ios::binary);
     whole.assign(std::istreambuf_iterator<char>(stream), {});
-    // Behind the last page that is used there is nothing to be damaged.
+    // There is nothing to damage behind the last used page.
     used = (whole.find_last_not_of('\0') / kPage + 1) * kPage;
   }
 
   void write(const Bytes& bytes) const { std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes; }
-  // Not by the command's own way of looking.
+  // In another way than the command's own.
   bool data_are_right() const {
     StoreOptions options;
     options.directory = directory.path("store").string();
@@ -64,7 +64,7 @@ class DamagedStore : public ::testing::TestWithParam<std::pair<int, int>> {
     }
     return true;
   }
-  // True: it was found.
+  // Returns whether it was found.
   bool expect_judged(const Bytes& bytes, const std::string& what) const {
     write(bytes);
     const Said said = said_by("verify " + common + " " + log);
@@ -74,7 +74,7 @@ class DamagedStore : public ::testing::TestWithParam<std::pair<int, int>> {
     EXPECT_TRUE(!found || said.text.find("hotstore: ") != std::string::npos) << what << ": " << said.text;
     return found;
   }
-  // `change` of each page in turn; the number that was found.
+  // Applies `change` to each page in turn; returns the number that was found.
   std::size_t judge_each_page(const std::string& name,
                               const std::function<void(Bytes& bytes, std::size_t at)>& change) const {
     std::size_t found = 0;

@@ -19,7 +19,7 @@ TEST(HandoverTest, IsLongerThanACycle) {
   if (usable_cpus() < 2) GTEST_SKIP() << "one CPU only: there is no distance to measure";
   const std::optional<double> found = handover_ns(0.1);
   ASSERT_TRUE(found.has_value());
-  EXPECT_GT(*found, 1);  // how much more is for the machine and its load to say
+  EXPECT_GT(*found, 1);  // how much more depends on the machine and its load
 }
 
 TEST(HandoverTest, IsNoneOnOneCpu) {

@@ -1,4 +1,4 @@
-// What can be said of the distributed engine without a server;
+// Tests of the distributed engine that need no server;
 // robot-suites/tests/test_hot_store.py starts real ones.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Whose a folder is, who may use it, and what a crash of the machine leaves of it.
+// A folder's owner, its users, and its state after a crash of the machine.
 #include "store_folder.h"
 
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST_F(Folders, LevelTwoIsSweptOnlyWhileNobodyElseUsesEitherLevel) {
   EXPECT_EQ(open_store(options("a", "a2")).sweep(), 1u) << "opening swept what another process has just put";
 }
 
-// What a page that is not there, a page that cannot be right and an endless loop do to the process.
+// Effects of a missing page, an impossible page and an endless loop on the process.
 class Apart : public ::testing::Test {
  protected:
   daqwriter::ExitCode run(const Work& work) {

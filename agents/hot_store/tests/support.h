@@ -1,5 +1,5 @@
-// What the tests share: a directory that goes with the test, a clock that they
-// move, and the plain model that the store is compared with.
+// Shared by the tests: a directory that is removed with the test, a clock that
+// they move, and the plain model that they compare the store with.
 #pragma once
 
 #include <unistd.h>

@@ -55,8 +55,8 @@ class Builder {
                            {&stop_signal, daqwriter::to_ns(options.timing.stall_limit_s)})));
   }
 
-  // Builds events until `end`, and those that are asked for then as well. Failure names the sources that owe
-  // a fragment and are silent.
+  // Builds events until `end`, and finishes those that were already asked for. Failure names the sources that
+  // owe a fragment and are silent.
   void run(std::int64_t end) {
     silence_.end(monotonic_ns());
     try {
@@ -167,8 +167,8 @@ class Builder {
     if (--event.missing != 0) return;
     event_ns_.record(took);
     ++events_;
-    // A later event can be whole first only behind an earlier one of the same source: the front goes when it
-    // is whole.
+    // Each source answers in order, so no event is whole before an earlier one: only the front is looked at,
+    // and removed when it is whole.
     while (!pending_.empty() && pending_.front().missing == 0) {
       pending_.pop_front();
       ++first_;

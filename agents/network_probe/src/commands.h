@@ -12,7 +12,7 @@ daqwriter::ParsedCommand add_serve(CLI::App& parent);
 daqwriter::ParsedCommand add_latency(CLI::App& parent);
 daqwriter::ParsedCommand add_build(CLI::App& parent);
 
-// What both measuring commands ask for.
+// The options of both measuring commands.
 struct Timing {
   double seconds = 10;
   double warm_up_s = 1;
@@ -21,7 +21,7 @@ struct Timing {
   std::string json_path;
 };
 void add_timing(CLI::App& app, Timing& timing);
-// Refusal for a result that could not be written, and for a size that no message has.
+// Throws Refusal for a result that could not be written, and for a size that no message has.
 void check_output(const Timing& timing, const std::string& size_option, std::uint64_t size);
 // The beginning of every result document.
 nlohmann::ordered_json head_json(const char* command, const Timing& timing, bool interrupted,

@@ -1,4 +1,4 @@
-// Promise: the command line's frame: commands, what the measuring ones share, signals, exit codes.
+// Promise: the command line's frame: commands, options that the measuring ones share, signals, exit codes.
 #include <iostream>
 
 #include "base/clock.h"

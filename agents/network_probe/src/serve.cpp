@@ -73,7 +73,7 @@ void answer_all(Connection& connection) {
     Header reply;
     reply.size = request.answer;
     if (request.size == sizeof request)
-      reply.answer = connection.segments_sent_again();  // one that only asks
+      reply.answer = connection.segments_sent_again();  // the request only asks for this number
     reply.event = request.event;
     connection.send(reply, outgoing);
   }

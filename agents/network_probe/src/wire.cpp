@@ -58,7 +58,7 @@ bool asked_to_end(const Patience& patience) {
   return patience.stop && patience.stop->load() != 0;
 }
 
-// Connected, or errno says why not; ETIMEDOUT at `deadline_ns`.
+// Returns whether it is connected; else errno says why not (ETIMEDOUT at `deadline_ns`).
 bool connected(int descriptor, const addrinfo& address, std::int64_t deadline_ns, const Patience& patience) {
   if (connect(descriptor, address.ai_addr, address.ai_addrlen) == 0) return true;
   if (errno != EINPROGRESS) return false;
@@ -101,7 +101,7 @@ int try_all(const addrinfo* addresses, std::int64_t deadline_ns, const Patience&
   return -1;
 }
 
-// A call that waits returns so often, for a look at the signal and the clock.
+// A waiting call returns at this interval to check the signal and the clock.
 void look_up(int descriptor) {
   const timeval often{0, kLookMs * 1000};
   setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &often, sizeof often);

@@ -32,7 +32,7 @@ struct Endpoint {
   std::string port;
   std::string text() const { return host + ":" + port; }
 };
-// "HOST:PORT"; Refusal names the option.
+// Parses "HOST:PORT"; Refusal names the option.
 Endpoint parse_endpoint(const std::string& option, const std::string& text);
 
 // How long a connection waits for its peer.
@@ -67,7 +67,7 @@ class Connection {
   void receive_whole(std::span<std::byte> message);
   // At least one byte; 0: the peer has closed.
   std::size_t receive(std::span<std::byte> into);
-  // What is there, without waiting: 0 for nothing yet.
+  // Receives what has arrived, without waiting; 0: nothing yet.
   std::size_t receive_some(std::span<std::byte> into);
   std::uint32_t segments_sent_again() const;
   int descriptor() const { return descriptor_; }
@@ -81,7 +81,7 @@ class Connection {
   Patience patience_;
 };
 
-// A listening socket on every address of `host`; Refusal names what is taken or not ours.
+// A listening socket on every address of `host`; Refusal names the address or port that is taken or not ours.
 int listen_on(const Endpoint& at);
 // The next caller, or -1 after `timeout_ms` without one.
 int next_caller(int listener, int timeout_ms);

@@ -36,10 +36,10 @@ LINE = 140  # characters of a line in docs/
 
 @dataclass
 class Findings:
-    """Of one scenario. `wrong`: places that were spoilt and still pass. `broken`: mutants that the judge fell over."""
+    """The findings of one scenario. `wrong`: places that were spoilt and still pass. `broken`: mutants that the judge fell over."""
 
     scenario: str
-    outcome: str  # of the good evidence
+    outcome: str  # for the good evidence
     tried: Counter[str] = field(default_factory=Counter)
     rightly: int = 0  # a verdict rests on nothing there
     derived: int = 0  # the document follows from others, and `check-bundle` makes it again
@@ -62,7 +62,7 @@ def mutants_of(case: Case, evidence: Evidence) -> list[Mutant]:
 
 
 def audit(scenario: str, most: int) -> Findings:
-    """At most so many mutants of each class of one scenario."""
+    """Judges at most `most` mutants of each class of one scenario."""
     case = case_of(scenario)
     good = evidence_of(case, results_of(case))
     found = Findings(scenario, str(judge(good, case.profile, case.metrics)["outcome"]))
@@ -72,7 +72,7 @@ def audit(scenario: str, most: int) -> Findings:
             where = f"{mutant.kind}: {mutant.file}: {mutant.place}"
             try:
                 outcome = judge(mutants.applied(good, mutant), case.profile, case.metrics)["outcome"]
-            except Exception as error:  # whatever it is: a judge that can be made to fall over is a finding
+            except Exception as error:  # of any kind: a judge that falls over is a finding
                 found.broken.append(f"{where} ({type(error).__name__}: {error})")
                 continue
             if outcome == PASS:
@@ -87,7 +87,7 @@ def audit(scenario: str, most: int) -> Findings:
 
 @contextmanager
 def _remembered(good: Evidence) -> Iterator[None]:
-    """A mutant differs in one document: what is known of the others, and of a series, is not computed for each again."""
+    """Keeps the results of the other documents, and of series, since a mutant differs in one document only."""
     kept = {id(document): document for _, document in good.documents()}
     check, interval = soundness.fault_of, mean_interval
     known = functools.cache(lambda file, identity: check(file, kept[identity]))

@@ -1,6 +1,6 @@
 """Wrong evidence, made from good evidence by rules that know no workload: a new scenario's mutants exist without anyone writing them.
 
-A mutant differs from the good run in one place. Its class names what was done to that place. `NOTHING_RESTS_ON` lists the places on which
+A mutant differs from the good run in one place. Its class names the change of that place. `NOTHING_RESTS_ON` lists the places on which
 no verdict rests; a change anywhere else that still passes is a wrong PASS."""
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Mutant:
     apply: Callable[[Document], None]
 
 
-# Free text, names, and what only a report shows: a verdict reads none of it. Indices are `[]`; `*` stands for any text.
+# Free text, names, and values that only a report shows: a verdict reads none of them. Indices are `[]`; `*` stands for any text.
 NOTHING_RESTS_ON: tuple[str, ...] = (
     "*:schema_version",
-    # Titles, names and sources, which a report prints; what a workload may yield, which the requirements ask for by name.
+    # Titles, names and sources, which a report prints; the metrics that a workload may yield, which the requirements ask for by name.
     "run.json:scenario.parameters.id",
     "run.json:scenario.parameters.title",
     "run.json:scenario.parameters.source",
@@ -68,9 +68,9 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "*:*transient_buffer.extrapolat*",
     "*:*alone_first",
     "*:*.first",
-    "*:activities*",  # of interference: how each was run, for the report
+    "*:activities*",  # of interference: how the bench ran each, for the report
     "*:*.synthetic.throughput_bytes_per_s_samples*",  # drawn, not judged
-    # What follows from telemetry and inventory of sets of drives: requirements bound it as advice only; `check-bundle` makes it again.
+    # Values that follow from telemetry and inventory of drive sets: only advisory requirements bound them; `check-bundle` makes them again.
     "results/raid_comparison.json:targets*",
     "results/raid_comparison.json:comparisons*",
     "results/raid_comparison.json:disturbed*",
@@ -89,7 +89,7 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/raid_comparison.json:reasons",
     "results/raid_vs_3dxp.json:*.write.latency_us.*",
     "results/*:*.latency_us.max",
-    "results/hot_store.json:*.waited_s",  # what a thread waited for the other, for the report
+    "results/hot_store.json:*.waited_s",  # time that a thread waited for the other, for the report
     "results/hot_store.json:*.cpu_us_per_operation",
     "results/hot_store.json:*.latency_us*",
     "results/minidaq_scan.json:points[].throughput_bytes_per_s_samples*",
@@ -97,7 +97,7 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/minidaq_scan.json:points[].cpu_seconds_per_gb",
     "results/steady_state.json:capacity_bytes",
     "results/steady_state.json:intervals*",  # of the window's means, for the report: the range of its rounds decides
-    "results/steady_state.json:*latency_us.p*",  # what is judged of them stands in the summary
+    "results/steady_state.json:*latency_us.p*",  # the judged ones stand in the summary
     "results/lan.json:ports[].pcie*",
     # The plateau's advisory figures, and the samples of points that do not decide.
     "results/telemetry_account.json:collectors[].missed_samples",
@@ -105,7 +105,7 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
 
 
 def rests_on(mutant: Mutant) -> bool:
-    """False where a verdict may stay what it was."""
+    """False where the verdict may stay the same."""
     where = f"{mutant.file}:{mutant.place}"
     return not any(fnmatchcase(where, one.replace("[]", "[[]]")) for one in NOTHING_RESTS_ON)
 
@@ -152,7 +152,7 @@ NO_NUMBERS: dict[str, Change] = {
 
 
 def _changes(value: Any) -> Iterator[tuple[str, Change]]:
-    """What can be done to one value, by its kind."""
+    """The possible changes to one value, by its kind."""
     yield "dropped", lambda _: DROPPED
     if value is not None:
         yield "null", lambda _: None
@@ -215,7 +215,7 @@ def get(node: Any, path: Path) -> Any:
 
 
 def text(path: Path) -> str:
-    """`repetitions[].minidaq.status`."""
+    """The path as text, such as `repetitions[].minidaq.status`."""
     return "".join("[]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
 
 
@@ -249,7 +249,7 @@ OTHER_WORDS = (
 
 
 def of_words(evidence: Evidence) -> Iterator[Mutant]:
-    """Every word by which something says how it went, replaced by every other such word; every reason, where there was none."""
+    """Every word that states how something ended, replaced by every other such word; every reason, where there was none."""
     for file, document in evidence.documents():
         for path in paths(document):
             if isinstance(path[-1], str) and WORD.search(path[-1]):
@@ -271,8 +271,8 @@ def of_metrics(
     metrics: dict[str, ResultMetric],
     run_bound: Callable[[Requirement], float],
 ) -> Iterator[Mutant]:
-    """For each mandatory requirement and each value that its metric reads: that one value violates the bound, or is better than all the
-    evidence that it came with."""
+    """For each mandatory requirement and each value that its metric reads, mutants in which that value violates the bound, or is better
+    than all the evidence that it came with."""
     for requirement in profile.requirements:
         metric = metrics[requirement.metric]
         document = evidence.results.get(metric.file)
@@ -306,7 +306,7 @@ def _better(requirement: Requirement) -> Change:
 
 
 def _places_of(document: Document, path: str, values: Sequence[Any]) -> Iterator[Path]:
-    """Where in the document the values of a metric stand: a place counts when another number there is read by the metric."""
+    """The places of a metric's values in the document: a place counts when the metric reads another number there."""
     probe = -123456789.0
     for place in every_path(document):
         value = get(document, place)
@@ -319,7 +319,7 @@ def _places_of(document: Document, path: str, values: Sequence[Any]) -> Iterator
 
 
 def every_path(node: Any, at: Path = ()) -> Iterator[Path]:
-    """As `paths`, with every row of every list."""
+    """Like `paths`, with every row of every list."""
     entries: Sequence[tuple[str | int, Any]] = ()
     if isinstance(node, dict):
         entries = list(node.items())

@@ -1,4 +1,4 @@
-"""Part `agent`: what is read from the kernel and from the spool, what is judged, and one short run of the real artefact."""
+"""Part `agent`: readings from the kernel and from the spool, criteria, and one short run of the real artefact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The budget: what follows from measured costs, and that nothing follows from costs that are missing."""
+"""The budget follows from measured costs, and nothing follows from missing ones."""
 
 from __future__ import annotations
 

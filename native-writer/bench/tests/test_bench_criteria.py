@@ -1,4 +1,4 @@
-"""Which criteria hold, and that those missed are named; by part, and in the summary."""
+"""The criteria that hold, and the names of those that are missed; by part, and in the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hot store's part: both contenders for real, and what counts for the scatter."""
+"""The hot store's part: both contenders for real, and the runs that count for the scatter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hot store's matrix: every way in is measured for real, a held backlog is there, and what is left out is told."""
+"""The hot store's matrix measures every way in for real with a held backlog, and names the cells that it leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Part `ingest`: the simulated server, what the backlog says, what is judged, and one short run of a small fleet."""
+"""Part `ingest`: the simulated server, the backlog's findings, the criteria, and one short run of a small fleet."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_small_fleet_for_real(disk: Path, daqwriter: Path, influxd: Path, monk
     monkeypatch.setattr(part, "QUICK_FACTORS", (1.0,))
     monkeypatch.setattr(part, "OUTAGE_S", 1.0)
     monkeypatch.setattr(part, "BEFORE_OUTAGE_S", 2.0)
-    # Whether this machine keeps up while other tests run is not the question here.
+    # This test does not ask whether this machine keeps up while other tests run.
     monkeypatch.setattr(part, "OFFERED_MIN", 0.0)
     monkeypatch.setattr(backlog, "GROWTH_MAX", 10.0)
     for name, seconds in (("settle_s", 1.0), ("window_s", 4.5), ("after_outage_s", 4.0)):
@@ -249,7 +249,7 @@ def test_a_rate_that_was_not_offered_is_tried_once_more(monkeypatch: pytest.Monk
 
 
 def test_an_interrupted_bench_leaves_no_server_and_no_agent(disk: Path, daqwriter: Path, influxd: Path) -> None:
-    """Found by the scratch folder, which is in the command line of each of them."""
+    """The test finds the processes by the scratch folder, which is in the command line of each of them."""
     words = [sys.executable, "-m", "writer_bench", *arguments(disk, f"--daqwriter={daqwriter}", f"--influxd={influxd}")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     bench = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

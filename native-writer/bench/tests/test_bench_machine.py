@@ -1,4 +1,4 @@
-"""Space, huge pages, scratch folder: what is refused, and that everything is given back."""
+"""Space, huge pages, scratch folder: the bench refuses too little of them, and gives everything back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Part `report`: the bundles that it makes are ones that reports read, and its criteria say what was measured."""
+"""Part `report`: reports can read the bundles that it makes, and its criteria agree with the measurement."""
 
 from __future__ import annotations
 

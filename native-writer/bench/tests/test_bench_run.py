@@ -1,4 +1,4 @@
-"""The command for real, on one tiny point: daqwriter and fio write to this machine's disk."""
+"""Runs the command for real on one tiny point: daqwriter and fio write to this machine's disk."""
 
 from __future__ import annotations
 

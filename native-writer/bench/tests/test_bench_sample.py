@@ -1,4 +1,4 @@
-"""Parsing of what the real tools wrote."""
+"""Parsing of the real tools' output."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PERIOD_S = 0.1  # of the fast collectors; the slow ones keep their own pace
 SETTLE_S = 3.0  # imports, first samples and the first delivery belong to the start, not to the cost
 EFFECT_SETTLE_S = 1.0
 SPAN_BYTES = GIB // 2
-FAST_MEASUREMENTS = ("block_device", "cpu")  # of which each sample has a point; the second where there is no whole disk
+FAST_MEASUREMENTS = ("block_device", "cpu")  # points of every sample; the second where there is no whole disk
 
 
 def write_argv(tools: Tools, duration: float) -> list[str | Path]:
@@ -39,7 +39,7 @@ def burn_argv(tools: Tools, duration: float) -> list[str | Path]:
 
 @contextmanager
 def loads(tools: Tools, *argvs: list[str | Path]) -> Iterator[Callable[[], None]]:
-    """Runs daqwriter in the background; yields what demands that all of it still runs."""
+    """Runs daqwriter in the background; yields a function that raises unless all of it still runs."""
     with ExitStack() as stack:
         stack.callback(remove_files, tools)
         logs = [tools.scratch / f"load-{number}.log" for number in range(len(argvs))]
@@ -70,7 +70,7 @@ def new_agent(tools: Tools, url: str | None, name: str) -> Iterator[TelemetryAge
 
 
 def require_delivered(summary: dict[str, Any]) -> None:
-    """An agent that did not deliver did not do all that it costs."""
+    """Raises BenchError for an agent that did not deliver: it did not do all the work whose cost is measured."""
     missing = summary["points"]["undelivered"] + summary["points"]["rejected"]
     if missing:
         raise BenchError(
@@ -129,7 +129,7 @@ def write_once(tools: Tools, duration: float) -> Sample:
 
 
 def null_once(tools: Tools, duration: float) -> Sample:
-    """A source and a writer thread for each application: as many as there are CPUs."""
+    """One run without a drive: a source and a writer thread for each application, as many threads as there are CPUs."""
     words = ["--sink=null", "--unpaced", "--links=10", f"--applications={max(1, (os.cpu_count() or 1) // 2)}"]
     return tools.run_daqwriter("minidaq", *words, f"--duration={duration}", timeout_s=START_S + 10 * duration)
 

@@ -1,4 +1,4 @@
-"""What the sums over a fleet, taken some times a second, say: offered, delivered, whether the backlog grows, when it is gone. Pure."""
+"""Findings from the sums over a fleet, taken some times a second: offered, delivered, whether the backlog grows, when it is gone. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLES_MIN = 8
 
 @dataclass(frozen=True)
 class Moment:
-    """Points collected since the start, and of them those stored or refused."""
+    """Numbers of points: those collected since the start, and those among them that were stored or refused."""
 
     at_s: float
     collected: int
@@ -40,12 +40,12 @@ class Flow:
 
 
 def moments(series: Sequence[Sequence[float]]) -> list[Moment]:
-    """From rows of monotonic_s, collected, spooled, delivered, rejected."""
+    """Makes moments of rows of monotonic_s, collected, spooled, delivered, rejected."""
     return [Moment(row[0], int(row[1]), int(row[3] + row[4])) for row in series]
 
 
 def flow(found: Sequence[Moment], from_s: float, to_s: float) -> Flow:
-    """Between two monotonic times. The backlog's growth is that between the medians of the window's first and last quarter, since
+    """The flow between two monotonic times. The backlog's growth is that between the medians of the window's first and last quarter, since
     every agent's own rises and falls with each delivery."""
     window = [moment for moment in found if from_s <= moment.at_s <= to_s]
     if len(window) < SAMPLES_MIN:

@@ -111,7 +111,7 @@ def run_part(
     output: Path,
 ) -> dict[str, Any]:
     started, points, notes = now_utc(), part.points(settings, tools), []
-    # A part that measures nothing itself looks at this run's others, or, alone, at what earlier runs left.
+    # A part that measures nothing itself looks at this run's other parts, or, alone, at documents of earlier runs.
     others = finished or (document.load(output, [name for name in PARTS if name != part.name]) if part.derive else [])
     if part.derive and not others:
         raise BenchError(f"part {part.name} looks at the other parts' results, and {output} has none: run one of them")

@@ -8,7 +8,7 @@ from writer_bench.part import Column
 
 
 def median_of(point: dict[str, Any], contender: str, quantity: str) -> float | None:
-    """None also when the contender has no such quantity, or is not among the point's."""
+    """The contender's median; None also when it has no such quantity, or is not among the point's."""
     found: float | None = point["contenders"].get(contender, {}).get(quantity, {}).get("median")
     return found
 

@@ -1,4 +1,4 @@
-"""What must hold, and whether it does. Pure. A point that failed misses every criterion that it belongs to."""
+"""The criteria, and whether they hold. Pure. A point that failed misses every criterion that it belongs to."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bench_model.verdict.decision import MET, UNDECIDED, Estimate, decide
 
 @dataclass(frozen=True)
 class Criterion:
-    """`value` is what was held against `bound`: None when nothing was measured. `misses` names each point that missed it.
-    `undecided`: why it is neither met nor missed, where the measurement's own uncertainty does not allow to say; `met` is then
+    """`value` was compared with `bound`: None when nothing was measured. `misses` names each point that missed it.
+    `undecided`: why it is neither met nor missed, where the measurement's own uncertainty leaves it open; `met` is then
     False."""
 
     id: str
@@ -61,8 +61,8 @@ def median(id_: str, text: str, values: Mapping[str, float | None], bound: float
 
 
 def loss_below(id_: str, text: str, pairs: Sequence[Pair], bound_percent: float) -> Criterion:
-    """By how many percent the mean of the paired ratios lies below 1: at most the bound, or more, by the whole of its interval.
-    Without pairs a side failed."""
+    """Judges by how many percent the mean of the paired ratios lies below 1: met or missed when the whole interval lies within
+    or beyond the bound. Without pairs a side failed."""
     if not pairs:
         return Criterion(id_, text, bound_percent, None, False, ("failed",))
     found = compare(pairs)

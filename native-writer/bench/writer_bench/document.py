@@ -55,7 +55,7 @@ def make(
 
 
 def save(document: dict[str, Any], folder: Path) -> Path:
-    """Whole or not at all: a bench that is stopped leaves no half document."""
+    """Writes the document whole or not at all: a bench that is stopped leaves no half document."""
     path = folder / f"{document['part']}.json"
     unfinished = path.with_suffix(".json.part")
     unfinished.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -64,6 +64,6 @@ def save(document: dict[str, Any], folder: Path) -> Path:
 
 
 def load(folder: Path, names: Sequence[str]) -> Documents:
-    """Those of `names` that an earlier run left."""
+    """The documents of those `names` that an earlier run left."""
     paths = [folder / f"{name}.json" for name in names]
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]

@@ -2,8 +2,8 @@
 real encoder, spool, cursor and delivery; only the readings are replayed. It prints `started` with the monotonic time of the first
 sample, and at the end, as JSON, how the sums over all agents moved and what became of each agent.
 
-A process each, forked from one that has everything loaded: the memory of each can be measured, and they contend for nothing but
-what agents on different machines would contend for (the server), and this machine's CPUs."""
+Each has a process of its own, forked from one that has everything loaded: its memory can be measured, and the agents contend only
+for the server, as agents on different machines would, and for this machine's CPUs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ READY_S_MAX, READY_POLL_S, HEAD_START_S = 60.0, 0.05, 0.5
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is asked for. Each agent samples every `period_s` for `sampling_s`, then delivers what is left for `drain_s` at most."""
+    """The settings of a fleet. Each agent samples every `period_s` for `sampling_s`, then delivers what is left for `drain_s` at most."""
 
     url: str
     database: str
@@ -56,7 +56,7 @@ def host_name(number: int) -> str:
 
 
 class Account:
-    """Memory that agents write to, one slot each, and their parent reads; at its end, from the parent, when to begin."""
+    """Memory that agents write to, one slot each, and their parent reads; at its end the parent writes when to begin."""
 
     def __init__(self, agents: int) -> None:
         self._memory = mmap.mmap(-1, agents * SLOT.size + START.size)
@@ -66,7 +66,7 @@ class Account:
         START.pack_into(self._memory, self._agents * SLOT.size, monotonic_s)
 
     def begins_at(self) -> float | None:
-        """None: not yet known."""
+        """The time to begin; None: not yet known."""
         monotonic_s: float = START.unpack_from(self._memory, self._agents * SLOT.size)[0]
         return monotonic_s or None
 
@@ -148,7 +148,7 @@ class SimulatedAgent:
 
 
 def peak_memory_bytes() -> int:
-    """VmHWM. A forked process begins with what it shares with its parent: that counts."""
+    """VmHWM. It includes the memory that a forked process shares with its parent at its start."""
     with Path("/proc/self/status").open(encoding="ascii") as stream:
         for line in stream:
             if line.startswith("VmHWM:"):
@@ -164,7 +164,7 @@ def child(fleet: Fleet, number: int, steps: Sequence[Sequence[Point]], account: 
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         SimulatedAgent(fleet, number, steps, account).live(parent)
         status = 0
-    except BaseException:  # the boundary of the forked process: nothing of the parent's may run after it
+    except BaseException:  # the boundary of the forked process: no code of the parent may run after it
         traceback.print_exc()
     finally:
         sys.stderr.flush()
@@ -172,7 +172,7 @@ def child(fleet: Fleet, number: int, steps: Sequence[Sequence[Point]], account: 
 
 
 def fields_of(steps: Sequence[Sequence[Point]]) -> dict[str, str]:
-    """By measurement a field that all its points have: to count them by it."""
+    """For each measurement a field that all its points have, by which they are counted."""
     common: dict[str, set[str]] = {}
     for point in (point for step in steps for point in step):
         common[point.measurement] = common.get(point.measurement, set(point.fields)) & set(point.fields)
@@ -215,7 +215,7 @@ def run(fleet: Fleet) -> dict[str, Any]:
 
 
 def await_ready(account: Account, pids: set[int]) -> int:
-    """Waits until all agents could begin, so that none of them begins late; how many have failed already."""
+    """Waits until all agents could begin, so that none of them begins late; returns how many have failed already."""
     until_s, failed = time.monotonic() + READY_S_MAX, 0
     while not failed and any(slot["memory_bytes"] == 0 for slot in account.slots()):
         if time.monotonic() > until_s:
@@ -226,7 +226,7 @@ def await_ready(account: Account, pids: set[int]) -> int:
 
 
 def reap(pids: set[int]) -> int:
-    """Takes those that have ended out of `pids`; how many of them failed."""
+    """Takes those that have ended out of `pids`; returns how many of them failed."""
     failed = 0
     while pids:
         pid, status = os.waitpid(-1, os.WNOHANG)

@@ -41,7 +41,7 @@ class Trial:
 
 
 def run_trial(tools: Tools, server: Server, trial: Trial) -> Sample:
-    """One life of the fleet; what it collected is counted in InfluxDB afterwards."""
+    """Runs the fleet once; afterwards counts in InfluxDB the points that it collected."""
     folder = tools.scratch / f"fleet-{trial.name}"
     folder.mkdir()
     asked = {
@@ -72,7 +72,7 @@ def run_trial(tools: Tools, server: Server, trial: Trial) -> Sample:
 
 @dataclass
 class Watched:
-    """What the bench saw from outside, in monotonic seconds and CPU seconds."""
+    """The readings that the bench took from outside, in monotonic seconds and CPU seconds."""
 
     points_per_sample: float
     from_s: float
@@ -83,7 +83,7 @@ class Watched:
 
 
 def watch(server: Server, fleet: Running, trial: Trial) -> Watched:
-    """Through the window, with the outage within it."""
+    """Watches server and fleet through the window, with the outage within it."""
     first = fleet.output.readline()
     if not first:
         fleet.process.wait(10)
@@ -123,7 +123,7 @@ def summarise(document: dict[str, Any], watched: Watched, trial: Trial, stored: 
     more = {
         "asked_per_s": points / trial.period_s,
         "offered_per_s": found.offered_per_s,
-        # Of the whole life, where samples are counted and no edge of the window cuts one off.
+        # Over the fleet's whole life, in which samples are counted and no edge of the window cuts one off.
         "offered_share": collected / (points * math.ceil(trial.sampling_s / trial.period_s)),
         "settled_per_s": found.settled_per_s,
         "growth": found.growth,

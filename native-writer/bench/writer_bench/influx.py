@@ -27,7 +27,7 @@ BACKUP_S_MAX = 600.0
 
 
 def require_influxd(binary: Path) -> None:
-    """RefusedError, with the remedy, when there is no server to start."""
+    """Raises RefusedError, with the remedy, when there is no server to start."""
     if not binary.is_file() or not os.access(binary, os.X_OK):
         raise RefusedError(
             f"no InfluxDB server at {binary}: `make influxd` builds it there, or set {BINARY_VARIABLE} to an influxd 1.8"
@@ -50,7 +50,7 @@ class Server:
         return present_memory(self.pid)
 
     def stop_answering(self) -> None:
-        """SIGSTOP: connections are accepted by the kernel and nobody answers."""
+        """Sends SIGSTOP: the kernel then accepts connections and nobody answers."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def answer_again(self) -> None:
@@ -80,7 +80,7 @@ class Server:
         return total
 
     def disk_bytes(self) -> int:
-        """What index, blocks and log of all data take."""
+        """Bytes that index, blocks and log of all data take."""
         return sum(path.stat().st_size for part in ("data", "wal") for path in (self.directory / part).rglob("*.*"))
 
     def settle(self, tools: Tools) -> None:

@@ -38,14 +38,14 @@ def times_of(lines: Iterable[str], measurement: str) -> list[int]:
 
 
 def jitter(times_ns: Sequence[int], period_s: float) -> Jitter:
-    """Raises BenchError for fewer samples than a percentile can be said of."""
+    """Raises BenchError for too few samples for a percentile."""
     if len(times_ns) < SAMPLES_MIN:
         raise BenchError(f"{len(times_ns)} samples are too few for their jitter, at least {SAMPLES_MIN} are needed")
     period_ns = period_s * NS
     since = numpy.array([time_ns - times_ns[0] for time_ns in times_ns], dtype=float)
     since -= _phase(since, period_ns)
     numbers = numpy.rint(since / period_ns)
-    taken: dict[int, float] = {}  # of two samples next to one grid time the nearer one is its own
+    taken: dict[int, float] = {}  # the nearer one of two samples next to a grid time belongs to it
     for number, deviation in zip(numbers.astype(int), numpy.abs(since - numbers * period_ns) / NS, strict=True):
         taken[int(number)] = min(float(deviation), taken.get(int(number), math.inf))
     expected = max(taken) - min(taken) + 1

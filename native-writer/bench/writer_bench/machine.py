@@ -23,7 +23,7 @@ HUGE_PAGE_BYTES = 2 * MIB
 FOLDER = "daqwriter-bench"
 SPARE_BYTES = 10**9
 BUSY_MAX = 0.05  # of all CPUs; more than this before anything was started is somebody else's work
-WATCHED_S = 3.0  # the load average would still tell of what ended minutes ago
+WATCHED_S = 3.0  # the load average would still show work that ended minutes ago
 
 
 def facts(directory: Path) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _read(path: str) -> str | None:
 
 
 def busy_warning(busy_share: float) -> str | None:
-    """What to say when something else is running. `busy_share`: 0 to 1, of all CPUs, before anything was started."""
+    """The warning that something else is running, or None. `busy_share`: 0 to 1, of all CPUs, before anything was started."""
     if busy_share <= BUSY_MAX:
         return None
     return (
@@ -67,7 +67,7 @@ def busy_warning(busy_share: float) -> str | None:
 
 
 def require_space(directory: Path, needs: dict[str, int], free: int) -> None:
-    """RefusedError, with the arithmetic, when the part that needs most does not fit."""
+    """Raises RefusedError, with the arithmetic, when the part that needs most does not fit."""
     part, most = max(needs.items(), key=lambda item: item[1])
     if most and most + SPARE_BYTES > free:
         raise RefusedError(

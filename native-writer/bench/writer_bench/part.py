@@ -1,4 +1,4 @@
-"""What a part of the bench is: points to measure, criteria, and columns of its table."""
+"""A part of the bench: points to measure, criteria, and columns of its table."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def nothing_to_hold(settings: Settings, tools: Tools) -> Iterator[list[str]]:
 class Part:
     """`hold` keeps what the points need (files, huge pages) while they run, and yields notes for the reader. `derive` makes
     documents of points out of the other parts' documents, where the part measures nothing itself. `extra_s` is for further
-    rounds, `space_bytes` the most that its files take at once. `require` refuses before anything is measured. Who asks for the
-    part `along` gets this one too. `appendix`: Markdown below the table, from the points."""
+    rounds, `space_bytes` the most that its files take at once. `require` refuses before anything is measured. Asking for the
+    part `along` brings this one too. `appendix`: Markdown below the table, from the points."""
 
     name: str
     title: str

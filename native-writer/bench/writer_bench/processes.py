@@ -1,4 +1,4 @@
-"""Processes beside a measurement: started with the bench, ended with it, and what the kernel says of their CPU time and memory.
+"""Processes beside a measurement: started with the bench and ended with it; their CPU time and memory by the kernel.
 
 CPU time is user + system of all threads, in the kernel's ticks (10 ms): over 30 s that resolves 0.03 % of a core."""
 
@@ -24,7 +24,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class CpuTime:
-    """Seconds of CPU time: a process' own, and of children that it has waited for."""
+    """Seconds of CPU time: a process' own, and that of children that it has waited for."""
 
     own_s: float
     children_s: float
@@ -77,7 +77,7 @@ def _read(pid: int, name: str) -> str:
 
 
 class Busy:
-    """How busy all CPUs of this machine are from its making on."""
+    """Measures how busy all CPUs of this machine are since the object was made."""
 
     def __init__(self) -> None:
         self._busy, self._all = self._now()
@@ -110,7 +110,7 @@ class Running:
         return self.process.stdout
 
     def require(self) -> None:
-        """BenchError when it has ended before it should."""
+        """Raises BenchError when the process has ended before it should."""
         status = self.process.poll()
         if status is not None:
             self.fail(f"ended with exit status {status}")

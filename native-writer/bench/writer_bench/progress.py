@@ -1,4 +1,4 @@
-"""What runs now and how long it will still take, on stderr: one line redrawn on a terminal, a line every ten seconds in a log."""
+"""Shows on stderr what runs now and how long it will still take: one line redrawn on a terminal, a line every ten seconds in a log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`python -m writer_bench.publish --write FILE.md --parts agent,ingest`: puts what these parts measured last between FILE's two marks,
-with date and machine; of a part with many points its criteria alone. Quick looks and measurements on a busy machine are no claim, and
-are refused."""
+"""`python -m writer_bench.publish --write FILE.md --parts agent,ingest`: puts these parts' last results between FILE's two marks, with
+date and machine; for a part with many points only its criteria. It refuses quick looks and measurements on a busy machine, since they
+are no claim."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from writer_bench import document, tables
 from writer_bench.part import Documents
 from writer_bench.parts import PARTS
 
-MOST_POINTS = 12  # of a table that people read; the JSON has the others
+MOST_POINTS = 12  # in a table that people read; the JSON has the others
 BEGIN, END = "<!-- measured: written by", "<!-- measured: end -->"
 
 

@@ -10,7 +10,7 @@ import numpy
 
 from bench_model.statistics.repetitions import median_interval
 
-CONFIDENCE = 0.90  # what five pairs can give: their whole range covers the median with 93.75 %
+CONFIDENCE = 0.90  # five pairs can give it: their whole range covers the median with 93.75 %
 SPREAD_MAX = 0.10  # inter-quartile range over median, above which more pairs are taken
 
 

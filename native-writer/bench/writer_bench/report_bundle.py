@@ -1,4 +1,4 @@
-"""Run bundles with a spool of any length, as a long run would leave them, for measuring what reports cost. Nothing in them was measured."""
+"""Run bundles with a spool of any length, as a long run would leave them, to measure the cost of reports. Nothing in them was measured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TAGS = "host=synthetic,run=20260131T120000Z-synthetic-report"
 
 
 def make(root: Path, points: int, columns: bool) -> Path:
-    """A sealed bundle with `points` lines of telemetry, half of them of measurements that reports draw, and no report yet."""
+    """Makes a sealed bundle with `points` lines of telemetry, half of them of measurements that reports draw, and no report yet."""
     for folder in ("telemetry", "results", "facts", "profiles/requirements", "profiles/scenarios"):
         (root / folder).mkdir(parents=True)
     inventory = Layout().inventory

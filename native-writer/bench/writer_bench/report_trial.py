@@ -1,4 +1,4 @@
-"""`python -m writer_bench.report_trial WHAT BUNDLE...`: does what a reader of bundles does; says how long and in how much memory.
+"""`python -m writer_bench.report_trial WHAT BUNDLE...`: does the work of a reader of bundles; prints how long it took and how much memory.
 
 A process of its own for each trial, so that its peak memory is its own; that of its largest helper is added."""
 

@@ -33,7 +33,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A ratio of two contenders' `quantity`. Those that steer decide whether further rounds are needed."""
+    """A ratio of two contenders' `quantity`. Ratios that steer decide whether further rounds are needed."""
 
     name: str
     numerator: str
@@ -57,7 +57,7 @@ class Repetition:
 
 @dataclass
 class Point:
-    """What is measured under one set of parameters: `key` names them, for machines and for people."""
+    """The measurements under one set of parameters: `key` names these, for machines and for people."""
 
     key: dict[str, Any]
     label: str
@@ -70,7 +70,7 @@ class Point:
     stopped_by: str = "rounds"
 
     def errors(self) -> dict[str, str]:
-        """By contender, its failure. One is enough, and it is not run again: what fails now and then is no base for a claim."""
+        """Each contender's failure. One is enough, and it is not run again: a contender that fails now and then supports no claim."""
         return {one.contender: one.error for one in self.repetitions if one.error}
 
     def expected_s(self) -> float:
@@ -91,7 +91,7 @@ class Point:
                 self.repetitions.append(Repetition(number, position, contender.name, load, None, str(error)))
 
     def fail(self, error: str) -> None:
-        """What the point needs is not there: every contender that has not run yet failed."""
+        """The point lacks something that it needs: counts every contender that has not run yet as failed."""
         begun = {one.contender for one in self.repetitions}
         for position, contender in enumerate(self.contenders):
             if contender.name not in begun:
@@ -99,7 +99,7 @@ class Point:
                 self.repetitions.append(Repetition(0, position, contender.name, load, None, error))
 
     def samples(self, contender: str) -> dict[int, Sample]:
-        """By round."""
+        """The contender's samples by round."""
         return {one.round: one.sample for one in self.repetitions if one.contender == contender and one.sample}
 
     def ratios(self, comparison: Comparison) -> list[float]:

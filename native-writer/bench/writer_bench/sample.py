@@ -1,4 +1,4 @@
-"""What one run of a tool yielded, read from its own JSON. Pure: text in, a Sample out, or BenchError where it does not count."""
+"""The result of one run of a tool, read from its own JSON. Pure: text in, a Sample out, or BenchError where it does not count."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def parse_daqwriter(text: str, with_flush: bool = True) -> Sample:
 
 
 def until_last_block(document: dict[str, Any]) -> float:
-    """The rate without what comes after the last block: flush, a record's trailer, cutting a reserved file to its size."""
+    """The rate without the work after the last block: flush, a record's trailer, cutting a reserved file to its size."""
     if "bytes_per_s" in document:
         return float(document["bytes_per_s"])
     return float(document["bytes"]["payload"] / (document["time"]["record_s"] + document["time"]["drain_s"]))

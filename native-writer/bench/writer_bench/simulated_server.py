@@ -1,4 +1,4 @@
-"""/proc and /sys of a large server, laid out as files and moving from step to step, and what the agent's own collectors read there.
+"""/proc and /sys of a large server, laid out as files and moving from step to step, and the agent's own collectors' readings of them.
 
 Written by hand after the kernel's formats, since no such server is at hand: 64 logical CPUs at changing load, 8 NVMe drives with two
 partitions each, their sensors, two packages. Values move at random (always the same for one seed): constant ones would be stored
@@ -22,7 +22,7 @@ CORES, DRIVES, PACKAGES = 64, 8, 2
 PERIOD_S = 1.0
 TICKS_PER_STEP = 100
 SECTORS_PER_STEP = 8_000_000  # about 4 GB/s
-# Those whose files are laid out here. smart and ipmi run tools, and the agent reports itself only while it runs.
+# Collectors whose files are laid out here. smart and ipmi run tools, and the agent reports itself only while it runs.
 SIMULATED = ("block_device", "cpu", "cpu_frequency", "memory", "pressure", "temperature")
 
 
@@ -122,7 +122,7 @@ def readings(root: Path, steps: int, seed: int) -> list[list[Point]]:
     found: list[list[Point]] = []
     for step in range(steps + 1):
         server.advance()
-        # The server's time passes by steps: what collectors do once a second is due at each of them.
+        # The server's time passes by steps: work that collectors do once a second is due at each of them.
         clock = SimpleNamespace(monotonic=partial(float, step * PERIOD_S))
         with patch.object(agent_collector, "time", clock):
             found.append([point for collector in collectors for point in _sample(collector, before)])

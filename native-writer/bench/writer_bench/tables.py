@@ -1,4 +1,4 @@
-"""summary.md: per part what was compared, the criteria, and what stands in the way of taking the figures as a claim."""
+"""summary.md: for each part the comparison, the criteria, and the reasons against taking the figures as a claim."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def failures(point: dict[str, Any]) -> list[str]:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns in which no row has anything are left out."""
+    """Markdown of a table without its empty columns."""
     kept = [place for place in range(len(header)) if any(row[place] not in ("", "-") for row in rows)]
     lines = [
         [header[place] for place in kept],

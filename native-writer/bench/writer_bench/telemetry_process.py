@@ -23,7 +23,7 @@ SPOOL_FILE, SUMMARY_FILE = "points.lp", "summary.json"
 
 
 def require_agent(artefact: Path) -> None:
-    """RefusedError, with the remedy, when there is no artefact."""
+    """Raises RefusedError, with the remedy, when there is no artefact."""
     if not artefact.is_file():
         raise RefusedError(f"no telemetry agent at {artefact}: `make agent` builds it")
 
@@ -34,11 +34,11 @@ class TelemetryAgent:
     spool: Path
 
     def cpu_time(self) -> CpuTime:
-        """Its own, and of tools that it ran (smartctl, ipmitool)."""
+        """CPU time of the agent and of tools that it ran (smartctl, ipmitool)."""
         return cpu_time(self.process.pid)
 
     def peak_memory(self) -> int:
-        """Bytes."""
+        """The agent's peak memory in bytes."""
         return peak_memory(self.process.pid)
 
     def finish(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class TelemetryAgent:
 def telemetry_agent(
     artefact: Path, spool: Path, period_s: float, url: str | None, run: str
 ) -> Iterator[TelemetryAgent]:
-    """Samples by the time that it is yielded. `url`: where it delivers; None: nowhere."""
+    """Yields an agent that already takes samples. `url`: where it delivers; None: nowhere."""
     spool.mkdir(parents=True)
     where = ["--no-influx"] if url is None else [f"--influx-url={url}", f"--database={DATABASE}"]
     argv: list[str | Path] = [

@@ -15,8 +15,8 @@ from writer_bench.sample import Sample, parse_daqwriter, parse_fio
 START_S = (
     60.0  # allowance for set-up on top of a measurement's own time: preallocation, a span written before, many buffers
 )
-# A process carries the peak memory of what it was before its exec, here this Python with its libraries, into its own
-# ru_maxrss; a child of a shell starts from nothing. It ends with the shell, as the shell ends with the bench.
+# A process keeps in its ru_maxrss the peak memory from before its exec, here that of this Python with its libraries; a child of
+# a shell starts from nothing. It ends with the shell, as the shell ends with the bench.
 FRESH_PEAK = ("sh", "-c", 'setpriv --pdeathsig TERM -- "$@"; exit $?', "sh")
 
 
@@ -27,11 +27,11 @@ class Tools:
     scratch: Path
     agent: Path = Path("build/telemetry_agent.pyz")
     influxd: Path = Path("build/tools/influxd")
-    held: dict[str, Any] = field(default_factory=dict)  # what a part's `hold` keeps for its points
+    held: dict[str, Any] = field(default_factory=dict)  # objects that a part's `hold` keeps for its points
     _serial: Any = field(default_factory=itertools.count)
 
     def run_daqwriter(self, command: str, *options: str, timeout_s: float, with_flush: bool = True) -> Sample:
-        """One run of a command that states a rate."""
+        """Runs once a command that states a rate."""
         text, argv = self._json([command, *options], timeout_s)
         return replace(parse_daqwriter(text, with_flush), argv=argv)
 

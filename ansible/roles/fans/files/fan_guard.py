@@ -43,7 +43,7 @@ SYSTEMD_MARK = "/run/systemd/system"  # exists where systemd is the init system:
 
 
 class GuardError(Exception):
-    """Says what is in the way, and the remedy."""
+    """States the obstacle and the remedy."""
 
 
 def boottime_s() -> float:
@@ -91,7 +91,7 @@ def remove(path: str) -> None:
 
 
 def take_lock(descriptor: int) -> bool:
-    """Take a lock for good; more than one try, since whoever looks for a guard holds it for an instant."""
+    """Take a lock for good; with several tries, since a process that looks for a guard holds it for an instant."""
     for _ in range(20):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,7 +111,7 @@ class Lease:
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Let nobody change the lease between a look at it and what follows from that."""
+        """Let nobody change the lease between a look at it and the action that follows."""
         with open(f"{self.path}.lock", "w", encoding="ascii") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             yield
@@ -121,7 +121,7 @@ class Lease:
         write_json(self.path, {"boot_id": boot_id(), "expires_boottime_s": boottime_s() + seconds})
 
     def remaining_s(self) -> float:
-        """Return what is left; nothing of a lease that is gone, damaged or of another boot."""
+        """Return the seconds that are left; 0 for a lease that is gone, damaged or of another boot."""
         document = read_json(self.path) or {}
         expires = document.get("expires_boottime_s")
         if document.get("boot_id") != boot_id() or not isinstance(expires, (int, float)):
@@ -129,7 +129,7 @@ class Lease:
         return max(0.0, expires - boottime_s())
 
     def released(self) -> bool:
-        """Whether whoever holds the lease wants the guard gone."""
+        """Return whether the holder of the lease wants the guard gone."""
         return (read_json(self.path) or {}).get("released") is True
 
     def guard(self) -> dict[str, Any] | None:
@@ -167,7 +167,7 @@ class Guard:
 
     def run(self) -> int:
         """Wait, act, end; 1 when another guard is at work already."""
-        # Append mode: a second guard must not truncate what the first one says of itself.
+        # Append mode: a second guard must not truncate the first one's entry.
         with open(self.lease.guard_path, "a", encoding="utf-8") as mark:
             if not take_lock(mark.fileno()):
                 print(f"fan_guard: another guard holds {self.lease.guard_path}", file=sys.stderr)
@@ -216,7 +216,7 @@ class Guard:
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
     def _send(self) -> str:
-        """Send each step once; return what went wrong, or nothing."""
+        """Send each step once; return the fault, or nothing."""
         for step in self.steps:
             argv = [*self.command, "raw", *step["send"]]
             try:

@@ -157,7 +157,7 @@ def _verified(name: str, variant: str, size: int, files: int) -> Document:
 
 
 def concurrent_analysis(case: Case) -> dict[str, Document]:
-    """Jobs are as fast as their cores let them; the device is read by more than they ask for."""
+    """Jobs that are as fast as their cores let them; more is read from the device than they ask for."""
     plan = case.plan("concurrent_analysis")
     own, cores = plan.parameters, len(CORES.cores)
     counts = worker_counts(cores, own["workers_beyond"])
@@ -272,7 +272,7 @@ JOB_BYTES_PER_S = 30e6
 
 
 def _point(case: Case, one: Document, workers: int, turn: int) -> Document:
-    """With more jobs than cores they share them, and lose a little."""
+    """One point; more jobs than cores share these, and lose a little."""
     cores = len(CORES.cores)
     rate = case.around(JOB_BYTES_PER_S * (min(workers, cores) - 0.05 * max(0, workers - cores)))
     each = one["bytes"] // workers

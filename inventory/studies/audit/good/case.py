@@ -1,4 +1,4 @@
-"""One imaginary run: a scenario of the inventory on a server that does everything that is asked of it."""
+"""One imaginary run: a scenario of the inventory on a server that meets every demand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATE = 9.6e9  # B/s: a little more than a readout unit delivers
 
 @dataclass
 class Case:
-    """`random` makes what scatters; the same scenario always gives the same evidence."""
+    """One imaginary run. `random` makes the scatter; the same scenario always gives the same evidence."""
 
     scenario: Scenario
     profile: RequirementProfile
@@ -97,7 +97,7 @@ def case_of(scenario: str, requirement: str | None = None) -> Case:
 
 
 def _with_a_peer(scenario: Scenario) -> Scenario:
-    """A shipped scenario cannot name anybody's second host; who qualifies names one."""
+    """The scenario with a second host: a shipped one cannot name it, the person who qualifies does."""
     if scenario.id != "interference":
         return scenario
     document, workloads = deepcopy(scenario.document), deepcopy(scenario.workloads)

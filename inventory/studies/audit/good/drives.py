@@ -33,7 +33,7 @@ DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
 
 
 def steady_state(case: Case) -> dict[str, Document]:
-    """Every test is steady after the five rounds that the standard asks for at least."""
+    """Tests that are all steady after five rounds, the least that the standard asks for."""
     own = case.plan("steady_state").parameters
     plan = steady.SteadyPlan(own, case.scenario.seed, cast(LoadTarget, None), DRIVE, CAPACITY_BYTES, Path())
     tests = [_steady_test(case, test, own["seconds_per_point"]) for test in tests_of(own, LOGICAL_BYTES)]
@@ -76,7 +76,7 @@ def _job(case: Case, point: Point, io_depth: int, seconds: float) -> dict[str, A
 
 
 def _side(rate: float, size: int, io_depth: int, seconds: float) -> dict[str, Any]:
-    """In fio's words. A side of a mix that has no operation has no latency either."""
+    """One side of a mix in fio's words. A side without operations has no latency either."""
     mean_ns = 20_000.0 * io_depth
     percentile = {f"{one:.6f}": mean_ns * (1 + one / 100) for one in PERCENTILES}
     return {
@@ -90,7 +90,7 @@ def _side(rate: float, size: int, io_depth: int, seconds: float) -> dict[str, An
 
 
 def endurance(case: Case) -> dict[str, Document]:
-    """Step after step until the budget is spent; the drive counts what was written, and no percent of it is used."""
+    """Step after step until the budget is spent; the drive counts the written bytes, and no percent of its life is used."""
     own = case.plan("endurance").parameters
     budget = own["write_budget"] if "write_budget" in own else own["write_budget_size"]
     spent, number, steps, ledger = 0, 0, list[Document](), list[Document]()
@@ -279,7 +279,7 @@ def _scenery(case: Case, loads: list[Document]) -> Scenery:
 
 
 def saturation(case: Case) -> dict[str, Document]:
-    """Each pass writes all that was asked for; the cache lasts for twice the record, and the drive is fast enough afterwards, too."""
+    """Passes that each write all demanded bytes; the cache lasts for twice the record, and the drive is fast enough afterwards, too."""
     plan = case.plan("saturation")
     own = plan.parameters
     capacity = own.get("span_size", CAPACITY_BYTES)
@@ -322,9 +322,9 @@ def _fresh(number: int, asked: int, capacity: int) -> Document:
 
 
 def _pass(case: Case, own: Document, asked: int) -> Document:
-    """daqwriter's document, as far as a pass is made of it. The cache holds twice what is to be free of cliffs."""
+    """daqwriter's document, as far as a pass is made of it. The cache holds twice the bytes that must be free of cliffs."""
     cache, step = 2 * own["cliff_free_size"], own["sample_s"]
-    fast, slow = 1.05 * RATE, 0.3 * RATE  # of a small part or drive, so slow that it gives samples enough
+    fast, slow = 1.05 * RATE, 0.3 * RATE  # for a small part or drive, slow enough to give enough samples
     if case.scenario.scale < 1:
         cache, fast, slow = 3 * asked // 5, asked / (300 * step), asked / (1000 * step)
     amounts, left = list[int](), asked

@@ -1,4 +1,4 @@
-"""Good runs of several nodes: a LAN whose ports carry what is asked, and a hot store that loses nothing."""
+"""Good runs of several nodes: a LAN whose ports carry the demanded rate, and a hot store that loses nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench_model.workloads.lan import analysis as lan_model
 from rig.workloads.lan import plans, workload
 from rig.workloads.lan.site import LanSite
 
-NODES, SHARE = 4, 1.3  # of the need: what each port carries
+NODES, SHARE = 4, 1.3  # each port carries this share of the need
 ONE_COUNT = base64.b64encode(
     struct.pack(">iiiiqqd", 0x1C849313, 2, 0, 3, 1, 3_600_000_000, 1.0) + bytes([1, 2])
 ).decode()  # an HdrHistogram in encoding V2 with one count
@@ -28,7 +28,7 @@ ONE_COUNT = base64.b64encode(
 
 @dataclass
 class _Site:
-    """Nodes on which every tool says what a good network would make it say."""
+    """Nodes on which every tool reports a good network."""
 
     case: Case
     emulated: dict[str, Any]
@@ -80,7 +80,7 @@ class _Site:
 
 
 def lan(case: Case) -> dict[str, Document]:
-    """All that the workload asks of its nodes, and the analysis of what they say."""
+    """All answers that the workload asks its nodes for, and their analysis."""
     emulated = workload.emulated_of(case.scenario)
     kind = "namespaces" if case.scenario.workloads["lan"].get("emulated") else "hosts"
     site = _Site(case, emulated, kind)
@@ -125,7 +125,7 @@ def _record(setting: dict[str, Any]) -> dict[str, Any]:
 
 
 def _window(nodes: int, seconds: float, rate: float) -> dict[str, Any]:
-    """One of two CPUs is busy for half of the time."""
+    """A window in which one of two CPUs is busy for half of the time."""
     ticks = int(seconds * 50)
 
     def end(at_s: float, busy: int, received: int) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _built(transfer: plans.Transfer, rate: float, sources: int) -> str:
 
 
 def hot_store(case: Case) -> dict[str, Document]:
-    """Four times Redis, at every size; every row of the semantics passes, and every kill loses nothing."""
+    """Four times the rate of Redis, at every size; every row of the semantics passes, and no kill loses anything."""
     raw: dict[str, Any] = {}
     runs = _runs(case, raw)
     return {

@@ -67,7 +67,7 @@ def _power(repetition: Document) -> Document:
 
 
 def latency(median_us: float, count: int) -> Document:
-    """Percentiles that are in order; the histogram's text is not read by a verdict."""
+    """Percentiles that are in order; no verdict reads the histogram's text."""
     return {
         "definition": "intended arrival until durable",
         "count": count,
@@ -85,7 +85,7 @@ def latency(median_us: float, count: int) -> Document:
 
 
 def minidaq(case: Case, demand: Demand, parameters: dict[str, Any], number: int) -> Document:
-    """`daqwriter minidaq` of one whole paced record in which nothing was lost."""
+    """The document of `daqwriter minidaq` for one whole paced record in which nothing was lost."""
     count = int(demand.links * demand.superchunk_rate_hz * demand.scale * demand.duration_s)
     payload, rate = count * demand.superchunk_bytes, demand.offered_bytes_per_s
     identifier = hashlib.md5(f"{case.scenario.id}-{demand.scale}-{number}".encode(), usedforsecurity=False).hexdigest()
@@ -205,7 +205,7 @@ def minidaq(case: Case, demand: Demand, parameters: dict[str, Any], number: int)
 
 
 def verify(written: Document) -> Document:
-    """`daqwriter verify` of that record."""
+    """The document of `daqwriter verify` for that record."""
     count, payload = written["superchunks"]["stored"], written["bytes"]["payload"]
     kinds = ("missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
     return {

@@ -46,7 +46,7 @@ def point(case: Case, parameters: dict[str, Any], block_bytes: int, rate: float)
 
 
 def _rate(block_bytes: int, number: int = 1) -> float:
-    """Rises with block size and threads, and levels out."""
+    """A rate that rises with block size and threads, and levels out."""
     return RATE * min(1.0, block_bytes * number / 2**20) if block_bytes * number < 2**20 else RATE
 
 
@@ -86,7 +86,7 @@ def minidaq_scan(case: Case) -> dict[str, Document]:
 
 
 def _request(case: Case, load: minidaq.Load, size: int) -> Document:
-    """All that the links deliver is stored; synthetic writes could do a little more."""
+    """A point that stores all that the links deliver; synthetic writes could do a little more."""
     seconds, rate = int(load.parameters["seconds_per_point"]), load.bytes_per_s * 0.999
     search = {
         "request_bytes": size,
@@ -125,7 +125,7 @@ def latency_under_load(case: Case) -> dict[str, Document]:
 
 
 def _rung(rungs: ladder.Ladder, factor: float) -> Document:
-    """Everything is stored up to the demand; beyond it the rings fill, and superchunks are lost."""
+    """A rung that stores everything up to the demand; beyond it the rings fill, and superchunks are lost."""
     demand = rungs.demand(factor)
     offered = int(demand.record_bytes / demand.superchunk_bytes)
     lost = offered // 100 if factor > 1 else 0

@@ -1,4 +1,4 @@
-"""A good comparison: every set of drives does more than a readout unit asks, in every round."""
+"""A good comparison: every set of drives does more than a readout unit demands, in every round."""
 
 from __future__ import annotations
 

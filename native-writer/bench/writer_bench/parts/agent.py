@@ -1,4 +1,4 @@
-"""What the telemetry agent costs the machine that it watches: its CPU time and memory, daqwriter's throughput beside it, and
+"""The cost of the telemetry agent for the machine that it watches: its CPU time and memory, daqwriter's throughput beside it, and
 whether it keeps its own time under full load."""
 
 from __future__ import annotations
@@ -111,13 +111,13 @@ def conditions(settings: Settings) -> dict[str, Any]:
 
 
 def masked(point: dict[str, Any]) -> bool:
-    """A jitter that was not measured under the load that was asked for is none."""
+    """Whether the point's jitter does not count, because it was not measured under the load that was asked for."""
     share = columns.median_of(point, AGENT, "busy_share")
     return point["label"] == FULL_LOAD and share is not None and share < BUSY_MIN
 
 
 def pairs_of(point: dict[str, Any]) -> list[Pair]:
-    """None of a point of which a side failed once."""
+    """The pairs of a point; empty where a side failed once."""
     if point["errors"]:
         return []
     rounds: dict[int, dict[str, dict[str, Any]]] = {}

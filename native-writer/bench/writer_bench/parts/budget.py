@@ -23,7 +23,7 @@ RATES_GB_PER_S = (25, 50, 100)
 # How often each byte crosses the memory's bus: the network card writes it, the checksum reads it, the drive reads it; the copy reads
 # it (with the checksum, once) and writes it with non-temporal stores, which read nothing first.
 CROSSINGS = {"copy": 4, "zero-copy": 3}
-CORE_BUSY = 0.8  # of a core that may be planned: the rest is for interrupts, telemetry and what does not come evenly
+CORE_BUSY = 0.8  # share of a core that may be planned: the rest is for interrupts, telemetry and uneven arrival
 MEMORY_BUSY = 0.7  # of a memory channel's peak, which no mix of reads and writes reaches
 DDR5_CHANNEL_BYTES_PER_S = 38.4 * GB  # DDR5-4800: 4.8e9 transfers/s of 8 B (JEDEC JESD79-5)
 # PCI Express 4.0: 16e9 transfers/s, 128 of 130 bits are data (PCIe Base Specification 4.0, 4.2.2); of these some 85 % are payload
@@ -87,7 +87,7 @@ def judge(measured: Documents) -> list[Criterion]:
 def needs(measured: Documents, cpus: int) -> list[dict[str, Any]]:
     """Cores, memory and lanes for each of `RATES_GB_PER_S` by either path, from the dearest cost per byte measured with at most as many
     applications as there are CPUs: further ones share a core, and say nothing of a server that has one for each. Empty when
-    something that it takes was not measured."""
+    a measurement that it needs is missing."""
     made = []
     for path in PATHS:
         costs = {

@@ -98,8 +98,8 @@ def embedded(tools: Tools, value_bytes: int, seconds: float) -> Sample:
 
 
 def with_distance(sample: Sample, document: dict[str, Any]) -> Sample:
-    """With how far apart the CPUs were before and after. The scatter of a run in which that did not change stands beside that of all runs,
-    which is what the criterion is about: nothing is left out of it."""
+    """Adds to the sample how far apart the CPUs were before and after. The scatter of runs in which that did not change stands beside that
+    of all runs; the criterion takes all runs and leaves none out."""
     more, moved = dict(sample.more), cpus_moved(document)
     if not moved:
         more |= {f"{name}{WHILE_STAYED}": value for name, value in sample.more.items() if name.endswith(SCATTER)}

@@ -1,6 +1,6 @@
-"""Like with like: what is called in process apart from what is reached through a socket, at each backlog.
+"""Like with like: engines called in process are separate from those reached through a socket, at each backlog.
 
-In process: raw LMDB, RocksDB and hotstore with one promise; hotstore over raw LMDB is what the layer costs. Client and server: Redis over
+In process: raw LMDB, RocksDB and hotstore with one promise; hotstore over raw LMDB is the layer's cost. Client and server: Redis over
 TCP and over a Unix socket with several requests under way, and hotstore's own engine on Redis. The load is the same one everywhere: a
 put thread beside a thread that gets, compares and removes."""
 
@@ -32,7 +32,7 @@ LARGE_ROOM = (
 )
 WARM_UP_S = 1.0
 ROUNDS = 3  # of each cell: the least that has a median; the matrix has some 70 of them, and a night has an end
-FILL_BYTES_PER_S = 20e6  # what is expected of a slow contender
+FILL_BYTES_PER_S = 20e6  # expected from a slow contender
 FILL_LEAST_BYTES_PER_S = 5e6  # hotstore gives up below it
 RAW, ROCKS, OWN = "raw LMDB", "RocksDB", "hotstore"
 PUT_COST, CONSUME_COST = "put, hotstore / raw LMDB", "get and remove, hotstore / raw LMDB"
@@ -74,7 +74,7 @@ def rocksdb() -> str | None:
 
 
 def room_bytes() -> int:
-    """What a store in memory may take here: of the memory and of the folder in it, the lesser."""
+    """The room that a store in memory may take here: the lesser of the memory's and of the memory folder's."""
     lines = (line.split() for line in MEMINFO.read_text(encoding="ascii").splitlines())
     available = next(int(words[1]) * 1024 for words in lines if words[0] == "MemAvailable:")
     return min(available, shutil.disk_usage(hot_store.MEMORY).free)

@@ -27,11 +27,11 @@ NOMINAL = 1.0
 OUTAGE_S = 5.0
 BEFORE_OUTAGE_S = 5.0
 DRAIN_S = 120.0
-OFFERED_MIN = 0.99  # of what was asked for; with less the simulator, not the server, was measured
-# Chosen, no requirement's: the agents retry after 10 s at the latest, and then have to work off the outage.
+OFFERED_MIN = 0.99  # of the demanded load; with less the simulator, not the server, was measured
+# Our choice, from no requirement: the agents retry after 10 s at the latest, and then have to work off the outage.
 CATCH_UP_MAX_S = 30.0
 MEMORY_BYTES_MAX = 64 * MIB  # of each agent, as of the real one
-POINT_BYTES = 260  # of a line in the spool, about, and of the same in the server's log and blocks
+POINT_BYTES = 260  # about, for a line in the spool, and for the same point in the server's log and blocks
 POINTS_PER_SAMPLE = 160  # about
 
 FLEET, SERVER = "agents", "InfluxDB"
@@ -65,7 +65,7 @@ class Scan:
 
 
 def measure_rate(settings: Settings, tools: Tools, scan: Scan, factor: float) -> Sample:
-    """All agents at `factor` samples a second each."""
+    """Measures all agents at `factor` samples a second each."""
     if scan.ended:
         return Sample(more={"not_tried": 1.0, "factor": factor})
     sample = run(tools, scan, trial(settings, factor, f"x{factor:g}"))
@@ -90,7 +90,7 @@ def measure_outage(settings: Settings, tools: Tools, scan: Scan) -> Sample:
 
 
 def measure_disk(tools: Tools, scan: Scan) -> Sample:
-    """After all else: what the points of all rates take, once they are all in the server's blocks."""
+    """Measures last how much the points of all rates take, once they are all in the server's blocks."""
     server: Server = tools.held["server"]
     if not scan.stored:
         raise BenchError("no point was stored")
@@ -201,7 +201,7 @@ def judge(measured: Documents) -> list[Criterion]:
 
 
 def judge_sustained(rates: Documents) -> Criterion:
-    """Up to the first rate that was not sustained. Where the simulator could not offer the nominal one, nobody knows."""
+    """Looks at the rates up to the first that was not sustained. Undecided where the simulator could not offer the nominal rate."""
     id_, text = "ingest.sustained", "highest sustained rate, in units of every agent's 1 sample per second"
     highest: float | None = None
     for point in rates:
@@ -231,7 +231,7 @@ def state(point: dict[str, Any]) -> str:
 
 
 def unmasked(column: Column) -> Column:
-    """What says something of the server, where the load that was asked for was there."""
+    """The column's text only where the load that was asked for was there, so that it says something about the server."""
     header, shown = column
     return header, lambda point: "masked" if masked(point) else shown(point)
 
@@ -263,7 +263,7 @@ PART = Part(
         value("disk, MB per million points", "disk_bytes_per_million", "{:.1f}", 1e6, SERVER),
     ],
     limit=lambda point: "",
-    # All spools of the highest rate, and of every rate's points what the server keeps.
+    # All spools of the highest rate, and the server's data of every rate's points.
     space_bytes=lambda settings: int(
         AGENTS
         / PERIOD_S

@@ -59,7 +59,7 @@ def make_point(settings: Settings, tools: Tools, request: int) -> Point:
         disk[path] = partial(on_disk, "minidaq", *minidaq(path))
         null[path] = partial(on_null, "minidaq", *minidaq(path))
     contenders = [Contender(name, measure, expected) for name, measure in disk.items()]
-    # What the program itself could do: once is enough to see whether it is far above the drive.
+    # The program's own limit: once is enough to see whether it is far above the drive.
     contenders += [Contender(f"{name}{NULL}", measure, expected, rounds=1) for name, measure in null.items()]
     comparisons = [Comparison(path, path, "write") for path in PATHS]
     comparisons += [Comparison(f"{path}{OPEN}", path, "write", UNTIL_LAST_BLOCK, steers=False) for path in PATHS]
@@ -89,7 +89,7 @@ def judge(measured: Documents) -> list[Criterion]:
 
 
 def limit(point: dict[str, Any]) -> str:
-    """Of the copying path, which has more to do."""
+    """The limit of the copying path, which has more to do."""
     return limit_by_cpu(point["contenders"]["copy"], 2 * APPLICATIONS, "drive")
 
 

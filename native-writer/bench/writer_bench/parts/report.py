@@ -1,4 +1,4 @@
-"""What reports cost: of one run with a spool of 10^5 to 10^7 points, of ten such runs, and how the cost grows with the points."""
+"""The cost of reports: for one run with a spool of 10^5 to 10^7 points, for ten such runs, and how it grows with the points."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ TRIAL = {
 SECONDS_PER_POINT = {REPORT: 1e-6, FROM_SPOOL: 4e-6, COLUMNS: 4e-6, JUDGE: 1e-7, CHECK: 6e-5, TREND: 1e-5}
 START_S, MOST_S = 12.0, 3600.0
 SMOKE_S_MAX, TEN_S_MAX, TEN_BYTES_MAX = 10.0, 60.0, 2 * GIB
-EXPONENT_MAX = 1.1  # of the cost in the points; 1 is linear
+EXPONENT_MAX = 1.1  # the cost grows with this power of the points at most; 1 is linear
 FIT_FROM_S = 0.2  # below, starting and the clock's grain are measured
-POINT_BYTES = 260  # of a line and its columns, about
+POINT_BYTES = 260  # about, for a line and its columns
 SMOKE_POINTS = 10**4
 
 
@@ -65,7 +65,7 @@ def folder_of(tools: Tools, points: int, columns: bool) -> Path:
 
 @contextmanager
 def bundles(settings: Settings, tools: Tools) -> Iterator[list[str]]:
-    """The bundles of every size; of the largest ten, which share their telemetry by hard links."""
+    """Yields one bundle of each size, and ten of the largest, which share their telemetry by hard links."""
     made: list[Path] = []
     try:
         for points in dict.fromkeys((SMOKE_POINTS, *sizes(settings))):

@@ -18,7 +18,7 @@ from writer_bench.sample import Sample
 from writer_bench.tools import START_S, Tools
 
 DEPTH = 4
-ENGINES = {"": "libaio", ", io_uring": "io_uring"}  # by what the names of contenders and ratios end with
+ENGINES = {"": "libaio", ", io_uring": "io_uring"}  # by the ends of the names of contenders and ratios
 SMALLEST_SPAN_BYTES = GIB // 2
 CPU_OF_FIO_AT_4_KIB = {"libaio": 0.5, "io_uring": 0.9}  # at most so much of its CPU time per byte
 LARGE_BYTES = MIB  # from here on fio also runs with huge pages
