@@ -117,6 +117,26 @@ def test_smart_health_bits_come_with_data() -> None:
     assert "64" in record["detail"]
 
 
+def test_smart_s_exit_status_is_said_in_smartctl_s_own_meaning() -> None:
+    """A failed command or an old entry of a log is no problem of the drive; what it says of itself is."""
+    for status, words in (
+        (4, "of its health that says nothing"),
+        (64, "its log of errors has entries"),
+        (8, "a problem"),
+    ):
+        detail = bench_smart.entry("/dev/sda", status, json.dumps({"smartctl": {}, "x": 1}), "")["detail"]
+        assert words in detail and ("a problem of the drive" in detail) is (status == 8)
+
+
+def test_a_controller_s_volume_has_no_health() -> None:
+    """Neither by smartctl's own word nor by 0 degrees beside a failed command; a drive with data has."""
+    cold = {"temperature": {"current": 0, "drive_trip": 0}}
+    for status, data in ((0, cold | {"smart_support": {"available": False}}), (4, cold)):
+        record = bench_smart.entry("/dev/sda", status, json.dumps(data), "")
+        assert record["status"] == "unsupported" and "its disks are not seen" in record["detail"]
+    assert bench_smart.entry("/dev/sda", 4, json.dumps({"temperature": {"current": 31}}), "")["status"] == "read"
+
+
 def test_smart_of_a_device_without_any_is_unsupported_with_the_reason() -> None:
     """smartctl's own message is the reason."""
     output = json.dumps({"smartctl": {"messages": [{"string": "/dev/vda: Unable to detect device type"}]}})

@@ -274,6 +274,8 @@ def test_nand_writes_come_from_an_ocp_page_only() -> None:
     assert drive_wear.nand_bytes(page) == 123_456_789
     assert drive_wear.nand_bytes(page[:-16] + bytes(16)) is None
     assert drive_wear.nand_bytes(b"") is None
+    # all ones never grow: a write amplification of 0
+    assert drive_wear.nand_bytes(b"\xff" * 496 + drive_wear.OCP_GUID) is None
 
 
 def intel_page(nand: int, host: int) -> bytes:

@@ -23,6 +23,15 @@ NVME = {
     "critical_comp_time": ("critical_temperature_time_min", "minutes above the critical temperature"),
 }
 
+# ATA attributes that count errors, by id: the part of the name without which the number means something else. Makers word them
+# differently (Uncorrectable_Error_Cnt, CRC_Error_Count, Retired_Block_Count). The agent has the same ones.
+ATA_ERRORS = {5: "", 187: "uncorrect", 197: "pending", 198: "uncorrect", 199: "crc"}
+
+
+def counts_errors(number: object, name: str) -> bool:
+    """Does a drive with a higher number here stand worse?"""
+    return isinstance(number, int) and number in ATA_ERRORS and ATA_ERRORS[number] in name.lower()
+
 
 @dataclass(frozen=True)
 class Health:

@@ -262,12 +262,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Smart:
-    """What a drive says of itself; `readings` in the drive's own words and units, in its order."""
+    """What a drive says of itself; `readings` in the drive's own words and units, in its order. `errors`: those that count errors."""
 
     device: str
     status: str
     detail: str | None
     readings: tuple[tuple[str, float | str], ...] = ()
+    errors: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

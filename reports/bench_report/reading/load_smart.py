@@ -5,8 +5,10 @@ Promise: a reading is taken over in the drive's own unit and words; only values 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from bench_model.behaviour.smart_facts import counts_errors
 from bench_report.base.fields import Node
 from bench_report.reading.dataset import Smart
 
@@ -14,10 +16,13 @@ IDENTITY = ("model_name", "serial_number", "firmware_version")
 NVME_LOG = "nvme_smart_health_information_log"
 ATA_TABLE = "ata_smart_attributes"
 FURTHER = (
-    ("temperature", "current", "temperature"),
     ("power_on_time", "hours", "power_on_hours"),
     ("smart_status", "passed", "self_assessment_passed"),
 )
+SCSI_LOG = "scsi_error_counter_log"
+SCSI_COUNTS = ("total_uncorrected_errors", "total_errors_corrected", "gigabytes_processed")
+SCSI_ERRORS = tuple(f"{way} {SCSI_COUNTS[0]}" for way in ("read", "write", "verify"))
+LEADING = re.compile(r"\d+")
 SCSI = ("scsi_grown_defect_list", "scsi_percentage_used_endurance_indicator")
 
 
@@ -25,7 +30,8 @@ def smart_of(node: Node) -> tuple[Smart, ...]:
     return tuple(
         Smart(
             item.at("device").as_text(), item.at("status").as_text(), item.text("detail") or None,
-            tuple(dict(_readings(data)).items()) if (data := item.find("data")) and isinstance(data.value, dict) else (),
+            *((tuple(dict(_readings(data)).items()), _errors(data))
+              if (data := item.find("data")) and isinstance(data.value, dict) else ()),
         )
         for item in node.at("devices").items()
     )  # fmt: skip
@@ -34,6 +40,10 @@ def smart_of(node: Node) -> tuple[Smart, ...]:
 def _readings(data: Node) -> Iterator[tuple[str, float | str]]:
     for key in IDENTITY:
         yield from _plain(key, data.find(key))
+    temperature = data.find("temperature")
+    current = temperature.find("current") if temperature and isinstance(temperature.value, dict) else None
+    if current and current.value != 0:  # what tools and controllers say for want of a temperature
+        yield from _plain("temperature", current)
     for group, key, name in FURTHER:
         found = data.find(group)
         yield from _plain(name, found.find(key) if found and isinstance(found.value, dict) else None)
@@ -42,10 +52,31 @@ def _readings(data: Node) -> Iterator[tuple[str, float | str]]:
         yield from _plain(key, value)
     table = data.find(ATA_TABLE)
     for row in table.list("table") if table else ():
-        raw = row.find("raw")
-        yield from _plain(row.at("name").as_text(), raw.find("value") if raw else row.find("value"))
+        yield from _attribute(row)
     for key in SCSI:
         yield from _plain(key, data.find(key))
+    counters = data.find(SCSI_LOG)
+    for way in ("read", "write", "verify") if counters and isinstance(counters.value, dict) else ():
+        table = counters.find(way) if counters else None
+        for key in SCSI_COUNTS if table and isinstance(table.value, dict) else ():
+            yield from _plain(f"{way} {key}", table.find(key) if table else None)
+
+
+def _attribute(row: Node) -> Iterator[tuple[str, float | str]]:
+    """Its count; the text leads with it where the 48 bits hold more than one number: `31 (Min/Max 19/45)`."""
+    raw, name = row.find("raw"), row.at("name").as_text()
+    text = raw.find("string") if raw else None
+    match = LEADING.match(text.value) if text and isinstance(text.value, str) else None
+    if match:
+        yield name, float(match[0])
+    else:
+        yield from _plain(name, raw.find("value") if raw else row.find("value"))
+
+
+def _errors(data: Node) -> frozenset[str]:
+    table = data.find(ATA_TABLE)
+    rows = [(row.find("id"), row.at("name").as_text()) for row in (table.list("table") if table else ())]
+    return frozenset([*SCSI_ERRORS, *(name for number, name in rows if number and counts_errors(number.value, name))])
 
 
 def _plain(name: str, node: Node | None) -> Iterator[tuple[str, float | str]]:

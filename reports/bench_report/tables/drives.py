@@ -1,7 +1,8 @@
 """The drives: who they are, and what they say of their health before and after the run.
 
-Promise: a drive that reports nothing is named with the reason; a reading that got worse is marked; the unit of a reading is the drive's own
-unless the table says what it was converted to. NVMe Base Specification 1.4, section 5.14.1.2: a data unit is 1000 times 512 bytes.
+Promise: a drive that reports nothing is named with the reason; a reading that got worse is marked, and so is one that is bad as it
+stands (a failed self-assessment, a critical warning); the worst drives come first and none is left out; the unit of a reading is the
+drive's own unless the table says what it was converted to. NVMe Base Specification 1.4, section 5.14.1.2: a data unit is 1000 times 512 bytes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ DATA_UNITS = ("data_units_written", "data_units_read")
 ALWAYS = ("critical_warning", "percentage_used", "available_spare", "media_errors", "self_assessment_passed")
 WORSE_UP = frozenset({
     "critical_warning", "percentage_used", "media_errors", "unsafe_shutdowns", "num_err_log_entries", "warning_temp_time",
-    "critical_comp_time", "scsi_grown_defect_list", "Reallocated_Sector_Ct", "Current_Pending_Sector", "Offline_Uncorrectable",
-    "UDMA_CRC_Error_Count", "Reported_Uncorrect",
+    "critical_comp_time", "scsi_grown_defect_list",
 })  # fmt: skip
 WORSE_DOWN = frozenset({"available_spare"})
 MOST_ROWS = 60
@@ -95,25 +95,17 @@ def smart_table(bundle: Bundle) -> Table | None:
     pairs = _pairs(bundle)
     if not pairs:
         return None
-    rows: list[tuple[str, ...]] = []
-    marked: set[int] = set()
-    for device, before, after in pairs:
-        whole = list(_compared(before, after))
-        shown = [one for one in whole if one[0] in ALWAYS or one[1] != one[2]]
-        if not whole:
-            marked.add(len(rows))
-            rows.append((device, _why_not(before, after), NONE, NONE, NONE))
-        for name, first, last in shown:
-            if worse(name, first, last):
-                marked.add(len(rows))
-            rows.append((device, _words(name), _shown(name, first), _shown(name, last), _difference(name, first, last)))
+    groups = [_drive_rows(*pair) for pair in pairs]
+    groups.sort(key=lambda rows: -sum(bad for bad, _ in rows))  # stable: drives that are alike keep their order
     if not any(before and after for _, before, after in pairs):
         note = "It was read only once, so that nothing can be compared. "
     else:
-        note = "Marked: a reading that got worse, or a drive that told nothing. "
-    if len(rows) > MOST_ROWS:
-        rows, marked = _shortened(rows, marked)
-        note += f"Shortened to {len(rows)} rows, marked ones first. "
+        note = "Marked: a reading that got worse or is bad as it stands, or a drive that told nothing. "
+    if sum(map(len, groups)) > MOST_ROWS:
+        groups = [[_one_row(rows)] for rows in groups]
+        note += "One row for each drive: its marked readings, else what an operator asks for first. "
+    flat = [one for rows in groups for one in rows]
+    rows, marked = [row for _, row in flat], {place for place, (bad, _) in enumerate(flat) if bad}
     caption = "The drives' own health records (SMART) before and after the run. Shown: what changed, and what a buyer asks for first. "
     caption += note
     caption += f"All readings: {see_table('smart-raw', 'facts/')}."
@@ -127,10 +119,43 @@ def smart_table(bundle: Bundle) -> Table | None:
     )
 
 
-def _shortened(rows: list[tuple[str, ...]], marked: set[int]) -> tuple[list[tuple[str, ...]], set[int]]:
-    order = sorted(range(len(rows)), key=lambda index: (index not in marked, index))[:MOST_ROWS]
-    kept = [rows[index] for index in order]
-    return kept, {place for place, index in enumerate(order) if index in marked}
+Marked = tuple[bool, tuple[str, ...]]
+
+
+def _drive_rows(device: str, before: Smart | None, after: Smart | None) -> list[Marked]:
+    """(is it marked, cells) of one drive, marked ones first."""
+    whole = list(_compared(before, after))
+    if not whole:
+        return [(True, (device, _why_not(before, after), NONE, NONE, NONE))]
+    rows = []
+    for name, first, last in whole:
+        bad = worse(name, first, last, _errors(before, after)) or bool(_standing(name, first, last))
+        if bad or name in ALWAYS or first != last:
+            cells = (device, _words(name), _shown(name, first), _shown(name, last), _difference(name, first, last))
+            rows.append((bad, cells))
+    return sorted(rows, key=lambda row: not row[0])
+
+
+def _one_row(rows: list[Marked]) -> Marked:
+    """All that is marked of a drive in one row, else its first reading."""
+    bad = [cells for marked, cells in rows if marked] or [rows[0][1]]
+    return rows[0][0], (bad[0][0], *("; ".join(cells) for cells in list(zip(*bad, strict=True))[1:]))
+
+
+def _errors(before: Smart | None, after: Smart | None) -> frozenset[str]:
+    return frozenset(name for found in (before, after) if found for name in found.errors)
+
+
+def _standing(name: str, first: Reading, last: Reading) -> str:
+    """What is bad as it stands, whatever it was before."""
+    now = first if last is None else last
+    if name == "self_assessment_passed" and now == "no":
+        return "its own self-assessment is that it fails"
+    return (
+        f"critical warning {count(now)} stands"
+        if name == "critical_warning" and isinstance(now, float) and now > 0
+        else ""
+    )
 
 
 def smart_raw_table(bundle: Bundle) -> Table | None:
@@ -151,18 +176,21 @@ def smart_raw_table(bundle: Bundle) -> Table | None:
 
 
 def got_worse(bundle: Bundle) -> list[str]:
-    """`/dev/nvme0n1: media errors 0 to 3`, for the findings."""
-    return [
-        f"{device}: {_words(name)} {_shown(name, first)} before, {_shown(name, last)} after"
-        for device, before, after in _pairs(bundle)
-        for name, first, last in _compared(before, after)
-        if worse(name, first, last)
-    ]
+    """`/dev/nvme0n1: media errors 0 before, 3 after`, and what is bad as it stands, for the findings."""
+    found = []
+    for device, before, after in _pairs(bundle):
+        for name, first, last in _compared(before, after):
+            standing = _standing(name, first, last)
+            if standing:
+                found.append(f"{device}: {standing} ({_shown(name, first)} before, {_shown(name, last)} after)")
+            elif worse(name, first, last, _errors(before, after)):
+                found.append(f"{device}: {_words(name)} {_shown(name, first)} before, {_shown(name, last)} after")
+    return found
 
 
-def worse(name: str, first: Reading, last: Reading) -> bool:
+def worse(name: str, first: Reading, last: Reading, errors: frozenset[str] = frozenset()) -> bool:
     if isinstance(first, float) and isinstance(last, float):
-        return (name in WORSE_UP and last > first) or (name in WORSE_DOWN and last < first)
+        return (name in WORSE_UP | errors and last > first) or (name in WORSE_DOWN and last < first)
     # Another firmware, another serial, or a self-assessment that turned.
     return isinstance(first, str) and isinstance(last, str) and first != last
 
