@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench_model.base.errors import BenchError
 from rig.base.bundle import Bundle
@@ -19,6 +19,9 @@ from rig.base.shell import Completed, LocalShell
 from rig.candidate.connection import LOCAL, Connection
 from rig.candidate.ssh import SshLink
 from rig.candidate.travelling import source_of
+
+if TYPE_CHECKING:
+    from rig.candidate.machine_lock import MachineLock
 
 PROGRAMS = Path("/opt/daq-storage-bench")
 STATE = Path("/var/lib/daq-storage-bench")
@@ -73,6 +76,7 @@ class Machine(ABC):
     is_local: bool
     from_record: bool = False  # answers from a run's journal (rig.candidate.journal): nothing is done
     prefix: tuple[str, ...] = ()  # words before each command
+    lock: MachineLock | None = None  # that this process holds on it
 
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
         """What `make` gives, as JSON has it: the time, a decision from telemetry, anything that a result rests on and no command of the

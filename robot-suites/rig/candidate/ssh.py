@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from rig.base.shell import GRACE_S, UNTIL_PARENT_DIES, Completed
 from rig.candidate.connection import Connection
 
 CONNECT_S_MAX = 30.0
+HOLD_S_MAX = 60.0  # Python's start on a slow candidate
 LOST = 255  # ssh's own exit status when the connection is the trouble
 SUPERVISOR = (Path(__file__).resolve().parent.parent / "on_candidate" / "supervise.py").read_text(encoding="utf-8")
 # A dead network is noticed within 15 s; a slow candidate answers in time, since its kernel and sshd only need to wake up.
@@ -40,7 +42,7 @@ class SshLink:
         connection = self.connection
         return [
             *("ssh", "-T", "-o", "BatchMode=yes", *KEEPALIVE, "-o", f"ControlPath={self.control}"),
-            *("-p", str(connection.port), *options, *connection.options, connection.destination),
+            *("-p", str(connection.port), *options, *connection.options, "--", connection.destination),
         ]
 
     def _where(self) -> str:
@@ -176,6 +178,18 @@ class SshLink:
             return subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL, start_new_session=True
             )
+
+    def hold(self, remote: str) -> tuple[subprocess.Popen[bytes], str]:
+        """Starts `remote`, which lives until its standard input closes, and returns it with the first line that it says.
+
+        The kernel closes that input when this process is killed."""
+        argv = [*self._ssh("-o", "ControlMaster=no"), remote]
+        holder = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        assert holder.stdout is not None
+        readable, _, _ = select.select([holder.stdout], [], [], HOLD_S_MAX)
+        return holder, holder.stdout.readline().decode("utf-8", "replace") if readable else ""
 
     def close(self) -> None:
         """Ends the master that this process started; commands that still run over it end with it."""
