@@ -152,6 +152,8 @@ def test_a_reboot_that_is_allowed_brings_settings_into_force_and_back(server: Se
 
 KILLED = """
 import os, signal, sys
+import ansible.module_utils
+ansible.module_utils.__path__.insert(0, sys.argv[1])
 from ansible.module_utils import bench_redfish
 from ansible.module_utils.bench_bios_control import Control, Terms
 from ansible.module_utils.bench_first_values import FirstValues
@@ -172,7 +174,13 @@ def test_a_bench_that_is_killed_in_its_own_shutdown_leaves_a_note_by_which_the_n
     service = dataclasses.astuple(server.service)
     control = server.control()
     words = json.dumps([service, str(server.state_file), control.state.subject, VENDORS, WHOLE])
-    killed = subprocess.run([sys.executable, "-c", KILLED], input=words, text=True, capture_output=True, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(ANSIBLE / "module_utils")],
+        input=words,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not bmc.power.is_on()
     note = note_of(server.control().state)

@@ -15,8 +15,10 @@ import pytest
 from bench_model.base.errors import RefusedError
 from bench_model.profiles.candidates import load_candidate
 from rig.base.lock import all_exclusive, identities
+from rig.candidate.connection import Connection
 from rig.candidate.machine import LocalMachine
 from rig.candidate.machine_lock import MachineLock, machine_locked
+from rig.candidate.ssh import SshLink
 from rig.candidate.travelling import source_of
 from rig.on_candidate.machine_lock import NAME, began, machine_id
 
@@ -171,3 +173,13 @@ def test_an_identity_never_leads_out_of_the_locks_folder(tmp_path: Path) -> None
         pass
     assert "its drive ../../x" in identities(entry(tmp_path, "one", serial="../../x"))
     assert all(file.parent == tmp_path for file in tmp_path.rglob("*.lock"))
+
+
+def test_no_host_is_an_option_of_ssh(tmp_path: Path) -> None:
+    """Whatever a group variable or a template made of it: after `--` ssh takes it for a destination."""
+    for words in (SshLink(Connection("ssh", "c", host="-oProxyCommand=touch x"), tmp_path / "s")._ssh("-O", "check"),):
+        assert words.index("--") == len(words) - 2
+        done = subprocess.run(
+            [words[0], "-G", *words[words.index("--") :]], capture_output=True, text=True, check=False
+        )
+        assert "proxycommand touch" not in done.stdout.lower()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from bench_model.base.errors import BenchError
-from rig.base.shell import GRACE_S, UNTIL_PARENT_DIES, Completed
+from rig.base.shell import GRACE_S, HANG_S_MIN, UNTIL_PARENT_DIES, Completed, environment_for_children
 from rig.candidate.connection import Connection
 
 CONNECT_S_MAX = 30.0
@@ -55,7 +55,12 @@ class SshLink:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - the master writes into it as long as it lives; close() closes it
         argv = [*UNTIL_PARENT_DIES, *self._ssh("-N", "-o", "ControlMaster=yes", "-o", "ControlPersist=no")]
         self._master = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said, start_new_session=True
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            start_new_session=True,
+            env=environment_for_children(),
         )
         deadline = time.monotonic() + CONNECT_S_MAX
         while not self.up():
@@ -77,7 +82,13 @@ class SshLink:
     def _control(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         argv = self._ssh("-O", command, *options)
         return subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CONNECT_S_MAX, check=False
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CONNECT_S_MAX,
+            check=False,
+            env=environment_for_children(),
         )
 
     def ensure(self) -> None:
@@ -130,6 +141,7 @@ class SshLink:
                 text=True,
                 errors="replace",
                 start_new_session=True,
+                env=environment_for_children(),
             )
         except BaseException:
             os.close(lifeline)
@@ -154,18 +166,33 @@ class SshLink:
         try:
             with temporary.open("wb") as file:
                 argv = [*self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
-                done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, check=False)
+                done = subprocess.run(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.PIPE,
+                    check=False,
+                    env=environment_for_children(),
+                )
             if done.returncode != 0:
                 raise BenchError(f"{what} cannot be fetched: {done.stderr.decode('utf-8', 'replace').strip()}")
             temporary.replace(local)
         finally:
             temporary.unlink(missing_ok=True)
 
-    def feed(self, words: Sequence[str], text: str, timeout_s: float = 60.0) -> None:
+    def feed(self, words: Sequence[str], text: str, timeout_s: float = HANG_S_MIN) -> None:
         """Runs `words` with `text` as standard input. Raises BenchError."""
         argv = [*self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
         try:
-            done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=timeout_s, check=False)
+            done = subprocess.run(
+                argv,
+                input=text,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+                env=environment_for_children(),
+            )
         except subprocess.TimeoutExpired:
             raise BenchError(f"{self._where()}, did not take {len(text)} characters within {timeout_s:.0f} s") from None
         if done.returncode != 0:
@@ -176,7 +203,12 @@ class SshLink:
         argv = [*UNTIL_PARENT_DIES, *self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
         with local.open("wb") as file:
             return subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL, start_new_session=True
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=environment_for_children(),
             )
 
     def hold(self, remote: str) -> tuple[subprocess.Popen[bytes], str]:
@@ -185,7 +217,12 @@ class SshLink:
         The kernel closes that input when this process is killed."""
         argv = [*self._ssh("-o", "ControlMaster=no"), remote]
         holder = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=environment_for_children(),
         )
         assert holder.stdout is not None
         readable, _, _ = select.select([holder.stdout], [], [], HOLD_S_MAX)

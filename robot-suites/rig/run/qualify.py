@@ -31,6 +31,7 @@ from rig.candidate.host import Survey, require_target_directory
 from rig.candidate.load_target import RawDevice
 from rig.candidate.machine import environment_of
 from rig.candidate.machine_lock import machine_locked
+from rig.candidate.provision import bmc_secret
 from rig.checking.reporting import render_and_seal, signing_for
 from rig.checking.sealing import seal_evidence
 from rig.checking.signing import Signer
@@ -223,7 +224,11 @@ class Qualification:
             self._layout.repository,
             bundle,
             self._profiles.scenario,
-            {**environment_of(session.machine), INVENTORY_VARIABLE: str(self._profiles.inventory_file)},
+            {
+                **environment_of(session.machine),
+                **bmc_secret(self._layout, self._profiles.candidate),  # for fans, hazards and further targets
+                INVENTORY_VARIABLE: str(self._profiles.inventory_file),
+            },
         )
         self._clock.note("after the load", *session.survey())
         bundle.write(CLOCK_FILE, self._clock.document(same_clock=session.machine.is_local))
