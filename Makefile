@@ -34,8 +34,8 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-docs lint-python lint-types lint-imports \
-        lint-robot lint-ansible lint-shell lint-native validate provision verify restore \
-        report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean
+        lint-robot lint-ansible lint-shell lint-native validate provision verify restore unlock \
+        report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean clean-allowed
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -162,6 +162,9 @@ provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to b
 verify: setup ## read CANDIDATE's tuning back
 	@$(RIG) verify $(PROFILES)
 
+unlock: python ## forget a lock on CANDIDATE whose owner is gone (refuses while he lives)
+	@$(RIG) unlock $(PROFILES)
+
 restore: setup ## put CANDIDATE back to how it was before provisioning
 	@$(RIG) restore $(PROFILES)
 
@@ -251,5 +254,10 @@ lock: ## renew the requirements' exact versions and hashes from pyproject.toml (
 	@echo uv | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-uv.txt
 	@rm -rf build/lock
 
-clean: influx-stop virtual-down ## remove build results (run bundles stay)
+clean-allowed: python
+	@$(RIG) clean
+
+# In this order, also under --jobs: nothing is taken down while something is still to be put back.
+clean: clean-allowed ## remove build results (run bundles and state/ stay); refuses while a candidate is still to be restored
+	@$(MAKE) --no-print-directory influx-stop virtual-down
 	rm -rf build .venv

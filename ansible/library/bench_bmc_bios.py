@@ -11,8 +11,8 @@ from ansible.module_utils.bench_first_values import FirstValues, FirstValuesErro
 
 try:
     from ansible.module_utils.bench_bios import FIELDS, SETTINGS
-    from ansible.module_utils.bench_bios_control import Control, Run, Terms, vendor_key, without
-    from ansible.module_utils.bench_redfish import Service, connect
+    from ansible.module_utils.bench_bios_control import Control, Run, Terms, note_of, recovered, vendor_key, without
+    from ansible.module_utils.bench_redfish import Service, System, connect
 except ImportError as error:
     IMPORT_FAULT: ImportError | None = error
 else:
@@ -28,9 +28,11 @@ description:
   - Settings that wait for a reboot are recorded as C(mismatch), unless O(reboot=allowed).
 options:
   mode:
-    description: Whether to set what is asked, only to read back, or to put the values from before back.
+    description:
+      - Whether to set what is asked, only to read back, to put the values from before back, or only to see to the power.
+      - All but C(verify) first switch on a machine that a bench had shut down and did not live to switch on again.
     type: str
-    choices: [apply, verify, restore]
+    choices: [apply, verify, restore, power]
     default: apply
   power_profile:
     description: Power profile asked for.
@@ -142,6 +144,10 @@ waiting:
   description: Whether something is pending that a restart brings into force.
   returned: always
   type: bool
+power:
+  description: Whether the BMC says that the machine is on or off; empty where it was not asked.
+  returned: always
+  type: str
 remaining_s:
   description: What is left of O(reboot_wait_s), for whoever waits for the machine to answer.
   returned: always
@@ -150,7 +156,7 @@ remaining_s:
 
 ON_OFF = {"type": "str", "choices": ["on", "off", "keep"], "default": "keep"}
 OPTIONS = {
-    "mode": {"type": "str", "choices": ["apply", "verify", "restore"], "default": "apply"},
+    "mode": {"type": "str", "choices": ["apply", "verify", "restore", "power"], "default": "apply"},
     "power_profile": {
         "type": "str",
         "choices": ["maximum-performance", "balanced", "power-saving", "keep"],
@@ -205,31 +211,43 @@ def tls_record(service: Service) -> dict[str, str]:
 
 
 def run_mode(module: AnsibleModule) -> Run:
-    """Set, verify or restore, as `mode` says."""
-    options = module.params
+    """Set, verify or restore, as `mode` says, or read the power state."""
+    options, mode = module.params, module.params["mode"]
     asked = {setting: options[setting] for setting in SETTINGS}
     if not options["address"]:
-        return Run() if options["mode"] == "restore" else without(asked, NO_BMC)
-    if options["mode"] != "restore" and all(value == "keep" for value in asked.values()):
-        return without(asked, "nothing is asked, so that the BMC was not asked either")
+        return Run() if mode in ("restore", "power") else without(asked, NO_BMC)
     state = FirstValues(options["state_file"], f"BMC {options['address']} port {options['port']}")
-    if options["mode"] == "restore" and not state.values:
-        return Run()
+    note = note_of(state)
+    asleep = bool(note.values) and mode != "verify" and not module.check_mode
+    nothing = None
+    if mode == "restore" and not state.values:
+        nothing = Run()
+    elif mode in ("apply", "verify") and all(value == "keep" for value in asked.values()):
+        nothing = without(asked, "nothing is asked, so that the BMC was not asked either")
+    if nothing and not asleep:
+        return nothing
     service = service_of(module)
     system = connect(service)
-    wanted = options["vendor"] or state.values.get("vendor", "")
-    key = vendor_key(options["vendors"], wanted, system.manufacturer, service.where)
-    control = Control(system, state, options["vendors"], key)
-    terms = Terms(options["reboot"] == "allowed", options["reboot_wait_s"], module.check_mode)
-    if options["mode"] == "verify":
-        run = control.verify(asked)
-    elif options["mode"] == "restore":
-        run = control.restore(terms)
-    else:
-        run = control.apply(asked, terms)
+    woken = [recovered(system, note)] if asleep else []
+    run = Run(power=system.power) if mode == "power" else nothing or set_or_read(module, system, state, asked)
+    if woken:
+        run.records += woken
+        run.restarted, run.changed = run.restarted or woken[0]["detail"], True
     if service.insecure:
         run.records.append(tls_record(service))
     return run
+
+
+def set_or_read(module: AnsibleModule, system: System, state: FirstValues, asked: dict[str, str]) -> Run:
+    """Apply, verify or restore."""
+    options = module.params
+    wanted = options["vendor"] or state.values.get("vendor", "")
+    key = vendor_key(options["vendors"], wanted, system.manufacturer, system.service.where)
+    control = Control(system, state, options["vendors"], key)
+    terms = Terms(options["reboot"] == "allowed", options["reboot_wait_s"], module.check_mode)
+    if options["mode"] == "verify":
+        return control.verify(asked)
+    return control.restore(terms) if options["mode"] == "restore" else control.apply(asked, terms)
 
 
 def main() -> None:
@@ -246,6 +264,7 @@ def main() -> None:
         records=run.records,
         restarted=bool(run.restarted),
         waiting=run.waiting,
+        power=run.power,
         remaining_s=max(30.0, module.params["reboot_wait_s"] - run.waited_s),
         diff={
             "before": {record["id"]: record["before"] for record in run.records},

@@ -1,12 +1,14 @@
 """A server's BIOS settings brought into force and back: remember, make pending, restart where allowed, read back.
 
 Promises: the values from before are on disk before the first attribute is changed; what is in force or pending already
-is not written again; the machine is restarted only when that was allowed, and every wait is bounded.
+is not written again; the machine is restarted only when that was allowed, and every wait is bounded. A note on disk says
+that it is being restarted, so that whoever comes after a bench that was killed meanwhile switches it on.
 Runs on the control node. Knows nothing of Ansible.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,6 +34,7 @@ from ansible.module_utils.bench_first_values import FirstValues
 from ansible.module_utils.bench_redfish import GRACEFUL_S_MAX, System
 
 POLL_S = 3.0
+NOTE = "restarting.json"  # of a machine that is being restarted: beside the values from before
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Run:
     restarted: str = ""  # how, where the machine was restarted
     waiting: bool = False  # something is pending that a restart brings into force
     waited_s: float = 0.0
+    power: str = ""  # on or off, where the BMC was asked for nothing else
 
 
 def kept(setting: str, detail: str = "") -> dict[str, str]:
@@ -92,12 +96,47 @@ def vendor_key(vendors: dict[str, Any], wanted: str, manufacturer: str, where: s
     )
 
 
+def note_of(state: FirstValues) -> FirstValues:
+    """Return the note that says that the machine is being restarted; empty where it is not."""
+    return FirstValues(os.path.join(os.path.dirname(state.path), NOTE), state.subject)
+
+
+def forget(note: FirstValues) -> None:
+    """Remove the note: the machine is on."""
+    note.values = {}
+    note.save()
+
+
+def recovered(system: System, note: FirstValues) -> dict[str, str]:
+    """Switch on a machine that a killed bench had shut down, waiting out a shutdown that goes on; return the record of it."""
+    since_s = float(note.values["since_s"])
+    left_s = min(GRACEFUL_S_MAX, max(0.0, since_s + GRACEFUL_S_MAX - time.time()))
+    was_off = system.switch_on_after(left_s)
+    forget(note)
+    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since_s))
+    what = "the server was off and was switched on" if was_off else "the server is on"
+    return dict.fromkeys(FIELDS, "") | {
+        "id": "server-power",
+        "role": "bios",
+        "subject": "server",
+        "asked": "on",
+        "before": "off" if was_off else "on",
+        "applied": "on" if was_off else "",
+        "read_back": "on",
+        "status": "applied" if was_off else "unchanged",
+        "detail": f"{what}: a bench that did not live to see it had begun to restart it at {when}",
+    }
+
+
 class Control:
     """The BIOS settings of one server."""
 
-    def __init__(self, system: System, state: FirstValues, vendors: dict[str, Any], key: str) -> None:
-        """Take the parts; reads nothing."""
+    def __init__(
+        self, system: System, state: FirstValues, vendors: dict[str, Any], key: str, note: FirstValues | None = None
+    ) -> None:
+        """Take the parts; reads nothing. The note stands beside the state."""
         self.system, self.state, self.vendors, self.key = system, state, vendors, key
+        self.note = note or note_of(state)
 
     def _plans(self, asked: Mapping[str, str], firmware: Firmware) -> list[Plan]:
         plans = [
@@ -206,7 +245,10 @@ class Control:
         """Restart the machine and wait until the attributes read back, at most as long as the terms allow."""
         began = time.monotonic()
         deadline = began + terms.wait_s
+        self.note.values = {"since_s": time.time()}
+        self.note.save()
         run.restarted, run.changed = self.system.restart(min(GRACEFUL_S_MAX, terms.wait_s / 2)), True
+        forget(self.note)
         while True:
             try:
                 firmware = self._read()

@@ -104,10 +104,10 @@ class Ipmi:
         self.diagnosis = [*command_of(bmc, ipmitool, DIAGNOSIS_TRIES), "-v", "mc", "info"]
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of ipmitool, the password in it."""
-        environment = {**os.environ, "LC_ALL": "C"}
+        """Return the environment of ipmitool and of the fan guard: the password, and nothing else that we know."""
+        environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        environment["LC_ALL"] = "C"
         # ipmitool -E looks at both; only ours may count.
-        environment.pop("IPMITOOL_PASSWORD", None)
         environment["IPMI_PASSWORD"] = self.bmc.password
         return environment
 

@@ -192,6 +192,19 @@ class System:
         self._await_power(True, POWER_OFF_S_MAX, "on")
         return how
 
+    def switch_on_after(self, shutdown_s: float) -> bool:
+        """Bring back a machine that was asked to shut down and may be doing so still, for at most shutdown_s; say whether it was off."""
+        if not self._awaited(False, shutdown_s):
+            return False
+        self._reset(sushy.ResetType.ON)
+        self._await_power(True, POWER_OFF_S_MAX, "on")
+        return True
+
+    @property
+    def power(self) -> str:
+        """Return on or off."""
+        return "on" if self._is_on() else "off"
+
     def _switch_off(self, graceful_s: float) -> str:
         allowed = self.system.get_allowed_reset_system_values()
         if sushy.ResetType.GRACEFUL_SHUTDOWN in allowed:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +16,7 @@ import pytest
 import sushy
 import yaml
 from ansible.module_utils.bench_bios import Firmware, found_names, plan, record_of, resolve_bonds, to_write
-from ansible.module_utils.bench_bios_control import Control, Run, Terms, vendor_key
+from ansible.module_utils.bench_bios_control import Control, Run, Terms, note_of, recovered, vendor_key
 from ansible.module_utils.bench_bmc import BmcError
 from ansible.module_utils.bench_first_values import FirstValues
 from ansible.module_utils.bench_redfish import Service, System, connect
@@ -143,6 +149,72 @@ def test_a_reboot_that_is_allowed_brings_settings_into_force_and_back(server: Se
     assert back.restarted and not back.waiting
     assert bmc.bios.current() == factory
     assert bmc.power.actions() == ["shutdown", "on"] * 2
+
+
+KILLED = """
+import os, signal, sys
+import ansible.module_utils
+ansible.module_utils.__path__.insert(0, sys.argv[1])
+from ansible.module_utils import bench_redfish
+from ansible.module_utils.bench_bios_control import Control, Terms
+from ansible.module_utils.bench_first_values import FirstValues
+bench_redfish.System._awaited = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # where it would wait for the shutdown
+import json
+address, state_file, subject, vendors, asked = json.loads(sys.stdin.read())
+system = bench_redfish.connect(bench_redfish.Service(*address))
+Control(system, FirstValues(state_file, subject), vendors, "supermicro").apply(asked, Terms(restart=True, wait_s=30))
+"""
+
+
+@pytest.mark.parametrize("bmc", ["supermicro"], indirect=True)
+def test_a_bench_that_is_killed_in_its_own_shutdown_leaves_a_note_by_which_the_next_one_switches_on(
+    server: Server, bmc: Bmc
+) -> None:
+    """A real SIGKILL after the order to shut down: the server is off, and restore finds out, switches it on, says so."""
+    factory = bmc.bios.current()
+    service = dataclasses.astuple(server.service)
+    control = server.control()
+    words = json.dumps([service, str(server.state_file), control.state.subject, VENDORS, WHOLE])
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(ANSIBLE / "module_utils")],
+        input=words,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not bmc.power.is_on()
+    note = note_of(server.control().state)
+    assert note.values["since_s"] > 0
+
+    record = recovered(connect(server.service), note)
+    assert bmc.power.actions() == ["shutdown", "on"]
+    assert (record["status"], record["before"], record["read_back"]) == ("applied", "off", "on")
+    assert record["detail"].startswith("the server was off and was switched on: a bench that did not live to see it")
+    assert not note_of(server.control().state).values
+    server.control().restore(ALLOWED)
+    assert bmc.bios.current() == factory
+
+
+@pytest.mark.parametrize("bmc", ["supermicro"], indirect=True)
+def test_a_shutdown_that_goes_on_is_waited_out_and_a_server_that_stays_on_is_left_alone(
+    server: Server, bmc: Bmc
+) -> None:
+    """The note is younger than the longest shutdown: on now may be off in a minute. Where it is older, nothing is waited for."""
+    note = note_of(server.control().state)
+    note.values = {"since_s": time.time()}
+    note.save()
+    later = threading.Timer(3, bmc.power.shutdown)
+    later.start()
+    assert recovered(connect(server.service), note)["before"] == "off"
+    later.join()
+    assert bmc.power.is_on()
+    note.values = {"since_s": time.time() - 3600}
+    note.save()
+    began = time.monotonic()
+    assert recovered(connect(server.service), note)["status"] == "unchanged"
+    assert time.monotonic() - began < 10
+    assert bmc.power.actions() == ["shutdown", "on"]
 
 
 class StubbornMachine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import pytest
@@ -68,6 +70,28 @@ def test_provision_verify_and_restore_through_a_bmc_without_a_word_of_the_passwo
     last = candidate.role("bios", "restore")
     assert (last.code, last.changed) == (0, 0), last.output
     assert [path.name for path in candidate.control_state.iterdir()] == ["fans-guard.log"]
+
+
+def test_every_play_that_comes_after_a_killed_restart_switches_the_server_on_and_says_so(candidate: BmcBench) -> None:
+    """`power` (before the link is made) and `restore` alike; without the note a server that is off is left off."""
+    note = candidate.control_state / "restarting.json"
+    bmc = candidate.device
+    bmc.power.off()
+    left = candidate.run("power.yml", bench_facts_tuning_file="power.json")
+    assert left.code == 0, left.output
+    assert json.loads((candidate.facts / "power.json").read_text())["power"] == "off"
+    assert not bmc.power.is_on()
+    for playbook in ("power.yml", "restore.yml"):
+        bmc.power.off()
+        note.parent.mkdir(exist_ok=True)
+        subject = f"BMC 127.0.0.1 port {bmc.redfish_port}"
+        note.write_text(json.dumps({"schema_version": 1, "subject": subject, "values": {"since_s": time.time() - 40}}))
+        run = candidate.run(playbook, bench_facts_tuning_file="power.json")
+        assert run.code == 0, run.output
+        assert bmc.power.is_on(), playbook
+        assert not note.exists()
+        said = run.text + (candidate.facts / "power.json").read_text()
+        assert "the server was off and was switched on: a bench that did not live to see it" in said
 
 
 def test_a_bmc_that_is_gone_keeps_nothing_else_from_being_restored(candidate: BmcBench) -> None:

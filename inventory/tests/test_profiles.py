@@ -291,6 +291,9 @@ HOSTILE = {
     "right to left": ('a: "\\u202exslx"', 1, "a character that is not shown"),
     "nul": ('a: "\\0"', 1, "a character that is not shown"),
     "raw nul": ("a: 1\nb: \0", 2, "not allowed"),
+    "short deep brackets": ("seed: 1\ndeep: " + "[" * 5000, 2, "nested more than"),
+    "many anchors": ("".join(f"a{n}: &n{n} 1\n" for n in range(5000)), 33, "more than 32 anchors"),
+    "no such truth": ("a: !!bool x", 1, "is not valid YAML"),
     "a tag that is none": ("a: !!int abc", 1, "invalid literal"),
     "an infinite key": (".inf: 1", 1, "no finite number"),
 }
@@ -313,6 +316,54 @@ def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
     for file in (fifo, Path("/dev/zero"), tmp_path):
         with pytest.raises(ProfileError, match="is not a regular file"):
             load_scenario(file)
+
+
+SHARED = """
+all:
+  children:
+    candidates:
+      hosts:
+        one:
+          bench_candidate:
+            description: d
+            identity: {{architectures: [x86_64]}}
+            transient_buffer: 1GiB
+            tuning: {{}}
+            targets:
+              first: {{kind: filesystem, directory: /a, storage: {{drives: ["S1"], destroy: true, filesystem: xfs}}{first}}}
+              second: {second}
+"""
+BUILT = '{kind: filesystem, directory: /b, storage: {drives: ["S1"], destroy: true, filesystem: xfs}%s}'
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ("", BUILT % "", True),
+        ("", BUILT % ", comparison_only: true", False),
+        ("", '{kind: raw-device, drive_serial: "S1", destroy: true}', True),
+        ("", '{kind: raw-device, drive_serial: " s1", destroy: true}', True),
+        ("", '{kind: filesystem, directory: /b, drive_serial: "S1", comparison_only: true}', True),
+        ("", '{kind: filesystem, directory: /b, drive_serial: "S2"}', False),
+        (
+            "",
+            BUILT.replace('["S1"]', '["S2", "S2"]').replace("filesystem: xfs", "filesystem: xfs, raid: {level: 0}")
+            % "",
+            True,
+        ),
+    ],
+)
+def test_a_drive_that_is_erased_is_in_one_target_or_in_alternatives(
+    tmp_path: Path, first: str, second: str, refused: bool
+) -> None:
+    file = tmp_path / "lab.yml"
+    file.write_text(SHARED.format(first=first, second=second), encoding="utf-8")
+    if not refused:
+        assert len(load_candidate(file, "one").targets) == 2
+        return
+    with pytest.raises(ProfileError, match=r"drive .*(one of them erases it|twice)") as caught:
+        load_candidate(file, "one")
+    assert caught.value.place.line == 14
 
 
 def test_an_anchor_or_two_are_nobodys_harm(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ Exit status of provision and verify: 0 every setting is as asked (or the machine
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,12 @@ from bench_model.verdict import verdict as outcomes
 from bench_model.verdict.judging import judge_bundle
 from rig.base.bundle import Bundle, to_json
 from rig.base.influx import INVENTORY_KEY, Influx, chosen, with_tokens
-from rig.base.lock import exclusive
+from rig.base.lock import all_exclusive
 from rig.base.settings import Layout, Profiles, Request, load_profiles, profile_file, target_directory
 from rig.candidate.connection import connection_of, variables_of
-from rig.candidate.host import require_target_directory
-from rig.candidate.machine import machine_of
+from rig.candidate.host import require_target_directory, survey
+from rig.candidate.machine import Machine, machine_of
+from rig.candidate.machine_lock import MachineLock, machine_locked
 from rig.candidate.provision import drift_in
 from rig.checking import agreement
 from rig.checking.check_bundle import check_bundle, printable
@@ -33,7 +36,8 @@ from rig.checking.own_profiles import Own
 from rig.checking.reporting import report_again
 from rig.checking.signing import INVENTORY_KEYS, of_checker
 from rig.nightly import cli as nightly_cli
-from rig.run.candidate_session import CandidateSession, connected
+from rig.run.candidate_session import CandidateSession, connected, reboot_s
+from rig.run.preflight import check_drives
 from rig.run.qualify import Qualification
 from rig.run.resume import request_of
 from rig.run.validation import validate_all
@@ -118,6 +122,8 @@ def parser() -> argparse.ArgumentParser:
         _add_profiles(command)
         if name == "provision":
             command.add_argument("--check", action="store_true", help="only tell what would be changed and erased")
+    _add_profiles(commands.add_parser("unlock", help="forget a lock on the candidate whose owner is gone"))
+    commands.add_parser("clean", help="refuse while a candidate is still to be restored; keep what must outlive build/")
     _add_profiles(commands.add_parser("validate", help="check the inventory, scenario, requirement and metrics"))
     for name, text in (
         ("judge", "recompute the verdict of a run from its bundle"),
@@ -307,19 +313,61 @@ def ansible(options: argparse.Namespace) -> int:
     return DRIFT if any(wrong) else 0
 
 
+def clean(options: argparse.Namespace) -> int:
+    """Before build/ is removed: refuses while a candidate is still to be restored, keeps what must outlive build/."""
+    layout = Layout()
+    left = layout.to_put_back()
+    if left:
+        names = ", ".join(sorted({file.parent.name for file in left}))
+        raise BenchError(
+            f"nothing was removed: candidates are still tuned by the bench: {names} ({', '.join(map(_shown, left))}). "
+            "`make restore CANDIDATE=<name>` puts each back; remove the file of a machine that is gone for good"
+        )
+    for folder in sorted(layout.build_state.glob("*/")):
+        kept = layout.state / folder.name
+        if any(folder.rglob("*.json")):  # the accounts of write budgets
+            if kept.exists():
+                raise BenchError(
+                    f"{_shown(folder)} and {_shown(kept)} both hold accounts. Merge them by hand, then clean again"
+                )
+            layout.state.mkdir(exist_ok=True)
+            shutil.move(folder, kept)
+            print(f"kept {_shown(kept)}")
+    return 0
+
+
+def unlock(options: argparse.Namespace) -> int:
+    """Forgets a lock on the candidate whose owner is gone."""
+    layout = Layout()
+    profiles = load_profiles(_request(options), layout)
+    name = profiles.candidate.name
+    with all_exclusive(profiles.candidate, "make unlock"), connected(profiles.inventory_file, name, layout) as machine:
+        print(f"{name}: {printable(MachineLock(machine, name, 'make unlock', 0.0).break_open())}")
+    return 0
+
+
 def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) -> list[str]:
     """Runs the playbook; returns, and prints, the settings that are not as asked."""
     candidate = profiles.candidate
     facts = layout.build / "facts" / candidate.name / candidate.target.name / ("check" if pretend else "")
     directory = target_directory(layout, candidate)
-    if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
-        require_target_directory(directory)
-    elif command == "provision" and candidate.target.kind == "scratch-file" and not pretend:
-        with connected(profiles.inventory_file, candidate.name, layout) as there:
-            there.call("scratch", "folder", directory)
     facts.mkdir(parents=True, exist_ok=True)
-    with exclusive(candidate.name, f"make {command} in {layout.repository}"):
-        file = "tuning-verified.json" if command == "verify" else "tuning.json"
+    what, file = (
+        f"make {command} in {layout.repository}",
+        "tuning-verified.json" if command == "verify" else "tuning.json",
+    )
+    with all_exclusive(candidate, what), ExitStack() as stack:
+        there = _reached(stack, command, profiles, layout)
+        if there:
+            left_behind = stack.enter_context(machine_locked(there, candidate.name, what, reboot_s(candidate)))
+            if left_behind:
+                print(left_behind, file=sys.stderr)
+            if command == "provision":
+                check_drives(candidate, survey(there))
+        if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
+            require_target_directory(directory)
+        elif command == "provision" and candidate.target.kind == "scratch-file" and not pretend and there:
+            there.call("scratch", "folder", directory)
         # Ansible connects by itself: what concerns the BMC can be restored when the candidate is dead.
         machine = machine_of(connection_of(profiles.inventory_file, candidate.name), facts / "no-link", layout)
         session = CandidateSession(layout, profiles, machine, directory)
@@ -336,6 +384,18 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
     found = f"; {len(wrong)} settings are not as asked" if wrong else ""
     print(f"{what} of {of} is done{found}; facts and Ansible's output are in {_shown(facts)}")
     return wrong
+
+
+def _reached(stack: ExitStack, command: str, profiles: Profiles, layout: Layout) -> Machine | None:
+    """The candidate's machine; None where only `restore` goes on without it, since the BMC may be all that answers."""
+    name = profiles.candidate.name
+    try:
+        return stack.enter_context(connected(profiles.inventory_file, name, layout))
+    except BenchError as error:
+        if command != "restore":
+            raise
+        print(f"warning: {printable(str(error))}; restoring what can be restored without it", file=sys.stderr)
+        return None
 
 
 def judge(options: argparse.Namespace) -> int:
@@ -455,6 +515,8 @@ COMMANDS = {
     "provision": ansible,
     "verify": ansible,
     "restore": ansible,
+    "unlock": unlock,
+    "clean": clean,
     "validate": validate,
     "judge": judge,
     "check-bundle": check,

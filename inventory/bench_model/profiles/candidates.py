@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,29 @@ def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) 
         )
     if all(target.comparison_only for target in targets):
         raise source.error(entry, "has only targets that are comparison_only", "Leave one to be qualified by itself")
+    _check_shared(source, entry, targets)
     return tuple(targets)
+
+
+def _check_shared(source: YamlSource, entry: tuple[str, ...], targets: Sequence[Target]) -> None:
+    """A drive that one target erases belongs to that one, or to alternatives: all erase it, one after another, and at most one of
+    them gets a run of its own."""
+    users: dict[str, list[Target]] = {}
+    for target in targets:
+        where = (*entry, "targets", target.name) if target.name else (*entry, "target")
+        for serial in target.serials:
+            same = users.setdefault(serial.strip().casefold(), [])
+            if target in same:
+                raise source.error((*where, "storage", "drives"), f"names drive {serial} twice", "Name each drive once")
+            same.append(target)
+            erasing = [one for one in same if one.storage or one.is_raw]
+            own = [one for one in same if not one.comparison_only]
+            if len(same) > 1 and erasing and (len(erasing) < len(same) or len(own) > 1):
+                raise source.error(
+                    where,
+                    f"drive {serial} is in target {same[0].name!r}, too, and one of them erases it",
+                    "Give each target drives of its own, or make all but one of them `comparison_only: true` (alternatives)",
+                )
 
 
 def _check_kind(source: YamlSource, at: tuple[str, ...], target: dict[str, Any]) -> None:

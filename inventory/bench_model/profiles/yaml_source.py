@@ -45,7 +45,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u206
 class _Composer(Composer):
     """Refuses what would be deep or large only when it is unfolded."""
 
-    _depth = _aliases = _anchored = 0
+    _depth = _aliases = _anchors = _anchored = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.parser.peek_event()
@@ -55,6 +55,9 @@ class _Composer(Composer):
                 problem = f"has an alias within an anchored part, or more than {ALIASES_MAX} aliases"
                 raise ComposerError(None, None, problem, event.start_mark)
         anchored = bool(getattr(event, "anchor", None)) and not isinstance(event, AliasEvent)
+        self._anchors += anchored
+        if self._anchors > ALIASES_MAX:
+            raise ComposerError(None, None, f"has more than {ALIASES_MAX} anchors", event.start_mark)
         self._depth, self._anchored = self._depth + 1, self._anchored + anchored
         if self._depth > DEPTH_MAX:
             raise ComposerError(None, None, f"is nested more than {DEPTH_MAX} deep", event.start_mark)
@@ -69,7 +72,7 @@ class _Constructor(RoundTripConstructor):
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except (ValueError, OverflowError, TypeError) as error:
+        except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
             raise ConstructorError(None, None, f"{error} (value {_short(node.value)})", node.start_mark) from None
 
     def construct_yaml_bool(self, node: Any) -> bool:
@@ -147,7 +150,20 @@ def _text_of(file: Path) -> str:
     if len(text) > BYTES_MAX or entries > ENTRIES_MAX:
         limit = f"{BYTES_MAX} characters or {ENTRIES_MAX} lines and commas"
         raise ProfileError(Place(file, text.count("\n") + 1, ""), f"is larger than {limit}", "Split it into several")
+    for number, line in enumerate(text.splitlines(), start=1):
+        # The parser looks ahead to the line's end at every bracket, which takes seconds for some thousands of them.
+        if line.count("[") + line.count("{") > DEPTH_MAX and _brackets_open(line) > DEPTH_MAX:
+            raise ProfileError(Place(file, number, ""), f"is nested more than {DEPTH_MAX} deep", "Write it flat")
     return text
+
+
+def _brackets_open(line: str) -> int:
+    """How many brackets of one line are open at once, at most."""
+    deepest = depth = 0
+    for character in line:
+        depth += (character in "[{") - (character in "]}")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _strange(node: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:

@@ -16,6 +16,7 @@ from bench_model.profiles.scenarios import Scenario, check_scenario_metrics, loa
 
 DEFAULT_PROFILE = "dune-snb"
 NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
+NOT_PUT_BACK = ("*-before.json", "restarting.json", "fans-lease.json")
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -78,8 +79,25 @@ class Layout:
         return self.build / "candidate" / candidate
 
     def state_directory(self, candidate: str) -> Path:
-        """Where the settings from before provisioning are kept until `restore`."""
-        return self.build / "state" / candidate
+        """Where the settings from before provisioning are kept until `restore`: not in build/, which is there to be removed.
+
+        What an earlier version left in build/ stays there until `make clean` moves it: a fan guard may be running from it."""
+        before = self.build_state / candidate
+        return before if before.is_dir() and not (self.state / candidate).is_dir() else self.state / candidate
+
+    @property
+    def state(self) -> Path:
+        return self.repository / "state"
+
+    @property
+    def build_state(self) -> Path:
+        """Where earlier versions kept it."""
+        return self.build / "state"
+
+    def to_put_back(self) -> list[Path]:
+        """The files that say that something of a candidate is still to be put back."""
+        folders = (self.state, self.build_state)
+        return sorted(file for one in folders for pattern in NOT_PUT_BACK for file in one.glob(f"*/{pattern}"))
 
 
 @dataclass(frozen=True)

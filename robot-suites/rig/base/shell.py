@@ -19,6 +19,39 @@ from bench_model.base.errors import BenchError
 UNTIL_PARENT_DIES = ("setpriv", "--pdeathsig", "TERM", "--")
 GRACE_S = 15.0  # daqwriter drains for at most 5 s after SIGINT; the rest is margin for a slow disk
 
+# A limit ends a command that hangs; it judges nothing. The shortest question (`fio --version`) takes half a minute on a machine whose
+# disks and processors are under the load that the bench puts on them, or that is emulated.
+HANG_S_MIN = 300.0
+
+# What a child may know of our environment. Everything else is meant for another program: secrets above all, whatever they are called.
+PASSED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "SSH_AUTH_SOCK",
+    "KRB5CCNAME",
+)
+PASSED_PREFIXES = ("LC_", "PYTHON", "XDG_", "LD_", "ASAN_", "LSAN_", "TSAN_", "UBSAN_", "COVERAGE_", "DAQ_BENCH_")
+SECRET_WORDS = ("TOKEN", "PASSWORD", "SECRET")
+
+
+def environment_for_children(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a program needs to run at all; whoever starts it adds what this one needs."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if (name in PASSED or name.startswith(PASSED_PREFIXES))
+        and not any(word in name.upper() for word in SECRET_WORDS)
+    }
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -47,7 +80,7 @@ class Shell(Protocol):
 
 
 class LocalShell:
-    """Commands on this machine, each in a session of its own so that the whole group can be ended."""
+    """Commands on this machine, each in a session of its own so that the whole group can be ended, and without our secrets."""
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = tuple(str(word) for word in argv)
@@ -62,7 +95,7 @@ class LocalShell:
                 text=True,
                 errors="replace",
                 start_new_session=True,
-                env={**os.environ, **(env or {})},
+                env={**environment_for_children(), **(env or {})},
             )
         except OSError as error:
             raise BenchError(f"{words[0]} cannot be started: {error.strerror}") from None

@@ -10,15 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench_model.base.errors import BenchError
 from rig.base.bundle import Bundle
 from rig.base.settings import Layout
-from rig.base.shell import Completed, LocalShell
+from rig.base.shell import HANG_S_MIN, Completed, LocalShell
 from rig.candidate.connection import LOCAL, Connection
 from rig.candidate.ssh import SshLink
 from rig.candidate.travelling import source_of
+
+if TYPE_CHECKING:
+    from rig.candidate.machine_lock import MachineLock
 
 PROGRAMS = Path("/opt/daq-storage-bench")
 STATE = Path("/var/lib/daq-storage-bench")
@@ -73,6 +76,7 @@ class Machine(ABC):
     is_local: bool
     from_record: bool = False  # answers from a run's journal (rig.candidate.journal): nothing is done
     prefix: tuple[str, ...] = ()  # words before each command
+    lock: MachineLock | None = None  # that this process holds on it
 
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
         """What `make` gives, as JSON has it: the time, a decision from telemetry, anything that a result rests on and no command of the
@@ -89,7 +93,7 @@ class Machine(ABC):
 
     @abstractmethod
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
-        """Runs `argv` to its end. Raises BenchError when it cannot start or exceeds `timeout_s`."""
+        """Runs `argv` to its end. Raises BenchError when it cannot start, or exceeds `timeout_s` and HANG_S_MIN."""
 
     @abstractmethod
     def places(self, candidate: str, bundle: Path) -> Places: ...
@@ -135,7 +139,7 @@ class LocalMachine(LocalShell, Machine):
         self._layout = layout or Layout()
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
-        return super().run([*self.prefix, *argv], timeout_s, env)
+        return super().run([*self.prefix, *argv], max(timeout_s, HANG_S_MIN), env)
 
     def places(self, candidate: str, bundle: Path) -> Places:
         return Places(
@@ -180,7 +184,8 @@ class SshMachine(Machine):
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = [str(word) for word in argv]
-        return self.link.run([*self._as_root(), *self.prefix, *_with_environment(words, env)], timeout_s, shown=words)
+        full = [*self._as_root(), *self.prefix, *_with_environment(words, env)]
+        return self.link.run(full, max(timeout_s, HANG_S_MIN), shown=words)
 
     def _as_root(self) -> list[str]:
         return ["sudo", "--non-interactive", "--"] if self._connection.become else []

@@ -17,7 +17,7 @@ from bench_model.documents.struct import as_document, read
 from bench_model.evidence.admissibility import HELD
 from bench_model.profiles.candidates import Candidate
 from rig.base.bundle import to_json, write_text_atomically
-from rig.base.influx import TOKEN_BEFORE
+from rig.base.influx import READ_TOKEN, TOKEN, TOKEN_BEFORE
 from rig.base.settings import Layout
 from rig.base.shell import LocalShell, Shell
 from rig.candidate.machine import Machine, Places
@@ -57,7 +57,9 @@ class Provisioner:
             *(["--check", "--diff"] if check else []),
             self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
         ]
+        # The inventory is code and may ask for any variable; what speaks for somebody to InfluxDB is not its business.
         environment = {
+            **{name: value for name, value in os.environ.items() if name not in (TOKEN, READ_TOKEN, TOKEN_BEFORE)},
             "ANSIBLE_CONFIG": str(self.repository / "ansible" / "ansible.cfg"),
             "LC_ALL": "C.UTF-8",
             **self.secrets,
@@ -147,7 +149,9 @@ def bmc_secret(layout: Layout, candidate: Candidate) -> dict[str, str]:
 
     Raises BenchError when the file cannot be read or others may read it."""
     bmc = candidate.document.get("bmc", {})
-    if "password_file" not in bmc or bmc["password_env"] in os.environ:
+    if bmc.get("password_env") in os.environ:
+        return {bmc["password_env"]: os.environ[bmc["password_env"]]}
+    if "password_file" not in bmc:
         return {}
     file = layout.repository / bmc["password_file"]
     try:

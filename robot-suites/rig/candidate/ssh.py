@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import IO
 
 from bench_model.base.errors import BenchError
-from rig.base.shell import GRACE_S, UNTIL_PARENT_DIES, Completed
+from rig.base.shell import GRACE_S, HANG_S_MIN, UNTIL_PARENT_DIES, Completed, environment_for_children
 from rig.candidate.connection import Connection
 
 CONNECT_S_MAX = 30.0
+HOLD_S_MAX = 60.0  # Python's start on a slow candidate
 LOST = 255  # ssh's own exit status when the connection is the trouble
 SUPERVISOR = (Path(__file__).resolve().parent.parent / "on_candidate" / "supervise.py").read_text(encoding="utf-8")
 # A dead network is noticed within 15 s; a slow candidate answers in time, since its kernel and sshd only need to wake up.
@@ -40,7 +42,7 @@ class SshLink:
         connection = self.connection
         return [
             *("ssh", "-T", "-o", "BatchMode=yes", *KEEPALIVE, "-o", f"ControlPath={self.control}"),
-            *("-p", str(connection.port), *options, *connection.options, connection.destination),
+            *("-p", str(connection.port), *options, *connection.options, "--", connection.destination),
         ]
 
     def _where(self) -> str:
@@ -53,7 +55,12 @@ class SshLink:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - the master writes into it as long as it lives; close() closes it
         argv = [*UNTIL_PARENT_DIES, *self._ssh("-N", "-o", "ControlMaster=yes", "-o", "ControlPersist=no")]
         self._master = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said, start_new_session=True
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            start_new_session=True,
+            env=environment_for_children(),
         )
         deadline = time.monotonic() + CONNECT_S_MAX
         while not self.up():
@@ -75,7 +82,13 @@ class SshLink:
     def _control(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         argv = self._ssh("-O", command, *options)
         return subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CONNECT_S_MAX, check=False
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CONNECT_S_MAX,
+            check=False,
+            env=environment_for_children(),
         )
 
     def ensure(self) -> None:
@@ -128,6 +141,7 @@ class SshLink:
                 text=True,
                 errors="replace",
                 start_new_session=True,
+                env=environment_for_children(),
             )
         except BaseException:
             os.close(lifeline)
@@ -152,18 +166,33 @@ class SshLink:
         try:
             with temporary.open("wb") as file:
                 argv = [*self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
-                done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, check=False)
+                done = subprocess.run(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.PIPE,
+                    check=False,
+                    env=environment_for_children(),
+                )
             if done.returncode != 0:
                 raise BenchError(f"{what} cannot be fetched: {done.stderr.decode('utf-8', 'replace').strip()}")
             temporary.replace(local)
         finally:
             temporary.unlink(missing_ok=True)
 
-    def feed(self, words: Sequence[str], text: str, timeout_s: float = 60.0) -> None:
+    def feed(self, words: Sequence[str], text: str, timeout_s: float = HANG_S_MIN) -> None:
         """Runs `words` with `text` as standard input. Raises BenchError."""
         argv = [*self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
         try:
-            done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=timeout_s, check=False)
+            done = subprocess.run(
+                argv,
+                input=text,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+                env=environment_for_children(),
+            )
         except subprocess.TimeoutExpired:
             raise BenchError(f"{self._where()}, did not take {len(text)} characters within {timeout_s:.0f} s") from None
         if done.returncode != 0:
@@ -174,8 +203,30 @@ class SshLink:
         argv = [*UNTIL_PARENT_DIES, *self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
         with local.open("wb") as file:
             return subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL, start_new_session=True
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=environment_for_children(),
             )
+
+    def hold(self, remote: str) -> tuple[subprocess.Popen[bytes], str]:
+        """Starts `remote`, which lives until its standard input closes, and returns it with the first line that it says.
+
+        The kernel closes that input when this process is killed."""
+        argv = [*self._ssh("-o", "ControlMaster=no"), remote]
+        holder = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=environment_for_children(),
+        )
+        assert holder.stdout is not None
+        readable, _, _ = select.select([holder.stdout], [], [], HOLD_S_MAX)
+        return holder, holder.stdout.readline().decode("utf-8", "replace") if readable else ""
 
     def close(self) -> None:
         """Ends the master that this process started; commands that still run over it end with it."""

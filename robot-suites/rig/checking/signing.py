@@ -27,6 +27,7 @@ from bench_model.bundle.provenance import (
     signing_key,
 )
 from bench_model.profiles.yaml_source import read_yaml
+from rig.base.shell import environment_for_children
 
 KEY_VARIABLE, SIGNERS_VARIABLE = "SIGN_KEY", "ALLOWED_SIGNERS"
 INVENTORY_KEY = "bench_signing"  # variable of the candidate, or of a group, in the inventory
@@ -153,10 +154,7 @@ def _signature(key: Path, content: bytes) -> str:
 def _keygen(words: list[str | Path], content: bytes) -> subprocess.CompletedProcess[bytes]:
     """`ssh-keygen -Y ...` in a session of its own, without a terminal or window where it could ask for a passphrase."""
     argv = ["ssh-keygen", "-Y", str(words[0]), "-n", NAMESPACE, *(str(word) for word in words[1:])]
-    hidden = {
-        name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS")
-    }
-    environment = {**hidden, "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C", "TZ": "UTC"}
+    environment = {**environment_for_children(), "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C", "TZ": "UTC"}
     try:
         return subprocess.run(
             argv,

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.errors import BenchError, ProfileError, RefusedError
 from bench_model.nights.night import Night, read_night
 from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, Entry, Job, outcome_of
-from rig.base.lock import exclusive
+from bench_model.profiles.candidates import load_candidate
+from rig.base.lock import all_exclusive
 from rig.base.shell import UNTIL_PARENT_DIES
 
 POLL_S = 0.2
@@ -47,8 +48,10 @@ class Ended:
 def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[Entry]:
     """Runs the job to its end; one entry per target. `stop` is asked again and again: its text, when not empty, ends the run."""
     try:
-        with exclusive(job.candidate, "make nightly, looking whether it is free"):
+        with all_exclusive(load_candidate(where.inventory, job.candidate), "make nightly, looking whether it is free"):
             pass
+    except ProfileError:
+        pass  # the run itself says what is wrong with the entry
     except RefusedError as error:
         return [Entry(job, SKIPPED, str(error))]
     before = _bundles(where.runs)

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TOOL_S_MAX = 20
+TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
 SECTOR_BYTES = 512  # of /sys/block/*/stat, whatever the device's block size
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
 OCP_LOG, INTEL_LOG, LOG_BYTES = "0xc0", "0xca", 512

@@ -42,7 +42,7 @@ def ethtool(letter: str, interface: str) -> str:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=10,
+        timeout=120,
         check=False,
         env={**os.environ, "LC_ALL": "C"},
     )

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 REFUSED = 77  # exit status of `run` when the command was not started
-TOOL_S_MAX = 60
+TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 COLUMNS = "NAME,KNAME,PATH,TYPE,SIZE,RO,SERIAL,WWN,FSTYPE,LABEL,UUID,PARTUUID,PARTLABEL,MOUNTPOINT"
 BLKDISCARD, BLKRRPART, BLKSSZGET = 0x1277, 0x125F, 0x1268  # linux/fs.h
 DISCARD_STEP_BYTES = 2**36

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from bench_model.base.errors import BenchError
+from bench_model.profiles.candidates import Candidate, load_candidate
 from rig.base.bundle import Bundle
 from rig.base.influx import Influx
 from rig.base.settings import Layout, Profiles, target_directory
@@ -22,10 +26,16 @@ from rig.telemetry.agent import PERIOD_S, Agent
 from rig.telemetry.bmc_agent import IN_BAND, bmc_agent, may_read_in_band
 from rig.telemetry.remote_agent import RemoteAgent, agent_arguments, reachable_influx
 
+RESTARTING = "restarting.json"  # the bios role's note, in the state directory, while it restarts a candidate
+REBOOT_S = 900.0  # the bios role's default
+ANSWER_S_MAX, ASK_EVERY_S = 60.0, 5.0
+
 
 @contextmanager
 def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machine]:
-    """The candidate's machine; an SSH link is closed at the end. Raises BenchError when it cannot be reached."""
+    """The candidate's machine; an SSH link is closed at the end. Raises BenchError when it cannot be reached.
+
+    One that a killed bench left without power is switched on first."""
     connection = connection_of(inventory, candidate)
     # A short path of our own: a socket's name may have 107 characters.
     with tempfile.TemporaryDirectory(prefix="daq-bench-") as folder:
@@ -33,11 +43,55 @@ def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machi
         if not isinstance(machine, SshMachine):
             yield machine
             return
-        machine.link.open()
+        wake(layout, inventory, candidate)
+        try:
+            machine.link.open()
+        except BenchError as error:
+            raise BenchError(f"{error}{_said_of_power(layout, inventory, candidate)}") from None
         try:
             yield machine
         finally:
             machine.link.close()
+
+
+def wake(layout: Layout, inventory: Path, candidate: str) -> None:
+    """Switches the candidate on where a bench had shut it down and did not live to do so, waits until it answers, and says so."""
+    if not (layout.state_directory(candidate) / RESTARTING).exists():
+        return
+    print(
+        f"{candidate} was being restarted by a bench that did not live to see it: looking at its power", file=sys.stderr
+    )
+    for record in see_to_power(layout, inventory, candidate)["records"]:
+        print(f"{candidate}: {record['detail']}", file=sys.stderr)
+
+
+def see_to_power(layout: Layout, inventory: Path, candidate: str) -> dict[str, Any]:
+    """{power, records} of the playbook power. Raises BenchError when the BMC does not answer, or the candidate does not come back."""
+    entry = load_candidate(inventory, candidate)
+    facts = layout.build / "facts" / candidate / "power"
+    facts.mkdir(parents=True, exist_ok=True)
+    machine = machine_of(connection_of(inventory, candidate), facts / "no-link", layout)
+    places = machine.places(candidate, facts)
+    provisioner(layout, entry, inventory, machine, places, facts, Path("/"), "power").run("power", "power.json")
+    found: dict[str, Any] = json.loads((facts / "power.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _said_of_power(layout: Layout, inventory: Path, candidate: str) -> str:
+    if "address" not in load_candidate(inventory, candidate).document.get("bmc", {}):
+        return ""
+    try:
+        power = see_to_power(layout, inventory, candidate)["power"]
+    except BenchError as error:
+        return f". Its BMC says nothing of its power either: {error}"
+    off = ". The bench did not do that: switch it on, then try again"
+    return f". Its BMC says that it is switched {power}{off if power == 'off' else ''}"
+
+
+def reboot_s(candidate: Candidate) -> float:
+    """For how long a reboot that provisioning may cause keeps the candidate away."""
+    tuning = candidate.document.get("tuning", {})
+    return float(tuning.get("bios_reboot_wait_s", REBOOT_S)) if tuning.get("bios_reboot") == "allowed" else 0.0
 
 
 @dataclass
@@ -103,6 +157,25 @@ class CandidateSession:
         """After provisioning, which may have rebooted the candidate."""
         if isinstance(self.machine, SshMachine):
             self.machine.link.ensure()
+            if self.machine.lock:
+                self.machine.lock.renew()
+
+    def await_return(self) -> None:
+        """Before a clean-up: a candidate that is being rebooted is waited for. Raises BenchError when it does not come back."""
+        if not isinstance(self.machine, SshMachine):
+            return
+        candidate = self.profiles.candidate
+        wake(self.layout, self.profiles.inventory_file, candidate.name)
+        deadline = time.monotonic() + reboot_s(candidate)
+        while True:
+            try:
+                self.reconnect()
+                self.machine.run(["true"], timeout_s=ANSWER_S_MAX)
+                return
+            except BenchError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(ASK_EVERY_S)
 
     def forget_run(self, bundle: Bundle) -> None:
         """Removes the run's folders from a candidate behind SSH; their content is in the bundle."""

@@ -73,14 +73,19 @@ def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, dire
 
 
 def check_drives(candidate: Candidate, found: Survey) -> None:
-    """For a target that is yet to be built: raises RefusedError when one of its drives is not there."""
-    there = {one["description"]["serial"] for one in found.devices}
-    missing = [serial for serial in candidate.target.serials if serial not in there]
-    if missing:
-        raise RefusedError(
-            f"target {candidate.target.name}: {candidate.name} has no drive {', '.join(missing)}. Nothing was erased. Put it in, "
-            "correct targets." + f"{candidate.target.name}.storage.drives in the inventory, or leave the target out"
-        )
+    """Raises RefusedError when a drive of any of the candidate's targets is not there, before the machine is tuned or rebooted."""
+    there = {
+        name for one in found.devices for name in (one["description"]["serial"], one["description"]["wwn"]) if name
+    }
+    for target in candidate.targets:
+        missing = [serial for serial in target.serials if serial not in there]
+        if missing:
+            name = f"targets.{target.name}" if target.name else "target"
+            key = "storage.drives" if target.storage else "drive_serial"
+            raise RefusedError(
+                f"{name}: {candidate.name} has no drive {', '.join(missing)}. Nothing was changed, nothing was erased. Put it in, "
+                f"correct {name}.{key} in the inventory, or leave the target out"
+            )
 
 
 def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, daqwriter: Path) -> None:

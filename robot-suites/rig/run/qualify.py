@@ -22,7 +22,7 @@ from bench_model.profiles.compared_targets import compared_names
 from bench_model.verdict.judging import judge_bundle
 from rig.base.bundle import Bundle, now_utc, write_text_atomically
 from rig.base.influx import INVENTORY_KEY, Influx, check, chosen
-from rig.base.lock import exclusive
+from rig.base.lock import all_exclusive
 from rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.base.shell import LocalShell
 from rig.candidate.connection import variables_of
@@ -30,12 +30,14 @@ from rig.candidate.fan_lease import FanLease, fan_lease
 from rig.candidate.host import Survey, require_target_directory
 from rig.candidate.load_target import RawDevice
 from rig.candidate.machine import environment_of
+from rig.candidate.machine_lock import machine_locked
+from rig.candidate.provision import bmc_secret
 from rig.checking.reporting import render_and_seal, signing_for
 from rig.checking.sealing import seal_evidence
 from rig.checking.signing import Signer
 from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from rig.run import preflight
-from rig.run.candidate_session import CandidateSession, connected
+from rig.run.candidate_session import CandidateSession, connected, reboot_s
 from rig.run.clock import FILE as CLOCK_FILE
 from rig.run.clock import ClockLog
 from rig.run.further_targets import INVENTORY_VARIABLE, described_targets
@@ -81,12 +83,14 @@ class Qualification:
         directory = target_directory(self._layout, candidate, self._request.target_directory)
         if self._influx is not None:
             self._influx_problem = check(self._influx)
+        what = f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"
         with (
-            exclusive(
-                candidate.name, f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"
-            ),
+            all_exclusive(candidate, what),
             connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
+            machine_locked(machine, candidate.name, what, reboot_s(candidate)) as left_behind,
         ):
+            if left_behind:
+                self._say(left_behind)
             session = CandidateSession(self._layout, self._profiles, machine, directory)
             session.find_raw_drive()
             self._further = [session.at(name) for name in compared_names(self._profiles.scenario)[1:]]
@@ -105,11 +109,10 @@ class Qualification:
     def _preflight(self, session: CandidateSession) -> Survey:
         """What can be refused before the machine is tuned."""
         found = self._preflight_target(session)
+        preflight.check_drives(self._profiles.candidate, found)
         for further in self._further:
             candidate, seen = further.profiles.candidate, self._preflight_target(further)
             preflight.check_candidate(candidate, seen, self._profiles.inventory_file)
-            if candidate.target.storage is not None:
-                preflight.check_drives(candidate, seen)
         candidate = self._profiles.candidate
         preflight.check_candidate(candidate, found, self._profiles.inventory_file)
         preflight.check_memory(candidate, self._profiles.scenario, found.host["memory_bytes"])
@@ -221,7 +224,11 @@ class Qualification:
             self._layout.repository,
             bundle,
             self._profiles.scenario,
-            {**environment_of(session.machine), INVENTORY_VARIABLE: str(self._profiles.inventory_file)},
+            {
+                **environment_of(session.machine),
+                **bmc_secret(self._layout, self._profiles.candidate),  # for fans, hazards and further targets
+                INVENTORY_VARIABLE: str(self._profiles.inventory_file),
+            },
         )
         self._clock.note("after the load", *session.survey())
         bundle.write(CLOCK_FILE, self._clock.document(same_clock=session.machine.is_local))
@@ -291,7 +298,8 @@ class Qualification:
             (f"target {one.directory}", partial(self._give_back, one, bundle)) for one in (session, *self._further)
         ]
         bmc = ("telemetry of the BMC", lambda: self._stop_bmc_agent(bundle))
-        steps: list[tuple[str, Callable[[], None]]] = [*targets, bmc, *last]
+        back: list[tuple[str, Callable[[], None]]] = [("reboot", session.await_return)] if self._provisioning else []
+        steps: list[tuple[str, Callable[[], None]]] = [*back, *targets, bmc, *last]
         for name, step in steps:
             try:
                 step()

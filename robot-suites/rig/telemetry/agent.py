@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from bench_model.base.errors import BenchError
 from bench_model.bundle.telemetry_files import OWN
 from rig.base.bundle import Bundle
 from rig.base.influx import Influx
-from rig.base.shell import UNTIL_PARENT_DIES
+from rig.base.shell import UNTIL_PARENT_DIES, environment_for_children
 
 READY_S_MAX = 15.0
 LOG_FILE = "agent.log"
@@ -42,7 +41,7 @@ class Agent:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._spool = spool or bundle.path / OWN
-        self._environment = {**os.environ, **influx.agent_environment, **(environment or {})}
+        self._environment = {**environment_for_children(), **influx.agent_environment, **(environment or {})}
         self._argv = [
             *UNTIL_PARENT_DIES,
             sys.executable,
@@ -117,7 +116,7 @@ def replay(artefact: Path, spool: Path, influx: Influx, timeout_s: float = 3600.
     ]
     return subprocess.run(
         argv,
-        env={**os.environ, **influx.agent_environment},
+        env={**environment_for_children(), **influx.agent_environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

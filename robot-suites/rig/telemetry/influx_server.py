@@ -16,6 +16,7 @@ from influxdb_client import InfluxDBClient  # type: ignore[attr-defined]
 
 from bench_model.base.errors import BenchError
 from rig.base.influx import DATABASE, HISTORY
+from rig.base.shell import environment_for_children
 
 DEFAULT_PORT = 8086
 START_S_MAX = 30.0
@@ -100,6 +101,7 @@ class LocalInflux:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                env=environment_for_children(),
             )
         self._pid_file.write_text(str(process.pid), encoding="ascii")
         self._url_file.write_text(url, encoding="ascii")
