@@ -30,7 +30,11 @@ def passing() -> Iterator[str]:
 
 
 def test_every_workload_has_good_evidence_and_a_coverage() -> None:
-    assert set(MAKERS) == set(COVERAGE)
+    """Here, or in a test module of the workload's own, which audits it."""
+    assert set(MAKERS) <= set(COVERAGE)
+    tests = Path(__file__).resolve().parents[2] / "robot-suites" / "tests"
+    for name in COVERAGE.keys() - MAKERS.keys():
+        assert "program.audit(" in (tests / f"test_{name}.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("scenario", program.scenarios())

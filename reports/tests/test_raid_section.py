@@ -20,7 +20,7 @@ from bench_report.document.section import Lacking, Section
 from bench_report.document.table import Table
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
-from bench_report.sections.raid_vs_3dxp import raid_section
+from bench_report.sections.raid_vs_3dxp import section as raid_section
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -15,7 +15,7 @@ from bench_report.document.section import Lacking
 from bench_report.document.table import Table
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
-from bench_report.sections.steady_state import make
+from bench_report.sections.steady_state import section as make
 
 Maker = Callable[..., Path]
 

@@ -49,7 +49,7 @@ def check_load(profile: RequirementProfile, scenario: Scenario | None = None) ->
 def bounded(metrics: Collection[str], workloads: Mapping[str, Any]) -> set[str]:
     """The workloads that `metrics` are of: by the metrics' names, and by what `workloads` of a scenario yield."""
     named = {metric.partition(".")[0] for metric in metrics} & set(workload_schemas())
-    return named | {name for name, own in workloads.items() if set(metrics) & set(own["yields"])}
+    return named | {name for name, own in workloads.items() if set(metrics) & set(own.get("yields", ()))}
 
 
 @cache

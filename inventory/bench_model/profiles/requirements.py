@@ -134,7 +134,7 @@ def check_yields(profile: RequirementProfile, scenario: Scenario) -> None:
     """Raises ProfileError when a requirement bounds a metric that the scenario does not yield."""
     source = read_requirements(profile.file)
     for index, requirement in enumerate(profile.requirements):
-        if requirement.metric not in scenario.yields:
+        if not scenario.answers(requirement.metric):
             raise source.refused(
                 index,
                 "metric",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,17 @@ from bench_model.profiles.composed import check_alone, read_scenario
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.sizes import sizes_in_bytes
 from bench_model.profiles.yaml_source import check, load_schema
+
+
+def workload_names() -> list[str]:
+    """Every workload, in the order of a report: what a scenario's schema names is the table that all rooms read."""
+    return list(load_schema("scenario")["properties"]["workloads"]["properties"])
+
+
+def metric_is_of(metric: str, workload: str, parameters: Mapping[str, Any]) -> bool:
+    """A workload yields all metrics that begin with its name, unless its scenario lists which."""
+    listed = parameters.get("yields")
+    return metric.partition(".")[0] == workload if listed is None else metric in listed
 
 
 @dataclass(frozen=True)
@@ -42,9 +54,9 @@ class Scenario:
             self.duration_s or 0.0,
         )
 
-    @property
-    def yields(self) -> set[str]:
-        return {metric for workload in self.workloads.values() for metric in workload["yields"]}
+    def answers(self, metric: str) -> bool:
+        """Whether one of the workloads must produce it."""
+        return any(metric_is_of(metric, name, own) for name, own in self.workloads.items())
 
     def altered(self, scale: float | None, duration_s: float | None) -> Scenario:
         """This scenario with the command line's SCALE= and DURATION= in force, also in its document. Raises BenchError."""
@@ -94,7 +106,7 @@ def load_scenario(file: Path, stored: bool = False) -> Scenario:
 def check_scenario_metrics(scenario: Scenario, metrics: dict[str, ResultMetric]) -> None:
     """Raises ProfileError when a scenario says that it yields a metric that metrics.yml does not name."""
     for name, workload in scenario.workloads.items():
-        for metric in workload["yields"]:
+        for metric in workload.get("yields", ()):
             if metric not in metrics:
                 error: ProfileError = read_scenario(scenario.file).error(
                     ("workloads", name, "yields"),

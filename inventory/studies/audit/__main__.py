@@ -18,12 +18,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 from audit import mutants
+from audit.good import MAKERS as EVIDENCE
 from audit.good import results_of
 from audit.good.case import INVENTORY, Case, case_of, evidence_of
 from audit.mutants import Mutant
 from bench_model.bundle import soundness
 from bench_model.bundle.evidence import Document, Evidence
 from bench_model.evidence.derived import MAKERS
+from bench_model.profiles.scenarios import load_scenario
 from bench_model.statistics.bootstrap import SeriesInterval, mean_interval
 from bench_model.verdict import decision
 from bench_model.verdict.verdict import PASS, bounds, judge
@@ -48,8 +50,9 @@ class Findings:
 
 
 def scenarios() -> list[str]:
-    """Every scenario of the inventory."""
-    return sorted(file.stem for file in (INVENTORY / "scenarios").glob("*.yml"))
+    """Every scenario of the inventory whose workloads have good evidence here; of another one, its workload's own test brings that."""
+    files = sorted((INVENTORY / "scenarios").glob("*.yml"))
+    return [file.stem for file in files if load_scenario(file).workloads.keys() <= EVIDENCE.keys()]
 
 
 def mutants_of(case: Case, evidence: Evidence) -> list[Mutant]:

@@ -37,7 +37,7 @@ DECISIONS = {
 }
 
 
-def raid_section(bundle: Bundle) -> Section | None:
+def section(bundle: Bundle) -> Section | None:
     found, measured = bundle.results.get(RESULT), bundle.results.get(MEASURED)
     if found is None or measured is None:
         if MEASURED not in bundle.run.workloads:

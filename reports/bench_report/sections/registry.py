@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
+
+from bench_model.profiles.scenarios import workload_names
 from bench_report.document.section import Maker, Section
 from bench_report.reading.dataset import Bundle
-from bench_report.sections import (
-    concurrent_analysis,
-    endurance,
-    hot_store,
-    interference,
-    lan,
-    latency_under_load,
-    minidaq_scan,
-    record_conditions,
-    saturation,
-    steady_state,
-    streams_checksum,
-    thread_scan,
-)
 from bench_report.sections.cost import cost_section
 from bench_report.sections.dips import dips_section
-from bench_report.sections.raid_vs_3dxp import raid_section
 from bench_report.sections.telemetry_account import telemetry_account_section
-from bench_report.sections.thermal import thermal_section
+
+DRAWN_ELSEWHERE = ("block_scan",)  # the first pages show it
+
+
+def _of_workload(name: str) -> Maker:
+    module = f"bench_report.sections.{name}"
+    if find_spec(module) is None:
+        raise ImportError(f"workload {name!r} has no section: write {module} with a function `section`")
+    made: Maker = import_module(module).section
+    return made
+
 
 MAKERS: tuple[Maker, ...] = (
-    record_conditions.make,
-    thread_scan.section,
-    minidaq_scan.section,
-    latency_under_load.section,
-    steady_state.make,
-    saturation.section,
-    endurance.section,
-    thermal_section,
-    interference.section,
-    raid_section,
-    streams_checksum.section,
-    hot_store.section,
-    lan.section,
-    concurrent_analysis.section,
+    *(_of_workload(name) for name in workload_names() if name not in DRAWN_ELSEWHERE),
     dips_section,
     cost_section,
     telemetry_account_section,

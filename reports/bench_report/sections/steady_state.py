@@ -14,7 +14,7 @@ from bench_report.sections.conditioning import conditioning_table
 NAME = "steady_state"
 
 
-def make(bundle: Bundle) -> Section | None:
+def section(bundle: Bundle) -> Section | None:
     node = bundle.results.get(NAME)
     if node is None:
         if NAME not in bundle.run.workloads:

@@ -16,7 +16,7 @@ CAPTION = (
 )
 
 
-def thermal_section(bundle: Bundle) -> Section | None:
+def section(bundle: Bundle) -> Section | None:
     thermal, soak = bundle.results.get("thermal"), bundle.results.get("thermal_soak")
     if thermal is None or soak is None:
         return None

@@ -14,6 +14,7 @@ PREFIX = "daq-bench-"
 MARKER = ".daq-storage-bench-scratch"
 OWN_FILES = (
     MARKER,
+    "workload-*.bin",  # of a workload that has no name of its own here
     "block-scan*.bin",
     "snb-record-*.daq",
     "thread-scan*.bin",

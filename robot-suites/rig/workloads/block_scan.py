@@ -97,11 +97,14 @@ def check_sizes(scenario: Scenario, workload: str, threads: int = 1) -> None:
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     check_sizes(scenario, "block_scan")
     parameters = scenario.workloads["block_scan"]
-    asked = [metric for metric in parameters["yields"] if metric.startswith("block_scan.daqwriter_")]
+    listed = parameters.get(
+        "yields", ["block_scan.daqwriter_large_block_throughput"]
+    )  # left out: all of the workload's metrics
+    asked = [metric for metric in listed if metric.startswith("block_scan.daqwriter_")]
     if asked and "daqwriter" not in _tools(parameters):
         raise RefusedError(
             f"{scenario.file}: workloads.block_scan.yields: {asked[0]} needs daqwriter, which `tools` does not name. "
-            "Write tools: [fio, daqwriter], or leave it out"
+            "Write tools: [fio, daqwriter], or list yields without it"
         )
     if "confirm" in parameters and not turns(parameters):
         raise RefusedError(

@@ -1,41 +1,26 @@
-"""Every workload that a scenario may name."""
+"""Every workload that a scenario may name: `rig.workloads.<name>`, or its module `workload` where it is a room, has it as WORKLOAD."""
 
 from __future__ import annotations
 
-from bench_model.profiles.scenarios import Scenario
-from rig.workloads import block_scan as fio_scan
-from rig.workloads import latency_under_load, minidaq_scan, saturation, snb_record, thread_scan
-from rig.workloads.concurrent_analysis import workload as concurrent_analysis
-from rig.workloads.endurance import workload as endurance
-from rig.workloads.hot_store import workload as hot_store
-from rig.workloads.interference import workload as interference
-from rig.workloads.lan import workload as lan
-from rig.workloads.raid_vs_3dxp import workload as raid_vs_3dxp
-from rig.workloads.shared.base import Workload
-from rig.workloads.steady_state import workload as steady_state
-from rig.workloads.streams_checksum import workload as streams_checksum
-from rig.workloads.thermal import workload as thermal
+from importlib import import_module
+from importlib.util import find_spec
 
-WORKLOADS: dict[str, Workload] = {
-    workload.name: workload
-    for workload in (
-        fio_scan.WORKLOAD,
-        snb_record.WORKLOAD,
-        thread_scan.WORKLOAD,
-        minidaq_scan.WORKLOAD,
-        latency_under_load.WORKLOAD,
-        steady_state.WORKLOAD,
-        thermal.WORKLOAD,
-        endurance.WORKLOAD,
-        saturation.WORKLOAD,
-        interference.WORKLOAD,
-        raid_vs_3dxp.WORKLOAD,
-        streams_checksum.WORKLOAD,
-        hot_store.WORKLOAD,
-        lan.WORKLOAD,
-        concurrent_analysis.WORKLOAD,
-    )
-}
+from bench_model.profiles.scenarios import Scenario, workload_names
+from rig.workloads.shared.base import Workload
+
+
+def _workload(name: str) -> Workload:
+    room = f"rig.workloads.{name}"
+    module = import_module(room)
+    if hasattr(module, "__path__") and find_spec(f"{room}.workload"):
+        module = import_module(f"{room}.workload")
+    found: Workload = module.WORKLOAD
+    if found.name != name:
+        raise TypeError(f"{module.__name__} holds the workload {found.name!r}, which a scenario calls {name!r}")
+    return found
+
+
+WORKLOADS: dict[str, Workload] = {name: _workload(name) for name in workload_names()}
 
 
 def workloads_of(scenario: Scenario) -> list[Workload]:

@@ -7,10 +7,13 @@ end as `complete` or `intact` speaks of the candidate where its target failed, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 
 from bench_model.bundle.evidence import Document
 from bench_model.evidence.coverage import applications, drives, nodes, scans, sets
-from bench_model.evidence.coverage.framework import (
+from bench_model.evidence.coverage.scans import disturbers_of
+from bench_model.profiles.scenarios import workload_names
+from bench_model.workloads.plan import (
     FAILS,
     INVALIDATES,
     LIMITS,
@@ -22,7 +25,6 @@ from bench_model.evidence.coverage.framework import (
     as_asked,
     plan_of,
 )
-from bench_model.evidence.coverage.scans import disturbers_of
 from bench_model.workloads.saturation import analysis as saturation
 
 __all__ = ["FAILS", "INVALIDATES", "LIMITS", "Gap", "Plan", "disturbers_of", "gaps", "plan_of"]
@@ -43,6 +45,10 @@ COVERAGE: dict[str, Coverage] = {
     "hot_store": nodes.hot_store,
     "streams_checksum": applications.streams_checksum,
     "concurrent_analysis": applications.concurrent_analysis,
+}
+# Any other workload of the scenario's schema says itself what covers its plan.
+COVERAGE |= {
+    name: import_module(f"bench_model.workloads.{name}").coverage for name in workload_names() if name not in COVERAGE
 }
 # The document that a workload's result follows from, or that follows from it, where a verdict rests on both.
 BESIDE: dict[str, tuple[str, Beside]] = {

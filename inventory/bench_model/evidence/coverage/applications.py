@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench_model.bundle.evidence import Document
-from bench_model.evidence.coverage.framework import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from bench_model.workloads.concurrent_analysis import analysis
 from bench_model.workloads.concurrent_analysis.points import worker_counts
+from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from bench_model.workloads.streams_checksum import analysis as streams
 from bench_model.workloads.streams_checksum.setups import (
     ALL,

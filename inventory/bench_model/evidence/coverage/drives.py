@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bench_model.base.units import KIB
 from bench_model.bundle.evidence import Document
-from bench_model.evidence.coverage.framework import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
+from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from bench_model.workloads.saturation import analysis as saturation_model
 from bench_model.workloads.saturation import passes as saturation_passes
 from bench_model.workloads.steady_state.rounds import steady_window

@@ -6,7 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from bench_model.bundle.evidence import Document
-from bench_model.evidence.coverage.framework import (
+from bench_model.statistics.paired import Pair, compare
+from bench_model.workloads.hot_store import figures as store
+from bench_model.workloads.lan.analysis import ALL, JUDGED_KINDS, KINDS, TUNED, UNTUNED, judged_of, read_backs
+from bench_model.workloads.lan.transfers import summed
+from bench_model.workloads.plan import (
     INVALIDATES,
     Plan,
     Problem,
@@ -17,10 +21,6 @@ from bench_model.evidence.coverage.framework import (
     rows,
     tool,
 )
-from bench_model.statistics.paired import Pair, compare
-from bench_model.workloads.hot_store import figures as store
-from bench_model.workloads.lan.analysis import ALL, JUDGED_KINDS, KINDS, TUNED, UNTUNED, judged_of, read_backs
-from bench_model.workloads.lan.transfers import summed
 
 IPERF_BYTES_MAX = 1 << 20  # iperf3's own limit of a write
 BANDWIDTHS = {"tcp": ("iperf3",), "rdma": ("ib_write_bw", "ib_read_bw", "ib_send_bw")}

@@ -8,7 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bench_model.base.units import binary_label
 from bench_model.bundle.evidence import Document
-from bench_model.evidence.coverage.framework import (
+from bench_model.statistics.plateau import find_plateau, is_large
+from bench_model.workloads import interference as slowdown
+from bench_model.workloads import latency_under_load as load_latency
+from bench_model.workloads import minidaq_scan as minidaq_curve
+from bench_model.workloads import thread_scan as thread_scaling
+from bench_model.workloads.plan import (
     FAILS,
     INVALIDATES,
     SOUND,
@@ -22,11 +27,6 @@ from bench_model.evidence.coverage.framework import (
     rows,
     tool,
 )
-from bench_model.statistics.plateau import find_plateau, is_large
-from bench_model.workloads import interference as slowdown
-from bench_model.workloads import latency_under_load as load_latency
-from bench_model.workloads import minidaq_scan as minidaq_curve
-from bench_model.workloads import thread_scan as thread_scaling
 
 
 def snb_record(plan: Plan, document: Document) -> Iterator[Problem]:

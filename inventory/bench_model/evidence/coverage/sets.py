@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from bench_model.bundle.evidence import Document
-from bench_model.evidence.coverage.framework import INVALIDATES, Plan, Problem, column, counting, follows, rows
+from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
 from bench_model.workloads.raid_vs_3dxp.analysis import judged_of_rounds
 
 DEVICE_SHARE_MIN = 0.95  # as the visit itself asks

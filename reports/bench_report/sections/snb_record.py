@@ -10,7 +10,7 @@ from bench_report.reading.dataset import Bundle
 from bench_report.sections.conditioning import conditioning_table
 
 
-def make(bundle: Bundle) -> Section | None:
+def section(bundle: Bundle) -> Section | None:
     """None for a run without a record, and for one of which there is nothing to say."""
     record, power = bundle.results.get("snb_record"), bundle.results.get("record_power")
     if record is None:
