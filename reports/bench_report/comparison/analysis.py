@@ -17,6 +17,7 @@ from bench_report.comparison.conditions import marks
 from bench_report.comparison.configurations import configurations, is_comparison, names_of
 from bench_report.comparison.contenders import contender_of, grouped, questions_of, speed_of
 from bench_report.comparison.definitions import check_same, differences
+from bench_report.comparison.unranked import unranked_configurations, unranked_runs
 
 Document = dict[str, Any]
 LEAST, MOST = 2, 8
@@ -60,6 +61,7 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
         "not_ranked": [name for name in names if name not in {one.name for one in contenders}],
         **tender.document(contenders, questions, speed, weights, differences([one for one in sources if one.counts])),
         "conditions": [asdict(mark) for mark in marks(sources)],
+        **_unranked(kind, sources),
     }, sources  # fmt: skip
 
 
@@ -79,6 +81,16 @@ def _contenders(
     speed = speed_of(questions)
     made = [contender_of(name, runs, questions, speed, prices) for name, runs in grouped(counting).items()]
     return made, questions, weights
+
+
+def _unranked(kind: str, sources: Sequence[Source]) -> Document:
+    """What was asked, and what runs that do not count measured; nothing where all count."""
+    if all(source.counts for source in sources):
+        return {}
+    questions = questions_of(sources, Weights())
+    shown = unranked_configurations(sources[0]) if kind == CONFIGURATIONS else unranked_runs(sources, questions)
+    asked = [{"id": one.id, "text": one.text, "comparison": one.comparison} for one in questions]
+    return {"asked": asked, "unranked": shown} if shown else {}
 
 
 def _run(source: Source) -> Document:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from bench_report.base.units import NONE, SPELLED, THIN, percent, quantity, significant
-from bench_report.comparison import tables, words
+from bench_report.comparison import tables, unranked, words
 from bench_report.document.canvas import Figure
 from bench_report.document.made_by import seal_of_runs
 from bench_report.document.section import Lacking, Part, Section
@@ -33,7 +33,14 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     ranked = sum(run["ranked"] for run in found["runs"])
     what = "configurations of one run" if found["kind"] == "configurations" else "candidates"
     number = len(found["contenders"]) + len(found["not_ranked"])
+    shown = unranked.mark(found)
+    side = (
+        (Section("unranked", "What runs that do not count measured", tuple(unranked.side_by_side(found))),)
+        if shown
+        else ()
+    )
     sections = (
+        *(() if found["contenders"] else side),
         Section("compared", "What was compared", (tables.runs(found), *_named(found))),
         Section("ranking", "Ranking for each requirement", tuple(_ranking(found))),
         Section("differences", "Differences, with intervals and effect sizes", tables.differences(found)),
@@ -41,6 +48,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         Section("cost", "Price, power, room and wear beside speed", tuple(_cost(found))),
         Section("firmness", "How firm the decision is", tuple(_firmness(found))),
         Section("conditions", "Conditions that differ", (*tables.unlike(found), *tables.conditions(found))),
+        *(side if found["contenders"] else ()),
         Section("method", "How this was computed", tuple(_method(found, command))),
     )
     scaled = sorted({run["scale"] for run in found["runs"] if run["ranked"] and (run["scale"] or 1) < 1})
@@ -62,8 +70,9 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         meaning=words.meaning(found),
         reasons=tuple(words.reasons(found)),
         boxes=boxes,
-        summary=tables.summary(found),
-        notes=tables.summary_notes(found),
+        summary=tables.summary(found) if found["contenders"] or not shown else unranked.summary(found),
+        notes=tables.summary_notes(found) if found["contenders"] or not shown else (),
+        mark=shown,
         sections=sections,
         keywords=("comparison", found["scenario"]["id"], found["requirement"]["id"]),
         moment=moment,

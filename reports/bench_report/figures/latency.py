@@ -14,7 +14,7 @@ from bench_report.document.canvas import SERIES, Figure, legend_above, sheet, to
 from bench_report.document.traces import name_data
 from bench_report.reading.dataset import Bundle, Latency, Minidaq
 
-HEIGHT_MM = 72.0
+HEIGHT_MM = 64.0
 TICK_PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 AGREEMENT = 0.02  # the exported distribution and the percentile beside it must agree to two percent
 MOST_CURVES = 3

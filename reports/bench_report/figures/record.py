@@ -32,7 +32,7 @@ from bench_report.document.canvas import (
 )
 from bench_report.reading.dataset import Bundle, Demand, Minidaq, Series
 
-HEIGHT_MM = 92.0
+HEIGHT_MM = 84.0
 MOST_FIGURES = 3
 ROOM = 1.12  # above the highest value, so that a line never touches the frame
 

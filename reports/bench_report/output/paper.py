@@ -56,6 +56,7 @@ class Paper:
     keywords: tuple[str, ...]
     moment: datetime
     seal: str
+    mark: str = ""  # stands on every page beside the badge
 
 
 def write(paper: Paper, folder: Path, stem: str, machine_readable: str) -> list[Path]:
@@ -84,7 +85,9 @@ def document_of(paper: Paper, attachments: dict[str, bytes]) -> Document:
         subject=f"{paper.kicker}: {paper.meaning}",
         keywords=paper.keywords,
         running_left=shortened(paper.running, MOST_RUNNING),
-        running_right=f"{paper.badge.glyph} {paper.badge.word}",
+        running_right=" ".join(
+            part for part in (paper.badge.glyph, paper.badge.word, paper.mark and f"\u00b7 {paper.mark}") if part
+        ),
         seal=paper.seal,
         finished=paper.moment,
         front=(paper.summary,),
@@ -94,5 +97,5 @@ def document_of(paper: Paper, attachments: dict[str, bytes]) -> Document:
 
 
 def _front(paper: Paper) -> dict[str, Any]:
-    names: Sequence[str] = ("title", "meta", "badge", "meaning", "reasons", "boxes", "notes")
+    names: Sequence[str] = ("title", "meta", "badge", "meaning", "reasons", "boxes", "notes", "mark")
     return {name: getattr(paper, name) for name in names}

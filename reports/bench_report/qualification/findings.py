@@ -24,6 +24,7 @@ MOST = 3
 MOST_IN_TABLE = 40
 GAP_PERIODS = 10.0  # a collector that was silent for so many of its periods, and for a second at least, has a gap
 GAP_S_MIN = 1.0
+ASKS_LESS = " asks for less than the requirement profile demands: "
 RULE = (
     "Order of the findings: the bench broke or nothing was judged; evidence that does not count; requirements missed, then "
     "undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest relative margin among "
@@ -34,10 +35,11 @@ RULE = (
 
 @dataclass(frozen=True)
 class Remark:
-    """`kind` in two or three words, `text` in a sentence or two."""
+    """`kind` in two or three words, `text` in a sentence, `why` in another, for which the first page has no room."""
 
     kind: str
     text: str
+    why: str = ""
 
 
 def findings(bundle: Bundle) -> list[Remark]:
@@ -48,7 +50,10 @@ def findings_table(bundle: Bundle) -> Table | None:
     found = findings(bundle)
     if not found:
         return None
-    rows = tuple((str(number), one.kind, one.text) for number, one in enumerate(found[:MOST_IN_TABLE], 1))
+    rows = tuple(
+        (str(number), one.kind, " ".join(part for part in (one.text, one.why) if part))
+        for number, one in enumerate(found[:MOST_IN_TABLE], 1)
+    )
     caption = (
         f"Findings in their order. The first {MOST} stand on the first page too."
         if len(found) > MOST
@@ -99,9 +104,8 @@ def _requirement(judged: Judgement) -> Remark:
         why = (judged.reason or "no reason recorded").removeprefix("Not measured: ")
         return Remark(f"Not measured{advisory}", f"{name} {why.rstrip('.')}.")
     text = f"{name} {beside_bound(judged)}."
-    if at == "undecided" and judged.reason:
-        text += f" {_sentence(judged.reason.removeprefix('Undecided: '))}"
-    return Remark(f"{at.capitalize()}{advisory}", text)
+    why = _sentence(judged.reason.removeprefix("Undecided: ")) if at == "undecided" and judged.reason else ""
+    return Remark(f"{at.capitalize()}{advisory}", text, why)
 
 
 def _sentence(text: str) -> str:
@@ -174,14 +178,33 @@ def _tuning(bundle: Bundle) -> Iterator[Remark]:
 
 
 def reasons_of_verdict(bundle: Bundle) -> tuple[str, ...]:
-    """The verdict's own reasons but those that the requirement table or the box on scale already gives."""
-    said = {text.rstrip(".") for text in bundle.run.scaled_down if shortened(text) == text}
-    return tuple(
-        reason for reason in (bundle.verdict.reasons if bundle.verdict else ()) if reason.rstrip(".") not in said
+    """The verdict's own reasons, and its findings that are none, but what the findings' table or the box on scale already says."""
+    verdict = bundle.verdict
+    if verdict is None:
+        return ()
+    said = {text.rstrip(".") for text in bundle.run.scaled_down} & {text.rstrip(".") for text in limits(bundle)}
+    rows = tuple(f"{one.id} {one.text}" for one in verdict.requirements)
+    told = [one for one in verdict.reasons if one.rstrip(".") not in said and not (rows and one.startswith(rows))]
+    more = (
+        one.text + (" (the evidence does not count)" if one.invalidates else "")
+        for one in verdict.findings
+        if one.text not in verdict.reasons
     )
+    return (*told, *more)
 
 
-def shortened(text: str) -> str:
-    """A limit as the first page says it: of a list of parameters the first; the reasons of the verdict stand in full among the findings."""
-    first, *rest = text.split("; ")
-    return f"{first}; {len(rest)} more ({see_section('findings')})" if len(rest) > 1 else text
+def limits(bundle: Bundle) -> list[str]:
+    """What was scaled down, as the first page says it: what asks for too little in one line, with its first parameter; all of it stands
+    among the findings."""
+    whole = [text for text in bundle.run.scaled_down if ASKS_LESS not in text]
+    less = [text for text in bundle.run.scaled_down if ASKS_LESS in text]
+    if not less:
+        return whole
+    number = sum(len(text.partition(ASKS_LESS)[2].split("; ")) for text in less)
+    if number == 1:
+        return [*whole, *less]
+    first = less[0].partition(ASKS_LESS)[2].split("; ")[0]
+    return [
+        *whole,
+        f"{number} parameters ask for less than the requirement profile demands: {first}; {number - 1} more ({see_section('findings')})",
+    ]

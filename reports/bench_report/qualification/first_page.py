@@ -10,7 +10,7 @@ from bench_report.base.units import utc
 from bench_report.document.outcome import NOT_RECORDED
 from bench_report.document.section import Pair
 from bench_report.qualification import view
-from bench_report.qualification.findings import MOST, Remark, findings, shortened
+from bench_report.qualification.findings import MOST, Remark, findings, limits
 from bench_report.qualification.next_step import next_step
 from bench_report.reading.dataset import Bundle
 from bench_report.tables.drives import drive_lines
@@ -27,7 +27,7 @@ def content(bundle: Bundle) -> dict[str, Any]:
         "finished": utc(run.finished) if run.finished else None, "next": next_step(bundle), "remarks": remarks[:MOST],
         "more_findings": _more(remarks[MOST:]),
         "incomplete": [f"{lack} ({name})" for name, lack in bundle.missing] if incomplete else [],
-        "limits": [shortened(text) for text in run.scaled_down], "demand": view.demand_cells(bundle), "bought": bought(bundle),
+        "limits": limits(bundle), "demand": view.demand_cells(bundle), "bought": bought(bundle),
     }  # fmt: skip
 
 
@@ -57,5 +57,5 @@ def bought(bundle: Bundle) -> list[Pair]:
         else Pair("Drives", "no single drive was recorded", False),
         view.target_pair(bundle),
         Pair("Job", f"{run.scenario_title or run.scenario_id} ({run.scenario_file or run.scenario_id}){source}"),
-        Pair("Requirements", profile + view.profile_sources(bundle)),
+        Pair("Requirements", profile),
     ]  # fmt: skip

@@ -5,7 +5,10 @@ Promise: every section says what should be in it and is not; what a run was not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bench_report.document.canvas import Figure
+from bench_report.document.outcome import GLYPHS
 from bench_report.document.section import Bullets, Code, Facts, Heading, Lacking, Part, Section, Warned
 from bench_report.document.table import Table, pairs_table
 from bench_report.figures.blocks import block_figure
@@ -31,6 +34,8 @@ SEALS = (
     "REPORTS.sha256 seals this report; report-data.json holds every number of it for machines, unrounded where the bundle has more digits, "
     "and is also attached to the PDF."
 )
+ON_FIRST_PAGE = frozenset({"Description", "Processor", "Memory", "System", "Target", "Scenario", "Requirements"})
+ALWAYS_DEFINED = frozenset({"GB, GiB", "Scale", "Margin", "Met, missed, undecided"})
 NO_RECORD = "no record result (results/snb_record.json), so nothing can be said about lost superchunks."
 
 
@@ -38,9 +43,9 @@ def sections(bundle: Bundle) -> tuple[Section, ...]:
     made = (
         _requirements(bundle), _findings(bundle), _candidate(bundle), *_workloads(bundle), *sections_of(bundle), _host(bundle),
         _tuning(bundle), _health(bundle), _events(bundle), _environment(bundle), _reproduce(bundle), _provenance(bundle),
-        *_appendices(bundle),
     )  # fmt: skip
-    return tuple(one for one in made if one is not None)
+    found = [one for one in made if one is not None]
+    return (*found, *_appendices(bundle, found))
 
 
 def _or(part: Part | None, lacking: str) -> list[Part]:
@@ -52,6 +57,9 @@ def _requirements(bundle: Bundle) -> Section:
     shared = requirement_table.shared_reason(bundle)
     if shared:
         parts.append(f"Rows without a reason: {shared[0].lower()}{shared[1:]}.")
+    sources = view.profile_sources(bundle)
+    if sources:
+        parts.append(sources)
     return Section("requirements", "Requirements", (*parts, *requirement_table.notes(bundle)))
 
 
@@ -60,12 +68,6 @@ def _findings(bundle: Bundle) -> Section | None:
     if table is None:
         return None
     reasons = reasons_of_verdict(bundle)
-    verdict = bundle.verdict
-    reasons += tuple(
-        f"{one.text}{' (the evidence does not count)' if one.invalidates else ''}"
-        for one in (verdict.findings if verdict else ())
-        if one.text not in (verdict.reasons if verdict else ())
-    )
     told: list[Part] = [Heading("Why the verdict is what it is"), Bullets(reasons)] if reasons else []
     return Section("findings", "Findings", (table, RULE, *told))
 
@@ -74,7 +76,8 @@ def _candidate(bundle: Bundle) -> Section:
     drives = drive_table(bundle)
     return Section(
         "candidate", "The candidate",
-        (Heading("Server and job"), Facts(tuple(view.candidate_pairs(bundle))), *_or(drives, "the run recorded no device.")),
+        (Facts(tuple(pair for pair in view.candidate_pairs(bundle) if pair.label not in ON_FIRST_PAGE)),
+         *_or(drives, "the run recorded no device.")),
     )  # fmt: skip
 
 
@@ -126,7 +129,7 @@ def _host(bundle: Bundle) -> Section:
         parts.append(
             "The last line of telemetry/points.lp is cut short, as an interrupted run leaves it; it is not used."
         )
-    parts += _or(tables.accounting_table(bundle), "no telemetry accounting (telemetry/summary.json).")
+    parts += _or(tables.accounting_words(bundle), "no telemetry accounting (telemetry/summary.json).")
     collectors = tables.collector_table(bundle)
     parts += [part for part in (collectors, tables.collectors_without_gap(bundle)) if part]
     return Section("host", "The candidate during the run", tuple(parts))
@@ -178,7 +181,8 @@ def _reproduce(bundle: Bundle) -> Section:
         "To judge and report again from the recorded evidence, without the candidate:",
         tuple(f"make {target} {here}" for target in ("judge", "report", "check-bundle")),
     ))  # fmt: skip
-    parts.append(Facts(tuple(view.contents_pairs(bundle))))
+    told = "; ".join(f"{pair.label.lower()}: {pair.value}" for pair in view.contents_pairs(bundle))
+    parts.append(f"Where everything is. {told[:1].upper()}{told[1:]}.")
     return Section("reproduce", "How to reproduce this run", tuple(parts))
 
 
@@ -194,8 +198,29 @@ def _provenance(bundle: Bundle) -> Section:
     )  # fmt: skip
 
 
-def _appendices(bundle: Bundle) -> list[Section]:
-    terms = Table(("Term", "Meaning"), "tt", TERMS, "Terms as this report uses them.", "terms")
+def _said(sections: Sequence[Section]) -> str:
+    """The words of all parts, in which a term of the glossary may occur."""
+    found: list[str] = []
+    for part in (part for section in sections for part in section.parts):
+        if isinstance(part, Table):
+            found += [part.caption, *part.heads, *(cell for row in part.rows for cell in row)]
+        elif isinstance(part, Figure):
+            found += [part.title, part.see, part.caption, *(trace.series for trace in part.data)]
+        elif isinstance(part, str):
+            found.append(part)
+    return " ".join(found).lower()
+
+
+def _appendices(bundle: Bundle, sections: Sequence[Section]) -> list[Section]:
+    said = _said(sections)
+    outcome = bundle.verdict.outcome if bundle.verdict else ""
+    used = tuple(
+        row
+        for row in TERMS
+        if row[0] in (*ALWAYS_DEFINED, outcome)
+        or (row[0] not in GLYPHS and any(word.lower() in said for word in row[0].split(", ")))
+    )
+    terms = Table(("Term", "Meaning"), "tt", used, "Terms as this report uses them.", "terms")
     raw = raw_tables(bundle)
     return [
         Section("terms", "Definitions", (terms,), appendix=True),

@@ -167,13 +167,13 @@ def target_pair(bundle: Bundle) -> Pair:
 
 
 def profile_sources(bundle: Bundle) -> str:
-    """`; bounds from: section 5; [P] whole record`: where the profile's requirements say that they come from."""
+    """`Bounds from: section 5; [P] whole record.`: where the profile's requirements say that they come from."""
     rows = bundle.verdict.requirements if bundle.verdict else ()
     found = list(dict.fromkeys(row.source for row in rows if row.source))
     if not found:
         return ""
     rest = f" and {len(found) - MOST_SOURCES} more" if len(found) > MOST_SOURCES else ""
-    return f"; bounds from: {', '.join(found[:MOST_SOURCES])}{rest}"
+    return f"Bounds from: {', '.join(found[:MOST_SOURCES])}{rest}."
 
 
 def contents_pairs(bundle: Bundle) -> list[Pair]:
@@ -182,7 +182,7 @@ def contents_pairs(bundle: Bundle) -> list[Pair]:
     seed = [Pair("Random seed", str(run.seed))] if run.seed is not None else []
     return [
         Pair("Bundle", f"runs/{run.run_id}/"),
-        Pair("Tools' own output", "results/raw/"),
+        Pair("Raw output", "of the tools, in results/raw/"),
         Pair("Telemetry", "every point in telemetry/points.lp, the writer's records in telemetry/workload.lp"),
         Pair("Facts", "tuning and drive health in facts/"),
         Pair("Checksums", "of every file in MANIFEST.sha256"),
@@ -205,7 +205,7 @@ def demand_cells(bundle: Bundle) -> list[DemandCell]:
         f"{count(demand.superchunk_bytes or 0)}{THIN}B" if known else "links \u00d7 rate \u00d7 size"
     )  # fmt: skip
     cells = [
-        _cell("Nominal", demand.nominal_bytes_per_s, "the figure the unit is known by"),
+        _cell("Nominal", demand.nominal_bytes_per_s, "what the unit is called"),
         _cell("Real demand", demand.real_bytes_per_s, arithmetic),
     ]
     if demand.offered_bytes_per_s is not None:

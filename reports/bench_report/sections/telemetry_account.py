@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bench_report.base.fields import Node
 from bench_report.base.units import NONE, count
 from bench_report.document.section import Lacking, Part, Section
@@ -20,7 +22,7 @@ def telemetry_account_section(bundle: Bundle) -> Section | None:
         f"{node.at('sentence').as_text()}. The bundle is the record; InfluxDB is the live view and the history."
     ]
     parts += [Lacking(text) for text in node.texts("invalid")]
-    parts.append(_measurements(node))
+    parts += _measurements(node)
     differences = _differences(node)
     if differences:
         parts.append(differences)
@@ -33,19 +35,31 @@ def telemetry_account_section(bundle: Bundle) -> Section | None:
     return Section("telemetry-account", "Telemetry account", tuple(parts))
 
 
-def _measurements(node: Node) -> Table:
+def _measurements(node: Node) -> Iterator[Part]:
+    """A row for each measurement that lacks something, and for all together; a line for those that are complete."""
     collectors = {one.at("name").as_text(): one for one in node.list("collectors")}
-    rows = []
+    rows, complete = [], []
     for name, row in node.at("measurements").entries():
         collector = collectors.get(row.text("collector") or "")
         samples = NONE
         if collector is not None:
             collected, expected = (collector.at(key).as_integer() for key in ("collected_samples", "expected_samples"))
             samples = f"{count(collected)} of {count(expected)}"
+            points = [row.integer(key) for key in ("collected", "stored", "present")]
+            if collected == expected and None not in points and len(set(points)) == 1 and not row.list("differences"):
+                complete.append(name)
+                continue
         rows.append((name, samples, *(_known(row.integer(key)) for key in ("collected", "stored", "present"))))
+    if complete:
+        yield (
+            f"Complete, with every sample taken and every point in the bundle and in InfluxDB ({len(complete)} measurements): "
+            f"{', '.join(complete)}."
+        )
     whole = node.at("whole")
+    if complete and not rows and not whole.list("differences"):
+        return
     rows.append(("all", NONE, *(_known(whole.integer(key)) for key in ("collected", "stored", "present"))))
-    return Table(
+    yield Table(
         ("Measurement", "Samples taken", "Points collected", "In the bundle", "In InfluxDB"), "tnnnn", tuple(rows),
         name="telemetry-account",
         caption="Samples by the deadlines of the measurement's collector; a sample of several sensors gives several points.",

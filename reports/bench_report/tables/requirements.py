@@ -60,7 +60,7 @@ def summary_table(bundle: Bundle) -> Table | None:
     rows = tuple(
         (
             one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), bound_words(one),
-            measured_words(one), _confidence(one), _margin_text(one).partition(LINE)[0],
+            NONE if one.measured is None else measured_words(one), _confidence(one), _margin_text(one).partition(LINE)[0],
             state(one),
         )
         for one in shown
@@ -178,7 +178,10 @@ def _row(judged: Judgement, bundle: Bundle, shared: str, number: int | None) -> 
     guard = f"guard band {quantity(judged.guard_band, judged.unit, trim=True)}" if judged.guard_band else ""
     cells = (
         (judged.id,),
-        (judged.text, "advisory" if judged.severity == "advisory" else "", evidence, judged.source or ""),
+        (
+            judged.text + (" (advisory)" if judged.severity == "advisory" else ""),
+            "; ".join(part for part in (evidence, judged.source or "") if part),
+        ),
         (bound_words(judged), _derivation(judged, bundle.verdict.scale if bundle.verdict else None)),
         (measured_words(judged), *_spread(judged, number)),
         (_margin_text(judged), guard),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, utc
-from bench_report.document.table import WELL, Table, pairs_table
+from bench_report.document.table import WELL, Table
 from bench_report.reading.dataset import Bundle, Collector, Event, Setting
 
 MOST_EVENTS = 200
@@ -82,12 +82,22 @@ def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> 
     return text + " Read back again after the run; a difference is shown beside the value."
 
 
+def _worth_a_row(events: Sequence[Event]) -> list[Event]:
+    """All but the beginnings of tests that ended: their ends have rows."""
+    ended = {one.text.partition(": ")[2] for one in events if one.kind == "test" and not one.text.startswith("begin: ")}
+    return [
+        one
+        for one in events
+        if one.kind != "test" or one.text.removeprefix("begin: ") not in ended or not one.text.startswith("begin: ")
+    ]
+
+
 def event_table(bundle: Bundle) -> Table | None:
     """What happened when; the steps of one phase share a row, and what is out of the ordinary is marked."""
     if not bundle.events:
         return None
     start = bundle.run.started
-    groups = _steps_together(bundle.events)
+    groups = _steps_together(_worth_a_row(bundle.events))
     rows = tuple(
         (_since((group[0].time - start).total_seconds()), group[0].kind, group[0].source or NONE, _told(group))
         for group in groups[:MOST_EVENTS]
@@ -122,11 +132,11 @@ def _since(seconds: float) -> str:
     return f"{seconds:.2f}{THIN}s" if abs(seconds) >= 0.005 else f"0{THIN}s"
 
 
-def accounting_table(bundle: Bundle) -> Table | None:
+def accounting_words(bundle: Bundle) -> str | None:
     if bundle.accounting is None or not bundle.accounting.counts:
         return None
-    rows = [(label, _count_text(name, value)) for label, name, value in bundle.accounting.counts]
-    return pairs_table(("Telemetry", "Value"), rows, "Where every telemetry point went.", "accounting")
+    told = [f"{label} {_count_text(name, value)}" for label, name, value in bundle.accounting.counts]
+    return f"Where every telemetry point went: {', '.join(told)}."
 
 
 def _count_text(name: str, value: float) -> str:
@@ -138,7 +148,8 @@ def _count_text(name: str, value: float) -> str:
 def collector_table(bundle: Bundle) -> Table | None:
     if bundle.accounting is None or not bundle.accounting.collectors:
         return None
-    found = [one for one in bundle.accounting.collectors if not _quiet(one)]
+    told = _told_by_account(bundle)
+    found = [one for one in bundle.accounting.collectors if not _quiet(one) and one.name not in told]
     if not found:
         return None
     rows = tuple(
@@ -158,6 +169,17 @@ def collector_table(bundle: Bundle) -> Table | None:
         "Collectors of the telemetry that gave no samples or were silent for longer than two periods.",
         "collectors",
         odd,
+    )
+
+
+def _told_by_account(bundle: Bundle) -> frozenset[str]:
+    """Collectors without a sample, of which the telemetry account already says why."""
+    account = bundle.results.get("telemetry_account")
+    rows = account.list("collectors") if account else ()
+    return frozenset(
+        row.at("name").as_text()
+        for row in rows
+        if row.text("status") == "unsupported" and row.find("reason") is not None
     )
 
 
