@@ -23,7 +23,7 @@ module: bench_bmc_bios
 short_description: Set, verify or restore a server's BIOS power settings through Redfish
 description:
   - Runs on the control node, in the bench's Python environment; needs the package sushy.
-  - Finds the vendor's attribute names and values in O(vendors). What the BIOS lacks is recorded as C(unsupported) with
+  - Finds the vendor's attribute names and values in O(vendors). An option that the BIOS lacks is recorded as C(unsupported) with
     the name that was looked for. None of this fails the task; a BMC that cannot be entered does.
   - Settings that wait for a reboot are recorded as C(mismatch), unless O(reboot=allowed).
 options:
@@ -149,7 +149,7 @@ power:
   returned: always
   type: str
 remaining_s:
-  description: What is left of O(reboot_wait_s), for whoever waits for the machine to answer.
+  description: The rest of O(reboot_wait_s), for the task that waits for the machine to answer.
   returned: always
   type: float
 """

@@ -32,7 +32,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 output:
-  description: What dpkg said.
+  description: dpkg's output.
   returned: changed
   type: str
 """

@@ -18,7 +18,7 @@ module: bench_host_facts
 short_description: Describe the candidate's kernel, system, processor, memory, NUMA nodes and firmware
 description:
   - Reads /proc, /sys and /etc/os-release. Writes nothing.
-  - What the machine does not tell is null.
+  - A fact that the machine does not tell is null.
 options:
   sysfs_root:
     description: Where sysfs is mounted.

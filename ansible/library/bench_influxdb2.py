@@ -20,7 +20,7 @@ description:
   - With O(mode=verify), changes nothing and names the differences.
 options:
   mode:
-    description: What to do.
+    description: Whether to compare only, or to set as well.
     type: str
     choices: [apply, verify]
     default: apply
@@ -119,7 +119,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differences:
-  description: What differed from the wanted state, one line each; with O(mode=apply) it does no longer.
+  description: The differences from the wanted state, one line each; with O(mode=apply) they are put right.
   returned: always
   type: list
   elements: str

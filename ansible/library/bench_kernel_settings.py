@@ -68,7 +68,7 @@ options:
         type: str
         required: true
       subject:
-        description: What of the machine it concerns, for people.
+        description: The part of the machine that it concerns, for people.
         type: str
         required: true
       root:

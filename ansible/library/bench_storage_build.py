@@ -26,9 +26,9 @@ short_description: Build, verify or undo the storage under test, guarded by the 
 description:
   - Purges the drives, sets their LBA format, makes an md array and a file system and mounts it. B(Destroys what is on the
     drives), if and only if O(layout.destroy) is true and nothing uses them.
-  - All drives are checked before the first is written. What is going to be done is on disk in
+  - All drives are checked before the first is written. Each step is written to
     C(storage-<target>.json) below O(state_dir) before it is begun.
-  - What was built before (recognised by that file) is left as it is. Where nothing may be destroyed, an array and
+  - A target built before (recognised by that file) is left as it is. Where nothing may be destroyed, an array and
     file system that are there and match are accepted.
   - Check mode tells what would be destroyed, by serial and model, and does nothing.
 options:
@@ -49,7 +49,7 @@ options:
     description: Where the file system is mounted.
     type: path
   layout:
-    description: What to build, in the form of a target's C(storage) block.
+    description: The target to build, in the form of a target's C(storage) block.
     type: dict
     suboptions:
       drives:
@@ -87,7 +87,7 @@ options:
         choices: [xfs, ext4]
         default: xfs
   free_bytes_min:
-    description: What the drives together must hold at least.
+    description: The least that the drives must hold together.
     type: int
     default: 0
   wait_s:
@@ -123,7 +123,7 @@ records:
   type: list
   elements: dict
 plan:
-  description: What would be destroyed and made; in check mode only.
+  description: The things that would be destroyed and made; in check mode only.
   returned: always
   type: list
   elements: str

@@ -57,7 +57,7 @@ def factors(settings: Settings) -> tuple[float, ...]:
 
 @dataclass
 class Scan:
-    """What the rates so far showed: `ended` says why higher ones are not tried."""
+    """The findings of the rates so far: `ended` says why higher ones are not tried."""
 
     sustained: float | None = None
     ended: str | None = None
