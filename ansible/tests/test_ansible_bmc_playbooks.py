@@ -76,6 +76,7 @@ def test_every_play_that_comes_after_a_killed_restart_switches_the_server_on_and
     """`power` (before the link is made) and `restore` alike; without the note a server that is off is left off."""
     note = candidate.control_state / "restarting.json"
     bmc = candidate.device
+    candidate.facts.mkdir(exist_ok=True)
     bmc.power.off()
     left = candidate.run("power.yml", bench_facts_tuning_file="power.json")
     assert left.code == 0, left.output

@@ -345,12 +345,7 @@ BUILT = '{kind: filesystem, directory: /b, storage: {drives: ["S1"], destroy: tr
         ("", '{kind: raw-device, drive_serial: " s1", destroy: true}', True),
         ("", '{kind: filesystem, directory: /b, drive_serial: "S1", comparison_only: true}', True),
         ("", '{kind: filesystem, directory: /b, drive_serial: "S2"}', False),
-        (
-            "",
-            BUILT.replace('["S1"]', '["S2", "S2"]').replace("filesystem: xfs", "filesystem: xfs, raid: {level: 0}")
-            % "",
-            True,
-        ),
+        ("", BUILT.replace('["S1"]', '[{serial: "S1", wwn: "eui.2"}]') % "", True),
     ],
 )
 def test_a_drive_that_is_erased_is_in_one_target_or_in_alternatives(
@@ -361,7 +356,7 @@ def test_a_drive_that_is_erased_is_in_one_target_or_in_alternatives(
     if not refused:
         assert len(load_candidate(file, "one").targets) == 2
         return
-    with pytest.raises(ProfileError, match=r"drive .*(one of them erases it|twice)") as caught:
+    with pytest.raises(ProfileError, match=r"drive .*one of them erases it") as caught:
         load_candidate(file, "one")
     assert caught.value.place.line == 14
 

@@ -23,10 +23,10 @@ from bench_model.verdict import verdict as outcomes
 from bench_model.verdict.judging import judge_bundle
 from rig.base.bundle import Bundle, to_json
 from rig.base.influx import INVENTORY_KEY, Influx, chosen, with_tokens
-from rig.base.lock import all_exclusive
 from rig.base.settings import Layout, Profiles, Request, load_profiles, profile_file, target_directory
 from rig.candidate.connection import connection_of, variables_of
 from rig.candidate.host import require_target_directory, survey
+from rig.candidate.lock import all_exclusive
 from rig.candidate.machine import Machine, machine_of
 from rig.candidate.machine_lock import MachineLock, machine_locked
 from rig.candidate.provision import drift_in

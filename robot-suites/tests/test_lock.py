@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench_model.base.errors import RefusedError
-from rig.base.lock import exclusive, lock_path
+from rig.candidate.lock import exclusive, lock_path
 
-HOLD = "import sys, time; from rig.base.lock import exclusive\nwith exclusive('c', 'a test'): print('held', flush=True); time.sleep(60)"
+HOLD = "import time; from rig.candidate.lock import exclusive\nwith exclusive('c', 'a test'): print('held', flush=True); time.sleep(60)"
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ import pytest
 
 from bench_model.base.errors import RefusedError
 from bench_model.profiles.candidates import load_candidate
-from rig.base.lock import all_exclusive, identities
 from rig.candidate.connection import Connection
+from rig.candidate.lock import all_exclusive, identities
 from rig.candidate.machine import LocalMachine
 from rig.candidate.machine_lock import MachineLock, machine_locked
 from rig.candidate.ssh import SshLink

@@ -22,8 +22,8 @@ from bench_model.base.errors import BenchError, ProfileError, RefusedError
 from bench_model.nights.night import read_night
 from bench_model.nights.outcome import INTERRUPTED, Entry, Job, document, worse
 from bench_model.profiles.yaml_source import check_document
-from rig.base.lock import exclusive
 from rig.base.settings import Layout
+from rig.candidate.lock import exclusive
 from rig.nightly import job as nightly_run
 from rig.nightly.baselines import Baselines, prune
 from rig.nightly.job import Where, run_job

@@ -238,13 +238,16 @@ def survey_of(**sizes: int) -> Survey:
 def test_a_set_too_small_or_without_its_drives_is_refused_before_anything_is_erased() -> None:
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "raid-vs-3dxp.yml")
     raid5 = VIRTUAL.aimed_at("nand-raid5")
-    drives = {"VCNA0001": 32 * 10**9, "VCNA0002": 32 * 10**9, "VCNA0003": 32 * 10**9}
+    drives = {"VCNA0001": 32 * 10**9, "VCNA0002": 32 * 10**9, "VCNA0003": 32 * 10**9, "VCXP0001": 10**9}
+    preflight.check_drives(raid5, survey_of(**drives))
     with pytest.raises(RefusedError, match=r"each write of 64 GB .* against 64 GB .*Nothing was written"):
         preflight.check_capacity(scenario, raid5, survey_of(**drives), Path("/srv/nand-raid5"))
     preflight.check_capacity(scenario, VIRTUAL.aimed_at("nand-raid0"), survey_of(**drives), Path("/srv/nand-raid0"))
     del drives["VCNA0002"]
-    with pytest.raises(RefusedError, match=r"target nand-raid5: virtual has no drive VCNA0002\. Nothing was erased"):
-        preflight.check_drives(raid5, survey_of(**drives))
+    with pytest.raises(RefusedError, match=r"targets\.nand-raid0: virtual has no drive VCNA0002\. Nothing was changed"):
+        preflight.check_drives(
+            VIRTUAL.aimed_at("reference"), survey_of(**drives)
+        )  # a target that this run does not use
 
 
 def test_a_tuning_that_did_not_take_on_a_set_invalidates(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ class Target:
             return [drive if isinstance(drive, str) else drive["serial"] for drive in self.storage["drives"]]
         return [self.drive_serial] if self.drive_serial else []
 
+    @property
+    def drives(self) -> list[tuple[str, str]]:
+        """Serial and WWN of the same drives; the WWN is empty where none is declared."""
+        if not self.storage:
+            return [(serial, "") for serial in self.serials]
+        return [
+            (one, "") if isinstance(one, str) else (one["serial"], one.get("wwn", "")) for one in self.storage["drives"]
+        ]
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -185,22 +194,23 @@ def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) 
 def _check_shared(source: YamlSource, entry: tuple[str, ...], targets: Sequence[Target]) -> None:
     """A drive that one target erases belongs to that one, or to alternatives: all erase it, one after another, and at most one of
     them gets a run of its own."""
-    users: dict[str, list[Target]] = {}
-    for target in targets:
-        where = (*entry, "targets", target.name) if target.name else (*entry, "target")
-        for serial in target.serials:
-            same = users.setdefault(serial.strip().casefold(), [])
-            if target in same:
-                raise source.error((*where, "storage", "drives"), f"names drive {serial} twice", "Name each drive once")
-            same.append(target)
-            erasing = [one for one in same if one.storage or one.is_raw]
-            own = [one for one in same if not one.comparison_only]
-            if len(same) > 1 and erasing and (len(erasing) < len(same) or len(own) > 1):
+    for number, target in enumerate(targets):
+        for other in targets[:number]:
+            shared = [one for one in target.drives if any(_same_drive(one, another) for another in other.drives)]
+            erasing = [one for one in (target, other) if one.storage or one.is_raw]
+            alternatives = len(erasing) == 2 and (target.comparison_only or other.comparison_only)
+            if shared and erasing and not alternatives:
                 raise source.error(
-                    where,
-                    f"drive {serial} is in target {same[0].name!r}, too, and one of them erases it",
+                    (*entry, "targets", target.name),
+                    f"drive {shared[0][0]} is in target {other.name!r}, too, and one of them erases it",
                     "Give each target drives of its own, or make all but one of them `comparison_only: true` (alternatives)",
                 )
+
+
+def _same_drive(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Namespaces of one drive share its serial and differ in their WWN; without a WWN the serial may be any of them."""
+    (serial, wwn), (its_serial, its_wwn) = ((a.strip().casefold(), b.strip().casefold()) for a, b in (one, other))
+    return serial == its_serial and (not wwn or not its_wwn or wwn == its_wwn)
 
 
 def _check_kind(source: YamlSource, at: tuple[str, ...], target: dict[str, Any]) -> None:

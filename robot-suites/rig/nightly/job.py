@@ -19,8 +19,8 @@ from bench_model.base.errors import BenchError, ProfileError, RefusedError
 from bench_model.nights.night import Night, read_night
 from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, Entry, Job, outcome_of
 from bench_model.profiles.candidates import load_candidate
-from rig.base.lock import all_exclusive
 from rig.base.shell import UNTIL_PARENT_DIES
+from rig.candidate.lock import all_exclusive
 
 POLL_S = 0.2
 CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot

@@ -75,7 +75,7 @@ def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, dire
 def check_drives(candidate: Candidate, found: Survey) -> None:
     """Raises RefusedError when a drive of any of the candidate's targets is not there, before the machine is tuned or rebooted."""
     there = {
-        name for one in found.devices for name in (one["description"]["serial"], one["description"]["wwn"]) if name
+        name for one in found.devices for name in (one["description"]["serial"], one["description"].get("wwn")) if name
     }
     for target in candidate.targets:
         missing = [serial for serial in target.serials if serial not in there]

@@ -22,13 +22,13 @@ from bench_model.profiles.compared_targets import compared_names
 from bench_model.verdict.judging import judge_bundle
 from rig.base.bundle import Bundle, now_utc, write_text_atomically
 from rig.base.influx import INVENTORY_KEY, Influx, check, chosen
-from rig.base.lock import all_exclusive
 from rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
 from rig.base.shell import LocalShell
 from rig.candidate.connection import variables_of
 from rig.candidate.fan_lease import FanLease, fan_lease
 from rig.candidate.host import Survey, require_target_directory
 from rig.candidate.load_target import RawDevice
+from rig.candidate.lock import all_exclusive
 from rig.candidate.machine import environment_of
 from rig.candidate.machine_lock import machine_locked
 from rig.candidate.provision import bmc_secret

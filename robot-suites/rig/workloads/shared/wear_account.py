@@ -18,10 +18,10 @@ from bench_model.base.units import decimal_label
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from rig.base.bundle import now_utc, to_json
-from rig.base.lock import exclusive
 from rig.base.settings import Layout
 from rig.candidate.context import RunContext
 from rig.candidate.host import Device, Survey, device_from
+from rig.candidate.lock import exclusive
 from rig.candidate.machine import Machine
 from rig.workloads.shared.wear_ledger import (
     Counters,
