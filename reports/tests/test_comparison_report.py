@@ -168,8 +168,8 @@ def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_
 
 
 def test_a_comparison_of_runs_that_all_count_has_no_unranked_part(runs_of: Roots) -> None:
-    found = compared(runs_of(*FAST, *SLOW))
-    assert "unranked" not in found and "UNRANKED" not in html_of(runs_of(*FAST, *SLOW))
+    roots = runs_of(*FAST, *SLOW)
+    assert "unranked" not in compared(roots) and "UNRANKED" not in html_of(roots)
 
 
 def test_a_run_beside_those_that_count_is_shown_but_not_on_top(runs_of: Roots) -> None:
