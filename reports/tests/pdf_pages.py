@@ -38,9 +38,10 @@ def text_of(page: list[Word]) -> str:
 
 def outside_of_margins(pages: list[list[Word]]) -> list[str]:
     """Words that leave the type area of report.css sideways, or that lie across the line between it and a running head or foot."""
-    left, right, top, bottom = 17.5 * MM, (210 - 17.5) * MM, 19 * MM, (297 - 17) * MM
+    left, right, bottom = 17.5 * MM, (210 - 17.5) * MM, (297 - 15) * MM
     spoiled = []
     for number, page in enumerate(pages, 1):
+        top = (13 if number == 1 else 17) * MM  # the first page has no running head
         for word in page:
             height = word.bottom - word.top
             sideways = word.left < left or word.right > right

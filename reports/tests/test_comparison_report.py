@@ -25,7 +25,7 @@ from bench_report.base.units import THIN
 from bench_report.comparison import words
 from bench_report.comparison.analysis import Asked, compare
 from bench_report.comparison.document import paper_of
-from bench_report.output.paper import to_html
+from bench_report.output.paper import document_of, to_html
 
 Roots = Callable[..., tuple[Path, ...]]
 PROFILE, METRICS = "profiles/requirements/tender.yml", "profiles/metrics.yml"
@@ -147,6 +147,37 @@ def test_nothing_that_counts_gives_a_document_without_a_ranking(runs_of: Roots) 
     roots = runs_of(Run("a", outcome="INADMISSIBLE"), Run("b", outcome="ERROR"))
     assert compared(roots)["decision"]["kind"] == "nobody may be chosen"
     assert "None of them may be chosen on this evidence" in plain(html_of(roots))
+
+
+def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_page(runs_of: Roots) -> None:
+    """A new user's first two rehearsals show what they measured, and nobody can take that for a ranking."""
+    roots = runs_of(
+        Run("a", rates=(1.2,), outcome="INADMISSIBLE", scale=0.1), Run("b", rates=(1.1,), outcome="INADMISSIBLE", scale=0.1)
+    )  # fmt: skip
+    found = compared(roots)
+    assert (found["contenders"], found["scores"], found["decision"]["kind"]) == ([], [], "nobody may be chosen")
+    assert [one["name"] for one in found["unranked"]] == ["a", "b"]
+    rates = [next(row["measured"] for row in one["rows"] if row["id"] == RATE) for one in found["unranked"]]
+    assert rates == [1.2, 1.1]
+    text = plain(html_of(roots))
+    assert "1.200 GB/s" in text and "1.100 GB/s" in text and "this run only (n = 1)" in text
+    assert "Nothing is ranked by them" in text and "0.1 of the load" in text
+    paper = paper_of(found, "make compare", compare(Asked(roots))[1][-1].moment)
+    assert document_of(paper, {}).running_right.endswith("REHEARSAL, UNRANKED")
+    assert paper.summary.name == "unranked"
+
+
+def test_a_comparison_of_runs_that_all_count_has_no_unranked_part(runs_of: Roots) -> None:
+    roots = runs_of(*FAST, *SLOW)
+    assert "unranked" not in compared(roots) and "UNRANKED" not in html_of(roots)
+
+
+def test_a_run_beside_those_that_count_is_shown_but_not_on_top(runs_of: Roots) -> None:
+    roots = runs_of(*FAST, *SLOW, Run("odd", rates=(99.0,), outcome="INADMISSIBLE", reason="The clock was off"))
+    found = compared(roots)
+    assert [one["name"] for one in found["unranked"]] == ["odd"]
+    sections = [one.name for one in paper_of(found, "x", compare(Asked(roots))[1][-1].moment).sections]
+    assert sections[0] == "compared" and sections[-2:] == ["unranked", "method"]
 
 
 def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_path: Path, weights: Path) -> None:

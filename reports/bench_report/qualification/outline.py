@@ -28,7 +28,7 @@ from bench_report.tables.provenance import provenance_table
 from bench_report.tables.raw import raw_tables
 
 SEALS = (
-    "The hash stands at the foot of every page: it is that of MANIFEST.sha256, which holds the hash of every file of the evidence. A "
+    "The hash at the foot of every page is that of MANIFEST.sha256, which holds the hash of every file of the evidence. A "
     "signature proves that the holder of its key vouched for exactly these files, not that what they say is true, nor when it was signed. "
     "Without a signature nobody vouches: whoever alters the files can write the hashes anew. "
     "REPORTS.sha256 seals this report; report-data.json holds every number of it for machines, unrounded where the bundle has more digits, "

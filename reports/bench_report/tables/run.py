@@ -79,7 +79,7 @@ def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> 
     )
     if after is None:
         return text + " They were not read back after the run."
-    return text + " Read back again after the run; a difference is shown beside the value."
+    return text + " Read back again after the run."
 
 
 def _worth_a_row(events: Sequence[Event]) -> list[Event]:

@@ -1,0 +1,221 @@
+"""The first page decides at a glance: plain words, what to do next, the true highest backlog, this run only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model.documents.verdict import Judgement
+from bench_report.document.document import lay_out
+from bench_report.document.report_data import document_data
+from bench_report.figures.record import record_figures
+from bench_report.qualification.first_page import content
+from bench_report.qualification.next_step import next_step
+from bench_report.qualification.render import document_of, to_html
+from bench_report.qualification.view import demand_cells, load_words, outcome_of
+from bench_report.reading.dataset import Bundle
+from bench_report.reading.load import load
+from bench_report.tables.requirements import beside_bound, summary_table, this_run
+from bench_report.tables.run import tuning_left_alone, tuning_table
+
+Maker = Callable[..., Path]
+
+
+def edited(root: Path, edit: Callable[[dict[str, Any]], None]) -> Bundle:
+    """The bundle with its record changed, as another writer would have left it."""
+    file = root / "results/snb_record.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    edit(document["repetitions"][0]["minidaq"])
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return load(root)
+
+
+def row(bundle: Bundle, **changes: Any) -> Judgement:
+    assert bundle.verdict is not None
+    values = {name: getattr(bundle.verdict.requirements[0], name) for name in Judgement.__struct_fields__}
+    return Judgement(**{**values, **changes})
+
+
+def with_rows(bundle: Bundle, *rows: Judgement, **changes: Any) -> Bundle:
+    assert bundle.verdict is not None
+    names = type(bundle.verdict).__struct_fields__
+    values = (
+        {name: getattr(bundle.verdict, name) for name in names} | {"requirements": list(rows), "findings": []} | changes
+    )
+    return replace(bundle, verdict=type(bundle.verdict)(**values), again=None)
+
+
+UNDECIDED: dict[str, Any] = {
+    "metric": "block_scan.large_block_throughput", "decision": "undecided", "severity": "mandatory", "measured": 2.4, "n": 9,
+    "outcome": "INADMISSIBLE", "reason": "Undecided: too short; a measurement about 12 times as long would decide",
+}  # fmt: skip
+
+
+def test_the_highest_backlog_is_the_high_water_mark_and_marked_where_it_was(bundle_with: Maker) -> None:
+    """The samples of 0.1 s may all lie below it."""
+
+    def peak(record: dict[str, Any]) -> None:
+        record["backlog"] |= {"high_water_bytes": 669e6, "high_water_s": 4.99}
+
+    figure = record_figures(edited(bundle_with(telemetry=False), peak))[0]
+    assert "highest 4.99\u202fs after the start (669" in figure.see and "samples" not in figure.see
+    mark = next(one for one in figure.data if one.series.startswith("highest"))
+    assert (mark.x, mark.y) == ((4.99,), pytest.approx((669.0,)))
+
+
+def test_samples_are_named_as_such_where_the_writer_left_no_mark(bundle_with: Maker) -> None:
+    figure = record_figures(edited(bundle_with(telemetry=False), lambda record: record.pop("backlog")))[0]
+    assert "in samples of 0.1\u202fs" in figure.see
+
+
+def test_the_sources_lateness_is_what_was_measured(bundle_with: Maker) -> None:
+    def late(record: dict[str, Any]) -> None:
+        offered = record["superchunks"]["offered"]
+        record["source"] |= {"late_superchunks": round(0.24 * offered), "worst_lateness_us": 127_000.0}
+
+    bundle = edited(bundle_with(telemetry=False), late)
+    caption = record_figures(bundle)[0].caption
+    assert "keeps its pace" not in caption and "24\u202f% of the superchunks" in caption and "127\u202fms" in caption
+    source = demand_cells(bundle)[-1]
+    assert (source.label, source.value, source.binary) == ("Source", "24\u202f% late", "by up to 127\u202fms")
+    none = edited(bundle_with(telemetry=False), lambda record: record.pop("source"))
+    assert [one.label for one in demand_cells(none)][-1] != "Source" and "was late" not in record_figures(none)[
+        0
+    ].caption
+
+
+def test_one_value_is_of_this_run_only(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    table = summary_table(bundle)
+    assert table is not None and "this run only (n = 1)" in str(table.rows) and "exact\n" not in str(table.rows)
+    assert not any(cell == "exact" for cells in table.rows for cell in cells)
+    assert this_run(row(bundle, n=3)) == "this run only (n = 3)"
+
+
+def test_a_row_says_what_its_numbers_say_and_the_runs_outcome_stands_once(bundle_with: Maker) -> None:
+    html = to_html(load(bundle_with(telemetry=False)))
+    assert 'class="status met"' in html and "status inadmissible" not in html
+    table = summary_table(load(bundle_with(telemetry=False)))
+    assert table is not None and {cells[-1] for cells in table.rows} <= {"met", "missed", "undecided", "not measured"}
+    assert "the run itself is INADMISSIBLE" in table.caption
+
+
+def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    step = next_step(
+        with_rows(bundle, row(bundle, **UNDECIDED, length_factor=12.0, more_repetitions=3), outcome="INADMISSIBLE")
+    )
+    assert step.code == (
+        "workloads.block_scan.confirm.seconds_per_repetition: 240",
+        "workloads.block_scan.confirm.repetitions: 9",
+    )
+    other = {**UNDECIDED, "metric": "block_scan.plateau_throughput"}
+    step = next_step(with_rows(bundle, row(bundle, **other, length_factor=12.0), outcome="INADMISSIBLE"))
+    assert step.code == ("workloads.block_scan.seconds_per_point: 60",)
+    nowhere = replace(
+        with_rows(bundle, row(bundle, **UNDECIDED, length_factor=12.0)), run=replace(bundle.run, lengths=())
+    )
+    assert next_step(nowhere).code == () and "about 12 times as long would decide" in next_step(nowhere).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "words"),
+    [
+        ({"decision": "missed", "outcome": "FAIL"}, "FAIL", "Do not accept the candidate"),
+        ({"decision": "met", "outcome": "PASS"}, "PASS", "full load"),
+        ({"measured": None, "decision": None, "outcome": "INADMISSIBLE", "n": 0}, "INADMISSIBLE", "measurable"),
+        ({}, "ERROR", "Mend the bench"),
+    ],
+)
+def test_there_is_a_next_step_for_each_outcome(
+    bundle_with: Maker, changes: dict[str, Any], outcome: str, words: str
+) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    found = with_rows(bundle, row(bundle, severity="mandatory", **changes), outcome=outcome)
+    assert words in next_step(found).text
+
+
+def test_a_full_pass_leaves_nothing_open_and_an_interrupted_run_is_repeated(bundle_with: Maker) -> None:
+    found = load(bundle_with(telemetry=False, outcome="PASS", scale=1.0, scaled_down=False))
+    rows = row(found, decision="met", outcome="PASS", severity="mandatory")
+    whole = with_rows(found, rows, outcome="PASS", declared_rehearsal=False)
+    assert next_step(whole).text.startswith("Nothing is open")
+    assert "No conclusion about buying" not in outcome_of(whole).meaning
+    torn = next_step(load(bundle_with(interrupted=True)))
+    assert "Repeat the run" in torn.text and torn.code[0].startswith("make qualify")
+
+
+def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    assert outcome_of(bundle).meaning == "Rehearsal at 1/10 load. No conclusion about buying."
+    assert load_words(replace(bundle, run=replace(bundle.run, scale=0.35))) == "at 0.35 of the load"
+    assert content(bundle)["next"].text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"comparison": "at_least", "unit": "GB/s", "measured": 2.444, "scaled_bound": 0.9243},
+            "2.444 GB/s, 2.6 \u00d7 the 0.9243 GB/s asked",
+        ),
+        (
+            {"comparison": "at_least", "unit": "GB/s", "measured": 0.9999, "scaled_bound": 1.0},
+            "0.9999 GB/s, 0.9999 \u00d7 the 1 GB/s asked",
+        ),
+        (
+            {"comparison": "at_most", "unit": "GB", "measured": 0.0395, "scaled_bound": 1.073741824},
+            "39.5 MB of at most 1074 MB",
+        ),
+        (
+            {"comparison": "at_most", "unit": "ms", "measured": 261.8, "scaled_bound": 1000},
+            "261.8 ms of at most 1000 ms",
+        ),
+        (
+            {"comparison": "at_least", "unit": "degC", "measured": 31, "scaled_bound": 1},
+            "measured 31 \u00b0C, asked at least 1 \u00b0C",
+        ),
+    ],
+)
+def test_a_value_stands_beside_its_bound_in_plain_words(
+    bundle_with: Maker, changes: dict[str, Any], words: str
+) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    assert beside_bound(row(bundle, **changes)).replace("\u202f", " ") == words
+
+
+def test_settings_that_nobody_asked_for_stand_in_one_line(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    assert bundle.tuning is not None
+    kept = replace(
+        bundle.tuning[0],
+        id="bios-turbo",
+        subject=None,
+        asked="keep",
+        before="on",
+        applied="",
+        read_back="on",
+        status="unchanged",
+    )
+    moved = replace(kept, id="moved")
+    later = (*(bundle.tuning_after or ()), kept, replace(moved, read_back="off"))
+    found = replace(bundle, tuning=(*bundle.tuning, kept, moved), tuning_after=later)
+    line, table = tuning_left_alone(found), tuning_table(found)
+    assert line is not None and "bios-turbo" in line and "moved" not in line
+    assert table is not None and any(cells[0] == "moved" and "changed" in cells[-1] for cells in table.rows)
+    assert not any(cells[0] == "bios-turbo" for cells in table.rows)
+
+
+def test_unrounded_figures_are_in_the_data_alone(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    document = document_of(bundle)
+    data = document_data(document, lay_out(document), content(bundle), {})
+    raw = next(one for one in data["sections"] if one["name"] == "raw")
+    assert any(part["content"]["name"] == "requirements-raw" for part in raw["parts"])
+    html = to_html(bundle)
+    assert "Unrounded figures" not in html and "<h3>Tables</h3>" not in html
