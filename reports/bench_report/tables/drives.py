@@ -103,7 +103,7 @@ def smart_table(bundle: Bundle) -> Table | None:
         note = "Marked: a reading that got worse or is bad as it stands, or a drive that told nothing. "
     if sum(map(len, groups)) > MOST_ROWS:
         groups = [[_one_row(rows)] for rows in groups]
-        note += "One row for each drive: its marked readings, else what an operator asks for first. "
+        note += "One row for each drive: its marked readings, else what a buyer asks for first. "
     flat = [one for rows in groups for one in rows]
     rows, marked = [row for _, row in flat], {place for place, (bad, _) in enumerate(flat) if bad}
     caption = "The drives' own health records (SMART) before and after the run. Shown: what changed, and what a buyer asks for first. "
