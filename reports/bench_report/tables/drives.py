@@ -2,7 +2,8 @@
 
 Promise: a drive that reports nothing is named with the reason; a reading that got worse is marked, and so is one that is bad as it
 stands (a failed self-assessment, a critical warning); the worst drives come first and none is left out; the unit of a reading is the
-drive's own unless the table says what it was converted to. NVMe Base Specification 1.4, section 5.14.1.2: a data unit is 1000 times 512 bytes.
+drive's own unless the table says what it was converted to.
+NVMe Base Specification 1.4, section 5.14.1.2: a data unit is 1000 times 512 bytes.
 """
 
 from __future__ import annotations
