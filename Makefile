@@ -33,7 +33,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-docs lint-python lint-types lint-imports \
+.PHONY: help contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-shell lint-native validate provision verify restore unlock \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean clean-allowed
 
@@ -167,6 +167,9 @@ unlock: python ## forget a lock on CANDIDATE whose owner is gone (refuses while 
 
 restore: setup ## put CANDIDATE back to how it was before provisioning
 	@$(RIG) restore $(PROFILES)
+
+contribute-corpus: python ## add what a tool really printed of your server to inventory/corpus, without what identifies it: CASE=name KIND=smartctl RAW=file SOURCE="..." LICENCE=... (inventory/corpus/README.md)
+	@PYTHONPATH=inventory:robot-suites:agents $(PYTHON) agents/contribute_corpus.py --case='$(CASE)' --kind='$(KIND)' --raw='$(RAW)' --source='$(SOURCE)' --licence='$(LICENCE)'
 
 dashboards: python ## write Grafana's dashboards, reports/dashboards/*.json; TRY=http://HOST:8086 runs their queries there instead
 	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_dashboards $(if $(TRY),try --influx-url '$(TRY)',write)

@@ -88,15 +88,7 @@ class DriveQuestions:
             document = decoded(run_tool([program, "--scan-open", "-j"], self._tool_s_max, "smartctl --scan-open"))
         except (OSError, ValueError) as error:
             return [], [f"disks behind a RAID controller are not seen: {error}"]
-        rows = document.get("devices") or []
-        found = [
-            f"{row['name'][len(DEV) :]}{BEHIND}{row['type']}"
-            for row in rows
-            if isinstance(row, dict)
-            and BEHIND_TYPE.fullmatch(str(row.get("type", "")))
-            and str(row.get("name", "")).startswith(DEV)
-        ]
-        return sorted(set(found)), []
+        return behind_of(document), []
 
     def _smartctl(self, program: str, name: str) -> tuple[str, list[str]]:
         # devstat is an ATA log; smartctl ignores the option for other drives.
@@ -222,6 +214,19 @@ def vendor_fields(texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, A
         if written is not None:
             own = {"nand_written_bytes": written, "nand_source": "Intel log page CAh"}
     return own, ocp
+
+
+def behind_of(document: Mapping[str, Any]) -> list[str]:
+    """The names that `ask` takes of the disks that `smartctl --scan-open -j` lists behind controllers."""
+    rows = document.get("devices")
+    found = {
+        f"{row['name'][len(DEV) :]}{BEHIND}{row['type']}"
+        for row in (rows if isinstance(rows, list) else [])
+        if isinstance(row, dict)
+        and BEHIND_TYPE.fullmatch(str(row.get("type", "")))
+        and str(row.get("name", "")).startswith(DEV)
+    }
+    return sorted(found)
 
 
 def decoded(done: Answer) -> dict[str, Any]:

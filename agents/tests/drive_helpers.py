@@ -1,4 +1,6 @@
-"""Drives that are recorded text: `fixtures/drives/<case>` holds what the tools print of one drive, and the points to expect.
+"""Drives that are composed text: `fixtures/drives/<case>` holds what the tools would print of one drive, and the points to expect.
+
+No drive ever said them: they are written after the tools' documentation, to have every case. Real outputs are in inventory/corpus.
 
 `*.hex` are the drive's own pages in the form `first byte: bytes  # what it is`; the rest of a page is zero."""
 

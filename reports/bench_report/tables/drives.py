@@ -2,8 +2,8 @@
 
 Promise: a drive that reports nothing is named with the reason; a reading that got worse is marked, and so is one that is bad as it
 stands (a failed self-assessment, a critical warning); the worst drives come first and none is left out; the unit of a reading is the
-drive's own unless the table says what it was converted to. NVMe Base Specification 1.4, section 5.14.1.2: a data unit is 1000 times
-512 bytes.
+drive's own unless the table says what it was converted to.
+NVMe Base Specification 1.4, section 5.14.1.2: a data unit is 1000 times 512 bytes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def smart_table(bundle: Bundle) -> Table | None:
         note = "Marked: a reading that got worse or is bad as it stands, or a drive that told nothing. "
     if sum(map(len, groups)) > MOST_ROWS:
         groups = [[_one_row(rows)] for rows in groups]
-        note += "One row for each drive: its marked readings, else what an operator asks for first. "
+        note += "One row for each drive: its marked readings, else what a buyer asks for first. "
     flat = [one for rows in groups for one in rows]
     rows, marked = [row for _, row in flat], {place for place, (bad, _) in enumerate(flat) if bad}
     caption = "The drives' own health records (SMART) before and after the run. Shown: what changed, and what a buyer asks for first. "

@@ -1,0 +1,232 @@
+"""Adds what one tool really printed of a server to `inventory/corpus`: `make contribute-corpus CASE= KIND= RAW= SOURCE= LICENCE=`.
+
+Promise: serial numbers, world-wide names, addresses, host names and secrets are removed, wherever in the text they stand again;
+a text in which one remains, or which its kind does not have the form of, is refused. The case is written whole or not at all, and
+no case is replaced. `expected.json` holds what the bench reads today: it counts once a person has compared it with the tool's
+documentation and has written so into `reviewed` of `case.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench_model.base.errors import BenchError
+from bench_model.workloads.lan import iperf3, perftest
+from rig.workloads.shared import fio
+from telemetry_agent import smartctl_json
+from telemetry_agent.drive_questions import behind_of
+from telemetry_agent.ipmi_text import parse_power, parse_sensors
+
+CORPUS = Path(__file__).parent.parent / "inventory/corpus"
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,60}")
+NOT_YET = "not yet"
+SECRET_MIN = 4  # characters: a shorter value would be replaced all over the text
+DIGITS_MIN = 6  # a shorter number may be a count elsewhere
+# Keys of JSON documents, and names before `:` or `=` in texts, whose values identify a machine or let somebody in.
+SECRET_NAME = re.compile(
+    r"serial|wwn|naa|eui64|nguid|uuid|guid|logical_unit_id|host_?name|cookie|passw|token|secret|credential|asset|service_?tag|"
+    r"mac(?:_?addr)?|ip(?:v4|v6)?_?addr|user_?name|(?:local|remote|target)_host|\bhost\b|\bgid\b|\bsku\b|enclosure_?id",
+    re.IGNORECASE,
+)
+# Values that identify wherever they stand.
+SECRET_VALUE = re.compile(
+    r"\b(?:[0-9a-f]{2}[:-]){5,}[0-9a-f]{2}\b"  # MAC address, long ones too
+    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"  # UUID
+    r"|\b(?:\d{1,3}\.){3}\d{1,3}\b"
+    r"|(?<![\w:])(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}(?![\w:])|(?<![\w:])(?:[0-9a-f]{1,4}:)+(?::[0-9a-f]{1,4})+(?![\w:])"  # IPv6
+    r"|(?<![\w.])(?:0x|naa\.|eui\.|wwn-0x)?[35][0-9a-f]{15}(?:[0-9a-f]{16})?\b"  # world-wide names begin with 5 or 3
+    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"
+    r"|://[^/\s:@]+:[^/\s@]+@",
+    re.IGNORECASE,
+)
+NO_ADDRESS = re.compile(r"0\.0\.0\.0|127\.0\.0\.1|::")  # addresses that everybody has
+TEXT_LINE = re.compile(r"^[ \t]*([A-Za-z][\w /()-]*?)[ \t]*[:=][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+
+
+def _smartctl(text: str) -> dict[str, Any]:
+    document, faults = _object(text), list[str]()
+    fault = smartctl_json.answer_fault(document)
+    if fault:
+        return {"no_data": fault}
+    found = {
+        "fields": smartctl_json.health_fields(document, faults),
+        "temperatures": smartctl_json.temperatures(document),
+        "limits": smartctl_json.limits(document, faults),
+    }
+    return found | {"faults": list(dict.fromkeys(faults))}
+
+
+def _scan(text: str) -> dict[str, Any]:
+    return {"behind": behind_of(_object(text))}
+
+
+def _dcmi(text: str) -> dict[str, Any]:
+    try:
+        found = parse_power(text)
+    except ValueError as error:
+        return {"no_reading": str(error)}
+    return {"watts": found.watts if found else None}
+
+
+def _sdr(text: str) -> dict[str, Any]:
+    found, faults = parse_sensors(text)
+    return {"sensors": [[one.sensor, one.entity, one.unit, one.value, one.state] for one in found], "faults": faults}
+
+
+def _iperf3(text: str) -> dict[str, Any]:
+    found = iperf3.parse(text)
+    return {"bytes_per_s": found.bytes_per_s, "sent_again": found.sent_again, "samples": len(found.samples_bytes_per_s)}
+
+
+def _perftest_bandwidth(text: str) -> dict[str, Any]:
+    return vars(perftest.parse_bandwidth(text, _message_bytes(text)))
+
+
+def _perftest_latency(text: str) -> dict[str, Any]:
+    return vars(perftest.parse_latency(text, _message_bytes(text)))
+
+
+def _message_bytes(text: str) -> int:
+    match = re.search(r"^#bytes.*\n\s*(\d+)", text, re.MULTILINE)
+    if match is None:
+        raise ValueError("it has no table of perftest")
+    return int(match[1])
+
+
+def _fio(text: str) -> dict[str, Any]:
+    jobs = fio.jobs_of(text, "a case of the corpus")
+    return {job["jobname"]: {name: fio.direction(job, name) for name in ("read", "write")} for job in jobs}
+
+
+KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "smartctl": _smartctl,
+    "smartctl-scan": _scan,
+    "ipmi-dcmi": _dcmi,
+    "ipmi-sdr": _sdr,
+    "iperf3": _iperf3,
+    "perftest-bandwidth": _perftest_bandwidth,
+    "perftest-latency": _perftest_latency,
+    "fio": _fio,
+}
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")
+    return document
+
+
+def secrets_of(text: str) -> list[str]:
+    """Everything in a text that identifies or lets in, the longest first."""
+    found = {match[0] for match in SECRET_VALUE.finditer(text) if not NO_ADDRESS.fullmatch(match[0])}
+    try:
+        found |= set(_named(json.loads(text), False))
+    except ValueError:
+        found |= {value for name, value in TEXT_LINE.findall(text) if SECRET_NAME.search(name)}
+    found = {
+        one for one in found if len(one) >= (DIGITS_MIN if one.isdigit() else SECRET_MIN) and not REMOVED.fullmatch(one)
+    }
+    return sorted(found, key=lambda one: (-len(one), one))
+
+
+REMOVED = re.compile(r"REMOVED-\d+")
+
+
+def _named(value: Any, secret: bool) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _named(inner, secret or bool(SECRET_NAME.search(key)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _named(inner, secret)
+    elif secret and not isinstance(value, bool) and value is not None:
+        yield str(value)
+
+
+def redacted(text: str) -> str:
+    """The text without them; the same value becomes the same word. Raises ValueError where something remains."""
+    for number, secret in enumerate(secrets_of(text), start=1):
+        word = f"REMOVED-{number}"
+        if secret.isdigit():  # never within another number; in JSON a number becomes a word, and so stays JSON
+            text = re.sub(rf"([\[:,]\s*){secret}(?=\s*[,}}\]])", rf'\1"{word}"', text)
+            text = re.sub(rf"(?<![\d.]){secret}(?![\d.])", word, text)
+        else:
+            text = re.sub(re.escape(json.dumps(secret)[1:-1]), word, text, flags=re.IGNORECASE)
+    left = secrets_of(text)
+    if left:
+        raise ValueError(
+            f"{len(left)} values that identify a machine cannot be removed, of {len(left[0])} characters and fewer"
+        )
+    return text
+
+
+def case_of(name: str, kind: str, raw: Path, source: str, licence: str) -> dict[str, str]:
+    """The case's files by name. Raises ValueError in one sentence."""
+    if not NAME.fullmatch(name):
+        raise ValueError(f"CASE={name!r}: use 3 to 61 small letters, digits and hyphens")
+    if kind not in KINDS:
+        raise ValueError(f"KIND={kind!r} is none of {', '.join(KINDS)}")
+    for key, value in (("SOURCE", source), ("LICENCE", licence)):
+        if not value.strip():
+            raise ValueError(f"{key} is empty: say where the text is from and under which licence others may use it")
+    try:
+        text = redacted(raw.read_text(encoding="utf-8"))
+        found = KINDS[kind](text)
+    except (OSError, ValueError, KeyError, BenchError) as error:
+        raise ValueError(f"RAW={raw}: {error}; it is not taken as {kind}") from None
+    about = {"kind": kind, "source": source, "licence": licence, "composed": False, "reviewed": NOT_YET}
+    written = {"case.json": about, "expected.json": found}
+    return {"raw": text} | {file: json.dumps(content, indent=1) + "\n" for file, content in written.items()}
+
+
+def add(corpus: Path, name: str, files: dict[str, str]) -> Path:
+    """Write the case whole or not at all. Raises ValueError where there is one of that name."""
+    target = corpus / name
+    if target.exists():
+        raise ValueError(f"CASE={name}: {target} is there already; choose another name")
+    corpus.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=".new-", dir=corpus))
+    try:
+        for file, text in files.items():
+            (made / file).write_text(text, encoding="utf-8")
+        made.chmod(0o755)
+        made.rename(target)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    return target
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    for name in ("case", "kind", "raw", "source", "licence"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--corpus", default=str(CORPUS))
+    own = parser.parse_args()
+    try:
+        target = add(Path(own.corpus), own.case, case_of(own.case, own.kind, Path(own.raw), own.source, own.licence))
+    except (ValueError, OSError) as error:
+        print(f"contribute-corpus: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"{target}: look at raw for what identifies your site, compare expected.json with the tool's documentation, and say in"
+    )
+    print("case.json, `reviewed`, who of you did so and by which document")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Real outputs against what a person found in the tools' documentation, and the way by which a case joins them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import contribute_corpus
+from contribute_corpus import CORPUS, KINDS, NOT_YET, add, case_of, redacted, secrets_of
+
+# CORPUS=DIR: more cases of the same form, that are kept elsewhere.
+FOLDERS = [CORPUS, *(Path(one) for one in os.environ.get("CORPUS", "").split(":") if one)]
+CASES = sorted(path.parent for folder in FOLDERS for path in folder.glob("*/case.json"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_every_real_output_gives_what_was_reviewed(case: Path) -> None:
+    """And says where it is from, under which licence, and who looked; none holds what identifies a machine."""
+    about: dict[str, Any] = json.loads((case / "case.json").read_text())
+    raw = (case / "raw").read_text(encoding="utf-8")
+    assert all(about[key] for key in ("kind", "source", "licence", "reviewed")) and about["reviewed"] != NOT_YET
+    assert about["composed"] is False, "a composed text belongs to the tests that composed it"
+    assert secrets_of(raw) == []
+    assert json.loads(json.dumps(KINDS[about["kind"]](raw))) == json.loads((case / "expected.json").read_text())
+
+
+def test_no_folder_of_the_corpus_is_left_untested() -> None:
+    """A case without case.json would be run by nothing."""
+    assert {path.name for path in CORPUS.iterdir() if path.is_dir()} == {
+        path.name for path in CASES if path.parent == CORPUS
+    }
+
+
+SERIAL, WWN, MAC, IP6 = "PHAC1234007B", "5000c500a1b2c3d4", "3c:ec:ef:12:34:56", "fe80::3eec:efff:fe12:3456"
+SECRETS = (
+    SERIAL,
+    WWN,
+    MAC,
+    IP6,
+    "10.0.5.17",
+    "hunter2secret",
+    "eui.0025385b91b1c0ff",
+    "5876543210987654321",
+    "daq07.example.org",
+)
+HOSTILE: dict[str, Any] = {
+    "smartctl": {"exit_status": 0, "argv": ["smartctl", "-a", f"/dev/disk/by-id/nvme-X_{SERIAL.lower()}"]},
+    "serial_number": SERIAL,
+    "wwn": {"naa": 5, "oui": 3152, "id": 5876543210987654321},
+    "logical_unit_id": f"0x{WWN}",
+    "nvme_namespaces": [{"id": 1, "eui64": {"text": "eui.0025385b91b1c0ff"}}],
+    "local": {"note": f"{SERIAL} at {MAC} and [{IP6}], 10.0.5.17", "url": "https://root:hunter2secret@10.0.5.17/"},
+    "Hostname": "daq07.example.org",
+    "temperature": {"current": 31},
+    "power_on_time": {"hours": 4711},
+}  # fmt: skip
+
+
+def test_neither_serials_nor_addresses_nor_secrets_remain(tmp_path: Path) -> None:
+    """Also where the same stands again: in a path, in other letters, in a sentence."""
+    raw = tmp_path / "smart.json"
+    raw.write_text(json.dumps(HOSTILE))
+    files = case_of("a-drive", "smartctl", raw, "our server", "CC0-1.0")
+    for text in files.values():
+        assert not [secret for secret in SECRETS if secret.lower() in text.lower()]
+    assert json.loads(files["raw"])["power_on_time"] == {"hours": 4711}
+    assert json.loads(files["expected.json"])["fields"] == {"temperature_degc": 31.0, "power_on_hours": 4711}
+
+
+def test_a_text_that_is_no_json_is_cleaned_by_its_names_and_forms() -> None:
+    """A time of day is none of these, though it looks alike."""
+    text = f"Serial Number:    {SERIAL}\nHostname = daq07.example.org\nUp since 10:22:33 at {MAC}, {IP6}, {SERIAL}\n"
+    text += "IPMI timestamp: 11:22:33\n"
+    clean = redacted(text)
+    assert not [secret for secret in SECRETS if secret in clean]
+    assert "10:22:33" in clean and "IPMI timestamp: 11:22:33" in clean
+
+
+def test_a_number_within_another_number_is_no_secret() -> None:
+    """Else a reading would change."""
+    clean = json.loads(redacted(json.dumps({"serial_number": 123456, "count": 91234567, "list": [123456]})))
+    assert clean == {"serial_number": "REMOVED-1", "count": 91234567, "list": ["REMOVED-1"]}
+
+
+def test_one_value_becomes_one_word_and_twice_is_once() -> None:
+    """So that a case still shows that two places agree."""
+    clean = redacted(json.dumps({"serial_number": SERIAL, "again": SERIAL, "wwn": WWN}))
+    document = json.loads(clean)
+    assert document["serial_number"] == document["again"] != document["wwn"]
+    assert redacted(clean) == clean
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"name": "../x"}, r"CASE='\.\./x': use 3 to 61 small letters"),
+        ({"kind": "smart"}, "KIND='smart' is none of smartctl, "),
+        ({"licence": " "}, "LICENCE is empty: say"),
+        ({"source": ""}, "SOURCE is empty: say"),
+        ({"kind": "iperf3"}, "it is not taken as iperf3"),
+        ({"raw": Path("/nowhere")}, "RAW=/nowhere: .*No such file"),
+    ],
+)
+def test_a_case_that_cannot_be_is_refused_in_one_sentence(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    """Naming the argument."""
+    raw = tmp_path / "smart.json"
+    raw.write_text(json.dumps(HOSTILE))
+    own = {"name": "a-drive", "kind": "smartctl", "raw": raw, "source": "our server", "licence": "CC0-1.0"} | change
+    with pytest.raises(ValueError, match=reason):
+        case_of(**own)
+
+
+def test_a_case_is_added_whole_once_and_is_not_yet_reviewed(tmp_path: Path) -> None:
+    """By the command; the second time nothing is changed."""
+    raw, corpus = tmp_path / "smart.json", tmp_path / "corpus"
+    raw.write_text(json.dumps(HOSTILE))
+    command = [
+        sys.executable, contribute_corpus.__file__, "--case=a-drive", "--kind=smartctl", f"--raw={raw}", "--source=us", "--licence=CC0-1.0",
+        f"--corpus={corpus}",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": ":".join(path for path in sys.path if path)}
+    done = [subprocess.run(command, capture_output=True, text=True, env=environment, check=False) for _ in range(2)]
+    assert [one.returncode for one in done] == [0, 2], done
+    assert "is there already; choose another name" in done[1].stderr
+    assert json.loads((corpus / "a-drive/case.json").read_text())["reviewed"] == NOT_YET
+    assert [path.name for path in corpus.iterdir()] == ["a-drive"]
+    with pytest.raises(OSError, match=r".*"):
+        add(corpus, "broken", {"raw": "x", "no/such/folder": "y"})
+    assert [path.name for path in corpus.iterdir()] == ["a-drive"]
