@@ -37,7 +37,7 @@ using testing::TempDir;
 constexpr std::size_t kPage = 4096;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-class EngineTest : public ::testing::TestWithParam<std::string> {
+class EngineTest : public ::testing::TestWithParam<Engine> {
  protected:
   EngineTest() { std::memset(memory.data(), 0x5a, memory.size()); }
   ~EngineTest() override {
@@ -145,8 +145,8 @@ TEST_P(EngineTest, DestructionWaitsForWhatIsInFlight) {
   EXPECT_EQ(std::count(disk.begin(), disk.end(), std::byte{0x5a}), 64 * static_cast<long>(kPage));
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, ::testing::ValuesIn(engine_names()),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, ::testing::ValuesIn(kEngines),
+                         [](const auto& test) { return engine_name(test.param); });
 
 TEST(UringEngineTest, SaysWhetherItsBuffersAreRegistered) {
   const Memory memory(kPage, std::nullopt);
@@ -312,7 +312,7 @@ TEST_F(UringFeatureTest, SaysOfEachFeatureWhetherItIsInUseAndWhyNot) {
   EXPECT_TRUE(feature(engine.features(), "registered file").in_use);
   EXPECT_TRUE(feature(engine.features(), "registered buffers").in_use);
   EXPECT_EQ(feature(engine.features(), "polled completions").reason, "not a raw NVMe drive");
-  EXPECT_TRUE(engine_factory("libaio")(1)->features().empty());
+  EXPECT_TRUE(engine_factory(Engine::libaio)(1)->features().empty());
 }
 
 // An older kernel: it knows no flag, or not the newest one.
@@ -548,7 +548,7 @@ TEST_P(ForbiddenUringTest, IsAFailureThatNamesTheRemedy) {
     ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
     try {
-      engine_factory("io_uring")(4);
+      engine_factory(Engine::io_uring)(4);
     } catch (const Failure& failure) {
       message = failure.what();
     }

@@ -79,7 +79,7 @@ class FramedTest : public ::testing::Test {
     return found;
   }
   Bytes superchunk(std::uint32_t link, std::uint64_t ordinal) const {
-    Bytes whole(kSize);
+    Bytes whole(header.superchunk_bytes);
     const std::span payload = std::span(whole).subspan(sizeof(SuperchunkHeader));
     fill_payload(payload, payload_key(header.seed, header.record_id), link, ordinal % header.slots_per_link);
     SuperchunkHeader h{kSuperchunkMagic,
@@ -234,6 +234,34 @@ TEST_F(FramedTest, TheEndOfTheFileBoundsTheSearch) {
 TEST_F(FramedTest, ASuperchunkThatIsHalfThereIsFoundInItsBlock) {
   write_bytes(target, superchunk_at(2, 3) + 512, Bytes(200));
   expect({{"corrupt", 1}});
+}
+
+// However much of a block is damaged: the search for what is whole in it ends where the block does.
+TEST_F(FramedTest, WhatIsWholeBehindALongDamageInsideOneBlockIsFound) {
+  constexpr std::uint64_t kDamaged = 100'100;
+  constexpr std::uint64_t kGood = 8;
+  header.superchunk_bytes = kMinSuperchunkBytes + 15;
+  header.block_bytes = 16 << 20;
+  header.most_blocks = 1;
+  header.writers = 1;
+  header.links = 1;
+  header.intended_superchunks = kDamaged + kGood;
+  Bytes whole(4096);
+  encode_record_header(header, whole);
+  std::filesystem::resize_file(target, 0);
+  write_bytes(target, 0, whole);
+  put_frame({header.record_id, header.block_crc, kDamaged + kGood, 0, 0});
+  Bytes data(round_up((kDamaged + kGood) * header.superchunk_bytes, 4096));
+  for (std::uint64_t ordinal = kDamaged; ordinal < kDamaged + kGood; ++ordinal) {
+    const Bytes one = superchunk(0, ordinal);
+    std::copy(one.begin(), one.end(),
+              data.begin() + static_cast<std::ptrdiff_t>(ordinal * header.superchunk_bytes));
+  }
+  write_bytes(target, 8192, data);
+  const Verified result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.count("present"), kGood) << result.json["superchunks"].dump(1);
+  EXPECT_EQ(result.count("corrupt"), kDamaged);
 }
 
 TEST_F(FramedTest, TwoSwappedBlocksAreToldByTheirFrames) {

@@ -101,13 +101,14 @@ class FramedWriterTest : public ::testing::Test {
 TEST_F(FramedWriterTest, EverySuperchunkIsThereOnce) {
   for (const auto& [writers, links] : {std::pair{2u, 2u}, {2u, 5u}, {3u, 3u}, {3u, 4u}, {4u, 7u}}) {
     for (const bool zero_copy : {false, true}) {
-      for (const char* engine : {"libaio", "io_uring"}) {
+      for (const Engine engine : kEngines) {
         MiniDaqOptions o = options(writers, links);
         o.zero_copy = zero_copy;
         o.block_bytes = 1 << 20;
         o.duration_s = 0.2;
         const MiniDaqResult r = record(o, engine_factory(engine));
-        SCOPED_TRACE(std::to_string(writers) + " writers, " + std::to_string(links) + " links, " + engine);
+        SCOPED_TRACE(std::to_string(writers) + " writers, " + std::to_string(links) + " links, " +
+                     engine_name(engine));
         expect_intact(r, target, links * 400ull);
         expect_blocks(r);
         fs::remove(target);
@@ -334,7 +335,7 @@ TEST_F(FramedWriterTest, ANullSinkTakesFromAllWriters) {
   o.unpaced = true;
   o.zero_copy.reset();
   o.block_bytes = 8 << 20;
-  const MiniDaqResult r = record(o, engine_factory("null"));
+  const MiniDaqResult r = record(o, engine_factory(Engine::null));
   EXPECT_EQ(r.status, RunStatus::complete) << r.error;
   expect_account(r);
   for (const WriterResult& writer : r.applications[0].writers) EXPECT_GT(writer.stored, 0u);

@@ -1,5 +1,5 @@
 // Loaded before the C library by hang_test: one call of the program, on one path, never returns. The
-// environment says which: HANG_CALL (io_submit, fopen or open), HANG_PATH (how the path ends; not for
+// environment says which: HANG_CALL (io_submit, fopen, open or stat), HANG_PATH (how the path ends; not for
 // io_submit) and HANG_AFTER (how many calls return before).
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -46,6 +46,11 @@ extern "C" {
 int io_submit(io_context_t context, long count, iocb** blocks) {
   hang_if("io_submit", "");
   return next<int(io_context_t, long, iocb**)>("io_submit")(context, count, blocks);
+}
+
+int stat(const char* path, struct stat* status) {
+  hang_if("stat", path);
+  return next<int(const char*, struct stat*)>("stat")(path, status);
 }
 
 FILE* fopen(const char* path, const char* mode) {

@@ -140,6 +140,26 @@ TEST_F(HangTest, AReadBackOfARecord) {
   expect_failed(run("open", "/r", 0, arguments), {"/r: opening it has not returned", "--stall-limit"});
 }
 
+// Where the results may go is not known then: there is a message, and no JSON.
+TEST_F(HangTest, LookingWhetherTheResultsLieApart) {
+  testing::write_text(directory.path("r"), "a record");
+  for (const Arguments& command : {Arguments{"verify", "--target", directory.path("r")}, write("r")}) {
+    Arguments arguments = command;
+    arguments.insert(arguments.end(), {"--json", json});
+    if (command.front() == "verify") arguments.insert(arguments.end(), {"--stall-limit", "0.5"});
+    setenv("HANG_CALL", "stat", 1);
+    setenv("HANG_PATH", "/r", 1);
+    setenv("HANG_AFTER", "0", 1);
+    setenv("LD_PRELOAD", HANG_LIBRARY, 1);
+    const auto result = run_daqwriter(arguments, [](pid_t) { unsetenv("LD_PRELOAD"); });
+    EXPECT_EQ(result.exit_code, 1) << result.error_text;
+    EXPECT_NE(result.error_text.find("/r: looking whether the results lie apart from it has not returned"),
+              std::string::npos)
+        << result.error_text;
+    EXPECT_FALSE(fs::exists(json));
+  }
+}
+
 TEST_F(HangTest, TheManifestOfARun) {
   make_run();
   expect_failed(run("fopen", "/manifest.jsonl", 0, verify_run()),

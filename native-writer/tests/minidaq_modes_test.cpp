@@ -265,7 +265,7 @@ TEST_F(MiniDaqModes, ChoosesZeroCopyWhereChunksAlignAndSaysWhy) {
 }
 
 TEST_F(MiniDaqModes, EveryPathWithEveryEngineIsIntact) {
-  for (const std::string& engine : engine_names()) {
+  for (const Engine engine : kEngines) {
     for (const std::optional<bool> zero : {std::optional<bool>(false), std::optional<bool>(true), {}}) {
       for (const std::uint64_t window : {0, 16, 64}) {
         for (const std::uint32_t applications : {1u, 2u}) {
@@ -285,8 +285,8 @@ TEST_F(MiniDaqModes, EveryPathWithEveryEngineIsIntact) {
           ASSERT_EQ(result.status, RunStatus::complete) << result.error;
           EXPECT_EQ(lost(result), 0u);
           const auto json = minidaq_json(options, plan, result);
-          EXPECT_EQ(json["engine"], engine);
-          EXPECT_EQ(json["engine_features"].empty(), engine == "libaio");
+          EXPECT_EQ(json["engine"], engine_name(engine));
+          EXPECT_EQ(json["engine_features"].empty(), engine == Engine::libaio);
           EXPECT_EQ(json["parameters"]["data_path"], plan.zero_copy() ? "zero-copy" : "copy");
           for (std::uint32_t i = 0; i < applications; ++i) {
             const std::string path = applications > 1 ? target + "." + std::to_string(i) : target;

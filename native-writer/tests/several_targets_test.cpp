@@ -190,7 +190,7 @@ TEST_F(SeveralTargets, OfMoreThan256ApplicationsEachHasAnIdOfItsOwn) {
   options.null_sink = true;
   MiniDaqPlan plan = plan_minidaq(options);
   const std::atomic<int> never{0};
-  const MiniDaqResult result = run_minidaq(options, plan, engine_factory("null"), never);
+  const MiniDaqResult result = run_minidaq(options, plan, engine_factory(Engine::null), never);
   ASSERT_EQ(result.status, RunStatus::complete) << result.error;
   std::set<RecordId> ids;
   for (const ApplicationResult& one : result.applications) ids.insert(one.record_id);

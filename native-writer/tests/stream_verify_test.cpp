@@ -36,7 +36,7 @@ class StreamVerifyTest : public ::testing::Test {
     options.block_bytes = 64 << 10;
     const std::atomic<int> never{0};
     const StreamsPlan plan = plan_streams(options);
-    ASSERT_EQ(run_streams(options, plan, engine_factory("libaio"), never).status, RunStatus::complete);
+    ASSERT_EQ(run_streams(options, plan, engine_factory(Engine::libaio), never).status, RunStatus::complete);
   }
 
   std::string path(const std::string& file) const { return run + "/" + file; }

@@ -51,7 +51,7 @@ class StreamsTest : public ::testing::Test {
     return result;
   }
   StreamsResult run(const StreamsOptions& options) {
-    return run(options, engine_factory(options.null_sink ? "null" : "libaio"));
+    return run(options, engine_factory(options.used_engine()));
   }
   nlohmann::json verified(int exit_code) const {
     return testing::verify_directory(directory, directory.path("run"), exit_code);
@@ -168,7 +168,7 @@ TEST_F(StreamsTest, AHeldBackSourceLosesNothing) {
   StreamsOptions options = small();
   options.bytes = 2'000'000;
   const auto slow = [](unsigned depth) {
-    return std::make_unique<MeddlingEngine>(engine_factory("libaio")(depth), 3'000'000);
+    return std::make_unique<MeddlingEngine>(engine_factory(Engine::libaio)(depth), 3'000'000);
   };
   const StreamsResult result = run(options, slow);
   EXPECT_EQ(result.status, RunStatus::complete);
@@ -185,7 +185,7 @@ TEST_F(StreamsTest, APaceThatTheTargetCannotTakeIsShownAsNotAchieved) {
   options.duration_s = 0.3;
   options.rate_bytes_per_s = 40'000'000;
   const auto slow = [](unsigned depth) {
-    return std::make_unique<MeddlingEngine>(engine_factory("libaio")(depth), 20'000'000);
+    return std::make_unique<MeddlingEngine>(engine_factory(Engine::libaio)(depth), 20'000'000);
   };
   run(options, slow);
   EXPECT_EQ(json["ended_by"], "duration");
@@ -206,7 +206,7 @@ TEST_F(StreamsTest, AnErrorOfTheDriveEndsTheRunWithAnExactAccount) {
     std::atomic<int> engines{0};
     const auto failing = [&](unsigned depth) {
       const std::size_t spoil_at = engines.fetch_add(1) == 0 ? 20 : SIZE_MAX;
-      return std::make_unique<MeddlingEngine>(engine_factory("libaio")(depth), 0, spoil_at, error);
+      return std::make_unique<MeddlingEngine>(engine_factory(Engine::libaio)(depth), 0, spoil_at, error);
     };
     const StreamsResult result = run(options, failing);
     EXPECT_EQ(result.status, RunStatus::failed);
@@ -240,7 +240,7 @@ TEST_F(StreamsTest, WithoutRoomForAFileTheRunFails) {
   fs::create_directory(directory.path("run"));
   const StreamsPlan plan = plan_streams(options);
   fs::create_directory(directory.path("run/run.0.1.events"));
-  const StreamsResult result = run_streams(options, plan, engine_factory("libaio"), stop);
+  const StreamsResult result = run_streams(options, plan, engine_factory(Engine::libaio), stop);
   EXPECT_EQ(result.status, RunStatus::failed);
   EXPECT_NE(result.error.find("run.0.1.events: cannot be created"), std::string::npos) << result.error;
   EXPECT_EQ(result.written[0].closed_files, 1u);

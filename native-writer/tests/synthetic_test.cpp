@@ -157,7 +157,7 @@ TEST_F(SyntheticTest, ADurationEndsIt) {
   options.target.clear();
   options.bytes = 0;
   options.duration_s = 0.1;
-  const WriteResult result = run(engine_factory("null"));
+  const WriteResult result = run(engine_factory(Engine::null));
   EXPECT_EQ(result.ended_by, "duration");
   EXPECT_EQ(result.status, RunStatus::complete);
   EXPECT_GE(result.write_ns, 90'000'000);

@@ -47,6 +47,24 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
   return app.add_option(name, value, help)->check(CLI::IsMember(choices))->capture_default_str();
 }
 
+void add_sink(CLI::App& app, bool& null_sink, const std::string& help) {
+  add_choice<bool>(app, "--sink", null_sink, {{"target", false}, {"null", true}}, help);
+}
+
+void add_preallocate(CLI::App& app, bool& preallocate, const std::string& help) {
+  add_choice<bool>(app, "--preallocate", preallocate, {{"full", true}, {"none", false}}, help);
+}
+
+void add_engine(CLI::App& app, Engine& engine) {
+  std::vector<std::pair<std::string, Engine>> choices;
+  for (const Engine each : kEngines) choices.emplace_back(engine_name(each), each);
+  add_choice(app, "--engine", engine, choices, "Asynchronous I/O interface");
+}
+
+void require_no_target(bool null_sink, const std::string& target) {
+  if (null_sink && !target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+}
+
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series) {
   app.add_option("--json", reporting.json_path, "Result file; - is standard output");
   if (!with_series) return;

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
 #include "format/option_bounds.h"
+#include "io/engines.h"
 #include "report/reporting.h"
 #include "target/target.h"
 
@@ -53,6 +55,31 @@ void add_stall_limit(CLI::App& app, double& seconds);
 // One of `choices`, anything else is refused; the present value is the default.
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
                         const std::vector<std::string>& choices, const std::string& help);
+// The same, straight into what a choice stands for.
+template <typename Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
+                        const std::vector<std::pair<std::string, Value>>& choices, const std::string& help) {
+  std::vector<std::string> names;
+  std::string present;
+  for (const auto& [text, meant] : choices) {
+    names.push_back(text);
+    if (meant == value) present = text;
+  }
+  const auto choose = [&value, choices](const std::string& chosen) {
+    for (const auto& [text, meant] : choices) {
+      if (text == chosen) value = meant;
+    }
+  };
+  return app.add_option_function<std::string>(name, choose, help)
+      ->check(CLI::IsMember(names))
+      ->default_str(present);
+}
+// Options that several loads have.
+void add_sink(CLI::App& app, bool& null_sink, const std::string& help);
+void add_preallocate(CLI::App& app, bool& preallocate, const std::string& help);
+void add_engine(CLI::App& app, Engine& engine);
+// Throws Refusal when a null sink is given a target.
+void require_no_target(bool null_sink, const std::string& target);
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series = true);
 // The list of targets, and of further ones when the option is given again.
 void add_targets(CLI::App& app, std::vector<std::string>& names, const std::string& help);

@@ -1,6 +1,7 @@
 // Promise: the command line's frame: commands, signals, exit codes. No work is done here.
 #include <iostream>
 
+#include "base/worker_thread.h"
 #include "cli/cli.h"
 #include "cli/signals.h"
 
@@ -47,6 +48,6 @@ int main(int argc, char** argv) {
     return static_cast<int>(daqwriter::ExitCode::refused);
   } catch (const std::exception& failure) {
     std::cerr << "daqwriter: " << failure.what() << "\n";
-    return static_cast<int>(daqwriter::ExitCode::failed);
+    return static_cast<int>(daqwriter::leave(daqwriter::ExitCode::failed));
   }
 }

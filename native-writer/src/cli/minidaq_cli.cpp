@@ -16,13 +16,9 @@ struct Asked {
   MiniDaqOptions options;
   std::vector<std::string> targets;
   std::uint64_t max_buffer = 0;
-  std::string checksum = "crc32";
   std::string record_id;
-  std::string sink = "target";
-  std::string mode = "continuous";
-  std::string data_path = "auto";
+  bool triggered = false;
   std::uint64_t request_size = 16ull << 20;
-  std::string preallocate = "full";
   bool dry_run = false;
   bool search = false;
   double search_resolution = 0.02;
@@ -31,11 +27,10 @@ struct Asked {
 void add_options(CLI::App& app, Asked& t) {
   MiniDaqOptions& o = t.options;
   add_targets(app, t.targets, "New file or block device to record on");
-  add_choice(app, "--sink", t.sink, {"target", "null"},
-             "target, or null: no I/O, to calibrate the program itself");
+  add_sink(app, o.null_sink, "target, or null: no I/O, to calibrate the program itself");
   add_number(app, bounds::kRecordDuration, o.duration_s, "Length of the record, seconds")->required();
-  add_choice(app, "--mode", t.mode, {"continuous", "triggered"},
-             "continuous: all that the links emit; triggered: what trigger decisions ask for");
+  add_choice<bool>(app, "--mode", t.triggered, {{"continuous", false}, {"triggered", true}},
+                   "continuous: all that the links emit; triggered: what trigger decisions ask for");
   add_size(app, bounds::kRequestSize, t.request_size,
            "Triggered: wanted of all links of an application per decision; rounded up to whole superchunks");
   add_number(app, bounds::kTriggerRate, o.trigger_rate_hz,
@@ -44,9 +39,10 @@ void add_options(CLI::App& app, Asked& t) {
   add_size(
       app, bounds::kBytes, o.most_bytes,
       "Unpaced: end after this much, all applications; a file ends at half of the free space without it");
-  add_choice(app, "--data-path", t.data_path, {"auto", "copy", "zero-copy"},
-             "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings; auto: zero-copy "
-             "where 64 superchunks are aligned, no more than a block, and requests are whole chunks of them");
+  add_choice<std::optional<bool>>(
+      app, "--data-path", o.zero_copy, {{"auto", std::nullopt}, {"copy", false}, {"zero-copy", true}},
+      "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings; auto: zero-copy "
+      "where 64 superchunks are aligned, no more than a block, and requests are whole chunks of them");
   add_number(app, bounds::kApplications, o.applications,
              "MiniDAQ applications at once for each target, each with its links, buffers, writer and record");
   add_number(app, bounds::kLinks, o.links, "Number of links of each application");
@@ -60,10 +56,12 @@ void add_options(CLI::App& app, Asked& t) {
   add_size(app, bounds::kRingSize, o.ring_bytes, "Transient buffer of each link");
   add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
   add_number(app, bounds::kStreamDepth, o.io_depth, "Most writes in flight");
-  add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
-  add_choice(app, "--checksum", t.checksum, {"crc32", "adler32", "off"}, "Per superchunk");
-  add_choice(app, "--preallocate", t.preallocate, {"full", "none"},
-             "full: fallocate the file before the record; none: let it grow");
+  add_engine(app, o.engine);
+  add_choice<ChecksumKind>(
+      app, "--checksum", o.checksum,
+      {{"crc32", ChecksumKind::crc32}, {"adler32", ChecksumKind::adler32}, {"off", ChecksumKind::off}},
+      "Per superchunk");
+  add_preallocate(app, o.preallocate, "full: fallocate the file before the record; none: let it grow");
   add_size(app, bounds::kMaxBuffer, t.max_buffer, "Refuse when rings and block buffers exceed this size");
   add_seed(app, o.seed, "Seed of the payload");
   add_stall_limit(app, o.stall_limit_s);
@@ -87,24 +85,19 @@ void add_options(CLI::App& app, Asked& t) {
 void resolve(Asked& t) {
   MiniDaqOptions& o = t.options;
   if (t.max_buffer > 0) o.max_buffer_bytes = t.max_buffer;
-  o.checksum = parse_checksum_kind(t.checksum);
   if (!t.record_id.empty()) o.record_id = parse_record_id(t.record_id);
-  o.null_sink = t.sink == "null";
   if (!t.targets.empty()) {
     o.target = t.targets.front();
     o.further_targets.assign(t.targets.begin() + 1, t.targets.end());
   }
-  if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
-  o.preallocate = t.preallocate == "full";
-  o.request_bytes = t.mode == "triggered" ? t.request_size : 0;
-  if (t.data_path != "auto") o.zero_copy = t.data_path == "zero-copy";
+  require_no_target(o.null_sink, o.target);
+  o.request_bytes = t.triggered ? t.request_size : 0;
 }
 
 MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,
                              const std::atomic<int>& stop_signal) {
-  return or_failed(
-      [&] { return run_minidaq(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
-      [&](const std::string& error) { return failed_minidaq(o, error); });
+  return or_failed([&] { return run_minidaq(o, plan, engine_factory(o.used_engine()), stop_signal); },
+                   [&](const std::string& error) { return failed_minidaq(o, error); });
 }
 
 // Every trial is a record of its own; nothing of it stays on a file system.

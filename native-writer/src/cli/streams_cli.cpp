@@ -13,16 +13,13 @@ namespace {
 struct Asked {
   StreamsOptions options;
   std::uint64_t event_bytes = RunParameters{}.event_bytes;
-  std::string sink = "target";
-  std::string checksum = "fused";
-  std::string preallocate = "full";
   std::string run_id;
 };
 
 void add_options(CLI::App& app, Asked& t) {
   StreamsOptions& o = t.options;
   app.add_option("--target", o.target, "New or empty directory for the files and their manifest");
-  add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
+  add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
   add_size(app, bounds::kBytes, o.bytes, "How much to write at most, all streams");
   add_number(
       app, bounds::kLoadDuration, o.duration_s,
@@ -43,9 +40,12 @@ void add_options(CLI::App& app, Asked& t) {
   add_size(app, bounds::kQueueSize, o.queue_bytes, "Queue in front of each stream");
   add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
   add_number(app, bounds::kStreamDepth, o.io_depth, "Most writes in flight of each stream");
-  add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
-  add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of each file: fallocate it before");
-  add_choice(app, "--checksum-variant", t.checksum, {kAdlerVariantNames.begin(), kAdlerVariantNames.end()},
+  add_engine(app, o.engine);
+  add_preallocate(app, o.preallocate, "Of each file: fallocate it before");
+  std::vector<std::pair<std::string, AdlerVariant>> variants;
+  for (const std::string_view name : kAdlerVariantNames)
+    variants.emplace_back(name, parse_adler_variant(name));
+  add_choice(app, "--checksum-variant", o.checksum, variants,
              "How the adler32 of each file is computed; zlib: the original, single-threaded");
   add_number(app, bounds::kChecksumThreads, o.checksum_threads,
              "Threads per stream for thread-per-chunk and the pools, its own included; default: CPUs");
@@ -63,11 +63,8 @@ void add_options(CLI::App& app, Asked& t) {
 
 ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   StreamsOptions& o = t.options;
-  o.null_sink = t.sink == "null";
-  if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+  require_no_target(o.null_sink, o.target);
   o.run.event_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(t.event_bytes, UINT32_MAX));
-  o.preallocate = t.preallocate == "full";
-  o.checksum = parse_adler_variant(t.checksum);
   o.random_run_id = t.run_id.empty();
   try {
     if (!o.random_run_id) o.run.run_id = parse_record_id(t.run_id);
@@ -75,9 +72,9 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
     throw Refusal("--run-id '" + t.run_id + "': give 32 lower-case hexadecimal digits");
   }
   const StreamsPlan plan = plan_streams(o);
-  const StreamsResult result = or_failed(
-      [&] { return run_streams(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
-      [&](const std::string& error) { return failed_streams(o, error); });
+  const StreamsResult result =
+      or_failed([&] { return run_streams(o, plan, engine_factory(o.used_engine()), stop_signal); },
+                [&](const std::string& error) { return failed_streams(o, error); });
   write_json(o.json_path, streams_json(o, plan, result));
   std::cerr << streams_summary(o, result);
   return leave(exit_code_of(result.status));

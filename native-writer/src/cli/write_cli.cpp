@@ -13,11 +13,6 @@ namespace {
 struct Asked {
   WriteOptions options;
   std::vector<std::string> targets;
-  std::string sink = "target";
-  std::string pattern = "sequential";
-  std::string condition = "fresh";
-  std::string preallocate = "full";
-  std::string data = "incompressible";
 };
 
 void add_options(CLI::App& app, Asked& t) {
@@ -25,7 +20,7 @@ void add_options(CLI::App& app, Asked& t) {
   add_targets(
       app, t.targets,
       o.reads ? "New file or block device to write once and read" : "New file or block device to write to");
-  add_choice(app, "--sink", t.sink, {"target", "null"}, "target, or null: no I/O, the program's own cost");
+  add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
   add_size(app, bounds::kBlockSize, o.block_bytes,
            std::string("Bytes per ") + o.command() + "; a multiple of 4KiB");
   add_number(app, bounds::kThreads, o.threads, "Threads of each target, 1 to 64");
@@ -38,16 +33,19 @@ void add_options(CLI::App& app, Asked& t) {
   add_size(app, bounds::kSpan, o.span_bytes,
            "The part of each target that is used, shared out among the threads; default: --bytes, or the "
            "device, or half of the free space and at most 16GiB");
-  add_choice(app, "--pattern", t.pattern, {"sequential", "random"}, "Order within a thread's part");
+  add_choice<bool>(app, "--pattern", o.random, {{"sequential", false}, {"random", true}},
+                   "Order within a thread's part");
   if (!o.reads)
-    add_choice(app, "--condition", t.condition, {"fresh", "overwrite"},
-               "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
-               "once before");
+    add_choice<bool>(
+        app, "--condition", o.overwrite, {{"fresh", false}, {"overwrite", true}},
+        "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
+        "once before");
   // What is read needs its stamps: zeros look like a place that was never written.
-  if (!o.reads) add_choice(app, "--data", t.data, {"incompressible", "zeros"}, "Content of the blocks");
   if (!o.reads)
-    add_choice(app, "--preallocate", t.preallocate, {"full", "none"}, "Of a file: fallocate it before");
-  add_choice(app, "--engine", o.engine, engine_names(), "Asynchronous I/O interface");
+    add_choice<bool>(app, "--data", o.zeros, {{"incompressible", false}, {"zeros", true}},
+                     "Content of the blocks");
+  if (!o.reads) add_preallocate(app, o.preallocate, "Of a file: fallocate it before");
+  add_engine(app, o.engine);
   add_cpus(app, "--cpus", o.cpus,
            "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node");
   add_seed(app, o.seed, "Seed of data and order");
@@ -59,21 +57,16 @@ void add_options(CLI::App& app, Asked& t) {
 
 ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   WriteOptions& o = t.options;
-  o.null_sink = t.sink == "null";
   if (!t.targets.empty()) {
     o.target = t.targets.front();
     o.further_targets.assign(t.targets.begin() + 1, t.targets.end());
   }
-  if (o.null_sink && !o.target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
-  o.random = t.pattern == "random";
-  o.overwrite = t.condition == "overwrite";
-  o.preallocate = t.preallocate == "full";
-  o.zeros = t.data == "zeros";
+  require_no_target(o.null_sink, o.target);
   const WritePlan plan = plan_write(o);
   for (const WriteTargetPlan& each : plan.targets) print_caution(each.target);
-  const WriteResult result = or_failed(
-      [&] { return run_write(o, plan, engine_factory(o.null_sink ? "null" : o.engine), stop_signal); },
-      [&](const std::string& error) { return failed_write(o, error); });
+  const WriteResult result =
+      or_failed([&] { return run_write(o, plan, engine_factory(o.used_engine()), stop_signal); },
+                [&](const std::string& error) { return failed_write(o, error); });
   write_json(o.json_path, write_result_json(o, plan, result));
   std::cerr << write_summary(o, result);
   return leave(exit_code_of(result.status));

@@ -121,9 +121,10 @@ bool BlockWriter::place_current() {
   encode_frame(frame, {current_->data, frame_});
   if (frame.number < framing.most_blocks) return true;
   requests_.end({EOVERFLOW, current_->offset,
-                 config_.target + ": block " + std::to_string(frame.number) + " at offset " +
-                     std::to_string(current_->offset) +
-                     " has no room in the record: " + errno_text(EOVERFLOW)});
+                 config_.target + ": block " + std::to_string(frame.number) +
+                     " has no room in the record: write of " + std::to_string(current_->filled) +
+                     " B at offset " + std::to_string(current_->offset) +
+                     " failed: " + errno_text(EOVERFLOW)});
   current_ = nullptr;
   return false;
 }

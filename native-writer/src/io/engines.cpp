@@ -6,15 +6,15 @@
 
 namespace daqwriter {
 
-EngineFactory engine_factory(const std::string& name) {
-  if (name == "null") return [](unsigned) { return std::make_unique<NullEngine>(); };
-  if (name == "io_uring") return [](unsigned depth) { return std::make_unique<UringEngine>(depth); };
+EngineFactory engine_factory(Engine engine) {
+  if (engine == Engine::null) return [](unsigned) { return std::make_unique<NullEngine>(); };
+  if (engine == Engine::io_uring) return [](unsigned depth) { return std::make_unique<UringEngine>(depth); };
   return [](unsigned depth) { return std::make_unique<AioEngine>(depth); };
 }
 
-const std::vector<std::string>& engine_names() {
-  static const std::vector<std::string> names = {"libaio", "io_uring"};
-  return names;
+const char* engine_name(Engine engine) {
+  static constexpr std::array<const char*, 3> kNames = {"libaio", "io_uring", "null"};
+  return kNames[static_cast<std::size_t>(engine)];
 }
 
 }  // namespace daqwriter

@@ -1,10 +1,9 @@
 // Promise: the asynchronous I/O interfaces by name.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "io/io_engine.h"
 
@@ -12,8 +11,10 @@ namespace daqwriter {
 
 using EngineFactory = std::function<std::unique_ptr<IoEngine>(unsigned depth)>;
 
-// "libaio", "io_uring" or "null"; the engines throw Failure when the kernel refuses them.
-EngineFactory engine_factory(const std::string& name);
-const std::vector<std::string>& engine_names();  // those that reach a medium
+enum class Engine { libaio, io_uring, null };
+const char* engine_name(Engine engine);
+// The engines throw Failure when the kernel refuses them.
+EngineFactory engine_factory(Engine engine);
+inline constexpr std::array kEngines = {Engine::libaio, Engine::io_uring};  // those that reach a medium
 
 }  // namespace daqwriter

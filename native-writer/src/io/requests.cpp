@@ -47,8 +47,9 @@ IoRequest Requests::request(std::size_t index) const {
 
 void Requests::submit(bool reap_follows) {
   while (!waiting_.empty() && count_ < rules_.depth && !failed() && !given_up_) {
-    const auto offered = std::span<const IoRequest>(waiting_).first(
-        std::min<std::size_t>(waiting_.size(), rules_.depth - count_));
+    // One by one, or all that there is room for when the engine hands them over together.
+    const std::size_t most = reap_follows ? std::min<std::size_t>(waiting_.size(), rules_.depth - count_) : 1;
+    const auto offered = std::span<const IoRequest>(waiting_).first(most);
     const int taken = reap_follows ? engine_.accept(offered) : engine_.submit(offered);
     if (passes(taken)) return bear_refusal(offered.front().tag);
     if (taken < 0) return fail(-taken, slots_[slot_of(offered.front().tag)], "submit");

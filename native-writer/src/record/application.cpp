@@ -111,50 +111,34 @@ std::optional<Framing> Application::framing() {
                  .next_number = &next_number_};
 }
 
-void Application::start(const std::function<void()>& done) {
-  std::size_t started = 0;
-  try {
-    start_source();
-    for (; started < writers_.size(); ++started)
-      writers_[started]->start([this, done](bool failed) { writer_ended(failed, done); });
-  } catch (const std::exception& failure) {
-    fail(failure.what());
-    for (; started < writers_.size(); ++started) writer_ended(true, done);
-  }
-}
-
-void Application::start_source() {
-  const auto work = [this] {
+void Application::start(Crew& crew) {
+  const auto emit = [this] {
     pin_this_thread(mine_.placement.source_cpus());
     source_->run(control_.start_ns, writer_done_);
   };
-  source_thread_ = WorkerThread(work, [this](bool failed) {
+  const auto emitted = [this](bool failed) {
     if (!failed) return;
     control_.abort.store(true, std::memory_order_relaxed);
-    source_->give_up();  // the writer waits for its end
-  });
+    source_->give_up();  // the writers wait for its end
+  };
+  crew.start(emit, emitted, [this](const std::string& failure) { fail(failure); });
+  for (const auto& each : writers_) {
+    RecordWriter* const writer = each.get();
+    crew.start([writer] { writer->run(); },
+               [this, writer, &crew](bool failed) { writer_ended(failed || writer->failed(), crew); },
+               [this, writer](const std::string& failure) { fail(writer->label() + failure); },
+               [writer] { return writer->unanswered(); });
+  }
 }
 
-void Application::writer_ended(bool failed, const std::function<void()>& done) {
+void Application::writer_ended(bool failed, Crew& crew) {
   // Relaxed: the flag carries no data.
   if (failed) control_.abort.store(true, std::memory_order_relaxed);
   // Acquire and release: the last one to end has seen the end state of all.
   if (writers_left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   // Release: whoever sees it also sees the end state of the ledgers and the rings.
   writer_done_.store(true, std::memory_order_release);
-  done();
-}
-
-void Application::join() {
-  const auto join_one = [this](auto& thread, const std::string& label) {
-    try {
-      thread.join();
-    } catch (const std::exception& failure) {
-      fail(label + "a thread ended: " + failure.what());
-    }
-  };
-  for (const auto& writer : writers_) join_one(*writer, writer->label());
-  join_one(source_thread_, "");
+  crew.one_ended();
 }
 
 bool Application::unanswered() const {

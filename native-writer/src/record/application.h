@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "base/worker_thread.h"
+#include "io/run.h"
 #include "record/minidaq.h"
 #include "record/record_writer.h"
 
@@ -23,9 +23,8 @@ class Application {
   const IoEngine& engine() const { return writers_.front()->engine(); }
 
   void build();  // the parts that the threads run
-  // Starts the threads; `done` is called when the last writer has ended, also when it could not be started.
-  void start(const std::function<void()>& done);
-  void join();
+  // Starts the threads; one of the crew has ended when the last writer has.
+  void start(Crew& crew);
   // Data first, made durable, then the trailer that vouches for it, made durable too.
   void close();
   // Gives back what was preallocated and not needed. The record is whole without it, so it is not part of its
@@ -46,8 +45,7 @@ class Application {
   std::optional<Framing> framing();
   std::uint64_t stored() const;
   std::uint64_t end_offset() const;
-  void start_source();
-  void writer_ended(bool failed, const std::function<void()>& done);
+  void writer_ended(bool failed, Crew& crew);
   void clear_old_trailer();
   bool close_failed(const std::string& rest);
   void write_trailer();
@@ -74,7 +72,6 @@ class Application {
   std::unique_ptr<ReadoutEmulator> source_;
   std::vector<std::unique_ptr<RecordWriter>> writers_;
   bool held_ = false;  // a call on the target has not returned
-  WorkerThread source_thread_;
 };
 
 }  // namespace daqwriter

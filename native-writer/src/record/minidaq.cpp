@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/ticker.h"
-#include "base/worker_thread.h"
-#include "io/call_watch.h"
+#include "io/run.h"
 #include "record/application.h"
 
 namespace daqwriter {
@@ -35,7 +33,8 @@ class Run {
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, "minidaq");
   }
 
-  MiniDaqResult run(const EngineFactory& make_engine, std::int64_t prepared_since_ns) {
+  MiniDaqResult run(const EngineFactory& unwatched, std::int64_t prepared_since_ns) {
+    const EngineFactory make_engine = watch_.watched(unwatched);
     result_.started_utc_ns = utc_ns();
     // All that can be refused comes before the first byte on any of them.
     for (std::size_t i = 0; i < applications_.size(); ++i) applications_[i]->open(targets_[i], make_engine);
@@ -59,6 +58,7 @@ class Run {
   }
 
   const StopClock& stop() const { return control_.stop; }
+  CallWatch& watch() { return watch_; }
   bool unanswered() const {
     return std::any_of(applications_.begin(), applications_.end(),
                        [](const auto& application) { return application->unanswered(); });
@@ -92,17 +92,10 @@ class Run {
     // The threads are up before the first superchunk is due: a millisecond for each writer and its source.
     control_.start_ns =
         monotonic_ns() + 1'000'000 * static_cast<std::int64_t>(applications_.size() * options_.writers);
-    std::atomic<std::size_t> running{applications_.size()};
-    Ticker ticker;
     for (const auto& application : applications_) application->build();
-    for (const auto& application : applications_) {
-      application->start([&] {
-        if (running.fetch_sub(1) == 1) ticker.finish();
-      });
-    }
-    ticker.run(control_.start_ns, options_.interval_s, [this] { sample(); });
-    for (const auto& application : applications_) application->join();
-    sample();
+    Crew crew(applications_.size());
+    for (const auto& application : applications_) application->start(crew);
+    crew.last(control_.start_ns, options_.interval_s, [this] { sample(); });
   }
 
   // Momentary sums over some applications.
@@ -210,6 +203,7 @@ class Run {
   const MiniDaqOptions options_;
   const MiniDaqPlan plan_;
   RunControl control_;
+  CallWatch watch_;
   MiniDaqResult result_;
   std::vector<std::shared_ptr<Target>> targets_;
   std::vector<std::unique_ptr<Application>> applications_;
@@ -271,7 +265,7 @@ double ApplicationResult::achieved_fraction() const {
 
 MiniDaqResult failed_minidaq(const MiniDaqOptions& options, const std::string& error) {
   MiniDaqResult result;
-  result.engine = options.null_sink ? "null" : options.engine;
+  result.engine = engine_name(options.used_engine());
   result.applications.resize(options.all_applications());
   for (ApplicationResult& one : result.applications) {
     one.status = RunStatus::failed;
@@ -287,26 +281,17 @@ MiniDaqResult run_minidaq(const MiniDaqOptions& options, const MiniDaqPlan& plan
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
   const auto run = std::make_shared<Run>(options, plan, stop_signal);
-  const auto watch = std::make_shared<CallWatch>();
-  const auto result_room = std::make_shared<MiniDaqResult>();
-  try {
-    watch->run(run->stop(), to_ns(options.stall_limit_s),
-               [=, make = watch->watched(make_engine)] { *result_room = run->run(make, since); });
-    if (run->unanswered()) keep_until_exit(run);
-    return std::move(*result_room);
-  } catch (const Unanswered& failure) {
-    keep_until_exit(watch);
-    keep_until_exit(run);
-    if (stop_signal.load(std::memory_order_relaxed) == 0) throw;
-    MiniDaqResult result = failed_minidaq(options, failure.what());
-    result.status = RunStatus::interrupted;
-    for (ApplicationResult& one : result.applications) one.status = RunStatus::interrupted;
-    for (TargetResult& one : result.targets) one.status = RunStatus::interrupted;
-    return result;
-  } catch (...) {
-    if (run->unanswered()) keep_until_exit(run);  // another target's call than the one that failed
-    throw;
-  }
+  return run_watched(
+      run, options.stall_limit_s,
+      [make_engine, since](Run& running) { return running.run(make_engine, since); },
+      [&](const Unanswered& failure) {
+        if (stop_signal.load(std::memory_order_relaxed) == 0) throw failure;
+        MiniDaqResult result = failed_minidaq(options, failure.what());
+        result.status = RunStatus::interrupted;
+        for (ApplicationResult& one : result.applications) one.status = RunStatus::interrupted;
+        for (TargetResult& one : result.targets) one.status = RunStatus::interrupted;
+        return result;
+      });
 }
 
 }  // namespace daqwriter

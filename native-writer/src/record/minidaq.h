@@ -44,7 +44,7 @@ struct MiniDaqOptions : Reporting {
   std::uint64_t ring_bytes = 64ull << 20;
   std::uint64_t block_bytes = 8ull << 20;
   unsigned io_depth = 4;
-  std::string engine = "libaio";
+  Engine engine = Engine::libaio;  // not of a null sink
   double stall_limit_s = kDefaultStallLimitS;
   ChecksumKind checksum = ChecksumKind::crc32;
   bool preallocate = true;
@@ -56,6 +56,7 @@ struct MiniDaqOptions : Reporting {
   std::vector<int> source_cpus;
   Consent consent;
 
+  Engine used_engine() const { return null_sink ? Engine::null : engine; }
   bool triggered() const { return request_bytes > 0; }
   bool framed() const { return writers > 1; }
   std::vector<std::string> targets() const;

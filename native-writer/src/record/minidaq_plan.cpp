@@ -331,7 +331,7 @@ double asked_bytes_per_s(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
 
 MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
   check_ranges(options);
-  check_reporting(options, target_paths(options));
+  check_reporting(options, target_paths(options), options.stall_limit_s);
   check_target_tags(options, options.targets());
   MiniDaqPlan plan;
   plan_targets(options, plan);

@@ -65,15 +65,10 @@ void RecordWriter::build(Rings& rings, ReadoutEmulator& source, const ArrivalSch
   data_->attach(*blocks_, *ledger_);
 }
 
-void RecordWriter::start(std::function<void(bool failed)> at_end) {
-  const auto work = [this] {
-    pin_this_thread(mine_.writers[number_].writer_cpus());
-    data_->run();
-    drained_ns_ = monotonic_ns() - control_.start_ns;
-  };
-  thread_ = WorkerThread(
-      work, [this, ended = std::move(at_end)](bool failed) { ended(failed || blocks_->failed()); },
-      [this] { return unanswered(); });
+void RecordWriter::run() {
+  pin_this_thread(mine_.writers[number_].writer_cpus());
+  data_->run();
+  drained_ns_ = monotonic_ns() - control_.start_ns;
 }
 
 // Superchunks that the links of this writer have handed over, or requests asked of them.

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/stop_clock.h"
-#include "base/worker_thread.h"
 #include "io/block_writer.h"
 #include "record/data_writer.h"
 #include "record/minidaq.h"
@@ -36,10 +35,7 @@ class RecordWriter {
   // All outlive this.
   void build(Rings& rings, ReadoutEmulator& source, const ArrivalSchedule& schedule, int fd,
              std::optional<Framing> framing);
-  // `at_end` is called by the thread when it has ended, told whether anything failed. Throws Failure when the
-  // system gives no thread.
-  void start(std::function<void(bool failed)> at_end);
-  void join() { thread_.join(); }
+  void run();  // by its thread
 
   const LinkRange& links() const { return links_; }
   const IoEngine& engine() const { return *engine_; }
@@ -75,7 +71,6 @@ class RecordWriter {
   std::unique_ptr<BlockWriter> blocks_;
   std::unique_ptr<DataWriter> data_;
   std::int64_t drained_ns_ = 0;
-  WorkerThread thread_;
 };
 
 }  // namespace daqwriter

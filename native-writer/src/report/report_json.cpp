@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <random>
 
+#include "base/clock.h"
 #include "base/file_identity.h"
 #include "base/hdr_encoding.h"
 #include "base/status.h"
+#include "base/worker_thread.h"
 #include "format/option_bounds.h"
 #include "report/reporting.h"
 
@@ -147,12 +149,26 @@ void require_writable_output(const std::string& option, const std::string& path,
   require_apart(option + " " + path, all_that_holds(path), used);
 }
 
-void check_reporting(const Reporting& reporting, const std::vector<std::string>& used) {
+void check_reporting(const Reporting& reporting, const std::vector<std::string>& used, double stall_limit_s,
+                     const StopClock* stop) {
   require_within(bounds::kInterval, reporting.interval_s);
-  require_writable_output("--json", reporting.json_path, used);
-  std::vector<std::string> others = used;
-  if (reporting.json_path != "-") others.push_back(reporting.json_path);
-  require_writable_output("--line-protocol", reporting.line_protocol_path, others);
+  const auto look = [reporting, used] {
+    require_writable_output("--json", reporting.json_path, used);
+    std::vector<std::string> others = used;
+    if (reporting.json_path != "-") others.push_back(reporting.json_path);
+    require_writable_output("--line-protocol", reporting.line_protocol_path, others);
+  };
+  static const std::atomic<int> nobody_interrupts{0};
+  const StopClock never(nobody_interrupts);
+  try {
+    call_within(stop ? *stop : never, StopClock::kAnswerNs, to_ns(stall_limit_s),
+                (used.empty() || used.front().empty() ? reporting.json_path : used.front()) +
+                    ": looking whether the results lie apart from it",
+                look);
+  } catch (const Unanswered&) {
+    keep_until_exit({});  // its thread must find the process as it is
+    throw;
+  }
 }
 
 void check_target_tags(const Reporting& reporting, const std::vector<std::string>& targets) {

@@ -5,9 +5,7 @@
 
 #include "base/file_identity.h"
 #include "base/memory.h"
-#include "base/ticker.h"
-#include "base/worker_thread.h"
-#include "io/call_watch.h"
+#include "io/run.h"
 #include "report/line_protocol.h"
 
 namespace daqwriter {
@@ -39,7 +37,7 @@ class Application {
   StreamsResult run(const EngineFactory& make_engine, std::int64_t since_ns) {
     source_ = std::make_unique<EventSource>(queues_, events_, plan_.limits, stop_signal_, abort_);
     for (std::uint32_t stream = 0; stream < events_.streams(); ++stream) {
-      engines_.push_back(make_engine(options_.io_depth));
+      engines_.push_back(watch_.watched(make_engine(options_.io_depth)));
       adlers_.push_back(
           make_adler_engine(options_.checksum, options_.checksum_threads, options_.smallest_parallel_bytes));
     }
@@ -60,6 +58,7 @@ class Application {
   // The kernel may still use targets and memory.
   bool unanswered() const { return unanswered_; }
   const StopClock& stop() const { return stop_; }
+  CallWatch& watch() { return watch_; }
 
  private:
   void begin_manifest() {
@@ -98,21 +97,10 @@ class Application {
   }
 
   void run_threads() {
-    std::atomic<std::size_t> running{writers_.size()};
-    Ticker ticker;
-    std::vector<WorkerThread> threads;
-    const auto start = [&](
-                           std::function<void()> work, const std::function<void(bool)>& ended,
-                           std::function<bool()> held = [] { return false; }) {
-      try {
-        threads.emplace_back(std::move(work), ended, std::move(held));
-      } catch (const Failure& failure) {
-        note(failure.what());
-        ended(true);
-      }
-    };
+    Crew crew(writers_.size());
+    const auto noted = [this](const std::string& failure) { note(failure); };
     // First: the streams wait for its end.
-    start(
+    crew.start(
         [this] {
           pin_this_thread(plan_.placement.cpus.back());
           sleep_until_monotonic_ns(start_ns_);
@@ -120,30 +108,21 @@ class Application {
         },
         [this](bool failed) {
           if (failed) source_->give_up();
-        });
+        },
+        noted);
     for (std::size_t i = 0; i < writers_.size(); ++i) {
-      start(
+      crew.start(
           [this, i] {
             pin_this_thread(plan_.placement.cpus[i]);
             writers_[i]->run();
           },
           [&](bool failed) {
             if (failed) abort_.store(true, std::memory_order_relaxed);
-            if (running.fetch_sub(1) == 1) ticker.finish();
+            crew.one_ended();
           },
-          [this, i] { return writers_[i]->account().unanswered; });
+          noted, [this, i] { return writers_[i]->account().unanswered; });
     }
-    ticker.run(start_ns_, options_.interval_s, [this] { sample(); });
-    for (WorkerThread& thread : threads) join(thread);
-    sample();
-  }
-
-  void join(WorkerThread& thread) {
-    try {
-      thread.join();
-    } catch (const std::exception& failure) {
-      note(std::string("a thread ended: ") + failure.what());
-    }
+    crew.last(start_ns_, options_.interval_s, [this] { sample(); });
   }
 
   // The first failure is the cause.
@@ -224,6 +203,7 @@ class Application {
   const StreamsOptions options_;
   const std::atomic<int>& stop_signal_;
   StopClock stop_;
+  CallWatch watch_;
   const StreamsPlan plan_;
   TargetPlan directory_;  // of the files
   EventPlan events_;
@@ -263,23 +243,17 @@ StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
   const auto application = std::make_shared<Application>(options, plan, stop_signal);
-  const auto watch = std::make_shared<CallWatch>();
-  const auto result = std::make_shared<StreamsResult>();
-  try {
-    watch->run(application->stop(), to_ns(options.stall_limit_s),
-               [=, make = watch->watched(make_engine)] { *result = application->run(make, since); });
-  } catch (const Unanswered& failure) {
-    keep_until_exit(watch);
-    keep_until_exit(application);
-    StreamsResult given_up = failed_streams(options, failure.what());
-    if (application->stop().asked()) {
-      given_up.status = RunStatus::interrupted;
-      given_up.ended_by = "signal";
-    }
-    return given_up;
-  }
-  if (application->unanswered()) keep_until_exit(application);
-  return std::move(*result);
+  return run_watched(
+      application, options.stall_limit_s,
+      [make_engine, since](Application& running) { return running.run(make_engine, since); },
+      [&](const Unanswered& failure) {
+        StreamsResult given_up = failed_streams(options, failure.what());
+        if (application->stop().asked()) {
+          given_up.status = RunStatus::interrupted;
+          given_up.ended_by = "signal";
+        }
+        return given_up;
+      });
 }
 
 }  // namespace daqwriter

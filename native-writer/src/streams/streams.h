@@ -35,9 +35,11 @@ struct StreamsOptions : Reporting {
   unsigned checksum_threads = 0;              // 0: one per CPU
   std::uint64_t smallest_parallel_bytes = 0;  // 0: as measured for the variant
   std::vector<int> cpus;                      // of the whole process; empty: all that it may use
-  std::string engine = "libaio";
+  Engine engine = Engine::libaio;             // not of a null sink
   double stall_limit_s = kDefaultStallLimitS;
   Consent consent;
+
+  Engine used_engine() const { return null_sink ? Engine::null : engine; }
 };
 
 struct StreamsPlan {

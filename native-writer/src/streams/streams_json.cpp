@@ -144,7 +144,7 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
           {"tool", "daqwriter"},
           {"command", "streams"},
           {"version", DAQWRITER_VERSION},
-          {"engine", o.null_sink ? "null" : o.engine},
+          {"engine", engine_name(o.used_engine())},
           {"engine_features", features_json(r.engine_features)},
           {"status", run_status_name(r.status)},
           {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},

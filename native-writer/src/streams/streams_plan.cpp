@@ -110,7 +110,7 @@ StreamsPlan plan_streams(StreamsOptions& o) {
   if (o.checksum_threads == 0) o.checksum_threads = static_cast<unsigned>(allowed_cpus().size());
   if (o.smallest_parallel_bytes == 0) o.smallest_parallel_bytes = default_smallest_parallel_bytes(o.checksum);
   check_ranges(o);
-  check_reporting(o, {o.target});
+  check_reporting(o, {o.target}, o.stall_limit_s);
   if (o.random_run_id) o.run.run_id = random_record_id();
   StreamsPlan plan;
   plan.target.path = "null sink";

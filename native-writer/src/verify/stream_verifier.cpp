@@ -14,11 +14,7 @@ std::string stale_text(const EventHeader& header) {
 }  // namespace
 
 void StreamFindings::add(const StreamFault& fault, std::uint64_t events_concerned) {
-  static constexpr std::array<std::uint64_t VerifyCounts::*, 6> kCounters = {
-      &VerifyCounts::missing, &VerifyCounts::duplicated, &VerifyCounts::out_of_order,
-      &VerifyCounts::corrupt, &VerifyCounts::torn,       &VerifyCounts::stale};
-  const auto kind = static_cast<std::size_t>(fault.kind);
-  if (kind < kCounters.size()) events.*kCounters[kind] += events_concerned;
+  events.count(fault.kind, events_concerned);
   ++total;
   if (faults.size() < Verifier::kMaxFaults) faults.push_back(fault);
 }

@@ -9,8 +9,8 @@ namespace daqwriter {
 namespace {
 
 constexpr std::size_t kHeaderBytes = sizeof(SuperchunkHeader);
-constexpr std::size_t kMaxTail =
-    100'000;  // so many unrecognisable superchunks in a row end a record without trailer
+// So many unrecognisable superchunks in a row end a gapless record without trailer; a block has its own end.
+constexpr std::size_t kMaxTail = 100'000;
 
 std::uint64_t most_per_link(const RecordHeader& record) {
   return record.intended_superchunks / record.links + 1;
@@ -35,6 +35,15 @@ std::string fault_kind_name(FaultKind kind) {
   static constexpr std::array<const char*, 7> names = {"missing", "duplicated", "out_of_order", "corrupt",
                                                        "torn",    "stale",      "incomplete"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+void VerifyCounts::count(FaultKind kind, std::uint64_t concerned) {
+  static constexpr std::array<std::uint64_t VerifyCounts::*, 6> kCounters = {
+      &VerifyCounts::missing, &VerifyCounts::duplicated, &VerifyCounts::out_of_order,
+      &VerifyCounts::corrupt, &VerifyCounts::torn,       &VerifyCounts::stale};
+  const auto index = static_cast<std::size_t>(kind);
+  // What is incomplete says something about the record, not about a superchunk.
+  if (index < kCounters.size()) this->*kCounters[index] += concerned;
 }
 
 std::uint64_t ExpectedPayload::bytes(const RecordHeader& record, std::uint64_t held) {
@@ -158,10 +167,9 @@ void Verifier::check_damaged(std::span<const std::byte> superchunk, const Superc
       ours ? std::optional<Identity>({header.link, header.ordinal, position(header.ordinal, header.sequence)})
            : identify(superchunk.subspan(kHeaderBytes));
   if (!identity && header_valid && header.record_id != record_.record_id) {
-    return unidentified(FaultKind::stale, "a superchunk of record " + record_id_text(header.record_id));
+    return unidentified(header.record_id);
   }
-  if (!identity)
-    return unidentified(FaultKind::corrupt, "nothing of a superchunk of this record is recognisable");
+  if (!identity) return unidentified(std::nullopt);
   const auto expected = expected_superchunk(header, *identity);
   const Damage damage = compare_superchunk(superchunk, expected, offset_);
   const FaultKind kind = damage.torn ? FaultKind::torn : FaultKind::corrupt;
@@ -219,10 +227,10 @@ std::vector<std::byte> Verifier::expected_superchunk(const SuperchunkHeader& act
   return whole;
 }
 
-void Verifier::unidentified(FaultKind kind, const std::string& detail) {
-  tail_.push_back({kind, offset_, std::nullopt, std::nullopt, detail});
+void Verifier::unidentified(std::optional<RecordId> other) {
+  tail_.push_back({offset_, other});
   if (trailer_) confirm_tail();
-  if (tail_.size() > kMaxTail) ended_ = true;
+  if (!record_.framed() && tail_.size() > kMaxTail) ended_ = true;
 }
 
 // A superchunk of this record lies here: what was unrecognisable before it was inside the record, not behind
@@ -243,9 +251,11 @@ bool Verifier::place(std::uint32_t link, const Sighting& seen) {
 }
 
 void Verifier::confirm_tail() {
-  for (const Fault& fault : tail_) {
-    unidentified_offsets_.push_back(fault.offset_bytes);
-    add(fault);
+  for (const auto& [offset, other] : tail_) {
+    unidentified_offsets_.push_back(offset);
+    add({other ? FaultKind::stale : FaultKind::corrupt, offset, std::nullopt, std::nullopt,
+         other ? "a superchunk of record " + record_id_text(*other)
+               : "nothing of a superchunk of this record is recognisable"});
   }
   tail_.clear();
 }
@@ -281,7 +291,7 @@ void Verifier::finish() {
   }
   add_missing();
   if (trailer_) compare_ends();
-  counts_.expected = counts_.present + counts_.missing + counts_.corrupt + counts_.torn + counts_.stale;
+  counts_.sum_up();
   std::stable_sort(faults_.begin(), faults_.end(),
                    [](const Fault& a, const Fault& b) { return a.offset_bytes < b.offset_bytes; });
 }
@@ -345,26 +355,7 @@ void Verifier::compare_ends() {
 }
 
 void Verifier::add(const Fault& fault, std::uint64_t count) {
-  const auto counter = [&]() -> std::uint64_t* {
-    switch (fault.kind) {
-      case FaultKind::missing:
-        return &counts_.missing;
-      case FaultKind::duplicated:
-        return &counts_.duplicated;
-      case FaultKind::out_of_order:
-        return &counts_.out_of_order;
-      case FaultKind::corrupt:
-        return &counts_.corrupt;
-      case FaultKind::torn:
-        return &counts_.torn;
-      case FaultKind::stale:
-        return &counts_.stale;
-      case FaultKind::incomplete:
-        break;
-    }
-    return nullptr;  // says something about the record, not about a superchunk
-  }();
-  if (counter) *counter += count;
+  counts_.count(fault.kind, count);
   if (faults_.size() < kMaxFaults) faults_.push_back(fault);
 }
 

@@ -39,6 +39,8 @@ struct VerifyCounts {
   std::uint64_t torn = 0;
   std::uint64_t stale = 0;
   std::uint64_t faults() const { return missing + duplicated + out_of_order + corrupt + torn + stale; }
+  void count(FaultKind kind, std::uint64_t concerned);
+  void sum_up() { expected = present + missing + corrupt + torn + stale; }
 };
 
 // Recomputed payload and checksum of every slot: all at once where the record can hold as many superchunks as
@@ -124,7 +126,7 @@ class Verifier {
                      bool header_valid);
   std::optional<Identity> identify(std::span<const std::byte> payload) const;
   std::vector<std::byte> expected_superchunk(const SuperchunkHeader& actual, const Identity& identity) const;
-  void unidentified(FaultKind kind, const std::string& detail);
+  void unidentified(std::optional<RecordId> other);
   bool place(std::uint32_t link, const Sighting& seen);
   void confirm_tail();
   void add_missing();
@@ -139,7 +141,11 @@ class Verifier {
   std::vector<Ends> ends_;
   VerifyCounts counts_;
   std::vector<Fault> faults_;
-  std::vector<Fault> tail_;  // unidentified, perhaps behind the end of a record without trailer
+  struct Unidentified {
+    std::uint64_t offset = 0;
+    std::optional<RecordId> other;  // a superchunk of that record
+  };
+  std::vector<Unidentified> tail_;  // perhaps behind the end of a record without trailer
   std::vector<std::uint64_t> unidentified_offsets_;
   std::vector<std::byte> carry_;
   std::vector<OrderFinding> findings_;

@@ -391,8 +391,13 @@ void print_summary(const Outcome& o, const std::string& target) {
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
   require_within(bounds::kStallLimit, options.stall_limit_s);
-  check_reporting(options, {options.target});
   const auto run = std::make_shared<VerifyRun>(options, stop_signal);
+  try {
+    check_reporting(options, {options.target}, options.stall_limit_s, &run->stop);
+  } catch (const Unanswered& failure) {  // no JSON: it might lie where the record does
+    std::cerr << "daqwriter: " << failure.what() << "\n";
+    return run->stop.asked() ? ExitCode::interrupted : ExitCode::failed;
+  }
   Outcome outcome;
   try {
     const auto look = [target = options.target] { return std::filesystem::is_directory(target); };

@@ -65,9 +65,8 @@ class ReadBack {
       error_ = error.what();
     }
     report();
-    VerifyCounts& events = findings_.events;
-    events.expected = events.present + events.missing + events.corrupt + events.torn + events.stale;
-    if (events.expected == 0 && findings_.total == 0 && !stopped())
+    findings_.events.sum_up();
+    if (findings_.events.expected == 0 && findings_.total == 0 && !stopped())
       add(FaultKind::incomplete, kManifestName, 0, "the run holds no event: there is nothing to verify");
   }
 

@@ -6,10 +6,8 @@
 #include <string_view>
 
 #include "base/memory.h"
-#include "base/ticker.h"
-#include "base/worker_thread.h"
 #include "format/payload.h"
-#include "io/call_watch.h"
+#include "io/run.h"
 #include "report/line_protocol.h"
 #include "write/synthetic_worker.h"
 
@@ -56,7 +54,7 @@ class TargetLoad {
   }
 
   // Starts the threads; `ended` is called for each of them, also when it could not be started.
-  void start(std::int64_t deadline_ns, const std::function<void(bool failed)>& ended) {
+  void start(Crew& crew, std::int64_t deadline_ns, const std::function<void(bool failed)>& ended) {
     const std::int64_t start_ns = shared_.start_ns.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       const auto work = [this, i, start_ns, deadline_ns] {
@@ -64,22 +62,9 @@ class TargetLoad {
         sleep_until_monotonic_ns(start_ns);
         workers_[i]->run(deadline_ns);
       };
-      try {
-        threads_.emplace_back(work, ended, [this, i] { return workers_[i]->unanswered_bytes() > 0; });
-      } catch (const Failure& failure) {
-        note(failure.what());
-        ended(true);
-      }
-    }
-  }
-
-  void join() {
-    for (WorkerThread& thread : threads_) {
-      try {
-        thread.join();
-      } catch (const std::exception& failure) {
-        note(std::string("a writing thread ended: ") + failure.what());
-      }
+      crew.start(
+          work, ended, [this](const std::string& failure) { note(failure); },
+          [this, i] { return workers_[i]->unanswered_bytes() > 0; });
     }
   }
 
@@ -187,7 +172,6 @@ class TargetLoad {
   Target target_;
   std::optional<Memory> prefill_memory_;
   std::vector<std::unique_ptr<SyntheticWorker>> workers_;
-  std::vector<WorkerThread> threads_;
   bool broken_ = false;
   bool failed_ = false;
   bool held_ = false;  // a call on the target has not returned
@@ -205,7 +189,7 @@ class Load {
         stop_(stop_signal),
         shared_{options_, stop_} {
     for (const WriteTargetPlan& each : plan_.targets)
-      targets_.push_back(std::make_unique<TargetLoad>(shared_, each, make_engine));
+      targets_.push_back(std::make_unique<TargetLoad>(shared_, each, watch_.watched(make_engine)));
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, options.command());
   }
 
@@ -232,6 +216,7 @@ class Load {
 
   bool unanswered() const { return any(&TargetLoad::unanswered); }
   const StopClock& stop() const { return stop_; }
+  CallWatch& watch() { return watch_; }
 
   // A thread is held in a call: what it has and what it counts is its own, but for the bytes.
   WriteResult given_up(const std::string& why) const {
@@ -264,16 +249,13 @@ class Load {
     shared_.start_ns.store(start_ns_, std::memory_order_relaxed);
     const std::int64_t deadline =
         options_.duration_s > 0 ? start_ns_ + to_ns(options_.duration_s) : INT64_MAX;
-    std::atomic<std::size_t> running{targets_.size() * options_.threads};
-    Ticker ticker;
+    Crew crew(targets_.size() * options_.threads);
     const auto ended = [&](bool failed) {
       if (failed) shared_.failed.store(true, std::memory_order_relaxed);
-      if (running.fetch_sub(1) == 1) ticker.finish();
+      crew.one_ended();
     };
-    for (const auto& target : targets_) target->start(deadline, ended);
-    ticker.run(start_ns_, options_.interval_s, [this] { sample(); });
-    for (const auto& target : targets_) target->join();
-    sample();
+    for (const auto& target : targets_) target->start(crew, deadline, ended);
+    crew.last(start_ns_, options_.interval_s, [this] { sample(); });
     result_.cpu = process_cpu_use() - before;
   }
 
@@ -310,6 +292,7 @@ class Load {
   const WritePlan plan_;
   const std::vector<std::string> names_;
   StopClock stop_;
+  CallWatch watch_;
   SharedLoad shared_;
   std::vector<std::unique_ptr<TargetLoad>> targets_;
   std::unique_ptr<LineProtocol> lines_;
@@ -371,19 +354,10 @@ WriteResult failed_write(const WriteOptions& options, const std::string& error) 
 WriteResult run_write(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,
                       const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
-  const auto watch = std::make_shared<CallWatch>();
-  const auto load = std::make_shared<Load>(options, plan, watch->watched(make_engine), stop_signal);
-  const auto result = std::make_shared<WriteResult>();
-  try {
-    watch->run(load->stop(), to_ns(options.stall_limit_s),
-               [load, result, since] { *result = load->run(since); });
-  } catch (const Unanswered& failure) {
-    keep_until_exit(watch);
-    keep_until_exit(load);
-    return load->given_up(failure.what());
-  }
-  if (load->unanswered()) keep_until_exit(load);
-  return std::move(*result);
+  const auto load = std::make_shared<Load>(options, plan, make_engine, stop_signal);
+  return run_watched(
+      load, options.stall_limit_s, [since](Load& running) { return running.run(since); },
+      [&](const Unanswered& failure) { return load->given_up(failure.what()); });
 }
 
 }  // namespace daqwriter

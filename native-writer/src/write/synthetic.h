@@ -39,10 +39,11 @@ struct WriteOptions : Reporting {
   bool keep = false;
   std::vector<int> cpus;  // of the threads in turn; empty: the drive's NUMA node
   std::uint64_t seed = 1;
-  std::string engine = "libaio";
+  Engine engine = Engine::libaio;  // not of a null sink
   double stall_limit_s = kDefaultStallLimitS;
   Consent consent;
 
+  Engine used_engine() const { return null_sink ? Engine::null : engine; }
   std::vector<std::string> targets() const;
   std::size_t target_count() const { return 1 + further_targets.size(); }
   bool prefilled() const { return (reads || overwrite) && !null_sink; }

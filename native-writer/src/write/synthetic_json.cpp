@@ -150,7 +150,7 @@ void require_buffers(const WriteOptions& o, std::uint64_t bytes) {
 
 WritePlan plan_write(const WriteOptions& o) {
   check_ranges(o);
-  check_reporting(o, o.targets());
+  check_reporting(o, o.targets(), o.stall_limit_s);
   check_target_tags(o, o.targets());
   TargetSet set(o.consent);
   std::vector<TargetPlan> targets;
@@ -201,7 +201,7 @@ Json result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult
       {"tool", "daqwriter"},
       {"command", o.command()},
       {"version", DAQWRITER_VERSION},
-      {"engine", o.null_sink ? "null" : o.engine},
+      {"engine", engine_name(o.used_engine())},
       {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
       {"engine_features", features_json(r.engine_features)},
       {"status", run_status_name(r.status)},
