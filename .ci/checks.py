@@ -152,7 +152,16 @@ def count(junit: Path | None, returncode: int) -> Count:
     return found + Count(failed=1) if returncode != 0 and not found.failed else found
 
 
-def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[str, Count]:
+@dataclass(frozen=True)
+class Took:
+    """How long a step took, by the clock and of the CPUs."""
+
+    name: str
+    wall_s: float
+    cpu_s: float
+
+
+def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[Took, Count]:
     """Runs a step. One that has others beside it keeps its output back until its end."""
     tools = ROOT / "build" / "tools"
     environment = {**os.environ, "INFLUXD_BIN": str(tools / "influxd"), "LC_ALL": "C.UTF-8"}
@@ -171,26 +180,36 @@ def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[str, Count]:
         )  # fmt: skip
         _, status, used = os.wait4(process.pid, 0)
     returncode = process.returncode = os.waitstatus_to_exitcode(status)
-    cpu_s = used.ru_utime + used.ru_stime
+    took = Took(step.name, time.monotonic() - since_s, used.ru_utime + used.ru_stime)
     this = count(step.junit, returncode)
     with shown:
         if beside:
             print(f"\n== {step.name}\n{log.read_text(encoding='utf-8', errors='replace')}")
-        took = f"{time.monotonic() - since_s:.0f} s, {cpu_s:.0f} s of CPU"
-        print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {took}", flush=True)
-    return step.name, this
+        said = f"{took.wall_s:.0f} s, {took.cpu_s:.0f} s of CPU"
+        print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {said}", flush=True)
+    return took, this
+
+
+def times(steps: list[Took], wall_s: float) -> str:
+    """The steps, the longest first. CPU seconds near the clock's say that a step computes, few that it waits."""
+    longest = sorted(steps, key=lambda took: took.wall_s, reverse=True)
+    rows = [f"{took.wall_s:8.0f} s {took.cpu_s:8.0f} s of CPU  {took.name}" for took in longest]
+    cpu_s = sum(took.cpu_s for took in steps)
+    return "\n".join(["== times", *rows, f"{wall_s:8.0f} s {cpu_s:8.0f} s of CPU  all, on {os.cpu_count()} CPUs"])
 
 
 def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    total, failures = Count(), []
+    total, failures, steps, began_s = Count(), [], [], time.monotonic()
     shown = threading.Lock()
     for stage in stages():
         with ThreadPoolExecutor(WORKERS) as workers:
-            for name, this in workers.map(partial(run, shown=shown, beside=len(stage) > 1), stage):
+            for took, this in workers.map(partial(run, shown=shown, beside=len(stage) > 1), stage):
+                steps.append(took)
                 if this.failed:
-                    failures.append(name)
+                    failures.append(took.name)
                 total += this
+    print(f"\n{times(steps, time.monotonic() - began_s)}")
     for name in failures:  # again, where whoever reads the end of the output finds it
         said = (RESULTS / f"{plain(name)}.log").read_text(encoding="utf-8", errors="replace").splitlines()
         print(f"\n== {name}: its last lines", *said[-LAST_LINES:], sep="\n")

@@ -48,7 +48,7 @@ groups_with() {
 stamp_of() {
   {
     printf '%s\n' "${REPO_ROOT}"
-    cat -- "${LISTS}/requirements-uv.txt" "${LISTS}/requirements-$1.txt" "${REPO_ROOT}/pyproject.toml"
+    cat -- "${LISTS}/requirements-uv.txt" "${LISTS}/requirements-$1.txt" "${REPO_ROOT}/pyproject.toml" "${LISTS}/python.sh"
   } | sha256sum | cut -d' ' -f1
 }
 
@@ -87,6 +87,15 @@ uv_install() {
     fail_with_log "${LOG}" "uv pip install $* failed"
 }
 
+# As pip does and uv does not (its --compile-bytecode leaves out what is there already): otherwise each start of ansible-playbook, rig or
+# a test compiles its imports again wherever Python may not write them down (PYTHONDONTWRITEBYTECODE, a read-only folder).
+compile_installed() {
+  local packages
+  packages="$("${VENV}/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+  "${VENV}/bin/python" -m compileall -q -j 0 "${packages}" >>"${LOG}" 2>&1 9>&- ||
+    say "some modules in ${packages} could not be compiled and start more slowly (log: build/logs/python.log)"
+}
+
 # .venv is kept when only requirements changed; it is made anew when it is absent, moved or too old.
 venv_is_usable() {
   [[ -f "${VENV}/pyvenv.cfg" ]] && is_new_enough "${VENV}/bin/python" &&
@@ -115,10 +124,9 @@ main() {
   venv_is_usable || make_venv
   say "installing the $(awk '/^[[:alnum:]]/ {n++} END {print n + 0}' "${requirements}") requirements of '${GROUP}' into .venv (log: build/logs/python.log)"
   install_uv
-  # Compiled once here, as pip does and uv by itself does not: otherwise each start of ansible-playbook, rig or a test compiles its imports
-  # again wherever Python may not write them down (PYTHONDONTWRITEBYTECODE, a folder that is read-only).
-  uv_install --require-hashes --compile-bytecode --requirement "${requirements}"
+  uv_install --require-hashes --requirement "${requirements}"
   uv_install --no-deps --no-build-isolation --editable "${REPO_ROOT}"
+  compile_installed
   stamp_of "${GROUP}" >"${STAMP}"
   say ".venv is ready after ${SECONDS} s: $("${VENV}/bin/python" --version)"
 }

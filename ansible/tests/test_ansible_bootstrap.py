@@ -6,8 +6,10 @@ import hashlib
 import os
 import shutil
 import subprocess
+from importlib.util import cache_from_source
 from pathlib import Path
 
+import ansible.modules
 import pytest
 
 BOOTSTRAP = Path(__file__).resolve().parents[1] / "bootstrap"
@@ -43,8 +45,17 @@ def require(clone: Path, text: str) -> None:
 def stamp_of(clone: Path, group: str) -> str:
     """Return the stamp that a finished set-up of a group leaves in .venv."""
     lists = [clone / f"ansible/bootstrap/requirements-{name}.txt" for name in ("uv", group)]
-    text = f"{clone}\n" + "".join(file.read_text() for file in (*lists, clone / "pyproject.toml"))
+    text = f"{clone}\n" + "".join(
+        file.read_text() for file in (*lists, clone / "pyproject.toml", clone / "ansible/bootstrap/python.sh")
+    )
     return hashlib.sha256(text.encode()).hexdigest() + "\n"
+
+
+def test_what_is_installed_is_compiled_once() -> None:
+    """Otherwise each start of ansible-playbook compiles it again where Python may not keep it."""
+    folder = Path(ansible.modules.__file__).parent
+    missing = [path.name for path in folder.glob("*.py") if not Path(cache_from_source(str(path))).is_file()]
+    assert missing == []
 
 
 def commands(folder: Path, **scripts: str) -> str:
