@@ -19,8 +19,8 @@ namespace {
 
 // libblkid says "raid" of most signatures of sets (md, LVM, DDF, Intel's, VMFS and further firmware's). These
 // are sets as well; Ansible's storage guard knows them all by name, and a test compares the two.
-constexpr std::array<std::string_view, 5> kSetsOfOtherUsage = {"zfs_member", "bcache", "ceph_bluestore",
-                                                               "drbd", "bcachefs"};
+constexpr std::array<std::string_view, 4> kSetsOfOtherUsage = {"zfs_member", "bcache", "ceph_bluestore",
+                                                               "bcachefs"};
 
 using Probe = std::unique_ptr<blkid_struct_probe, decltype(&blkid_free_probe)>;
 
