@@ -16,8 +16,9 @@ import pytest
 
 from bench_model.base.errors import BenchError, RefusedError
 from rig.base.settings import Layout
+from rig.base.shell import Completed
 from rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
-from rig.candidate.load_target import RawDevice
+from rig.candidate.load_target import CAUTION, RawDevice
 from rig.candidate.machine import LocalMachine
 
 LAYOUT = Layout()
@@ -79,6 +80,17 @@ def test_a_drive_is_purged_and_given_back_without_a_signature(loop: str) -> None
     given = drive(loop).release()
     assert (given["path"], given["signatures_before"]) == (loop, ["ext4"])
     assert subprocess.run(["wipefs", "--noheadings", loop], check=True, capture_output=True).stdout == b""
+
+
+def test_what_daqwriter_could_not_see_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container it says so on every start; a command that then ends with 2 was started all the same."""
+    source = (LAYOUT.repository / "native-writer/src/cli/cli.cpp").read_text(encoding="utf-8")
+    assert CAUTION in source
+    machine = LocalMachine(LAYOUT)
+    said = Completed((), 2, "", f"daqwriter: /dev/x: {CAUTION}: processes of other users are hidden\nfio: bad\n")
+    monkeypatch.setattr(machine, "run", lambda argv, timeout_s: said)
+    raw = RawDevice(machine, "L1", Path("/dev/x"), True, LAYOUT.daqwriter)
+    assert raw.run(["fio"], 9).returncode == 2
 
 
 def test_nothing_is_done_to_a_drive_that_is_not_claimed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from rig.base.shell import Completed
 from rig.candidate.machine import CALL_S_MAX, Machine, answer_of
 
 REFUSED = 2  # daqwriter's exit status when nothing was started
+CAUTION = "who has it open for writing is not fully known"  # daqwriter says so and goes on
 PURGE_S_MAX = 4 * 3600.0  # NVMe Format of a large drive takes its time
 
 
@@ -99,8 +100,9 @@ class RawDevice(LoadTarget):
         """Raises RefusedError when the guard did not start `argv`: it then says so itself, and leaves with its own status."""
         words = [*guarded(self.daqwriter, self.serial, self.destroy, self.path), *map(str, argv)]
         done = run(words, timeout_s)
-        if done.returncode == REFUSED and done.stderr.startswith("daqwriter: "):
-            raise RefusedError(f"{argv[0]} was not started: {done.stderr.strip()}")
+        refusals = [one for one in done.stderr.splitlines() if one.startswith("daqwriter: ") and CAUTION not in one]
+        if done.returncode == REFUSED and refusals:
+            raise RefusedError(f"{argv[0]} was not started: {refusals[-1]}")
         return done
 
     def _program(self, command: str, *more: str, timeout_s: float = CALL_S_MAX) -> dict[str, Any]:
