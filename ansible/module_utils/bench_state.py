@@ -77,13 +77,28 @@ class State:
                 os.unlink(self.path)
             return
         document = {"schema_version": SCHEMA_VERSION, "boot_id": self.boot_id, "settings": self.settings}
-        new = f"{self.path}.new"
-        with open(new, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=2)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(new, self.path)
+        replace_whole(self.path, document)
+
+
+def replace_whole(path: str, document: dict[str, Any]) -> None:
+    """Replace a file that holds one JSON document; it and its name are on disk when this returns."""
+    new = f"{path}.new"
+    with open(new, "w", encoding="utf-8") as stream:
+        json.dump(document, stream, indent=2)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(new, path)
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(directory: str) -> None:
+    """Put a folder's entries on disk."""
+    descriptor = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import json
+import re
 import struct
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +24,7 @@ from ansible.module_utils.bench_storage.devices import (
     parse_swaps,
 )
 from ansible.module_utils.bench_storage.errors import StorageError
-from ansible.module_utils.bench_storage.guard import Facts, contents, find, objections, size_objection
+from ansible.module_utils.bench_storage.guard import SETS, Facts, contents, find, objections, size_objection
 from ansible.module_utils.bench_storage.layout import Layout, Wanted, layout_of
 from ansible.module_utils.bench_storage.report import records_of
 from ansible.module_utils.bench_storage.survey import Stack, differences, purge_refusal, usage_of
@@ -43,6 +47,8 @@ def drive(serial: str = "S1", name: str = "nvme0n1", **changes: Any) -> Device:
     return replace(made, **changes)
 
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+BLKID_USAGE_RAID = 4  # blkid.h
 FREE = Facts(
     lba_bytes=512, lba_choices=(512, 4096), can_discard=True, namespaces=("nvme0n1",), signatures={"nvme0n1": []}
 )
@@ -52,6 +58,29 @@ ONE = layout(drives=["S1"], raid=None)
 def said(facts: Facts, asked: Layout = ONE, device: Device | None = None) -> str:
     """Return all objections as one text."""
     return " | ".join(objections(asked, device or drive(), facts))
+
+
+def raid_types() -> set[str]:
+    """All signatures that this machine's libblkid calls "raid"."""
+    library, name, usage = ctypes.CDLL("libblkid.so.1"), ctypes.c_char_p(), ctypes.c_int()
+    found = set()
+    for number in itertools.count():
+        if library.blkid_superblocks_get_name(ctypes.c_size_t(number), ctypes.byref(name), ctypes.byref(usage)) != 0:
+            return found
+        if usage.value & BLKID_USAGE_RAID and name.value:
+            found.add(name.value.decode())
+    raise AssertionError
+
+
+def test_both_guards_know_the_same_signatures_of_sets() -> None:
+    """daqwriter's interlock goes by libblkid's usage and a list of its own; this role goes by names."""
+    source = (REPOSITORY / "native-writer/src/target/drive_contents.cpp").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"kSetsOfOtherUsage = \{([^}]*)\}", source)
+    added = set(re.findall(r'"(\w+)"', listed))
+    assert {"zfs_member", "bcache"} <= added
+    assert {"linux_raid_member", "VMFS_volume_member"} <= raid_types()
+    assert raid_types() | added <= set(SETS)
+    assert set(SETS) - added <= raid_types(), "daqwriter would let a set pass that this role refuses"
 
 
 def test_a_free_drive_that_is_given_up_passes() -> None:

@@ -177,6 +177,16 @@ TEST_F(InterlockTest, RefusesASignatureUnlessTheSameSerialIsToBeDestroyed) {
   EXPECT_EQ(refusal(f), "(allowed)");
 }
 
+TEST_F(InterlockTest, DestroyCoversNeitherASetOfDrivesNorWhatThisSystemWants) {
+  consent.destroy_serial = "S123";
+  DeviceFacts f = facts();
+  f.sets = {"nvme0n1p1 (LVM2_member)"};
+  expect_refusal(f, "belongs to a set of drives: nvme0n1p1 (LVM2_member); take it out");
+  f = facts();
+  f.named = {"UUID=u-1 in /etc/fstab"};
+  expect_refusal(f, "named by this system: UUID=u-1 in /etc/fstab");
+}
+
 TEST_F(InterlockTest, DestroyDoesNotLiftWhatIsInUse) {
   consent.destroy_serial = "S123";
   mounts("259:0 / /data rw - xfs /dev/nvme0n1 rw");

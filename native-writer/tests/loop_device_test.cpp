@@ -182,6 +182,27 @@ TEST_F(LoopDeviceTest, IsRefusedWhileAPartitionIsMountedAndForItsTable) {
   }
 }
 
+TEST_F(LoopDeviceTest, IsRefusedWhenThisSystemWantsItAtItsNextStart) {
+  const std::string uuid = "1f0b3f5c-6d0e-4b5e-9d59-0a3a6f7c2b11";
+  run_tool("mkfs.ext4 -q -F -L data -U " + uuid + " " + loop->path());
+  paths.etc = directory.path("etc");
+  const auto table = [&](const std::string& line) { testing::write_text(paths.etc + "/fstab", line + "\n"); };
+  table("# UUID=" + uuid + " / ext4\n\nLABEL=other /other ext4");
+  EXPECT_NO_THROW(plan({"L1", "L1", false}));
+  const std::string link = directory.path("by-path");
+  fs::create_symlink(loop->path(), link);
+  for (const std::string& name : {"UUID=\"" + uuid + "\"", "/dev/disk/by-uuid/" + uuid,
+                                  std::string("LABEL=data"), loop->path(), link}) {
+    table("proc /proc proc defaults\n" + name + " /home ext4");
+    expect_refused("named by this system");
+  }
+  table("");
+  paths.proc = directory.path("proc");
+  testing::write_text(paths.proc + "/cmdline", "quiet resume=UUID=" + uuid + " rw\n");
+  testing::write_text(paths.proc + "/self/mountinfo", "1 0 0:45 / / rw - ext4 none rw\n");
+  expect_refused("in the kernel's command line");
+}
+
 TEST_F(LoopDeviceTest, IsRefusedWhileItIsSwap) {
   run_tool("mkswap " + loop->path());
   expect_refused("swap other", {"L1", "", false});

@@ -30,12 +30,23 @@ class SignatureTest : public ::testing::Test {
     SKIP_WITHOUT_LOOP_DEVICES();
     loop = std::make_unique<LoopDevice>(directory.path("backing"), kBytes);
   }
+  std::vector<std::string> sets(const std::vector<Partition>& partitions = {}) const {
+    DeviceFacts facts;
+    facts.name = "drive";
+    facts.partitions = partitions;
+    read_contents(loop->fd(), loop->path(), {}, facts);
+    return facts.sets;
+  }
   void expect_found(const std::string& signature) const {
     EXPECT_EQ(probe_signature(loop->fd(), loop->path()), signature);
     const SystemPaths paths{"/sys", "/proc", directory.path("udev")};
     testing::write_text(paths.udev + "/b" + loop->number().text(), "E:ID_SERIAL_SHORT=L1\n");
     EXPECT_THROW(plan_target(loop->path(), {"L1", "", false}, paths), Refusal);
-    EXPECT_NO_THROW(plan_target(loop->path(), {"L1", "L1", false}, paths));
+    const auto with_consent = [&] { plan_target(loop->path(), {"L1", "L1", false}, paths); };
+    if (sets().empty())
+      EXPECT_NO_THROW(with_consent());
+    else
+      EXPECT_THROW(with_consent(), Refusal);  // other drives belong to it
   }
 
   static constexpr std::uint64_t kBytes = 64 << 20;
@@ -83,7 +94,7 @@ TEST_F(SignatureTest, IsRefusedForWhatIsLeftOfAGuidPartitionTable) {
   EXPECT_EQ(probe_signature(loop->fd(), loop->path()), std::nullopt);
 }
 
-TEST_F(SignatureTest, IsRefusedForAMemberOfARaid) {
+Bytes md_superblock() {
   Bytes superblock(4096);
   superblock.put(0, 0xa92b4efc, 4).put(4, 1, 4).put(72, 1, 4).put(144, 8, 8);  // version 1.2 lies at sector 8
   std::uint64_t sum = 0;
@@ -93,8 +104,25 @@ TEST_F(SignatureTest, IsRefusedForAMemberOfARaid) {
     sum += word;
   }
   superblock.put(216, (sum & 0xffffffff) + (sum >> 32), 4);
-  testing::write_bytes(loop->path(), 4096, superblock.bytes);
+  return superblock;
+}
+
+TEST_F(SignatureTest, IsRefusedForAMemberOfARaid) {
+  testing::write_bytes(loop->path(), 4096, md_superblock().bytes);
   expect_found("linux_raid_member raid");
+  EXPECT_EQ(sets(), std::vector<std::string>{"drive (linux_raid_member)"});
+}
+
+TEST_F(SignatureTest, ASetIsSeenBehindAFileSystemAndInAPartition) {
+  EXPECT_TRUE(sets().empty());
+  testing::run_tool("mkfs.ext4 -q -F " + loop->path());
+  EXPECT_TRUE(sets().empty());
+  testing::write_bytes(loop->path(), 4096, md_superblock().bytes);
+  EXPECT_EQ(sets(), std::vector<std::string>{"drive (linux_raid_member)"});
+  testing::write_bytes(loop->path(), 4096, std::vector<std::byte>(4096));
+  testing::write_bytes(loop->path(), (1 << 20) + 4096, md_superblock().bytes);
+  EXPECT_TRUE(sets().empty());
+  EXPECT_EQ(sets({{"p1", 1 << 20, 2 << 20}}), std::vector<std::string>{"p1 (linux_raid_member)"});
 }
 
 TEST_F(SignatureTest, IsRefusedForAVolumeOfLvm) {
@@ -108,6 +136,7 @@ TEST_F(SignatureTest, IsRefusedForAVolumeOfLvm) {
   label.put(16, crc, 4);
   testing::write_bytes(loop->path(), 512, label.bytes);
   expect_found("LVM2_member raid");
+  EXPECT_EQ(sets(), std::vector<std::string>{"drive (LVM2_member)"});
 }
 
 }  // namespace

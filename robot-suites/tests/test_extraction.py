@@ -347,7 +347,7 @@ def test_a_document_that_contradicts_its_tools_exit_status_is_not_used(status: s
 def test_a_load_of_the_hot_store_that_did_not_complete_gives_no_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
 ) -> None:
-    monkeypatch.setattr(hot_store, "check_document", lambda *_: None)
+    monkeypatch.setattr("rig.workloads.shared.site.check_document", lambda *_: None)
     (tmp_path / "x.json").write_text(json.dumps({"status": status, "error": "EIO"}), encoding="utf-8")
     tools = hot_store_plans.Tools(Path("hotstore"), tmp_path, tmp_path)
     site = hot_store.HotSite(LocalMachine(), tools, tmp_path, tmp_path, tmp_path)

@@ -10,8 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from bench_model.bundle.line_protocol import points_of
 from bench_model.bundle.provenance import NO_EVIDENCE
 from bench_model.profiles.scenarios import load_scenario
 from rig.base.bundle import Bundle
+from rig.base.influx import Influx
 from rig.base.settings import Layout
 from rig.checking.check_bundle import check_seals
 from rig.telemetry.history import undelivered
@@ -80,11 +79,7 @@ def document(file: Path) -> dict[str, Any]:
 
 
 def rows(url: str, query: str) -> list[list[Any]]:
-    parameters = urllib.parse.urlencode({"db": "bench", "q": query, "epoch": "ns"})
-    with urllib.request.urlopen(f"{url}/query?{parameters}", timeout=10) as answer:
-        found = json.load(answer)
-    assert "error" not in json.dumps(found), found
-    return [row for one in found["results"][0].get("series", []) for row in one["values"]]
+    return [row for one in Influx(url).query(query) for row in one["values"]]
 
 
 def settings_now() -> tuple[str, ...]:

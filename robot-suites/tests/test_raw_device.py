@@ -1,107 +1,151 @@
-"""The guard's decision from facts alone; on drives of the virtual candidate it is tried in test_virtual_raw.py."""
+"""A raw drive behind `daqwriter guard`: the real daqwriter and a real loop device, whose serial only this test's mount namespace shows.
+
+What the guard refuses is tried in native-writer/tests (guard_test.cpp, interlock_test.cpp); a whole run in test_virtual_raw.py."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rig.on_candidate import raw_device
-from rig.on_candidate.raw_device import RefusalError, find, objections
+from bench_model.base.errors import BenchError, RefusedError
+from rig.base.settings import Layout
+from rig.base.shell import Completed
+from rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
+from rig.candidate.load_target import CAUTION, RawDevice
+from rig.candidate.machine import LocalMachine
 
-EMPTY: dict[str, Any] = {
-    **dict.fromkeys(("fstype", "label", "uuid", "partuuid", "partlabel", "mountpoint", "wwn")),
-    "type": "disk",
-    "ro": False,
-}
-
-
-def device(name: str, **changes: Any) -> dict[str, Any]:
-    return {**EMPTY, "kname": name, "path": f"/dev/{name}", "serial": "S1", "size": 10**9, **changes}
-
-
-def said(
-    drive: dict[str, Any], consent: bool = True, signatures: Any = None, fstab: str = "", command_line: str = ""
-) -> list[str]:
-    return objections(drive, signatures or {}, consent, fstab, command_line)
-
-
-def test_an_empty_drive_that_may_be_lost_is_let_pass() -> None:
-    assert said(device("nvme0n1")) == []
-    assert said(device("nvme0n1"), signatures={"nvme0n1": ["ext4"]}) == []
-
-
-def test_without_consent_what_would_be_lost_is_named() -> None:
-    assert said(device("nvme0n1"), consent=False) == [
-        "it holds no known signature (which does not mean no data), and there is no consent to lose it: "
-        "write destroy: true into the target"
-    ]
-    (text,) = said(device("nvme0n1"), consent=False, signatures={"nvme0n1": ["gpt"], "nvme0n1p1": ["xfs"]})
-    assert text.startswith("it holds gpt on nvme0n1, xfs on nvme0n1p1, and")
-
-
-@pytest.mark.parametrize(
-    ("drive", "more", "text"),
-    [
-        (device("md0", type="raid1"), {}, "it is a raid1, not a whole drive"),
-        (device("nvme0n1", ro=True), {}, "it is read-only"),
-        (device("nvme0n1", mountpoint="/data"), {}, "nvme0n1 is mounted at /data: unmount it"),
-        (
-            device("a", children=[device("a1", type="part", mountpoint="[SWAP]")]),
-            {},
-            "a1 is swap space in use: swapoff it",
-        ),
-        (
-            device("a", children=[device("dm-0", type="crypt")]),
-            {},
-            "it is held by dm-0 (crypt): stop or remove that first",
-        ),
-        (device("a"), {"signatures": {"a": ["LVM2_member"]}}, "a belongs to a set of drives (LVM2_member)"),
-        (
-            device("a", children=[device("a1", type="part", uuid="u-1")]),
-            {"fstab": 'UUID="u-1" /home ext4'},
-            "a1 is named by /etc/fstab",
-        ),
-        (
-            device("a"),
-            {"command_line": "quiet root=/dev/a rw"},
-            "a is named by /etc/fstab or the kernel's command line",
-        ),
-    ],
+LAYOUT = Layout()
+SIZE = 16 * 2**20
+with_loop = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/loop-control").exists(), reason="needs root and loop devices"
 )
-def test_what_uses_a_drive_overrides_consent(drive: dict[str, Any], more: dict[str, Any], text: str) -> None:
-    assert any(text in one for one in said(drive, consent=True, **more))
 
 
-def test_a_commented_line_of_fstab_names_nothing() -> None:
-    assert said(device("a", uuid="u-1"), fstab="# UUID=u-1 / ext4\n\n") == []
+class InNamespace(LocalMachine):
+    """This machine, where udev says that the loop device is a drive with a serial."""
+
+    def __init__(self, loop: str) -> None:
+        super().__init__(LAYOUT)
+        number = Path(f"/sys/class/block/{Path(loop).name}/dev").read_text(encoding="ascii").strip()
+        show = f"mount -t tmpfs none /run && mkdir -p /run/udev/data && echo E:ID_SERIAL_SHORT=L1 > /run/udev/data/b{number}"
+        self.prefix = ("unshare", "--mount", "--", "sh", "-c", f'{show} && exec "$@"', "sh")
 
 
-def test_a_drive_is_found_by_serial_or_wwn_and_only_one() -> None:
-    roots = [device("a", wwn="eui.1"), device("b", wwn="eui.2"), device("c", serial="S3"), device("d", serial=None)]
-    assert find("eui.2", roots)["kname"] == "b"
-    assert find("S3", roots)["kname"] == "c"
-    with pytest.raises(
-        RefusalError, match=r"2 devices have the serial S1: /dev/a \(wwn eui.1\), /dev/b \(wwn eui.2\)\. Name the WWN"
-    ):
-        find("S1", roots)
-    with pytest.raises(
-        RefusalError, match=r"no drive has the serial S9; this machine has: /dev/a S1, /dev/b S1, /dev/c S3"
-    ):
-        find("S9", roots)
-    with pytest.raises(RefusalError):
-        find("", roots)
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    file = tmp_path / "drive"
+    file.write_bytes(os.urandom(SIZE))
+    path = subprocess.run(
+        ["losetup", "--find", "--show", str(file)], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    yield path
+    subprocess.run(["losetup", "--detach", path], check=True)
 
 
-def test_a_command_for_another_drive_than_the_one_examined_is_not_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a reboot or a hot swap the name of yesterday may belong to another drive: only this program knows both."""
-    listed = {"blockdevices": [device("null")]}
-    monkeypatch.setattr(raw_device, "said", lambda *argv: json.dumps(listed) if argv[0] == "lsblk" else "")
-    started = tmp_path / "started"
-    answer = raw_device.main(["run", "S1", "yes", "", "/dev/other", "touch", str(started)])
-    assert "drive S1 is /dev/null now, and the command would write to /dev/other" in answer["error"]
-    assert not started.exists()
+def drive(loop: str, serial: str = "L1", destroy: bool = True) -> RawDevice:
+    return RawDevice(InNamespace(loop), serial, Path(loop), destroy, LAYOUT.daqwriter)
+
+
+@with_loop
+def test_a_command_runs_under_the_claim_and_its_exit_status_is_its_own(loop: str) -> None:
+    assert drive(loop).size_bytes() == SIZE
+    tried = drive(loop).run(["sh", "-c", f"mkfs.ext4 -q -F {loop}; exit 2"], 60)
+    assert tried.returncode == 2, "no refusal of the guard"
+    assert "apparently in use by the system" in tried.stderr
+    assert tried.argv[0] == "sh"
+
+
+@with_loop
+def test_another_serial_or_no_consent_starts_nothing(loop: str, tmp_path: Path) -> None:
+    for wrong, said in ((drive(loop, "L2"), "is another drive than"), (drive(loop, destroy=False), "--destroy with")):
+        with pytest.raises(RefusedError, match=rf"^touch was not started: daqwriter: .*{said}"):
+            wrong.run(["touch", tmp_path / "started"], 60)
+        with pytest.raises(RefusedError, match="was not started"):
+            wrong.purge("discard")
+    assert not (tmp_path / "started").exists()
+
+
+@with_loop
+def test_a_drive_is_purged_and_given_back_without_a_signature(loop: str) -> None:
+    found = drive(loop).purge("discard")
+    assert (found["tool"], found["zero_share"], found["size_bytes"]) == ("BLKDISCARD", 1.0, SIZE)
+    subprocess.run(["mkfs.ext4", "-q", "-F", loop], check=True)
+    given = drive(loop).release()
+    assert (given["path"], given["signatures_before"]) == (loop, ["ext4"])
+    assert subprocess.run(["wipefs", "--noheadings", loop], check=True, capture_output=True).stdout == b""
+
+
+def test_what_daqwriter_could_not_see_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container it says so on every start; a command that then ends with 2 was started all the same."""
+    source = (LAYOUT.repository / "native-writer/src/cli/cli.cpp").read_text(encoding="utf-8")
+    assert CAUTION in source
+    machine = LocalMachine(LAYOUT)
+    said = Completed((), 2, "", f"daqwriter: /dev/x: {CAUTION}: processes of other users are hidden\nfio: bad\n")
+    monkeypatch.setattr(machine, "run", lambda argv, timeout_s: said)
+    raw = RawDevice(machine, "L1", Path("/dev/x"), True, LAYOUT.daqwriter)
+    assert raw.run(["fio"], 9).returncode == 2
+
+
+def test_nothing_is_done_to_a_drive_that_is_not_claimed(tmp_path: Path) -> None:
+    file = tmp_path / "drive"
+    file.write_bytes(b"data")
+    with file.open("rb+") as other:
+        for claim in ({}, {"DAQWRITER_CLAIM": str(other.fileno())}, {"DAQWRITER_CLAIM": "999"}):
+            argv = [*LocalMachine(LAYOUT).program("raw_device", "release", "S1", file)]
+            environment = {key: text for key, text in os.environ.items() if key != "DAQWRITER_CLAIM"} | claim
+            done = subprocess.run(
+                argv, env=environment, pass_fds=[other.fileno()], check=True, capture_output=True, text=True
+            )
+            assert "claimed" in json.loads(done.stdout)["error"]
+    assert file.read_bytes() == b"data"
+
+
+def test_a_program_of_ours_runs_from_memory_and_leaves_nothing() -> None:
+    argv = LocalMachine(LAYOUT).program("from_memory", "daqwriter", "--version")
+    done = subprocess.run(argv, input=LAYOUT.daqwriter.read_bytes(), check=True, capture_output=True)
+    assert done.stdout.startswith(b"daqwriter ")
+    broken = subprocess.run(argv, input=b"\x7fELFnot", check=False, capture_output=True)
+    assert (broken.returncode, b"daqwriter cannot run on this machine" in broken.stderr) == (1, True)
+
+
+@with_loop
+def test_what_a_guarded_program_said_is_told_again_from_the_journal(loop: str, tmp_path: Path) -> None:
+    def asked(machine: Any) -> Any:
+        raw = RawDevice(machine, "L1", Path(loop), True, Path(LAYOUT.daqwriter))
+        return raw.size_bytes(), raw.purge("discard"), raw.run(["true"], 30).returncode
+
+    with recorded(InNamespace(loop), tmp_path, "w") as machine:
+        assert isinstance(machine, Recording)
+        told = asked(machine)
+    lines = read_journal(tmp_path, "w")
+    assert lines is not None
+    assert sys.executable not in json.dumps(lines), "our program's text is no evidence"
+    assert asked(Replay(Answers(lines[1:-1], tmp_path), local=True)) == told
+
+
+def test_a_journal_of_the_older_guard_is_understood() -> None:
+    """Lines as the bench wrote them when raw_device.py was the guard."""
+    value = {"tool": "BLKDISCARD", "size_bytes": 9, "zero_share": 1.0, "samples": 64}
+    arguments = ["S1", "yes", "/opt/daqwriter"]
+    lines = [
+        {"at": "", "do": "call", "words": ["raw_device", "check", *arguments], "value": {"path": "/dev/x", "size_bytes": 9}},
+        {"at": "", "do": "call", "words": ["raw_device", "purge", *arguments, "discard"], "value": value},
+        {"at": "", "do": "call", "words": ["raw_device", "purge", *arguments, "format"], "error": "no", "kind": "BenchError"},
+        {"at": "", "do": "run", "words": ["program raw_device", "run", *arguments, "/dev/x", "fio", "--name=a"],
+         "exit_status": 0, "stdout": "{}", "stderr": ""},
+    ]  # fmt: skip
+    answers = Answers(lines, Path())
+    raw = RawDevice(Replay(answers, local=False), "S1", Path("/dev/x"), True, Path("/opt/daqwriter"))
+    assert (raw.size_bytes(), raw.purge("discard"), raw.run(["fio", "--name=a"], 9).stdout) == (9, value, "{}")
+    with pytest.raises(BenchError, match=r"^no$"):
+        raw.purge("format")
+    assert answers.not_asked() == []
+    with pytest.raises(DivergedError):
+        raw.run(["fio", "--name=b"], 9)

@@ -77,9 +77,9 @@ def test_without_consent_a_drive_is_refused_and_nothing_starts(
     machine: SshMachine, virtual_machine: VirtualCandidate, node: Path
 ) -> None:
     before = first_bytes(virtual_machine, node)
-    with pytest.raises(BenchError, match=r"no known signature .* there is no consent to lose it: write destroy: true"):
-        drive(machine, node, destroy=False).check()
-    with pytest.raises(RefusedError, match=r"^sh was not started: .*no consent"):
+    with pytest.raises(BenchError, match=r"there may be data without a known signature; --destroy"):
+        drive(machine, node, destroy=False).size_bytes()
+    with pytest.raises(RefusedError, match=r"^sh was not started: .*--destroy with the same serial"):
         drive(machine, node, destroy=False).run(["sh", "-c", "touch /tmp/started"], 60)
     assert machine.run(["test", "-e", "/tmp/started"], 30).returncode == 1
     assert first_bytes(virtual_machine, node) == before
@@ -90,17 +90,16 @@ def test_a_drive_in_use_is_refused_whatever_the_consent(
 ) -> None:
     virtual_machine.run(f"mkfs.ext4 -q {node} && mkdir -p /mnt/used && mount {node} /mnt/used")
     try:
-        with pytest.raises(BenchError, match="is mounted at /mnt/used: unmount it"):
-            drive(machine, node).check()
-        with pytest.raises(RefusedError, match=r"fio was not started: .*mounted at /mnt/used"):
+        with pytest.raises(BenchError, match=rf"mounted: {node} on /mnt/used; unmount it"):
+            drive(machine, node).size_bytes()
+        with pytest.raises(RefusedError, match=r"fio was not started: .*mounted: .* on /mnt/used"):
             drive(machine, node).run(["fio", "--version"], 60)
     finally:
         virtual_machine.run("umount /mnt/used && rmdir /mnt/used")
     # unmounted, it still carries a file system: lost only with consent
-    with pytest.raises(BenchError, match=rf"it holds ext4 on {node.name}, and there is no consent"):
-        drive(machine, node, destroy=False).check()
-    assert drive(machine, node).check()["signatures"] == {node.name: ["ext4"]}
-    assert drive(machine, node).release()["path"] == str(node)
+    with pytest.raises(BenchError, match=r"carries a signature \(ext4 filesystem\)"):
+        drive(machine, node, destroy=False).size_bytes()
+    assert drive(machine, node).release()["signatures_before"] == ["ext4"]
     assert virtual_machine.run(f"wipefs --noheadings {node}").strip() == ""
 
 
@@ -109,11 +108,11 @@ def test_a_member_of_a_set_is_refused_whatever_the_consent(
 ) -> None:
     virtual_machine.run(f"mdadm --create /dev/md/h --level=1 --raid-devices=2 --force --run {node} missing")
     try:
-        with pytest.raises(BenchError, match=r"it is held by md\w+ \(raid1\)"):
-            drive(machine, node).check()
+        with pytest.raises(BenchError, match=r"in use by md\w+ \(RAID"):
+            drive(machine, node).size_bytes()
         virtual_machine.run("mdadm --stop --scan")
-        with pytest.raises(BenchError, match=r"belongs to a set of drives \(linux_raid_member\)"):
-            drive(machine, node).check()
+        with pytest.raises(BenchError, match=r"belongs to a set of drives: \w+ \(linux_raid_member\)"):
+            drive(machine, node).size_bytes()
     finally:
         virtual_machine.run(f"mdadm --stop --scan; mdadm --zero-superblock {node}")
 
@@ -124,7 +123,18 @@ def test_the_claim_lasts_as_long_as_the_command(machine: SshMachine, node: Path)
     done = drive(machine, node).run(tried, 120)
     assert "apparently in use by the system" in done.stdout, done.stdout
     assert "status 0" not in done.stdout
-    assert drive(machine, node).check()["signatures"] == {}
+    assert drive(machine, node).size_bytes() > 0
+
+
+def test_before_provisioning_the_guard_is_lent_to_the_candidate(
+    machine: SshMachine, virtual_machine: VirtualCandidate, node: Path
+) -> None:
+    """No daqwriter is there yet: ours runs from memory, refuses as ever, and leaves nothing behind."""
+    lent = RawDevice(machine, SERIAL, node, True, LAYOUT.portable_daqwriter)
+    assert lent.size_bytes(machine.run_from_here) == drive(machine, node).size_bytes()
+    with pytest.raises(RefusedError, match=r"--destroy with the same serial"):
+        replace(lent, destroy=False).size_bytes(machine.run_from_here)
+    assert "daqwriter" not in virtual_machine.run("ls -A /tmp /run")
 
 
 def test_a_purged_drive_reads_as_zeros(machine: SshMachine, virtual_machine: VirtualCandidate, node: Path) -> None:

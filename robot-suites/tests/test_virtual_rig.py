@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from bench_model.base.errors import BenchError
 from bench_model.bundle.line_protocol import points_of
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.scenarios import load_scenario
+from rig.base.influx import Influx
 from rig.base.settings import Layout
 from rig.candidate.connection import connection_of
 from rig.candidate.hazards import hazards_of
@@ -228,12 +227,7 @@ def document(file: Path) -> dict[str, Any]:
 
 
 def count(url: str, measurement: str, field: str, run: str) -> int:
-    parameters = urllib.parse.urlencode(
-        {"db": "bench", "q": f"SELECT count({field}) FROM {measurement} WHERE run = '{run}'"}
-    )
-    with urllib.request.urlopen(f"{url}/query?{parameters}", timeout=10) as answer:
-        found = json.load(answer)
-    series = found["results"][0].get("series")
+    series = Influx(url).query(f"SELECT count({field}) FROM {measurement} WHERE run = '{run}'")
     return int(series[0]["values"][0][1]) if series else 0
 
 

@@ -35,7 +35,9 @@ def watched(machine: SshMachine, tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = tmp_path_factory.mktemp("watched")
     machine.run(["mkdir", "--parents", PLACE], 30).check("making a folder")
     packed = base64.b64encode(LAYOUT.agent.read_bytes()).decode("ascii")
-    machine.link.feed(["sh", "-c", 'base64 --decode > "$0"', str(PLACE / "agent.pyz")], packed)
+    machine.link.feed(["sh", "-c", 'base64 --decode > "$0"', str(PLACE / "agent.pyz")], packed.encode()).check(
+        "sending the agent"
+    )
     words = ["timeout", "--signal=TERM", "--preserve-status", str(WATCHED_S), "python3", PLACE / "agent.pyz", "run"]
     words += [f"--spool-dir={PLACE}/spool", "--no-influx", "--collectors=smart,ipmi"]
     machine.run(words, WATCHED_S + 90).check("running the agent")

@@ -15,11 +15,31 @@ from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.layout import Layout, Wanted
 
 # Signatures of sets: other drives, perhaps of another machine, belong to them, so that consent to lose one drive's
-# data says too little. Names as of libblkid.
+# data says too little. Names as of libblkid: all that it calls "raid", and those that daqwriter's interlock adds (drive_contents.cpp);
+# a test compares the three.
+FIRMWARE = "delete the array in the controller's or the firmware's RAID set-up"
 SETS = {
     "linux_raid_member": "mdadm --stop its array, then mdadm --zero-superblock",
-    "isw_raid_member": "delete the array in the firmware's RAID set-up",
-    "ddf_raid_member": "delete the array in the controller's set-up",
+    **dict.fromkeys(
+        (
+            "isw_raid_member",
+            "ddf_raid_member",
+            "lsi_mega_raid_member",
+            "via_raid_member",
+            "silicon_medley_raid_member",
+            "nvidia_raid_member",
+            "promise_fasttrack_raid_member",
+            "hpt45x_raid_member",
+            "hpt37x_raid_member",
+            "adaptec_raid_member",
+            "jmicron_raid_member",
+        ),
+        FIRMWARE,
+    ),
+    "LVM1_member": "vgreduce or vgremove its volume group, then pvremove",
+    "stratis": "destroy its pool, then wipefs --all",
+    "ubi": "detach it, then wipefs --all",
+    "bcachefs": "remove it from its file system, then wipefs --all",
     "LVM2_member": "vgreduce or vgremove its volume group, then pvremove",
     "zfs_member": "zpool destroy its pool, or zpool labelclear",
     "bcache": "unregister it, then wipefs --all",

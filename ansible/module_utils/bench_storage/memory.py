@@ -13,6 +13,7 @@ import json
 import os
 from typing import Any
 
+from ansible.module_utils.bench_state import replace_whole, sync_folder
 from ansible.module_utils.bench_storage.errors import StorageError
 
 SCHEMA_VERSION = 1
@@ -51,27 +52,10 @@ def load(path: str) -> dict[str, Any] | None:
 
 def save(path: str, state: dict[str, Any]) -> None:
     """Replace the file; it and its name are on disk when this returns."""
-    document = {"schema_version": SCHEMA_VERSION, **{key: state[key] for key in KEYS}}
-    new = f"{path}.new"
-    with open(new, "w", encoding="utf-8") as stream:
-        json.dump(document, stream, indent=2)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(new, path)
-    sync_folder(os.path.dirname(path))
+    replace_whole(path, {"schema_version": SCHEMA_VERSION, **{key: state[key] for key in KEYS}})
 
 
 def forget(path: str) -> None:
     """Remove the file: nothing of this target is left."""
     os.unlink(path)
     sync_folder(os.path.dirname(path))
-
-
-def sync_folder(directory: str) -> None:
-    """Put a folder's entries on disk."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import signal
-import urllib.parse
-import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
-from rig.base.influx import DATABASE
+from rig.base.influx import DATABASE, Influx
 from rig.telemetry.influx_server import LocalInflux
 from writer_bench.processes import CpuTime, cpu_time, present_memory
 from writer_bench.tools import Tools
@@ -56,27 +52,15 @@ class Server:
     def answer_again(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
-    def query(self, *statements: str) -> list[list[dict[str, Any]]]:
-        """The series of each InfluxQL statement's result; its errors, which come with HTTP 200, are raised."""
-        body = urllib.parse.urlencode({"q": "; ".join(statements), "db": self.database, "epoch": "ns"}).encode()
-        try:
-            with urllib.request.urlopen(f"{self.url}/query", body, timeout=QUERY_S_MAX) as answer:
-                document = json.load(answer)
-        except OSError as error:
-            raise BenchError(f"InfluxDB at {self.url} did not answer {statements}: {error}") from None
-        failed = [result["error"] for result in document["results"] if "error" in result]
-        if failed:
-            raise BenchError(f"InfluxDB refused {statements}: {failed[0]}")
-        return [result.get("series", []) for result in document["results"]]
-
     def count(self, fields: Mapping[str, str], run: str, hosts: Iterable[str]) -> int:
         """Points of `run`; `fields` names for each measurement a field that all its points have. Host by host: a query opens all
         series that it looks at at once, and those of all hosts took the server gigabytes."""
-        total = 0
+        total, client = 0, Influx(self.url, self.database)
         for host in hosts:
             where = f"\"run\" = '{run}' AND \"host\" = '{host}'"
-            statements = [f'SELECT count("{field}") FROM "{name}" WHERE {where}' for name, field in fields.items()]
-            total += sum(int(series[0]["values"][0][1]) for series in self.query(*statements) if series)
+            for name, field in fields.items():
+                series = client.query(f'SELECT count("{field}") FROM "{name}" WHERE {where}', QUERY_S_MAX)
+                total += int(series[0]["values"][0][1]) if series else 0
         return total
 
     def disk_bytes(self) -> int:

@@ -33,9 +33,10 @@ ParsedCommand add_minidaq(CLI::App& parent);
 ParsedCommand add_streams(CLI::App& parent);
 ParsedCommand add_verify(CLI::App& parent);
 ParsedCommand add_checksum(CLI::App& parent);
+ParsedCommand add_guard(CLI::App& parent, const std::vector<std::string>& command);
 
-// Every command; parsing their command lines does no I/O.
-std::vector<ParsedCommand> add_commands(CLI::App& app);
+// Every command; parsing their command lines does no I/O. `command`: another program's words, for guard.
+std::vector<ParsedCommand> add_commands(CLI::App& app, const std::vector<std::string>& command = {});
 
 // An option whose text our own parser reads ("8MiB"); the present value is shown as the default.
 CLI::Option* add_size(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,

@@ -1,5 +1,7 @@
 // Promise: the command line's frame: commands, signals, exit codes. No work is done here.
+#include <algorithm>
 #include <iostream>
+#include <string_view>
 
 #include "base/worker_thread.h"
 #include "cli/cli.h"
@@ -22,10 +24,15 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("daqwriter ") + DAQWRITER_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::vector<ParsedCommand> commands = add_commands(app);
+  // The words behind guard's -- are another program's: no parser of ours may change their order or meaning.
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  char** const own_end =
+      first == "guard" ? std::find(argv, argv + argc, std::string_view("--")) : argv + argc;
+  const std::vector<std::string> behind(std::min(own_end + 1, argv + argc), argv + argc);
+  const std::vector<ParsedCommand> commands = add_commands(app, behind);
   for (const ParsedCommand& command : commands) command.app->footer(kFooter);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(own_end - argv), argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::refused);
   }

@@ -15,6 +15,7 @@ struct SystemPaths {
   std::string proc = "/proc";
   std::string udev = "/run/udev/data";
   std::string dev = "/dev";
+  std::string etc = "/etc";
 };
 
 struct DeviceNumber {
@@ -49,7 +50,10 @@ struct DeviceFacts {
   std::vector<std::string> writers;  // "qemu (PID 4711)": other processes that have it open for writing
   std::string unseen_writers;        // why there may be others; empty if there are none
   std::vector<Partition> partitions;
-  std::optional<std::string> signature;  // what libblkid finds on it; not read by read_device_facts
+  // Found on the drive itself, by read_contents alone.
+  std::optional<std::string> signature;
+  std::vector<std::string> sets;   // "nvme0n1p1 (linux_raid_member)": it belongs to other drives too
+  std::vector<std::string> named;  // "UUID=... in /etc/fstab": this system wants it at its next start
 };
 
 DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths);
@@ -58,6 +62,10 @@ DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths);
 std::string device_name(DeviceNumber device, const SystemPaths& paths);
 std::optional<int> device_numa_node(DeviceNumber device, const SystemPaths& paths);
 std::optional<unsigned> device_logical_block_bytes(DeviceNumber device, const SystemPaths& paths);
+
+// Signature, sets and named of `facts`. `fd` is open for buffered reading; `path` is for messages. Throws
+// Refusal when it cannot be examined.
+void read_contents(int fd, const std::string& path, const SystemPaths& paths, DeviceFacts& facts);
 
 // "ext4 filesystem", "linux_raid_member raid", "gpt partition table"; nothing when the device carries none.
 // What is left of a damaged partition table counts, and so do partitions that only the kernel knows. `fd` is

@@ -47,6 +47,11 @@ std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Con
     return "in use by " + joined(facts.holders) +
            " (RAID, LVM, encryption or a loop device); stop that first";
   if (!facts.writers.empty()) return "open for writing by " + joined(facts.writers) + "; end that first";
+  if (!facts.named.empty())
+    return "named by this system: " + joined(facts.named) + "; take it out of there first";
+  if (!facts.sets.empty())
+    return "belongs to a set of drives: " + joined(facts.sets) +
+           "; take it out of that set and wipe it first, which --destroy does not do";
   if (facts.signature && !names_it(consent.destroy_serial)) {
     return "carries a signature (" + *facts.signature +
            ") and so perhaps somebody's data; --destroy with the same serial " + "allows its destruction";

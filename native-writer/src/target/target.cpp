@@ -82,16 +82,16 @@ Descriptor claim_device(const std::string& path, DeviceNumber device) {
 }
 
 // Whoever uses a twin uses the device: its claims are held as long as the device's own.
-Descriptor with_twins(const Descriptor& claim, const std::vector<std::string>& twins) {
-  std::vector<Descriptor> all = {claim};
+std::vector<Descriptor> claim_twins(const std::vector<std::string>& twins) {
+  std::vector<Descriptor> claims;
   for (const std::string& twin : twins) {
     try {
-      all.push_back(claim_node(twin, O_RDONLY));
+      claims.push_back(claim_node(twin, O_RDONLY));
     } catch (const InUse& in_use) {
       throw InUse("the same data by another way: " + std::string(in_use.what()));
     }
   }
-  return Descriptor(claim.get(), [all](const int*) {});
+  return claims;
 }
 
 TargetPlan examine_device(const std::string& path, DeviceNumber device, const Consent& consent,
@@ -106,9 +106,10 @@ TargetPlan examine_device(const std::string& path, DeviceNumber device, const Co
   // A device that is refused for what the kernel says of it is not even opened.
   DeviceFacts facts = read_device_facts(device, paths);
   require_allowed(facts);
-  const Descriptor claim = with_twins(claim_device(path, device), facts.twins);
+  const Descriptor claim = claim_device(path, device);
+  const std::vector<Descriptor> twins = claim_twins(facts.twins);
   facts = read_device_facts(device, paths);  // true from now on
-  facts.signature = probe_signature(*claim, path, facts.partitions);
+  read_contents(*claim, path, paths, facts);
   require_allowed(facts);
   std::uint64_t bytes = 0;
   int sector = 0;
@@ -124,7 +125,8 @@ TargetPlan examine_device(const std::string& path, DeviceNumber device, const Co
           claim,
           nullptr,
           facts.unseen_writers,
-          facts.numbers};
+          facts.numbers,
+          twins};
 }
 
 TargetPlan plan_device(const std::string& path, DeviceNumber device, const Consent& consent,
@@ -217,6 +219,7 @@ TargetPlan plan_file(const std::string& path, const Consent& consent, const Syst
                   nullptr,
                   directory,
                   "",
+                  {},
                   {}};
   probe_direct_io(plan);
   return plan;

@@ -67,6 +67,7 @@ struct TargetPlan {
   Descriptor directory;             // of a file: the one that was examined, wherever its path leads later
   std::string caution;              // what could not be looked at; empty if all could
   std::set<std::string> same_data;  // of a device: the numbers of all devices that show its data or a part
+  std::vector<Descriptor> twin_claims;  // of a device: those on the other ways to its data
 };
 
 // Looks, claims, decides, writes nothing. Throws Refusal. What uses a device for a moment only, as udev does,

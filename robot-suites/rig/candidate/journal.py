@@ -21,10 +21,12 @@ from bench_model.base.errors import BenchError, InterruptedRunError, RefusedErro
 from bench_model.bundle.files import parse_json, plain_file, read_bytes
 from bench_model.bundle.provenance import digest_of
 from rig.base.shell import Completed
+from rig.candidate.load_target import guarded
 from rig.candidate.machine import CALL_S_MAX, Machine, Places
 
 SUFFIX = "-journal.jsonl"
 APPENDING = threading.Lock()
+OLD_GUARD_WORDS = 6  # "program raw_device", "run", SERIAL, DESTROY, DAQWRITER, PATH; then the command
 WORDS_SHOWN = 300  # characters of a command in a complaint
 PLAIN = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")  # a file's name that leads nowhere else
 ERRORS = {kind.__name__: kind for kind in (BenchError, RefusedError, InterruptedRunError)}
@@ -62,6 +64,9 @@ class Recording(Machine):
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
         return self._kept("observe", [what], make, _value)["value"]
 
+    def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
+        return self._real.run_from_here(argv, timeout_s)  # before a workload: no answer that a result rests on
+
     def read_text(self, path: Path) -> str:
         return str(self._kept("read", [str(path)], lambda: self._real.read_text(path), _value)["value"])
 
@@ -95,8 +100,9 @@ class Recording(Machine):
         """A program of ours by its name: its text is the bench's, and no evidence."""
         words = [str(word) for word in argv]
         for head, name in self._programs.items():
-            if tuple(words[: len(head)]) == head:
-                words = [f"program {name}", *words[len(head) :]]
+            for start in range(len(words) - len(head) + 1):  # not at the beginning: daqwriter guard ... -- program
+                if tuple(words[start : start + len(head)]) == head:
+                    words[start : start + len(head)] = [f"program {name}"]
             inner, short = (json.dumps(part)[1:-1] for part in (head, [f"program {name}"]))  # in a plan that is data
             words = [word.replace(inner, short) for word in words]
         return words
@@ -148,7 +154,7 @@ class Answers:
     def __init__(self, lines: Sequence[Line], raw: Path) -> None:
         self.raw, self._lock = raw, threading.Lock()
         self._left: dict[Key, deque[Line]] = defaultdict(deque)
-        for line in lines:
+        for line in _of_today(lines):
             self._left[_key(line["at"], line["do"], line["words"])].append(line)
 
     def take(self, at: str, do: str, words: Sequence[str]) -> Line:
@@ -168,6 +174,33 @@ class Answers:
         return [
             f"the run did this, which its scenario does not ask for: {_shown(one['do'], one['words'])}" for one in left
         ]
+
+
+def _of_today(lines: Sequence[Line]) -> list[Line]:
+    """Lines of a bench whose guard of raw drives was the program raw_device, as `daqwriter guard` is asked today."""
+    words = [word for line in lines for word in line["words"]]
+    path = next((word.removeprefix("--target=") for word in words if word.startswith("--target=/dev/")), "")
+    for line in lines:
+        if line["words"][:2] == ["program raw_device", "run"] and len(line["words"]) > OLD_GUARD_WORDS:
+            path = line["words"][5]
+    return [_through_guard(line, path) for line in lines]
+
+
+def _through_guard(line: Line, path: str) -> Line:
+    words, value = line["words"], line.get("value")
+    if line["do"] == "run" and words[:2] == ["program raw_device", "run"] and len(words) > OLD_GUARD_WORDS:
+        serial, destroy, daqwriter, path, *asked = words[2:]
+        said: Line = {}
+    elif line["do"] == "call" and words[:1] == ["raw_device"] and len(words) >= OLD_GUARD_WORDS - 1:
+        command, serial, destroy, daqwriter, *more = words[1:]
+        asked = ["program raw_device", command, serial, path, *more]
+        said = {"exit_status": 0, "stdout": json.dumps({"result": value}), "stderr": ""}
+        if command == "check":
+            asked = ["blockdev", "--getsize64", path]
+            said["stdout"] = str(value["size_bytes"]) if isinstance(value, dict) and "size_bytes" in value else ""
+    else:
+        return line
+    return {**line, "do": "run", "words": [*guarded(daqwriter, serial, destroy == "yes", path), *asked], **said}
 
 
 def _key(at: str, do: str, words: Sequence[str]) -> Key:
@@ -199,6 +232,9 @@ class Replay(Machine):
 
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
         return self._take("observe", what)["value"]
+
+    def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
+        raise DivergedError("no program is run when results are extracted again")
 
     def read_text(self, path: Path) -> str:
         return str(self._take("read", str(path))["value"])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import RefusedError
 from rig.base.shell import Completed
-from rig.candidate.machine import Machine
-from rig.on_candidate.raw_device import REFUSED
+from rig.candidate.machine import CALL_S_MAX, Machine, answer_of
 
+REFUSED = 2  # daqwriter's exit status when nothing was started
+CAUTION = "who has it open for writing is not fully known"  # daqwriter says so and goes on
 PURGE_S_MAX = 4 * 3600.0  # NVMe Format of a large drive takes its time
 
 
@@ -49,48 +50,62 @@ class FileTarget(LoadTarget):
         self.machine.remove(self.path)
 
 
+def guarded(daqwriter: str | Path, serial: str, destroy: bool, path: str | Path) -> list[str]:
+    """The words before a command that may write to a whole drive."""
+    consent = [f"--allow-serial={serial}", *([f"--destroy={serial}"] if destroy else [])]
+    return [str(daqwriter), "guard", f"--target={path}", *consent, "--"]
+
+
 @dataclass(frozen=True)
 class RawDevice(LoadTarget):
-    """A whole drive, named by its serial. Every command on it begins with the guard (on_candidate/raw_device.py)."""
+    """A whole drive, named by its serial. Every command on it is started by `daqwriter guard`, whose claim lasts as long as the command."""
 
     machine: Machine
     serial: str
     path: Path
     destroy: bool
-    daqwriter: Path | None  # None: not on the candidate yet, so that its interlock cannot be asked
+    daqwriter: Path
 
     @property
     def daqwriter_options(self) -> tuple[str, ...]:
         allow = f"--allow-serial={self.serial}"
         return (allow, f"--destroy={self.serial}") if self.destroy else (allow,)
 
-    def check(self) -> dict[str, Any]:
-        """{path, size_bytes, signatures} of the drive. Raises BenchError with every objection."""
-        return self._call("check")
+    def size_bytes(self, run: Callable[[Sequence[str | Path], float], Completed] | None = None) -> int:
+        """What the drive says that it holds, once the guard let it pass. Raises RefusedError."""
+        said = self._guarded(["blockdev", "--getsize64", self.path], CALL_S_MAX, run or self.machine.run)
+        return int(said.check("blockdev").stdout)
 
     def run(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
-        """The guard, then `argv` in its place, which holds the drive for as long as it runs."""
-        completed = self.machine.run(
-            self.machine.program("raw_device", *self._arguments("run"), self.path, *argv), timeout_s
-        )
-        if completed.returncode == REFUSED:
-            raise RefusedError(f"{argv[0]} was not started: {completed.stderr.strip()}")
+        completed = self._guarded(argv, timeout_s, self.machine.run)
         return Completed(tuple(map(str, argv)), completed.returncode, completed.stdout, completed.stderr)
 
     def purge(self, method: str) -> dict[str, Any]:
         """Empties the whole drive by `discard` or `format`: {tool, size_bytes, zero_share, samples}."""
-        return self._call("purge", method, timeout_s=PURGE_S_MAX)
+        return self._program("purge", method, timeout_s=PURGE_S_MAX)
 
     def release(self) -> dict[str, Any]:
         """Gives the drive back without a signature that could be taken for anything."""
-        return self._call("release")
+        return self._program("release")
 
     def remove(self) -> None:
         """What is on a raw drive has no name; `release` is for the end of the run."""
 
-    def _arguments(self, command: str) -> list[str]:
-        return [command, self.serial, "yes" if self.destroy else "no", str(self.daqwriter or "")]
+    def _guarded(
+        self,
+        argv: Sequence[str | Path],
+        timeout_s: float,
+        run: Callable[[Sequence[str | Path], float], Completed],
+    ) -> Completed:
+        """Raises RefusedError when the guard did not start `argv`: it then says so itself, and leaves with its own status."""
+        words = [*guarded(self.daqwriter, self.serial, self.destroy, self.path), *map(str, argv)]
+        done = run(words, timeout_s)
+        refusals = [one for one in done.stderr.splitlines() if one.startswith("daqwriter: ") and CAUTION not in one]
+        if done.returncode == REFUSED and refusals:
+            raise RefusedError(f"{argv[0]} was not started: {refusals[-1]}")
+        return done
 
-    def _call(self, command: str, *more: str, timeout_s: float = 120.0) -> dict[str, Any]:
-        found: dict[str, Any] = self.machine.call("raw_device", *self._arguments(command), *more, timeout_s=timeout_s)
+    def _program(self, command: str, *more: str, timeout_s: float = CALL_S_MAX) -> dict[str, Any]:
+        words = self.machine.program("raw_device", command, self.serial, self.path, *more)
+        found: dict[str, Any] = answer_of("raw_device", self._guarded(words, timeout_s, self.machine.run))
         return found

@@ -31,6 +31,17 @@ CONNECTION_VARIABLE = (
 )
 
 
+def answer_of(program: str, completed: Completed) -> Any:
+    """What a program of `on_candidate` printed. Raises BenchError with its `error`, or when it failed."""
+    if completed.returncode != 0:
+        said = completed.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise BenchError(f"{program} failed on the candidate with exit status {completed.returncode}: {said[0]}")
+    document = json.loads(completed.stdout)
+    if "error" in document:
+        raise BenchError(document["error"])
+    return document.get("result", document)
+
+
 @dataclass(frozen=True)
 class Places:
     """Folders on the candidate. Of one run: `raw` (the tools' output), `telemetry` (the agent's spool) and `workload_file`."""
@@ -120,14 +131,11 @@ class Machine(ABC):
 
     def call(self, program: str, *arguments: str | Path, timeout_s: float = CALL_S_MAX) -> Any:
         """The `result` (or the whole document) of a program of `on_candidate`. Raises BenchError with its `error`."""
-        completed = self.run(self.program(program, *arguments), timeout_s=timeout_s)
-        if completed.returncode != 0:
-            said = completed.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
-            raise BenchError(f"{program} failed on the candidate with exit status {completed.returncode}: {said[0]}")
-        document = json.loads(completed.stdout)
-        if "error" in document:
-            raise BenchError(document["error"])
-        return document.get("result", document)
+        return answer_of(program, self.run(self.program(program, *arguments), timeout_s=timeout_s))
+
+    @abstractmethod
+    def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
+        """As `run`, of a program of ours that may not be on the candidate yet, and leaves nothing there. Not for loads."""
 
 
 class LocalMachine(LocalShell, Machine):
@@ -140,6 +148,9 @@ class LocalMachine(LocalShell, Machine):
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         return super().run([*self.prefix, *argv], max(timeout_s, HANG_S_MIN), env)
+
+    def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
+        return self.run(argv, timeout_s)
 
     def places(self, candidate: str, bundle: Path) -> Places:
         return Places(
@@ -203,9 +214,14 @@ class SshMachine(Machine):
     def remove(self, path: Path) -> None:
         self.run(["rm", "-f", "--", path], timeout_s=60).check(f"removing {path} of {self._connection.name}")
 
+    def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
+        words = [*self._as_root(), *self.program("from_memory", *argv)]
+        return self.link.feed(words, Path(argv[0]).read_bytes(), timeout_s)
+
     def append(self, path: Path, text: str) -> None:
         """Appends whole lines to a file, in one write."""
-        self.link.feed([*self._as_root(), "sh", "-c", 'cat >> "$0"', str(path)], text)
+        words = [*self._as_root(), "sh", "-c", 'cat >> "$0"', str(path)]
+        self.link.feed(words, text.encode()).check(f"writing {path} of {self._connection.name}")
 
     def _python(self) -> list[str]:
         return [self._connection.python]

@@ -180,23 +180,19 @@ class SshLink:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def feed(self, words: Sequence[str], text: str, timeout_s: float = HANG_S_MIN) -> None:
-        """Runs `words` with `text` as standard input. Raises BenchError."""
+    def feed(self, words: Sequence[str], data: bytes, timeout_s: float = HANG_S_MIN) -> Completed:
+        """Runs `words` with `data` as standard input. Raises BenchError on a lost connection or after `timeout_s`."""
         argv = [*self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
         try:
             done = subprocess.run(
-                argv,
-                input=text,
-                capture_output=True,
-                text=True,
-                timeout=timeout_s,
-                check=False,
-                env=environment_for_children(),
+                argv, input=data, capture_output=True, timeout=timeout_s, check=False, env=environment_for_children()
             )
         except subprocess.TimeoutExpired:
-            raise BenchError(f"{self._where()}, did not take {len(text)} characters within {timeout_s:.0f} s") from None
-        if done.returncode != 0:
-            raise BenchError(f"{self._where()}: {words[0]} failed: {done.stderr.strip()}")
+            raise BenchError(f"{self._where()}, did not take {len(data)} bytes within {timeout_s:.0f} s") from None
+        stdout, stderr = (said.decode("utf-8", "replace") for said in (done.stdout, done.stderr))
+        if done.returncode == LOST:
+            raise BenchError(f"the connection to {self._where()}, was lost: {stderr.strip() or 'ssh says no more'}")
+        return Completed(tuple(words), done.returncode, stdout, stderr)
 
     def stream(self, words: Sequence[str], local: Path) -> subprocess.Popen[bytes]:
         """Starts `words`, whose standard output goes on into `local` until the process is ended."""

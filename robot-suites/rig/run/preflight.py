@@ -169,12 +169,13 @@ def raw_path(candidate: Candidate, found: Survey) -> Path:
     return path
 
 
-def check_raw(candidate: Candidate, machine: Machine, path: Path, daqwriter: Path | None) -> RawDevice:
-    """The raw drive, which the guard has just let pass. Raises RefusedError with every objection."""
+def check_raw(candidate: Candidate, machine: Machine, path: Path, daqwriter: Path, is_there: bool) -> RawDevice:
+    """The raw drive, which the guard has just let pass. Raises RefusedError with its objection. `is_there`: daqwriter is a file of
+    the candidate; ours is lent to it otherwise."""
     target = candidate.target
     drive = RawDevice(machine, target.drive_serial or "", path, target.destroy, daqwriter)
     try:
-        drive.check()
+        drive.size_bytes(machine.run if is_there else machine.run_from_here)
     except BenchError as error:
         name = f"target {target.name}: " if target.name else ""
         raise RefusedError(f"{name}{error}. Nothing was written") from None

@@ -132,7 +132,8 @@ class Qualification:
         self._clock.note("before the run", found, before_s, after_s)
         if candidate.target.is_raw:
             preflight.check_candidate(candidate, found, self._profiles.inventory_file)
-            self._check_raw(session, found, self._layout.daqwriter if machine.is_local else None)
+            ours = self._layout.daqwriter if machine.is_local else self._layout.portable_daqwriter
+            self._check_raw(session, found, ours, is_there=machine.is_local)
         elif not built:
             target = preflight.check_target(candidate, found, session.directory)
             if machine.is_local:
@@ -142,12 +143,14 @@ class Qualification:
             preflight.check_capacity(self._profiles.scenario, candidate, found, session.directory)
         return found
 
-    def _check_raw(self, session: CandidateSession, found: Survey, daqwriter: Path | None) -> RawDevice:
+    def _check_raw(
+        self, session: CandidateSession, found: Survey, daqwriter: Path, *, is_there: bool = True
+    ) -> RawDevice:
         """The raw drive may be overwritten and is large enough. Raises RefusedError."""
         candidate = self._profiles.candidate
         target = preflight.check_target(candidate, found, session.directory)
         preflight.check_space(self._profiles.scenario, session.directory, target.free_bytes, reserve=0)
-        return preflight.check_raw(candidate, session.machine, session.directory, daqwriter)
+        return preflight.check_raw(candidate, session.machine, session.directory, daqwriter, is_there)
 
     def _run(self, session: CandidateSession, bundle: Bundle, found: Survey) -> dict[str, Any]:
         plan = self._plan()

@@ -7,15 +7,13 @@ import signal
 import socket
 import subprocess
 import time
-import urllib.parse
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 from influxdb_client import InfluxDBClient  # type: ignore[attr-defined]
 
 from bench_model.base.errors import BenchError
-from rig.base.influx import DATABASE, HISTORY
+from rig.base.influx import DATABASE, HISTORY, Influx, InfluxError
 from rig.base.shell import environment_for_children
 
 DEFAULT_PORT = 8086
@@ -140,11 +138,11 @@ class LocalInflux:
 def create_database(url: str, name: str) -> None:
     """Creates the database `name`, and its policy for the history, if they are not there. Raises BenchError with InfluxDB's own words."""
     history = f'CREATE RETENTION POLICY "{HISTORY}" ON "{name}" DURATION INF REPLICATION 1'
-    form = urllib.parse.urlencode({"q": f'CREATE DATABASE "{name}"; {history}'}).encode()
-    with urllib.request.urlopen(urllib.request.Request(f"{url}/query", form), timeout=10) as answer:
-        text = answer.read().decode("utf-8", "replace")
-    if "error" in text:  # InfluxQL errors come with HTTP 200
-        raise BenchError(f"InfluxDB at {url} did not create the database {name!r}: {text.strip()}")
+    for statement in (f'CREATE DATABASE "{name}"', history):
+        try:
+            Influx(url, name).query(statement, timeout_s=10)
+        except InfluxError as error:
+            raise BenchError(f"InfluxDB at {url} did not create the database {name!r}: {error}") from None
 
 
 def _reap(pid: int) -> None:

@@ -212,7 +212,7 @@ WORKLOAD = Workload(
 def _capacity(plan: SaturationPlan) -> int:
     """What the drive says that it holds, now; of a file, what its file system has free for it."""
     if isinstance(plan.target, RawDevice):
-        return int(plan.target.check()["size_bytes"])
+        return plan.target.size_bytes()
     argv: list[str | Path] = ["df", "--output=avail", "--block-size=1", plan.target.path.parent]
     said = plan.target.machine.run(argv, timeout_s=30).check("df").stdout
     return int(said.split()[-1])

@@ -5,17 +5,15 @@ a record leaves a drive that has been written twice as preconditioned as it was.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError, InterruptedRunError
+from bench_model.base.errors import BenchError
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
 from bench_model.profiles.scenarios import Scenario
-from bench_model.profiles.yaml_source import check_document
 from bench_model.verdict.sequential import Stopping
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
@@ -23,7 +21,7 @@ from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
 from rig.workloads.shared.base import Need, Note, Report, Workload
 from rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
-from rig.workloads.shared.site import agreeing
+from rig.workloads.shared.site import daqwriter_document
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -242,35 +240,20 @@ def _common(plan: RecordPlan, name: str) -> list[str]:
 def _minidaq(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
     # FAILED with a document is an I/O error of the drive: evidence about the candidate, not a broken bench.
     completed = machine.run(minidaq_arguments(plan, target, number), timeout_s=plan.demand.duration_s + DRAIN_S_MAX)
-    if completed.returncode == INTERRUPTED:
-        raise InterruptedRunError("the record was interrupted")
-    return _document(machine, completed, plan, f"minidaq-{number}.json", "daqwriter-minidaq", {COMPLETE, FAILED})
+    return _document(machine, completed, plan, f"minidaq-{number}", "daqwriter-minidaq", (COMPLETE, FAILED))
 
 
 def _verify(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
     argv = [str(plan.daqwriter), "verify", f"--target={target.path}", *_common(plan, f"verify-{number}")]
     completed = machine.run(argv, timeout_s=60 + plan.demand.record_bytes / READ_BYTES_PER_S_MIN)
-    if completed.returncode == INTERRUPTED:
-        raise InterruptedRunError("the read-back was interrupted")
-    return _document(machine, completed, plan, f"verify-{number}.json", "daqwriter-verify", {COMPLETE, DAMAGED})
+    return _document(machine, completed, plan, f"verify-{number}", "daqwriter-verify", (COMPLETE, DAMAGED))
 
 
 def _document(
-    machine: Machine, completed: Completed, plan: RecordPlan, name: str, schema: str, accepted: set[int]
+    machine: Machine, completed: Completed, plan: RecordPlan, name: str, schema: str, accepted: tuple[int, ...]
 ) -> dict[str, Any]:
-    """The result that daqwriter left, brought into the bundle. Raises BenchError when there is none that can be used."""
-    if completed.returncode not in accepted:
-        completed.check(f"daqwriter {completed.argv[1]}")
-        raise BenchError(f"daqwriter {completed.argv[1]} ended with unexpected exit status {completed.returncode}")
-    file = plan.raw / name
-    try:
-        machine.fetch(plan.work / name, file)
-        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except (BenchError, OSError, ValueError) as error:
-        completed.check(f"daqwriter {completed.argv[1]}")
-        raise BenchError(f"daqwriter {completed.argv[1]} left no readable result in {file}: {error}") from None
-    check_document(document, schema, str(file))
-    return agreeing(document, completed)
+    what = f"daqwriter {completed.argv[1]}"
+    return daqwriter_document(machine, completed, what, plan.work, plan.raw, name, schema, accepted)
 
 
 def repetition_document(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from bench_model.profiles.yaml_source import check_document
 from rig.candidate.context import RunContext
 from rig.candidate.machine import Machine
+from rig.workloads.shared.site import left_document
 
 PREFIX = "concurrent-analysis-"
 FAILED = 1
@@ -62,12 +61,8 @@ class Reader:
         done = self.machine.run(argv, timeout_s=timeout_s)
         if done.returncode == FAILED:
             raise BenchError(f"analysis_reader {command}: {done.stderr.strip()[-2000:]}")
-        done.check(f"analysis_reader {command}")
-        file = self.raw / f"{name}.json"
-        self.machine.fetch(self.work / f"{name}.json", file)
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        check_document(found, schema, str(file))
-        return found
+        what = f"analysis_reader {command}"
+        return left_document(self.machine, done.check(what), what, self.work, self.raw, name, schema)
 
     @contextmanager
     def generated(self, storage: Storage, wanted: SetPlan) -> Iterator[tuple[Path, dict[str, Any]]]:

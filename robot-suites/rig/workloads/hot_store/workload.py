@@ -13,7 +13,6 @@ from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
-from bench_model.profiles.yaml_source import check_document
 from bench_model.workloads.hot_store.figures import BACKLOG_PARTS, CONSUMER, ENGINES, NODE, RESTART, SAMPLE_S
 from bench_model.workloads.hot_store.runs import raw_of
 from rig.candidate.context import RunContext
@@ -21,6 +20,7 @@ from rig.candidate.host import Survey
 from rig.candidate.machine import Machine
 from rig.workloads.hot_store import plans
 from rig.workloads.shared.base import Need, Report, Workload
+from rig.workloads.shared.site import left_document
 
 NAME = "hot_store"
 CLUSTER_MASTERS, CLUSTER_REPLICAS = 3, 1
@@ -169,10 +169,7 @@ class HotSite:
 
     def document(self, name: str, schema: str = "hotstore-bench") -> dict[str, Any]:
         """What hotstore left as `name`.json, brought into the bundle and checked."""
-        file = self.raw / f"{name}.json"
-        self.machine.fetch(self.work / f"{name}.json", file)
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        check_document(found, schema, str(file))
+        found = left_document(self.machine, None, f"hotstore ({name})", self.work, self.raw, name, schema)
         if schema == "hotstore-bench" and found["status"] != "complete":
             raise BenchError(
                 f"hotstore bench ({name}) ended as {found['status']}: {found['error'] or 'no reason given'}"

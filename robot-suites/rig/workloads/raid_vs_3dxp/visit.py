@@ -7,19 +7,16 @@ its *intended* arrival, at the same offered rate for every target."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError, InterruptedRunError
 from bench_model.base.load import Demand
 from bench_model.base.units import decimal_label
-from bench_model.profiles.yaml_source import check_document
 from rig.candidate.facilities import OpenTarget
 from rig.candidate.machine import Machine
-from rig.workloads.shared.site import agreeing
+from rig.workloads.shared.site import daqwriter_document
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, INTERRUPTED = 0, 1, 130
@@ -124,18 +121,8 @@ def _run(plan: VisitPlan, target: OpenTarget, name: str, arguments: Any, seed: i
         completed = plan.machine.run(argv, timeout_s=timeout_s)
     finally:
         plan.machine.remove(file)
-    if completed.returncode == INTERRUPTED:
-        raise InterruptedRunError(f"{name} was interrupted")
-    if completed.returncode not in (COMPLETE, FAILED):
-        completed.check(f"daqwriter {words[0]} on {target.name}")
-    try:
-        plan.machine.fetch(json_file, plan.raw / f"{name}.json")
-        document: dict[str, Any] = json.loads((plan.raw / f"{name}.json").read_text(encoding="utf-8"))
-    except (BenchError, OSError, ValueError) as error:
-        completed.check(f"daqwriter {words[0]} on {target.name}")
-        raise BenchError(f"daqwriter {words[0]} left no readable result {name}.json: {error}") from None
-    check_document(document, f"daqwriter-{words[0]}", f"results/raw/{name}.json")
-    return agreeing(document, completed)
+    what, schema = f"daqwriter {words[0]} on {target.name}", f"daqwriter-{words[0]}"
+    return daqwriter_document(plan.machine, completed, what, plan.work, plan.raw, name, schema)
 
 
 def _window(document: dict[str, Any], length_s: float) -> dict[str, float]:

@@ -54,23 +54,9 @@ class Site:
         `accepted` has DAMAGED; BenchError is raised when daqwriter refused or left no document."""
         argv = [str(self.daqwriter), command, *options, f"--json={self.work / name}.json"]
         completed = self.machine.run(argv, timeout_s=timeout_s)
-        if completed.returncode == INTERRUPTED:
-            raise InterruptedRunError(f"daqwriter {command} was interrupted")
-        if completed.returncode not in accepted:
-            completed.check(f"daqwriter {command}")
-            raise BenchError(f"daqwriter {command} ended with unexpected exit status {completed.returncode}")
-        return self._document(completed, name, schema)
-
-    def _document(self, completed: Completed, name: str, schema: str) -> dict[str, Any]:
-        file = self.raw / f"{name}.json"
-        try:
-            self.machine.fetch(self.work / f"{name}.json", file)
-            document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        except (BenchError, OSError, ValueError) as error:
-            completed.check("daqwriter")
-            raise BenchError(f"daqwriter left no readable result in {file}: {error}") from None
-        check_document(document, schema, str(file))
-        return agreeing(document, completed)
+        return daqwriter_document(
+            self.machine, completed, f"daqwriter {command}", self.work, self.raw, name, schema, accepted
+        )
 
     def device_written_bytes(self) -> int | None:
         """Bytes that the device has written since boot, by its own counter; None where no single device is beneath."""
@@ -87,6 +73,42 @@ class Site:
         finally:
             for name in names:
                 self.machine.remove(self.scratch / name)
+
+
+def left_document(
+    machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str, schema: str
+) -> dict[str, Any]:
+    """What a tool left as `work`/`name`.json, brought into `raw` and checked. Raises BenchError, with the tool's own words where
+    `completed` has any."""
+    file = raw / f"{name}.json"
+    try:
+        machine.fetch(work / f"{name}.json", file)
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (BenchError, OSError, ValueError) as error:
+        if completed:
+            completed.check(what)
+        raise BenchError(f"{what} left no readable result in {file}: {error}") from None
+    check_document(document, schema, str(file))
+    return document
+
+
+def daqwriter_document(
+    machine: Machine,
+    completed: Completed,
+    what: str,
+    work: Path,
+    raw: Path,
+    name: str,
+    schema: str,
+    accepted: Sequence[int] = (COMPLETE, FAILED),
+) -> dict[str, Any]:
+    """The same of daqwriter, which says by its exit status too how it ended. `what` names the command in errors."""
+    if completed.returncode == INTERRUPTED:
+        raise InterruptedRunError(f"{what} was interrupted")
+    if completed.returncode not in accepted:
+        completed.check(what)
+        raise BenchError(f"{what} ended with unexpected exit status {completed.returncode}")
+    return agreeing(left_document(machine, completed, what, work, raw, name, schema), completed)
 
 
 def agreeing(document: dict[str, Any], completed: Completed) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+// Promise: what stands on a drive and on its partitions, and whether this system's own configuration names
+// it.
+#include <blkid/blkid.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string_view>
+
+#include "base/status.h"
+#include "target/device_facts.h"
+
+namespace daqwriter {
+namespace {
+
+// libblkid says "raid" of most signatures of sets (md, LVM, DDF, Intel's, VMFS and further firmware's). These
+// are sets as well; Ansible's storage guard knows them all by name, and a test compares the two.
+constexpr std::array<std::string_view, 4> kSetsOfOtherUsage = {"zfs_member", "bcache", "ceph_bluestore",
+                                                               "bcachefs"};
+
+using Probe = std::unique_ptr<blkid_struct_probe, decltype(&blkid_free_probe)>;
+
+Probe probe_of(int fd, const std::string& path, const Partition& part) {
+  Probe probe(blkid_new_probe(), &blkid_free_probe);
+  if (!probe || blkid_probe_set_device(probe.get(), fd, static_cast<blkid_loff_t>(part.start_bytes),
+                                       static_cast<blkid_loff_t>(part.bytes)) != 0)
+    throw Refusal(path + ": cannot be examined for signatures");
+  return probe;
+}
+
+std::string value_of(const Probe& probe, const char* key) {
+  const char* text = nullptr;
+  return blkid_probe_lookup_value(probe.get(), key, &text, nullptr) == 0 ? std::string(text) : std::string();
+}
+
+bool is_set(const std::string& type, const std::string& usage) {
+  return usage == "raid" ||
+         std::find(kSetsOfOtherUsage.begin(), kSetsOfOtherUsage.end(), type) != kSetsOfOtherUsage.end();
+}
+
+// Every signature and not only the first: what hides behind another one is still somebody's.
+void add_signatures(int fd, const std::string& path, const Partition& part, DeviceFacts& facts,
+                    std::set<std::string>& names) {
+  const Probe probe = probe_of(fd, path, part);
+  blkid_probe_enable_superblocks(probe.get(), 1);
+  blkid_probe_set_superblocks_flags(
+      probe.get(), BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_UUID | BLKID_SUBLKS_LABEL);
+  int found = 0;
+  while ((found = blkid_do_probe(probe.get())) == 0) {
+    const std::string type = value_of(probe, "TYPE");
+    if (is_set(type, value_of(probe, "USAGE"))) facts.sets.push_back(part.name + " (" + type + ")");
+    names.insert("UUID=" + value_of(probe, "UUID"));
+    names.insert("LABEL=" + value_of(probe, "LABEL"));
+  }
+  if (found < 0) throw Refusal(path + ": the examination for signatures failed");
+}
+
+void add_names_of_partitions(int fd, const std::string& path, std::set<std::string>& names) {
+  const Probe probe = probe_of(fd, path, {});
+  blkid_probe_enable_partitions(probe.get(), 1);
+  const blkid_partlist table = blkid_probe_get_partitions(probe.get());
+  for (int i = 0; table && i < blkid_partlist_numof_partitions(table); ++i) {
+    const blkid_partition one = blkid_partlist_get_partition(table, i);
+    if (const char* uuid = blkid_partition_get_uuid(one)) names.insert(std::string("PARTUUID=") + uuid);
+    if (const char* label = blkid_partition_get_name(one)) names.insert(std::string("PARTLABEL=") + label);
+  }
+}
+
+struct Mention {
+  std::string device;  // "UUID=...", or a path
+  std::string where;
+};
+
+std::vector<Mention> mentions_of_devices(const SystemPaths& paths) {
+  std::vector<Mention> found;
+  std::ifstream table(paths.etc + "/fstab");
+  for (std::string line, device; std::getline(table, line);) {
+    if (std::istringstream(line) >> device && !device.starts_with('#'))
+      found.push_back({device, paths.etc + "/fstab"});
+  }
+  std::ifstream words(paths.proc + "/cmdline");
+  for (std::string word; words >> word;) {
+    for (const std::string_view key : {"root=", "resume="}) {
+      if (word.starts_with(key)) found.push_back({word.substr(key.size()), "the kernel's command line"});
+    }
+  }
+  for (Mention& each : found) std::erase(each.device, '"');
+  return found;
+}
+
+// A link that udev makes of a name, as that name: it is missing where no udev runs.
+std::string without_link(const std::string& device) {
+  constexpr std::string_view kLinks = "/dev/disk/by-";
+  const std::size_t slash = device.find('/', kLinks.size());
+  if (!device.starts_with(kLinks) || slash == std::string::npos) return device;
+  std::string key = device.substr(kLinks.size(), slash - kLinks.size());
+  std::transform(key.begin(), key.end(), key.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return key + "=" + device.substr(slash + 1);
+}
+
+bool means(const std::string& device, const DeviceFacts& facts, const std::set<std::string>& names) {
+  if (names.contains(without_link(device))) return true;
+  struct stat status {};
+  return device.starts_with('/') && stat(device.c_str(), &status) == 0 && S_ISBLK(status.st_mode) &&
+         facts.numbers.contains(number_of(status.st_rdev).text());
+}
+
+}  // namespace
+
+void read_contents(int fd, const std::string& path, const SystemPaths& paths, DeviceFacts& facts) {
+  facts.signature = probe_signature(fd, path, facts.partitions);
+  facts.sets.clear();
+  facts.named.clear();
+  std::set<std::string> names;
+  add_signatures(fd, path, {facts.name, 0, 0}, facts, names);
+  for (const Partition& each : facts.partitions) {
+    // To libblkid no bytes mean all up to the drive's end.
+    if (each.bytes > 0) add_signatures(fd, path, each, facts, names);
+  }
+  add_names_of_partitions(fd, path, names);
+  for (const Mention& each : mentions_of_devices(paths)) {
+    if (means(each.device, facts, names)) facts.named.push_back(each.device + " in " + each.where);
+  }
+}
+
+}  // namespace daqwriter
