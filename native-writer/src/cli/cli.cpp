@@ -55,12 +55,6 @@ void add_preallocate(CLI::App& app, bool& preallocate, const std::string& help) 
   add_choice<bool>(app, "--preallocate", preallocate, {{"full", true}, {"none", false}}, help);
 }
 
-void add_engine(CLI::App& app, Engine& engine) {
-  std::vector<std::pair<std::string, Engine>> choices;
-  for (const Engine each : kEngines) choices.emplace_back(engine_name(each), each);
-  add_choice(app, "--engine", engine, choices, "Asynchronous I/O interface");
-}
-
 void require_no_target(bool null_sink, const std::string& target) {
   if (null_sink && !target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
 }

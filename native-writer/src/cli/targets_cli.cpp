@@ -1,5 +1,5 @@
-// Promise: the option for several targets. Apart from cli.cpp, so that programs that share only that need
-// nothing of what examines drives.
+// Promise: the options for targets and engine. Apart from cli.cpp, so that programs that share only that need
+// nothing of what examines drives or writes to them.
 #include "cli/cli.h"
 #include "target/target_set.h"
 
@@ -11,6 +11,12 @@ void add_targets(CLI::App& app, std::vector<std::string>& names, const std::stri
          help + "; several: a,b or --target again; '\\,' is a comma within a name")
       ->type_name("PATH")
       ->allow_extra_args(false);
+}
+
+void add_engine(CLI::App& app, Engine& engine) {
+  std::vector<std::pair<std::string, Engine>> choices;
+  for (const Engine each : kEngines) choices.emplace_back(engine_name(each), each);
+  add_choice(app, "--engine", engine, choices, "Asynchronous I/O interface");
 }
 
 }  // namespace daqwriter
