@@ -95,6 +95,7 @@ def test_a_set_that_is_not_given_up_is_refused_with_its_drives(tmp_path: Path) -
 def test_a_set_on_the_references_drive_is_refused(tmp_path: Path) -> None:
     def share(entry: Entry) -> None:
         entry["targets"]["nand-raid0"]["storage"]["drives"] = ["VCXP0001", "VCNA0002"]
+        entry["targets"]["reference"]["comparison_only"] = True  # alternatives may share a drive
 
     error = refused(tmp_path, inventory=share)
     assert "targets.nand-raid0.storage.drives: uses VCXP0001, which is the drive of the reference 'reference'" in str(

@@ -112,6 +112,11 @@ COUNTS: dict[str, tuple[Count, ...]] = {
         Count("seconds_per_point", _own("seconds_per_point")),
         Count("file_bytes", _own("file_size")),
     ),
+    "read_scan": (
+        Count("seconds_per_point", _own("seconds_per_point")),
+        Count("file_bytes", _own("file_size")),
+        Count("scans[].points[].runtime_s", _own("seconds_per_point"), RUNTIME_MIN),
+    ),
     "minidaq_scan": (
         Count("applications", _own("applications")),
         Count("links", _own("links")),

@@ -99,6 +99,8 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/steady_state.json:intervals*",  # of the window's means, for the report: the range of its rounds decides
     "results/steady_state.json:*latency_us.p*",  # the judged ones stand in the summary
     "results/lan.json:ports[].pcie*",
+    "results/block_scan.json:points[].throughput_bytes_per_s_samples[]",  # drawn; the plateau follows from the points' own rates
+    "results/endurance.json:steps[].health[].nand_bytes",  # of the write amplification, which is bounded as advice only
     # The plateau's advisory figures, and the samples of points that do not decide.
     "results/telemetry_account.json:collectors[].missed_samples",
 )

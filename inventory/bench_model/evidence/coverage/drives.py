@@ -141,6 +141,12 @@ def endurance(plan: Plan, document: Document) -> Iterator[Problem]:
         one["reserved_bytes"] if one["charged_bytes"] is None else one["charged_bytes"] for one in document["ledger"]
     )
     yield from follows("what was spent", document["spent_bytes"], spent)
+    for entry in document["ledger"]:
+        if entry["charged_by"] == "drives":
+            charged, counted = entry["charged_bytes"], entry["counted_bytes"]
+            # An interrupted step is charged its reservation at most.
+            right = counted if counted is None or charged == counted else min(counted, entry["reserved_bytes"])
+            yield from follows(f"entry {entry['number']} of the account: what was charged", charged, right)
     overrun = max(0, spent - document["write_budget_bytes"])
     yield from follows("the overrun", document["overrun_bytes"], overrun)
 

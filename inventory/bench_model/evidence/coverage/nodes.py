@@ -44,6 +44,7 @@ def lan(plan: Plan, document: Document) -> Iterator[Problem]:
     tried = [one for one in plan.parameters["settings"]["list"] if one["id"] not in gone]
     for one in transfers:
         yield from _flows(one)
+        yield from _windows(one)
         yield from _records(tried, one)
 
 
@@ -140,6 +141,18 @@ def _flows(one: Document) -> Iterator[Problem]:
     for flow in one["flows"]:
         if flow["returncode"] != 0:
             yield f"{one['id']}: {flow['tool']} ({flow['name']}) ended with exit status {flow['returncode']}"
+
+
+def _windows(one: Document) -> Iterator[Problem]:
+    """Every counter of every port was read at both ends of the window."""
+    for window in (one["window"], *one["peers"].values()):
+        read = (
+            [{node: sorted(port) for node, port in window[end]["ports"].items()} for end in ("begin", "end")]
+            if window
+            else []
+        )
+        if read and read[0] != read[1]:
+            yield f"{one['id']}: the ports' counters were not the same at both ends of its window", INVALIDATES
 
 
 def _records(tried: Iterable[Document], one: Document) -> Iterator[Problem]:
