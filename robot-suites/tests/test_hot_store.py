@@ -209,6 +209,34 @@ def test_a_namespace_that_is_not_there_is_named(site: HotSite) -> None:
     assert not site.tools.memory.exists()
 
 
+def load_with_a_slow_start(script: str, timeout_s: float = 30.0) -> plans.Step:
+    """As a load that is killed 0.2 s after it has begun, and begins when `{folder}/begun` is there."""
+    load = plans.process("load", ["sh", "-c", script], kill_after_s=0.2)
+    return {**plans.run([load], 0, kill_from="{folder}/begun"), "timeout_s": timeout_s}
+
+
+def test_a_load_is_killed_so_long_after_it_has_begun_however_long_its_start_takes(site: HotSite) -> None:
+    script = "sleep 1; touch {folder}/begun; sleep 60"
+    done = site.carry_out(plans.plan(site.tools, [load_with_a_slow_start(script)]))[0]
+    assert done["processes"][0]["returncode"] == -signal.SIGKILL
+    assert 1.2 <= done["seconds"] < 30
+
+
+@pytest.mark.parametrize(
+    ("script", "timeout_s", "words"),
+    [
+        ("echo no room >&2; exit 2", 30.0, r"hotstore \(load\) ended with exit status 2: no room"),
+        ("sleep 60", 1.0, r"load that is to be killed did not begin within 1 s: no .*/begun"),
+    ],
+)
+def test_a_load_that_never_begins_is_told_with_its_cause(
+    site: HotSite, script: str, timeout_s: float, words: str
+) -> None:
+    with pytest.raises(BenchError, match=words):
+        site.carry_out(plans.plan(site.tools, [load_with_a_slow_start(script, timeout_s)]))
+    assert not site.tools.memory.exists()
+
+
 @needs_hotstore
 @pytest.mark.parametrize(
     ("options", "words"),

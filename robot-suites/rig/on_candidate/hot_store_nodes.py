@@ -4,7 +4,9 @@ PLAN: {folder, network: loopback | namespaces, masters, replicas, clients, clust
 node_timeout_ms, steps}.
 Every server keeps its files below `folder`; with `namespaces` each server (nodeN) and each client (clientN) has a network namespace of
 its own behind a bridge. Steps, in order, each with its entry in the result:
-  {do: run, processes: [{name, argv, at, kill_after_s}], kill_node, kill_after_s, timeout_s}   {endpoint}, {folder} and {socket} in argv
+  {do: run, processes: [{name, argv, at, kill_after_s}], kill_node, kill_after_s, kill_from, timeout_s}
+                                                        {endpoint}, {folder} and {socket} in argv; times of kills count from
+                                                        when the file `kill_from` ({folder}) is there: the load has begun then
   {do: reference, value_bytes, seconds, sample_s, clients}   redis-benchmark's SET beside its GET, by the server's own counters
   {do: restart}                                         kill -9 of every server, and the same again on their files
   {do: replace, node}                                   a server that was killed comes back as a replica
@@ -236,8 +238,11 @@ class Nodes:
         ]
         if step.get("kill_node") is not None:
             kills.append((step["kill_after_s"], self.servers.pop(step["kill_node"])))
+        if step.get("kill_from"):
+            self.wait_for_work(step, [process for _, process, _ in running], started + step["timeout_s"])
+        begun = time.monotonic() if step.get("kill_from") else started
         for after_s, process in sorted(kills, key=lambda kill: kill[0]):
-            time.sleep(max(0.0, started + after_s - time.monotonic()))
+            time.sleep(max(0.0, begun + after_s - time.monotonic()))
             process.kill()
         said = []
         for spec, process, error in running:
@@ -251,6 +256,16 @@ class Nodes:
         after = self.network.bytes_sent()
         moved = None if sent is None or after is None else after - sent
         return {"processes": said, "seconds": time.monotonic() - started, "network_bytes": moved}
+
+    def wait_for_work(self, step: dict[str, Any], processes: list[subprocess.Popen[bytes]], deadline: float) -> None:
+        """Until `kill_from` is there: a store's room takes longer to reserve than some loads last. Processes that all ended have none."""
+        file = Path(step["kill_from"].replace("{folder}", str(self.folder)))
+        while not file.exists() and any(process.poll() is None for process in processes):
+            if time.monotonic() > deadline:
+                raise NodesError(
+                    f"the load that is to be killed did not begin within {step['timeout_s']:g} s: no {file}"
+                )
+            time.sleep(0.01)
 
     def reference(self, step: dict[str, Any]) -> dict[str, Any]:
         """Operations per second of SET and of GET, of each sample, after a second that is not counted."""

@@ -77,6 +77,11 @@ def run(processes: Sequence[dict[str, Any]], seconds: float, **more: Any) -> Ste
     return {"do": "run", "processes": list(processes), "timeout_s": seconds + START_S, **more}
 
 
+def began(kind: str, owner: str = "consumer") -> str:
+    """The log that `hotstore bench` makes when its store is open and its threads begin; `consumer` is its own default owner."""
+    return f"{{folder}}/acks/{kind}-{owner}-0.acks"
+
+
 def plan(tools: Tools, steps: Sequence[Step], masters: int = 0, **more: Any) -> Plan:
     return {
         "folder": str(tools.memory),
@@ -111,7 +116,8 @@ def consumers_of_which_one_dies(
         for number in range(3)
     ]  # fmt: skip
     check = tools.verify(f"{name}-verify", value_bytes, store)
-    return [run([process("feed", feed)], 60), run(work, 60), run([process("verify", check)], 60)]
+    begun = began("consume", "c0")
+    return [run([process("feed", feed)], 60), run(work, 60, kill_from=begun), run([process("verify", check)], 60)]
 
 
 def load_that_is_killed(
@@ -128,7 +134,8 @@ def load_that_is_killed(
     argv = tools.bench(f"{name}-load", seconds * (4 if killed else 1), value_bytes, store, log)
     load = process("load", argv, kill_after_s=seconds if killed else None)
     check = tools.verify(f"{name}-verify", value_bytes, store)
-    return [run([load], 4 * seconds), *between, run([process("verify", check)], PATIENCE_S)]
+    begun = {"kill_from": began("put")} if killed else {}
+    return [run([load], 4 * seconds, **begun), *between, run([process("verify", check)], PATIENCE_S)]
 
 
 def node_that_is_lost(tools: Tools, name: str, value_bytes: int, seconds: float, replicas: int) -> list[Step]:
@@ -139,7 +146,7 @@ def node_that_is_lost(tools: Tools, name: str, value_bytes: int, seconds: float,
         "feed", tools.bench(f"{name}-feed", 3 * seconds, value_bytes, store, "--consumers=0", "--wait=0.2", log)
     )
     return [
-        run([feed], 3 * seconds + PATIENCE_S, kill_node=0, kill_after_s=seconds),
+        run([feed], 3 * seconds + PATIENCE_S, kill_node=0, kill_after_s=seconds, kill_from=began("put")),
         run([process("verify", tools.verify(f"{name}-lost", value_bytes, store))], PATIENCE_S),
         {"do": "replace", "node": 0},
         run([process("verify again", tools.verify(f"{name}-verify", value_bytes, store))], PATIENCE_S),

@@ -5,6 +5,7 @@ Everything on the candidate runs under `on_candidate/hot_store_nodes.py`, which 
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,13 +156,14 @@ class HotSite:
         return HotSite(context.machine, tools, context.scratch, work, context.raw)
 
     def carry_out(self, plan: plans.Plan) -> list[dict[str, Any]]:
-        """The result of each step. Raises BenchError when something that was not to be killed failed."""
+        """The result of each step. Raises BenchError when a process failed by itself, also one that was to be killed."""
         timeout_s = 120 + sum(step.get("timeout_s", plans.START_S + step.get("seconds", 0)) for step in plan["steps"])
         done: list[dict[str, Any]] = self.machine.call("hot_store_nodes", json.dumps(plan), timeout_s=timeout_s)
         for step, said in zip(plan["steps"], done, strict=True):
             meant = {one["name"] for one in step.get("processes", []) if one.get("kill_after_s") is not None}
             for one in said.get("processes", []):
-                if one["name"] not in meant and one["returncode"] not in (0, 1, 3):
+                ended = one["name"] in meant and one["returncode"] == -signal.SIGKILL
+                if not ended and one["returncode"] not in (0, 1, 3):
                     raise BenchError(
                         f"hotstore ({one['name']}) ended with exit status {one['returncode']}: {one['stderr']}"
                     )
