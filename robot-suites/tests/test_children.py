@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench_model.base.errors import BenchError
+from bench_model.profiles.candidates import load_candidate
 from rig.base.settings import Layout
 from rig.base.shell import HANG_S_MIN, LocalShell, environment_for_children
 from rig.candidate import machine as machines
 from rig.candidate.machine import LocalMachine
+from rig.candidate.provision import bmc_secret
 from rig.telemetry.influx_server import LocalInflux
 
 CANARIES = {
@@ -39,6 +42,23 @@ def test_a_secret_is_left_out_whatever_it_is_called() -> None:
         "DAQ_BENCH_LOCK_DIR": "/x",
         "LC_ALL": "C",
     }
+
+
+@pytest.mark.parametrize(
+    ("bmc", "secret"),
+    [
+        (None, {}),
+        ({}, {}),  # reached in band alone
+        ({"address": "10.0.0.7", "user": "u", "password_env": "LAB_BMC_PASSWORD"}, {"LAB_BMC_PASSWORD": "canary-4"}),
+        ({"address": "10.0.0.7", "user": "u", "password_env": "NOT_SET"}, {}),
+    ],
+)
+def test_the_bmcs_password_is_looked_for_only_where_the_inventory_names_one(
+    bmc: dict[str, str] | None, secret: dict[str, str]
+) -> None:
+    here = load_candidate(Layout().inventory / "lab.yml", "this-machine")
+    document = here.document if bmc is None else {**here.document, "bmc": bmc}
+    assert bmc_secret(Layout(), replace(here, document=document)) == secret
 
 
 @pytest.mark.integration

@@ -145,23 +145,26 @@ def provisioner(
 
 
 def bmc_secret(layout: Layout, candidate: Candidate) -> dict[str, str]:
-    """The BMC's password as the environment variable that the roles read, when the inventory names a file for it.
+    """The BMC's password as the environment variable that the roles read: from our environment, or from the file that the inventory names.
 
     Raises BenchError when the file cannot be read or others may read it."""
     bmc = candidate.document.get("bmc", {})
-    if bmc.get("password_env") in os.environ:
-        return {bmc["password_env"]: os.environ[bmc["password_env"]]}
+    name = bmc.get("password_env")  # no BMC, or one that is only reached in band, has none
+    if name is None:
+        return {}
+    if name in os.environ:
+        return {name: os.environ[name]}
     if "password_file" not in bmc:
         return {}
     file = layout.repository / bmc["password_file"]
     try:
         if file.stat().st_mode & 0o077:
             raise BenchError(f"{file}: others may read the BMC's password. chmod 600 it")
-        return {bmc["password_env"]: file.read_text(encoding="utf-8").strip()}
+        return {name: file.read_text(encoding="utf-8").strip()}
     except OSError as error:
         raise BenchError(
             f"{candidate.name}: bmc.password_file {file}: {error.strerror}. Write the BMC's password into it, or set the environment "
-            f"variable {bmc['password_env']}"
+            f"variable {name}"
         ) from None
 
 
