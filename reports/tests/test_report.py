@@ -147,7 +147,7 @@ def check_rows_and_heads(pages: list[list[Word]]) -> None:
     for page in of_table:
         text = text_of(page)
         assert "Requirement and evidence" in text
-        results = len(re.findall("[\u2714\u2718?\u2013]\xa0(?:met|missed|undecided|not measured)", text))
+        results = len(re.findall("[\u2714\u2718?\u2013]\\s(?:met|missed|undecided|not measured)", text))
         rows = [word.text for word in page if word.left < ID_COLUMN_ENDS and re.fullmatch(r"SNB-\d+", word.text)]
         assert results == len(rows), rows
 
