@@ -156,7 +156,8 @@ def test_a_real_record_of_the_writer_is_drawn(bundle_with: Maker) -> None:
     minidaq = bundle.repetitions[0].minidaq
     assert minidaq is not None and minidaq.series is not None
     assert [curve.whole for curve in curves_of(minidaq)] == [True, True]
-    assert "never BUSY" in figure.caption and "10.29\u202fMB of 713.0\u202fMB" in figure.caption
+    assert "never BUSY" in figure.caption
+    assert "(10.29\u202fMB, 1.44\u202f% of the rings\u2019 713.0\u202fMB)" in figure.see
     assert np.mean(minidaq.series.offered_bytes_per_s[:-1]) == pytest.approx(462.1e6, rel=0.01)
     assert bundle.live_series is not None
     assert np.mean(bundle.live_series.offered_bytes_per_s) == pytest.approx(462.1e6, rel=0.02)

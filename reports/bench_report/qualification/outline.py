@@ -20,6 +20,7 @@ from bench_report.qualification.findings import RULE, findings_table, reasons_of
 from bench_report.qualification.glossary import TERMS
 from bench_report.reading.dataset import Bundle
 from bench_report.sections.registry import sections_of
+from bench_report.sections.telemetry_account import telemetry_account_section
 from bench_report.tables import measured as tables_measured
 from bench_report.tables import requirements as requirement_table
 from bench_report.tables import run as tables
@@ -42,7 +43,8 @@ NO_RECORD = "no record result (results/snb_record.json), so nothing can be said 
 def sections(bundle: Bundle) -> tuple[Section, ...]:
     made = (
         _requirements(bundle), _findings(bundle), _candidate(bundle), *_workloads(bundle), *sections_of(bundle), _host(bundle),
-        _tuning(bundle), _health(bundle), _events(bundle), _environment(bundle), _reproduce(bundle), _provenance(bundle),
+        telemetry_account_section(bundle), _tuning(bundle), _health(bundle), _events(bundle), _environment(bundle),
+        _reproduce(bundle), _provenance(bundle),
     )  # fmt: skip
     found = [one for one in made if one is not None]
     return (*found, *_appendices(bundle, found))

@@ -10,7 +10,6 @@ from bench_report.document.section import Maker, Section
 from bench_report.reading.dataset import Bundle
 from bench_report.sections.cost import cost_section
 from bench_report.sections.dips import dips_section
-from bench_report.sections.telemetry_account import telemetry_account_section
 
 DRAWN_ELSEWHERE = ("block_scan",)  # the first pages show it
 
@@ -27,7 +26,6 @@ MAKERS: tuple[Maker, ...] = (
     *(_of_workload(name) for name in workload_names() if name not in DRAWN_ELSEWHERE),
     dips_section,
     cost_section,
-    telemetry_account_section,
 )
 
 
