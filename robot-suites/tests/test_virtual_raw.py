@@ -134,6 +134,8 @@ def test_before_provisioning_the_guard_is_lent_to_the_candidate(
     assert lent.size_bytes(machine.run_from_here) == drive(machine, node).size_bytes()
     with pytest.raises(RefusedError, match=r"--destroy with the same serial"):
         replace(lent, destroy=False).size_bytes(machine.run_from_here)
+    # A slow line is no hang: the short limit of a question does not end it.
+    assert lent.size_bytes(lambda argv, _: machine.run_from_here(argv, 0.1)) > 0
     assert "daqwriter" not in virtual_machine.run("ls -A /tmp /run")
 
 

@@ -216,7 +216,7 @@ class SshMachine(Machine):
 
     def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
         words = [*self._as_root(), *self.program("from_memory", *argv)]
-        return self.link.feed(words, Path(argv[0]).read_bytes(), timeout_s)
+        return self.link.feed(words, Path(argv[0]).read_bytes(), max(timeout_s, HANG_S_MIN))
 
     def append(self, path: Path, text: str) -> None:
         """Appends whole lines to a file, in one write."""
