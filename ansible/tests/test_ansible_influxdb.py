@@ -33,7 +33,7 @@ def influxd() -> str:
     binary = os.environ.get("INFLUXD_BIN", "")
     if not Path(binary).is_file():
         raise RuntimeError(f"INFLUXD_BIN={binary!r}: set it to an influxd 1.8 binary (make influxd builds one)")
-    return binary
+    return str(Path(binary).resolve())  # Ansible runs in another folder
 
 
 class Server:

@@ -44,7 +44,7 @@ def influxd2() -> str:
     binary = os.environ.get("INFLUXD2_BIN", "")
     if not Path(binary).is_file():
         raise RuntimeError(f"INFLUXD2_BIN={binary!r}: set it to an influxd 2 binary (`make test-influx2` builds one)")
-    return binary
+    return str(Path(binary).resolve())  # Ansible runs in another folder
 
 
 def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: Path) -> None:
