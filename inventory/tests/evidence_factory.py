@@ -128,7 +128,7 @@ def seal(bundle: Path) -> Path:
 
 
 def surroundings(bundle: Path, run: dict[str, Any], collectors: Sequence[str] = COLLECTORS) -> None:
-    """What stands in a good run's bundle besides its workloads' results, for the drives that `run` names and `collectors` at work."""
+    """Writes a good run's bundle but for its workloads' results, for the drives that `run` names and `collectors` at work."""
     right = evidence()
     drives = [drive["name"] for drive in run["target"]["drives"]]
     for name, document in {

@@ -54,7 +54,7 @@ def test_what_is_not_of_the_type_is_named_by_its_field(change: dict[str, Any], m
 
 
 def test_a_field_that_is_missing_is_no_default(tmp_path: Path) -> None:
-    """Of what a verdict rests on nothing is assumed: each field is asked for by name."""
+    """The reader assumes no field that a verdict rests on: it asks for each one by name."""
     for name in ("schema_version", "outcome", "reasons", "scale", "declared_rehearsal", "findings", "requirements"):
         document = as_document(WHOLE)
         del document[name]

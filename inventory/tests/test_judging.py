@@ -46,7 +46,7 @@ def stored(bundle: Path) -> dict[str, Any]:
 
 
 def fields_of(change: Change, verdict: dict[str, Any]) -> list[str]:
-    """What the forger's verdict differs in."""
+    """Returns the fields in which the forger's verdict differs."""
     forged = json.loads(json.dumps(verdict))
     change(forged)
     return [one.field for one in differences(json.loads(json.dumps(forged)), verdict)]
@@ -187,7 +187,7 @@ def test_a_malformed_document_contradicts_a_pass_and_is_named(run: Path) -> None
 
 
 def test_a_definition_that_was_changed_since_is_read_anew(run: Path) -> None:
-    """What was read before is known by its content and not by its path."""
+    """The judge knows a file that it read before by its content and not by its path."""
     assert judge_bundle(run)["outcome"] == "PASS"
     profile = run / "profiles" / "requirements" / "nights.yml"
     profile.write_text(profile.read_text(encoding="utf-8").replace('"bound": 9.0', '"bound": 11.0'), encoding="utf-8")

@@ -39,7 +39,7 @@ def entry_of(night: Night, comparisons: tuple[Comparison, ...] = ()) -> Entry:
 
 
 def cases(entries: list[Entry]) -> dict[str, str]:
-    """What became of each test case, by the first word of its name."""
+    """Returns the result of each test case, by the first word of its name."""
     text = xunit(entries, "a night")
     SCHEMA.validate(text)
     root = ElementTree.fromstring(text)

@@ -1,4 +1,4 @@
-"""What iperf3 and perftest print, whole, cut off and hostile. iperf3's is a recording of 3.12, perftest's has the form of 4.5."""
+"""The output of iperf3 and perftest, whole, cut off and hostile. iperf3's is a recording of 3.12, perftest's has the form of 4.5."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_iperf3_did_not_finish_or_could_not_have_measured_is_refused(output
 
 
 def test_perftests_bandwidth_is_in_bytes_per_second() -> None:
-    """0.20 Gb/sec and 0.000382 million messages per second: the second has the more digits. Of 64 B it prints six of both."""
+    """0.20 Gb/sec and 0.000382 million messages per second: the second has more digits. For 64 B it prints six of both."""
     found = perftest.parse_bandwidth(text("ib_write_bw.txt"), 65536)
     assert (found.messages, found.bytes_per_s) == (768, pytest.approx(382 * 65536))
     small = perftest.parse_bandwidth(text("ib_write_bw_small.txt"), 64)

@@ -1,4 +1,4 @@
-"""What follows from a comparison's rounds: ratios, power, wear, money, and a disturbed round that is named and stays in."""
+"""The results of a comparison's rounds: ratios, power, wear, money, and a disturbed round that is named and stays in."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def _good() -> dict[str, Document]:
 
 
 def outcome(change: Callable[[Document], Any], again: bool = True) -> str:
-    """Of good evidence whose first pass was changed; `again`: the analysis follows from what was changed, as a forger would see to."""
+    """Returns the outcome of good evidence with a changed first pass; `again`: the analysis follows it, as a forger would ensure."""
     case, results = case_of("saturation"), deepcopy(_good())
     told = results[saturation.FILE]
     change(told["repetitions"][0])

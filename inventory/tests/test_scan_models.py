@@ -1,4 +1,4 @@
-"""What the scans say of their points: ratios, plateaus, limits of a search, percentiles with losses, the knee."""
+"""The scans' results from their points: ratios, plateaus, limits of a search, percentiles with losses, the knee."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def passes(*rates: float, synthetic: float = 9.0e9) -> list[dict[str, Any]]:
 
 
 def judged_ratio(points: list[dict[str, Any]]) -> Any:
-    """What decides on SCAN-09: the judged values and the decision."""
+    """Returns the decision on SCAN-09 from the points, or the problem of its judged values."""
     metrics = load_metrics(INVENTORY / "metrics.yml")
     profile = load_requirements(INVENTORY / "requirements" / "minidaq-scan.yml", metrics)
     requirement = next(one for one in profile.requirements if one.id == "SCAN-09")

@@ -58,7 +58,7 @@ def test_the_bmcs_readings_are_found_wherever_they_were_made(bundle: Path) -> No
 
 
 def gaps(**collector: Any) -> list[str]:
-    """What a judge says of the telemetry when the BMC's collector left this account."""
+    """Returns the findings on the telemetry when the BMC's collector left this account."""
     entry = {"name": "ipmi_lan", "status": "ok", "period_s": 5.0, "longest_gap_s": 0.0, **collector}
     summary = {"schema_version": 1, "state": "finished", "collectors": [entry]}
     run = replace(evidence(), bmc_telemetry=summary)

@@ -1,4 +1,4 @@
-"""What is decided between contenders, from their values alone: awards, indifference, pairs, evidence that is not alike."""
+"""The decision between contenders, from their values alone: awards, indifference, pairs, evidence that is not alike."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def thermal(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_buffer_takes_the_shortfall_until_it_is_full() -> None:
-    """10 offered, 8 taken for 5 s: 10 wait; a buffer of 6 holds 6 and loses 4. What was lost is not caught up."""
+    """10 offered, 8 taken for 5 s: 10 wait; a buffer of 6 holds 6 and loses 4. Lost data are not caught up."""
     loss = record_loss([8.0] * 5 + [14.0] * 2, 1.0, 10.0, 6.0)
     assert (loss.backlog_bytes, loss.lost_bytes) == (10.0, 4.0)
     assert record_loss([8.0] * 5, 1.0, 10.0, 10.0).lost_bytes == 0.0

@@ -17,7 +17,7 @@ MOST_SHOWN = 120
 
 
 class _Absent:
-    """What a document does not have."""
+    """Marks a field that a document does not have."""
 
     def __repr__(self) -> str:
         return "nothing"

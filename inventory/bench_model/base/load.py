@@ -10,7 +10,7 @@ NOMINAL_BYTES_PER_S = 10e9
 
 @dataclass(frozen=True)
 class Demand:
-    """What the detector sends (`real`), what the paper rounds it to (`nominal`) and what this run offers (`offered`), in B/s."""
+    """The detector's rate (`real`), the paper's rounded one (`nominal`) and the one that this run offers (`offered`), in B/s."""
 
     links: int
     superchunk_bytes: int

@@ -1,6 +1,6 @@
 """Why the rate dipped: each cause that the telemetry speaks for, with its evidence, and *unknown* where it speaks for none.
 
-A cause has to have *changed* with the dip: the time before it, from the same load, is the control. What was not collected is listed,
+A cause has to have *changed* with the dip: the time before it, from the same load, is the control. Data that were not collected are listed,
 since a cause that nobody could see is not excluded."""
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _others(scene: Scene) -> Iterator[Evidence]:
 
 
 def _beside_us(scene: Scene) -> Iterator[Evidence]:
-    """What the target's device wrote beyond what the workload says it wrote."""
+    """Yields the evidence that the target's device wrote more than the workload says it wrote."""
     track = scene.tracks.get("block_device", scene.device or "", "written_bytes_per_s")
     if track is None or scene.own_bytes_per_s is None:
         return

@@ -1,4 +1,4 @@
-"""What a run cost: hours, data written, energy. A pure function of the bundle; what was not measured is null, with the reason."""
+"""The cost of a run: hours, data written, energy. A pure function of the bundle; a value that was not measured is null, with the reason."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _same_load(window: Window, other: Window) -> bool:
 
 @dataclass(frozen=True)
 class Scenery:
-    """What all dips of one run are judged by."""
+    """The data of one run by which all its dips are judged."""
 
     run: dict[str, Any]
     tracks: Tracks
@@ -73,7 +73,7 @@ class Scenery:
         return next(found for other, found in self.analyses() if other is window)
 
     def _offered(self, window: Window) -> float:
-        """What the load was held to, in B/s; 0 where it took what it could get, or nobody can tell."""
+        """Returns the rate that the load was held to, in B/s; 0 where the load was not paced, or nobody can tell."""
         workloads = (self.run.get("scenario") or {}).get("parameters", {}).get("workloads") or {}
         if window.workload == "thermal":
             return float(parse_size((workloads.get("thermal") or {}).get("rate_size") or 0))
@@ -82,7 +82,7 @@ class Scenery:
         return float(demand.get("offered_bytes_per_s") or 0.0) if alone else 0.0
 
     def signals(self, window: Window) -> list[Signal]:
-        """What the drives said of themselves under a load."""
+        """Returns the throttling signals that the drives gave under a load."""
         return throttling.signals_between(self.tracks, self.drives, window.start_s, window.end_s)
 
     def unanswered(self, start_s: float, end_s: float) -> list[str]:
@@ -289,7 +289,7 @@ def _evidence(verdict: Verdict) -> dict[str, Any]:
 
 
 def _told(scenery: Scenery, window: Window, dipped: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What drives said of themselves under a load, beyond those that an episode of this load's rate names: one episode each."""
+    """Returns one episode for each drive that gave signals under a load and that no episode of this load's rate names."""
     here = [one for one in dipped if (one["workload"], one["name"]) == (window.workload, window.name)]
     named = {signal["drive"] for one in here for signal in one["signals"]}
     signals = [one for one in scenery.signals(window) if one.drive not in named]
@@ -298,7 +298,7 @@ def _told(scenery: Scenery, window: Window, dipped: list[dict[str, Any]]) -> lis
 
 
 def _told_of_run(scenery: Scenery, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What drives counted in the run, where no episode has their counters: one episode each, outside of the loads or at an unknown time."""
+    """Returns one episode, outside the loads or at an unknown time, for each drive with grown counters that no episode has."""
     named = {signal["drive"] for one in found for signal in one["signals"] if signal["kind"] == "counter"}
     signals = throttling.signals_of_run(scenery.tracks, scenery.drives, scenery.facts)
     by_drive = {drive: [one for one in signals if one.drive == drive] for drive in scenery.drives if drive not in named}

@@ -109,7 +109,7 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one series shows; `noise` is a share of the rate. `reason` says why it was not analysed; then everything else is empty."""
+    """The findings on one series; `noise` is a share of the rate. `reason` says why it was not analysed; then everything else is empty."""
 
     dips: tuple[Dip, ...] = ()
     patterns: tuple[Pattern, ...] = ()

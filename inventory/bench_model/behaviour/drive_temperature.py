@@ -59,7 +59,7 @@ def from_points(points: Iterable[Point], drives: list[str]) -> dict[str, Any]:
 
 
 def _best_watched(points: list[Point]) -> list[Point]:
-    """Of each drive the kernel's readings, every second, where they come with limits; else those of its health log."""
+    """Returns, for each drive, the kernel's readings (every second) where they come with limits; else those of its health log."""
     limited = {point.tags["device"] for point in points if point.measurement == KERNELS and _limits(point)}
     return [point for point in points if (point.measurement == KERNELS) == (point.tags["device"] in limited)]
 

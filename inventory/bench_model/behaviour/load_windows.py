@@ -1,8 +1,8 @@
 """The stretches of a run in which a workload wrote at a steady pace, each with its throughput series.
 
 Two sources: daqwriter's own records (phases record and write), and what a results document lists under `sustained`:
-[{"name", "start_utc_s", "end_utc_s"}], on the candidate's clock; there the counters of the target's device give the series. What such a
-load says itself of what it wrote may stand in `own`, [[utc_s, B/s], ...]: the difference is what others wrote."""
+[{"name", "start_utc_s", "end_utc_s"}], on the candidate's clock; there the counters of the target's device give the series. Such a
+load may state its own rate of writing in `own`, [[utc_s, B/s], ...]: the difference is what others wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server drew during each supernova-burst record, from the BMC's readings in the bundle.
+"""The power that the server drew during each supernova-burst record, from the BMC's readings in the bundle.
 
 The BMC's power is that of the whole server. A reading holds until the next one: the mean is weighted by time, and a record during
 which the BMC said nothing has no mean."""

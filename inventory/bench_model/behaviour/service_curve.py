@@ -1,4 +1,4 @@
-"""What a paced record would have lost at the rates that a target was seen to take: arrivals against service, with a buffer between."""
+"""The bytes that a paced record would have lost at the rates that a target took: arrivals against service, with a buffer between."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Loss:
-    """Of one record: the most that waited, what the buffer could not hold, and when the record began in the series."""
+    """The losses of one record: the most that waited, what the buffer could not hold, and when the record began in the series."""
 
     start_s: float
     backlog_bytes: float  # without a limit: the buffer that this record would have needed

@@ -1,7 +1,7 @@
-"""What the drives' own counters of heat say between facts/smart-before.json and facts/smart-after.json.
+"""The growth of the drives' own counters of heat between facts/smart-before.json and facts/smart-after.json.
 
 smartctl's JSON has the minutes above the warning and the critical temperature; the transitions and times of the thermal management
-stand there by the names of nvme-cli, where somebody's smartctl or file has them; of ATA drives an attribute whose name says throttle."""
+stand there by the names of nvme-cli, where a smartctl or a file has them; an ATA drive may have an attribute whose name says throttle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def counts_errors(number: object, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Health:
-    """Of one drive: counters that grew as (name in the telemetry, growth, words), and why others say nothing."""
+    """The health counters of one drive: those that grew as (name in the telemetry, growth, words), and why others say nothing."""
 
     grown: tuple[tuple[str, float, str], ...] = ()
     broken: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ Facts = dict[str, Health]  # by kernel name
 
 
 def of_bundle(bundle: Path, drives: list[dict[str, Any]]) -> Facts:
-    """Of each of the target's drives whose health was read before and after the run."""
+    """Returns the facts of each of the target's drives whose health was read before and after the run."""
     before, after = (_devices(bundle, name) for name in (BEFORE, AFTER))
     if before is None or after is None:
         return {}

@@ -80,7 +80,7 @@ def watched(tracks: Tracks, drives: Sequence[str]) -> list[str]:
 
 
 def judge(tracks: Tracks, drives: Sequence[str], start_s: float, end_s: float) -> Verdict:
-    """What the drives said of themselves while a dip lasted, times on the candidate's clock."""
+    """Returns the verdict from the drives' own signals while a dip lasted, times on the candidate's clock."""
     return verdict_of(tracks, drives, signals_between(tracks, drives, start_s, end_s))
 
 
@@ -102,13 +102,13 @@ def signals_between(tracks: Tracks, drives: Sequence[str], start_s: float, end_s
 
 
 def signals_of_run(tracks: Tracks, drives: Sequence[str], facts: Facts) -> list[Signal]:
-    """What the drives counted in the whole run, whatever was going on: by the telemetry, and by their health before and after it."""
+    """Returns the signals of the drives' counters in the whole run, load or not: by the telemetry, and by their health before and after."""
     found = [signal for drive in drives for signal in _counters(tracks, drive, -math.inf, math.inf)]
     return found + [signal for drive in drives for signal in _of_facts(drive, facts)]
 
 
 def unlocated(tracks: Tracks, drives: Sequence[str], facts: Facts) -> list[str]:
-    """What the drives counted between the readings before and after the run, and the telemetry does not show."""
+    """Returns sentences on counters that grew between the readings before and after the run, where the telemetry does not show it."""
     return [
         text
         for drive in drives

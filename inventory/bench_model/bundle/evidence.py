@@ -1,4 +1,4 @@
-"""What a run bundle holds, read once, for the verdict. Reads files of the bundle and nothing else."""
+"""The content of a run bundle, read once, for the verdict. Reads files of the bundle and nothing else."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ SURROGATE = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 
 @dataclass(frozen=True)
 class Survey:
-    """What lies in a bundle's folder, as paths relative to it; `odd` is neither a plain file nor a folder."""
+    """The entries of a bundle's folder, as paths relative to it; `odd` is neither a plain file nor a folder."""
 
     files: tuple[str, ...]
     odd: tuple[str, ...]
@@ -206,7 +206,7 @@ def find_document(bundle: Path, name: str) -> dict[str, Any] | None:
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """What is JSON by the letter of RFC 8259, and bounded. Raises BenchError that names `where`."""
+    """Returns the value of bounded JSON that obeys RFC 8259 to the letter; else raises BenchError that names `where`."""
     try:
         return strict(content.decode("utf-8"))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What seals a run bundle: two manifests in the form that `sha256sum -c` reads, each with a signature beside it when somebody signed.
+"""The seal of a run bundle: two manifests in the form that `sha256sum -c` reads, each with a signature beside it when somebody signed.
 
 `MANIFEST.sha256` covers the evidence. The reports carry its hash on every page, so that they cannot be in it: `REPORTS.sha256`
 covers them and, as one line more, the evidence's manifest (docs/adr/0025). A signature is OpenSSH's (PROTOCOL.sshsig)."""
@@ -99,7 +99,7 @@ def altered_documents(bundle: Path) -> list[str]:
 
 
 def _is_document(name: str) -> bool:
-    """What is read whole, by the verdict and by reports on several runs."""
+    """Whether the verdict and reports on several runs read this file whole."""
     return name not in REPORTS and (not name.startswith(BULK) or name.endswith(f"/{SUMMARY_FILE}"))
 
 
@@ -133,7 +133,7 @@ def signing_key(signature: str) -> SigningKey | None:
 
 
 def fingerprint(public_key: bytes) -> str:
-    """Of a public key in SSH's wire format, as `ssh-keygen -l` prints it."""
+    """Returns the fingerprint of a public key in SSH's wire format, as `ssh-keygen -l` prints it."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(public_key).digest()).decode("ascii").rstrip("=")
 
 

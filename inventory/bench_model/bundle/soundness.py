@@ -26,7 +26,7 @@ def faults(evidence: Evidence) -> dict[str, str]:
 
 
 def fault_of(file: str, document: Document) -> str:
-    """What is wrong with one document; empty when nothing is."""
+    """Returns the fault of one document; empty when it has none."""
     odd = _not_finite(document, file, 0)
     if odd:
         return odd

@@ -108,7 +108,7 @@ def _load(evidence: Evidence, conditions: Document) -> Iterator[Finding]:
 
 
 def _unrecorded(evidence: Evidence) -> Iterator[Finding]:
-    """What was never written down was never checked: its absence must not read as "nothing to complain about"."""
+    """Yields a finding for each check that left no record: its absence must not read as "nothing to complain about"."""
     for document, file, what in (
         (evidence.identity, IDENTITY, "whether this is the declared candidate"),
         (evidence.tuning, TUNING, "which tuning was applied"),
@@ -204,7 +204,7 @@ def _settings(document: Document | None) -> list[Document]:
 
 
 def _clock(evidence: Evidence) -> Iterator[Finding]:
-    """Of a candidate with a clock of its own."""
+    """Yields the findings on a candidate that has a clock of its own."""
     if evidence.clock is None:
         return
     if evidence.clock["same_clock"] and evidence.run["candidate"]["connection"] != "local":
@@ -236,7 +236,7 @@ def _source(record: Document | None) -> Iterator[Finding]:
 
 
 def _stated(results: dict[str, Document]) -> Iterator[Finding]:
-    """What a workload itself says of its evidence: `limits` forbid a PASS, `invalid` a FAIL too."""
+    """Yields what each workload states of its own evidence: `limits` forbid a PASS, `invalid` a FAIL too."""
     for file, document in sorted(results.items()):
         for key, invalidates in (("limits", False), ("invalid", True)):
             for text in document.get(key, []):
@@ -271,7 +271,7 @@ def _telemetry(evidence: Evidence) -> Iterator[Finding]:
 
 def _gaps(collectors: Iterable[Document], file: str) -> Iterator[Finding]:
     for collector in collectors:
-        # What takes longer to read than its period (a BMC) has that as its pace.
+        # A source that takes longer to read than its period (a BMC) has the reading time as its pace.
         pace_s = max(collector["period_s"], collector.get("duration_s_mean", 0.0))
         limit_s = max(TELEMETRY_GAP_S_MIN, TELEMETRY_GAP_PERIODS_MAX * pace_s)
         if collector["status"] != UNSUPPORTED and not collector["longest_gap_s"] <= limit_s:

@@ -1,8 +1,8 @@
 """The load that was offered, as the results count it, against the one that the scenario in force asked for.
 
-One table for all workloads. What a scenario asks for is held against the requirement profile by bench_model.evidence.demanded_load. A count
+One table for all workloads. bench_model.evidence.demanded_load compares what a scenario asks for with the requirement profile. A count
 that is missing or no number, and a complete measurement that counts less than was asked for, contradict the run: they invalidate
-it. Of a measurement that its own tool calls failed, or that is masked, a shortfall is only a limit: the candidate may be the cause."""
+it. A shortfall of a measurement that its own tool calls failed, or that is masked, is only a limit: the candidate may be the cause."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _pass(asked: Asked, around: Document) -> float:
 
 
 def _stream(key: str) -> Callable[[Asked, Document], float]:
-    """Of one paced load of the storage application, which its name tells."""
+    """Returns the rule for `key` of one paced load of the storage application; the load's name selects its rate."""
 
     def least(asked: Asked, load: Document) -> float:
         demand = asked.own["demand"]

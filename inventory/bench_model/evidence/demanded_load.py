@@ -91,7 +91,7 @@ def demanded_schema(workloads: set[str]) -> dict[str, Any]:
 
 
 def _demanded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Of an object: all its parameters are required, but for those that are free, which have no place."""
+    """Returns the schema of a demanded object: all its parameters are required, but for the free ones, which are left out."""
     required, kept = schema.get("required", []), {}
     for name, one in schema["properties"].items():
         if one.get("x-harder") == "free":
@@ -186,7 +186,7 @@ def _easier(schemas: Mapping[str, Any], demanded: Any, ran: Mapping[str, Any], p
 
 
 def as_hard(schema: Mapping[str, Any], name: str, demanded: Any, ran: Any) -> bool:
-    """Whether a test with `ran` is no easier than the one with `demanded`. What cannot be understood is easier."""
+    """Whether a test with `ran` is no easier than the one with `demanded`. A value that cannot be understood is easier."""
     if LEFT_OUT in (demanded, ran):  # neither of two equal strings hides a value: no parameter takes this text
         rank = {"hardest": ran, "easiest": demanded}.get(schema.get("x-left-out", ""))
         return demanded == ran or rank == LEFT_OUT

@@ -1,4 +1,4 @@
-"""What the results of a run say of one metric. A missing value is missing: no null, no absent key and no number that is not finite
+"""The values of one metric in the results of a run. A missing value is missing: no null, no absent key and no number that is not finite
 drops out of the list in silence, as JMESPath's projections would let it."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_FINISHED = "did not finish"
 
 @dataclass(frozen=True)
 class Measured:
-    """What the results say of one metric, one entry per repetition, in the requirement's unit. `problem`: why there is nothing.
+    """The values of one metric in the results, one entry per repetition, in the requirement's unit. `problem`: why there is nothing.
 
     `series`, `intervals` and `rounds` are empty where the metric declares none; else they have one entry for each value, and an
     interval that the workload could not give is None, a missing number of rounds 0. Only values with the same entry of `strata` are
@@ -124,8 +124,8 @@ def _count(found: Any) -> int:
 
 
 def _strata(metric: ResultMetric, labels: list[Any], count: int) -> tuple[str, ...]:
-    """What each value is of. One without a label stands alone, since nothing says that another is like it, and so does one
-    that was made of several rounds."""
+    """Returns the stratum of each value. A value without a label stands alone, since nothing says that another is like it, and so does
+    one that was made of several rounds."""
     if not labels and not metric.rounds:
         return ()
     named = [None if _lacks(label) else str(label) for label in labels] or [None] * count
@@ -157,7 +157,7 @@ def _missing(values: list[Any] | None, metric: ResultMetric, document: Document)
 
 
 def _companions(path: str | None, document: Document, count: int) -> list[Any]:
-    """What stands at `path`, one for each of `count` values; None where a value has no companion of its own."""
+    """Returns the entries at `path`, one for each of `count` values; None where a value has no companion of its own."""
     if not path:
         return []
     found = found_at(path, document)

@@ -1,4 +1,4 @@
-"""What became of every telemetry point of a run: expected, collected, stored in the bundle, present in InfluxDB; each difference named.
+"""The account of every telemetry point of a run: expected, collected, stored in the bundle, present in InfluxDB; each difference named.
 
 The bundle is the truth: InfluxDB may be absent, and then the account says how many points wait for it. A difference that has no
 name is `invalid` evidence, because nobody can say any more what else is missing.

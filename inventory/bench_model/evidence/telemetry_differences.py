@@ -70,7 +70,7 @@ def account_spool(rows: dict[str, Row], summary: Document, content: Content) -> 
 
 
 def _lines_against_count(row: Row, step: str, counted: int, lines: int, summary: Document) -> None:
-    """What the agent says that it wrote against what is in the file; a killed agent's last count may lag behind."""
+    """Compares the points that the agent says it wrote with those in the file; a killed agent's last count may lag behind."""
     if summary["state"] != "finished" and lines > counted:
         row.name(step, "agent killed", counted - lines, "the agent was killed after its last account of the spool")
     else:
@@ -143,7 +143,7 @@ def undelivered_reason(summary: Document) -> str:
 
 
 def account_whole(summary: Document, rows: dict[str, Row], workload: tuple[Counter[str], int]) -> Row:
-    """What is known only of all measurements together: the agent's sums, the collectors' own counts, the workload's records."""
+    """Returns the row of all measurements together: the agent's sums, the collectors' own counts, the workload's records."""
     points, whole = summary["points"], Row("all")
     whole.collected, whole.stored = points["collected"], sum(row.stored for row in rows.values())
     if all(row.present is not None for row in rows.values()):

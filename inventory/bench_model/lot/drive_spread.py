@@ -160,7 +160,7 @@ def clusters(means: Mapping[str, float], simulations: int = SIMULATIONS, seed: i
 
 
 def _splits(ordered: Array) -> Array:
-    """Of rows in rising order: the share of the sum of squares that each split takes away, the lower group growing from LEAST."""
+    """Returns the share of the sum of squares that each split of rows in rising order takes away, the lower group growing from LEAST."""
     n = ordered.shape[1]
     deviations = ordered - ordered.mean(axis=1, keepdims=True)
     sizes = np.arange(LEAST, n - LEAST + 1)

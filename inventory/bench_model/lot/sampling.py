@@ -1,4 +1,4 @@
-"""What K passing of n tested drives say about the lot of N that they came from. Pure.
+"""The bounds that K passing of n tested drives set on the lot of N that they came from. Pure.
 
 For a lot without an end: Clopper & Pearson, Biometrika 26 (1934) 404. For N drives: the hypergeometric distribution, which knows
 that the tested ones are among them. Acceptance plans with acceptance number 0: sample sizes and acceptable quality limits after

@@ -1,4 +1,4 @@
-"""What a run's bundle says of the machine it ran on, as flat facts that two runs can be compared by.
+"""The facts that a run's bundle states about its machine, flat, so that two runs can be compared by them.
 
 Drives are named by their serials: a kernel's name may pass to another drive at a reboot."""
 
@@ -66,7 +66,7 @@ def facts_of(bundle: Path, run: Mapping[str, Any]) -> Facts:
 
 
 def differences(before: Facts, after: Facts) -> list[Change]:
-    """What differs, the likeliest reason for another performance first."""
+    """Returns the facts that differ, the likeliest reason for another performance first."""
     keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     keys.sort(key=lambda key: (GROUPS.index(key[0]), key[1]))
     return [Change(*key, before.get(key), after.get(key)) for key in keys]

@@ -39,7 +39,7 @@ class Row:
 
     @property
     def definition(self) -> tuple[str, str, str]:
-        """What must be the same for two values to be one series."""
+        """Returns the fields that two values of one series must share."""
         return self.metric, self.comparison, self.statistic
 
 
@@ -73,7 +73,7 @@ class Night:
 
     @property
     def task(self) -> tuple[str, str, float, float | None]:
-        """What was asked: runs that differ in it measured different things."""
+        """Returns the task of the run: runs with different tasks measured different things."""
         return self.scenario, self.target, self.scale, self.duration_s
 
     def row(self, requirement: str) -> Row | None:

@@ -1,4 +1,4 @@
-"""What a night with many runs ends with: one exit status, by a stated precedence, and the sentence that says so.
+"""The end of a night with many runs: one exit status, by a stated precedence, and the sentence that says so.
 
 Precedence, the worst first: interrupted, ERROR, FAIL (or a regression of a mandatory requirement), INADMISSIBLE (or a candidate that was
 skipped: nothing is known of it), PASS (or a declared rehearsal that missed nothing). The statuses are those of one run (ADR 2)."""
@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Entry:
-    """What became of one job on one target. `night` is None where no run came to a verdict; `reason` says why."""
+    """The result of one job on one target. `night` is None where no run came to a verdict; `reason` says why."""
 
     job: Job
     outcome: str
@@ -78,7 +78,7 @@ def worse(one: str, other: str) -> str:
 
 
 def worst_of(entries: Sequence[Entry]) -> str:
-    """Of a night; one that ran nothing is `skipped`."""
+    """Returns the worst outcome of a night; a night that ran nothing is `skipped`."""
     return min((entry.worst for entry in entries), key=WORST_FIRST.index, default=SKIPPED)
 
 

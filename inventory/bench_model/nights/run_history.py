@@ -102,7 +102,7 @@ def _nothing(nights: Sequence[Night], candidate: str, scenario: str | None) -> s
 
 
 def _without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
-    """Of runs with one id the first folder by name."""
+    """Keeps, of runs that share an id, the first folder by name."""
     kept: dict[str, Night] = {}
     twice = []
     for night in sorted(nights, key=lambda one: (one.path.name != one.id, str(one.path))):

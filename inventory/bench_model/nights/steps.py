@@ -39,7 +39,7 @@ class Step:
 
 
 def standard_errors(intervals: Sequence[tuple[float, float] | None]) -> Values:
-    """Of each value, from its 95 % interval; where one lacks, the median of the others; zeros where all lack."""
+    """Returns the error of each value, from its 95 % interval; where one lacks, the median of the others; zeros where all lack."""
     known = [(high - low) / (2 * Z95) for low, high in (pair for pair in intervals if pair)]
     fill = float(np.median(known)) if known else 0.0
     return np.array([(pair[1] - pair[0]) / (2 * Z95) if pair else fill for pair in intervals])
@@ -100,7 +100,7 @@ def _residuals(series: Values, edges: Sequence[int]) -> Values:
 
 
 def _scores(rows: Values, weights: Values) -> tuple[Values, NDArray[np.int64]]:
-    """Of each row (r, n) the largest score over all cuts and where: between-segment over residual mean square."""
+    """Returns the largest score over all cuts of each row (r, n) and its place: between-segment over residual mean square."""
     count = rows.shape[1]
     centred = rows - np.average(rows, axis=1, weights=weights)[:, None]
     total = (weights * centred**2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""What happened to each requirement's metric over the runs of a history. Pure: no file, no clock.
+"""The course of each requirement's metric over the runs of a history. Pure: no file, no clock.
 
 Steps stand beside what else changed at the same place. That two things coincide does not show that one caused the other."""
 

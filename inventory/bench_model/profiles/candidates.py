@@ -18,7 +18,7 @@ CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B"
 TEMPLATE_MARKS = ("{{", "{%", "{#")  # Jinja's
 
 
-# What may stand in a path, a host pattern of Ansible or a command line and is then a name and nothing else.
+# Texts that are plain names in a path, a host pattern of Ansible and a command line, and nothing else there.
 PLAIN = {
     "name": re.compile(r"\w[\w.-]{0,252}"),  # letters of any script
     "ansible_host": re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_%-]{0,252}"),
@@ -138,7 +138,7 @@ def _check_name(source: YamlSource, at: tuple[str, ...]) -> None:
 
 
 def _check_data(source: YamlSource, at: tuple[str, ...], entry: Any) -> None:
-    """What describes a candidate is data. Ansible expands any template in it, which runs commands on the control node."""
+    """Refuses templates in a candidate's description: Ansible would expand them, which runs commands on the control node."""
     for path, text in _texts(entry, at):
         if any(mark in text for mark in TEMPLATE_MARKS):
             raise source.error(path, f"{text!r} holds a template", "Write the value itself: bench_candidate is data")

@@ -51,7 +51,7 @@ def load_metrics(file: Path) -> dict[str, ResultMetric]:
             convert(1.0, entry["unit"], entry["unit"])
         except (ValueError, jmespath.exceptions.JMESPathError) as error:
             raise source.error(("results", name), str(error).replace("\n", " "), "Correct it") from None
-        # A count is exact. Of anything else that says nothing, the cautious reading: it has to show its scatter.
+        # A count is exact. Any other metric that states no nature gets the cautious one: it has to show its scatter.
         nature = "observed" if entry["unit"] == "count" else "estimated"
         metrics[name] = ResultMetric(name=name, **{"nature": nature, **entry})
     return metrics

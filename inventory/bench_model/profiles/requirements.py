@@ -40,7 +40,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a run must have been to count as evidence at full scale.
+    """The conditions under which a run counts as evidence at full scale.
 
     `load`: what is demanded, in absolute terms, by workload and parameter (bench_model.evidence.demanded_load); None in a stored
     bundle's profile that is older than the field, and states `record_duration_s_min` instead. `metrics`: what is bounded."""

@@ -29,7 +29,7 @@ def metric_is_of(metric: str, workload: str, parameters: Mapping[str, Any]) -> b
 
 @dataclass(frozen=True)
 class Scenario:
-    """What runs: workloads with their parameters (sizes already in bytes), at a scale and for a duration."""
+    """A scenario: workloads with their parameters (sizes already in bytes), at a scale and for a duration."""
 
     id: str
     title: str

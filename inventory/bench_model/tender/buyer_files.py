@@ -1,4 +1,4 @@
-"""What a buyer adds to the measurements: prices and weights, as YAML. Every complaint names file, line, field and remedy."""
+"""The prices and weights that a buyer adds to the measurements, as YAML. Every complaint names file, line, field and remedy."""
 
 from __future__ import annotations
 

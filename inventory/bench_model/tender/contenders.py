@@ -1,4 +1,4 @@
-"""What a comparison knows of each contender (a candidate or a configuration), and how two are held against each other. Pure."""
+"""The data that a comparison has of each contender (a candidate or a configuration), and how it compares two of them. Pure."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Backing:
-    """What one run's value rests on: over how many repetitions the statistic was taken, over how many samples (None: the run
-    states none), and whether the value has an interval. All three decide what a value may be held against."""
+    """The evidence behind one run's value: over how many repetitions the statistic was taken, over how many samples (None: the run
+    states none), and whether the value has an interval. All three decide which values it may be compared with."""
 
     repetitions: int
     samples: int | None

@@ -20,7 +20,7 @@ class Range:
 
 
 def dominance(points: Mapping[str, Sequence[Range]]) -> dict[str, tuple[str, list[str]]]:
-    """Of each contender: front, maybe dominated or dominated, and by whom.
+    """Returns the kind of each contender (front, maybe dominated or dominated) and the names of those that dominate it.
 
     *dominated*: certainly, by at least one. *maybe dominated*: by the estimates alone. Raises ValueError for unequal lengths."""
     if len({len(one) for one in points.values()}) > 1:

@@ -162,7 +162,7 @@ def _comparable(shown: Sequence[Contender], key: str, unlike: Sequence[Differenc
 
 
 def _drawn(one: Contender, speed: str, key: str, kind: tuple[str, list[str]]) -> Document:
-    """Who may not be chosen is in nobody's way: neither on the front nor in front of anybody."""
+    """Returns one point of the drawing. A barred contender is neither on the front nor does it dominate anybody."""
     return {
         "name": one.name, "x": _ends(one, key), "y": _ends(one, speed), "barred": bool(one.barred), "kind": kind[0], "by": kind[1],
     }  # fmt: skip

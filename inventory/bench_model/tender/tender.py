@@ -1,9 +1,9 @@
 """The decision between contenders: places in each requirement, one score by the weights, and how firm it is. Pure.
 
-`document` gives the decision part of comparison.json. Who misses a mandatory requirement (or has no verdict that counts) is barred: it
-stands in every table and cannot be chosen. An award needs weights that the buyer declared, criteria that all have, and contenders that
-answered the same question; else the document says why there is none. Families of Holm's procedure: all pairs within one requirement;
-all pairs of the score."""
+`document` gives the decision part of comparison.json. A contender that misses a mandatory requirement (or has no verdict that counts) is
+barred: it stands in every table and cannot be chosen. An award needs weights that the buyer declared, criteria that all have, and
+contenders that answered the same question; else the document says why there is none. Families of Holm's procedure:
+all pairs within one requirement; all pairs of the score."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _why_no_award(
     defined: Sequence[Difference],
     left_out: Sequence[Document],
 ) -> list[Document]:
-    """What keeps the evidence from deciding, with the remedy of each."""  # fmt: skip
+    """Returns the reasons why the evidence does not decide, each with its remedy."""  # fmt: skip
     eligible = sum(not one.barred for one in contenders)
     mandatory = [one.id for one in questions if one.severity == "mandatory"]
     unlike = [one for one in defined if not one.concerns or any(map(one.bars, mandatory))]
@@ -280,7 +280,7 @@ def _without_score(eligible: Sequence[Contender], why: Sequence[Document]) -> Do
 
 
 def _decision(order: Sequence[str], pairs: Sequence[tuple[Contender, Contender]], judged: Sequence[Judged]) -> Document:
-    """Who is ahead, who cannot be told from the one ahead (and why), who is certainly behind."""
+    """Returns the best contender, those that cannot be told from it (and why), and those that are certainly behind."""
     best = order[0]
     near, behind = [], []
     for (a, b), one in zip(pairs, judged, strict=True):
@@ -321,7 +321,7 @@ def _chances(
 def _break_even(
     order: Sequence[str], criteria: Sequence[Criterion], values: Mapping[str, Mapping[str, float]]
 ) -> list[Document]:
-    """Of the one ahead: up to which price it stays so; of each other: below which price it would be."""
+    """Returns the price up to which the best contender stays ahead, and for each other the price below which it would be ahead."""
     if not any(one.price for one in criteria) or len(order) < 2:
         return []
     found = []

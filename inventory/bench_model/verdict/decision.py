@@ -73,7 +73,7 @@ class _NoIntervalError(Exception):
 
 @dataclass(frozen=True)
 class _Repetition:
-    """What one repetition says: its value as low and as high as it may be read, and how far its own interval reaches from there.
+    """One repetition: its value as low and as high as it may be read, and how far its own interval reaches from there.
 
     `refused`: why it has no interval of its own, where others of the same thing may stand for it."""
 
@@ -195,7 +195,7 @@ def _own_interval(value: float, metric: ResultMetric, measured: Measured, place:
 
 
 def _repetition(metric: ResultMetric, measured: Measured, number: int, seed: str) -> _Repetition:
-    """What repetition `number`, counted from 1, says by itself."""
+    """Returns repetition `number`, counted from 1, from its own data alone."""
     value = measured.values[number - 1]
     if metric.interval:
         low, high = _own_interval(value, metric, measured, number - 1)

@@ -46,7 +46,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class Look:
-    """What was concluded after `repetitions`; `decisions` by requirement."""
+    """The conclusions after `repetitions`; `decisions` by requirement."""
 
     repetitions: int
     decisions: dict[str, str]

@@ -58,7 +58,7 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
 
 
 def _unreadable(fault: str) -> Document:
-    """Of a run whose run.json is not what the bench writes: nothing else can be held against it."""
+    """Returns the verdict on a run whose run.json the bench did not write so: nothing else of it can be judged."""
     return as_document(Verdict(1, INADMISSIBLE, [fault], None, False, [Finding(fault, True, (RUN,))], []))
 
 

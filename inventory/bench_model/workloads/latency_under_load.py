@@ -1,7 +1,7 @@
 """Latency against offered load, open loop: percentiles of all that was offered, and the knee of the curve. Pure.
 
 Time counts from a superchunk's *intended* arrival, so that a stall delays everything that was due meanwhile and not only
-the one write that a closed loop would have waited for (coordinated omission). What was lost never arrived at all: it counts as
+the one write that a closed loop would have waited for (coordinated omission). A lost superchunk never arrived at all: it counts as
 later than everything that was stored, and a percentile that falls among the lost has no value."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KNEE_RULE = (
 
 @dataclass(frozen=True)
 class Load:
-    """What one record offered. `worst_lateness_us`: of the source's own emissions after their intended arrival."""
+    """The load that one record offered. `worst_lateness_us`: of the source's own emissions after their intended arrival."""
 
     offered: int
     lost: int

@@ -1,4 +1,4 @@
-"""What the MiniDAQ's scan over request sizes shows beside synthetic writes (DUNE paper, figure 4). Pure."""
+"""The results of the MiniDAQ's scan over request sizes beside synthetic writes (DUNE paper, figure 4). Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RATIO, COPY, INHIBITS = "minidaq_scan.ratio_to_synthetic", "minidaq_scan.copy_sh
 
 
 def limited_by(search: dict[str, Any]) -> str:
-    """What kept `daqwriter minidaq --search` from a higher rate: "inhibit", "source", "all asked" (nothing did) or
+    """Returns what kept `daqwriter minidaq --search` from a higher rate: "inhibit", "source", "all asked" (nothing did) or
     "nothing stood". A refused trial in which nothing was lost, vetoed or BUSY was refused since its source was late."""
     if search["highest_bytes_per_s"] is None:
         return "nothing stood"

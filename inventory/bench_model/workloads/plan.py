@@ -14,7 +14,7 @@ from bench_model.bundle.evidence import Document
 from bench_model.profiles.sizes import SIZE_KEYS
 
 FAILS, LIMITS, INVALIDATES = "fails", "limits", "invalidates"
-# A tool's own word for how it ended. What has no word, or another one, proves nothing.
+# A tool's own word for how it ended. A result with no word, or another one, proves nothing.
 SOUND = ("complete", "intact")
 OF_STATUS = {
     "failed": (FAILS, "its target refused a request"),
@@ -113,7 +113,7 @@ def _scaled(name: str, asked: Any, plan: Plan) -> Any:
 
 
 def tool(name: str, status: object, sound: Sequence[str] = SOUND) -> Iterator[Problem]:
-    """What a tool's own status says of its result."""
+    """Yields the problem that a tool's own status states about its result."""
     if status in sound:
         return
     effect, why = OF_STATUS.get(str(status), (INVALIDATES, "that is no word for a result that counts"))

@@ -1,4 +1,4 @@
-"""What a scan over patterns, block sizes, depths and jobs of reads shows: its result's type, its summary, and what covers its plan."""
+"""The scan over patterns, block sizes, depths and jobs of reads: its result's type, its summary, and what covers its plan."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def why_masked(runtime_s: float, seconds: float, bytes_read: int, device_bytes: 
 
 
 def chosen(points: Sequence[Point]) -> list[Key]:
-    """What is measured again: the best point of each pattern."""
+    """Returns the points to measure again: the best one of each pattern."""
     best = _best(points)
     patterns: dict[Pattern, Best | None] = {"sequential": best["sequential_throughput"], "random": best["random_rate"]}
     return [(name, one.block_bytes, one.io_depth, one.jobs) for name, one in patterns.items() if one]

@@ -87,7 +87,7 @@ def _without(thermal: dict[str, Any], reason: str) -> dict[str, Any]:
 
 
 def _worst(heat: dict[str, Any], key: str, choose: Any) -> float | None:
-    """Of all drives; None as soon as one of them does not tell: that one might be the worst."""
+    """Returns the worst value of all drives; None as soon as one of them has none: that one might be the worst."""
     values = [one[key] for one in heat.values()]
     return float(choose(values)) if values and None not in values else None
 

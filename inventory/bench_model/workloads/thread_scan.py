@@ -1,4 +1,4 @@
-"""What a scan over threads and block sizes shows (DUNE paper, figure 2): ratio, CPU cost, plateaus. Pure."""
+"""The results of a scan over threads and block sizes (DUNE paper, figure 2): ratio, CPU cost, plateaus. Pure."""
 
 from __future__ import annotations
 

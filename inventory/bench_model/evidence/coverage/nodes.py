@@ -76,7 +76,7 @@ def _network(plan: Plan, document: Document) -> Iterator[Problem]:
 
 
 def _named(one: Document) -> str:
-    """What tells a transfer from all others of a plan."""
+    """Returns a name that only this transfer of a plan has."""
     trial = one["trial"]
     if trial:
         both = ", both ways" if one["bidirectional"] else ""

@@ -91,7 +91,7 @@ def _visit(own: Document, where: str, write: Document, paced: Document) -> Itera
 
 
 def _of_targets(document: Document) -> Iterator[Problem]:
-    """What the workload says of its targets it says among its limits, too."""
+    """Checks that the workload repeats among its limits what it says of its targets."""
     for name, one in document["targets"].items():
         if one["kind"] == "scratch-file" and not any(
             f" {name} is a scratch file" in text for text in document["limits"]
@@ -110,7 +110,7 @@ def _of_targets(document: Document) -> Iterator[Problem]:
 
 
 def raid_comparison(plan: Plan, document: Document, found: Document) -> Iterator[Problem]:
-    """What requirements bound is what the rounds give; power, size and wear rest on telemetry and inventory."""
+    """Checks that the judged values follow from the rounds; power, size and wear rest on telemetry and inventory."""
     again = judged_of_rounds(document)
     yield from follows("what is judged", {key: found["judged"][key] for key in again}, again)
     for key in ("reference", "judged_set"):

@@ -205,7 +205,7 @@ def _physics(of_set: Document, points: Sequence[Document]) -> Document:
 def _judged(
     found: Document, series: Sequence[Document], points: Sequence[Document], farm: Document, physics: Sequence[Document]
 ) -> tuple[Document, dict[str, str]]:
-    """What requirements bound, of the storage that is judged, and the reason for each metric that has no value."""
+    """Returns the values that requirements bound, for the judged storage, and the reason for each metric that has no value."""
     storage, layout, cores = found["storages"][0]["name"], found["layouts"][0], found["cores"]
     own = [one for one in series if (one["storage"], one["layout"]) == (storage, layout)]
     judged_points = [one for one in points if one["storage"] == storage]

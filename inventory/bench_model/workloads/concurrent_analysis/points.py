@@ -28,7 +28,7 @@ def worker_counts(cores: int, beyond: float, most: int = 12) -> list[int]:
 def rates(
     records: Sequence[Document], devices: Sequence[Document], cpus: int, wall_s: float | None = None
 ) -> dict[str, Any]:
-    """What one run of N jobs did. `wall_s`: None takes it from the first start to the last end of the jobs."""
+    """Returns the rates of one run of N jobs. `wall_s`: None takes it from the first start to the last end of the jobs."""
     if wall_s is None:
         wall_s = max(one["end_s"] for one in records) - min(one["start_s"] for one in records)
     fetched = sum(one["fetched_bytes"] for one in records)

@@ -1,6 +1,6 @@
 """results/endurance_projection.json: from what the drives counted to years of life, with intervals, beside rated and published ones.
 
-A pure function of the bundle. What is judged is the end of the interval that decides: the lower one where even that is
+A pure function of the bundle. It judges the end of the interval that decides: the lower one where even that is
 enough, the upper one where even that is not. An interval that holds the bound decides nothing, and says how much more
 writing would. Without a requirement on a load its lower end is shown."""
 

@@ -1,4 +1,4 @@
-"""What a bounded amount of writing says about a drive's life. Pure.
+"""A drive's life as it follows from a bounded amount of writing. Pure.
 
 A drive counts its wear in whole percent and does not say how it rounds, so that a difference of d between two readings
 stands for anything from d - 1 to d + 1; a counter of written data has a step as well. Every result here is the interval
@@ -81,7 +81,7 @@ def years(
 
 
 def percent_left(used_percent: float) -> tuple[float, float]:
-    """What is left of a drive that reads `used_percent`, whichever way it rounds."""
+    """Returns the least and the most life left, in percent, of a drive that reads `used_percent`, whichever way it rounds."""
     return (
         max(0.0, LIFE_PERCENT - used_percent - PERCENT_QUANTUM),
         min(LIFE_PERCENT, max(0.0, LIFE_PERCENT - used_percent + PERCENT_QUANTUM)),

@@ -32,9 +32,9 @@ SAMPLE_S = 0.5  # thirty seconds are sixty samples: enough for an interval
 SAMPLES_SHARE_MIN = 0.9  # of those that were asked for
 NS_PER_US = 1000.0
 PASSED, FAILED, NOT_APPLICABLE, NOT_RUN = "passed", "failed", "not applicable", "not run"
-# A choice: seen were 30 to 50 ns (once 17) and 205 to 315 ns, so that a repetition of the short one may now and then count as a change.
+# A choice: measured were 30 to 50 ns (once 17) and 205 to 315 ns, so a repetition of the short one may now and then count as a change.
 HANDOVER_CHANGE_MAX = 1.5
-# What the one paper behind this states in words; its figures' points are not stated and so not drawn.
+# The values that the one paper behind this states in words; it does not state its figures' points, so they are not drawn.
 PUBLISHED = {
     "source": "Cicalese et al., The design of a distributed key-value store for petascale hot storage in data acquisition systems, "
     "section 4.4",
@@ -80,7 +80,7 @@ def side_of(document: Document, side: str) -> Document:
 
 
 def ratio_of(above: Document, below: Document, seed: int) -> Document:
-    """Of the means of two rates, with its interval where both series are long enough for one."""
+    """Returns the ratio of two mean rates, with its interval where both series are long enough for one."""
     if not above["mean_ops_per_s"] or not below["mean_ops_per_s"]:
         return {"value": None, "interval": None}
     found = [_interval(tuple(one["samples_ops_per_s"]), seed) for one in (above, below)]
@@ -252,7 +252,7 @@ def network_share(points: Sequence[Document]) -> float | None:
 def summary(
     points: Sequence[Document], matrix_found: Document, losses: Sequence[Document], scale: Sequence[Document]
 ) -> Document:
-    """What the requirements are held against, and why a value is missing. A point that does not count keeps its place, as a hole."""
+    """Returns the values that requirements bound, and why one is missing. A point that does not count keeps its place, as a hole."""
     drawn = [one for one in points if one["admissible"]]
     stdevs, minima = (
         [one["embedded"][side][key] for one in drawn for side in SIDES if one["embedded"][side][key] is not None]

@@ -72,7 +72,7 @@ def scale_point_of(one: Document, raw: Raw) -> Document:
 
 
 def promises_of(runs: Document, raw: Raw) -> dict[str, str]:
-    """What each engine promises of acknowledged operations, as configured for what was measured with it."""
+    """Returns each engine's promise for acknowledged operations, as configured for the measurements with it."""
     promises = {EMBEDDED: raw(runs["points"][0]["embedded"])["promise"]}
     for one in runs["losses"]:
         promises.setdefault(one["engine"], raw(one["verify"])["promise"])

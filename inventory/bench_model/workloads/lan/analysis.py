@@ -24,7 +24,7 @@ UNTUNED, TUNED = "untuned", "tuned"
 HELD = ("applied", "unchanged")
 JUDGED_KINDS = ("confirmation", "crowd", "build")
 KINDS = ("bandwidth", "latency", *JUDGED_KINDS)  # of transfers; the settings' trials are compared in pairs
-# What the presentation states in words; the points of its figures are not stated and so not drawn.
+# The values that the presentation states in words; it does not state the points of its figures, so they are not drawn.
 PUBLISHED: Document = {
     "source": "Campora Perez, Neufeld, Otto, Pisani, Schwemmer, A first look at 100 Gbps LAN technologies (CHEP 2015)",
     "conditions": "ConnectX-4, EDR InfiniBand, alpha driver, 2 x Xeon E5-2650 v3, OFED benchmarks 40 s per message size",
@@ -145,7 +145,7 @@ def judged_of(
     records: Sequence[Document],
     failed: int,
 ) -> tuple[Document, Document]:
-    """What requirements bound, and the reason for each metric that has no value. `failed`: transfers of all kinds."""
+    """Returns the values that requirements bound, and the reason for each metric without one. `failed`: transfers of all kinds."""
     reasons: Document = {}
 
     def shares(name: str, points: Sequence[Document]) -> list[float]:
@@ -191,7 +191,7 @@ def judged_of(
 
 
 def _notes(found: Document, made: Sequence[Document], settings: Sequence[Document]) -> list[str]:
-    """What this run cannot show, in sentences."""
+    """Returns sentences on what this run cannot show."""
     notes = []
     if all(one["memory_bytes_per_s"] is None for one in made):
         notes.append(

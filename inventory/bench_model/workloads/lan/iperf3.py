@@ -1,4 +1,4 @@
-"""What `iperf3 -J` printed, as numbers. Strict: what is not whole, or says an error, is a ValueError in one sentence. Pure."""
+"""The output of `iperf3 -J`, as numbers. Strict: output that is not whole, or states an error, is a ValueError in one sentence. Pure."""
 
 from __future__ import annotations
 

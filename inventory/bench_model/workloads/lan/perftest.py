@@ -1,4 +1,4 @@
-"""What the OFED perftest tools printed (`ib_write_bw`, `ib_read_bw`, `ib_send_bw` with --report_gbits; `ib_read_lat`). Strict, pure.
+"""The output of the OFED perftest tools (`ib_write_bw`, `ib_read_bw`, `ib_send_bw` with --report_gbits; `ib_read_lat`). Strict, pure.
 
 One table with one row is expected, closed by its rule: a table that is cut off, of another size or in other units is a ValueError."""
 
@@ -90,7 +90,7 @@ def _size(row: list[float], message_bytes: int) -> int:
 
 
 def _half_digit(word: str) -> float:
-    """What rounding leaves open: 0.005 of 0.20."""
+    """Returns the largest error of rounding: 0.005 for 0.20."""
     return 0.5 * 10.0 ** -len(word.partition(".")[2])
 
 

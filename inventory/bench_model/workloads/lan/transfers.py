@@ -54,7 +54,7 @@ def transfer(one: Document, raw: Raw, tracks: Tracks, need: float) -> Document:
 
 
 def _busiest(cpu: Document | None, peers: dict[str, Document]) -> tuple[str, float]:
-    """Of all hosts: a receiver without a CPU left says as little about the port as a sender."""
+    """Returns the busiest CPU of all hosts: a receiver without a CPU left says as little about the port as a sender."""
     known = [(f" of {node}", one["busiest"]) for node, one in peers.items()]
     return max([("", cpu["busiest"] if cpu else 0.0), *known], key=lambda pair: pair[1])
 
@@ -68,7 +68,7 @@ def _first_words(flow: Document, raw: Raw) -> str:
 
 
 def _measured(flow: Document, text: str, message_bytes: int) -> Document:
-    """What one tool measured; raises ValueError."""
+    """Returns the figures that one tool measured; raises ValueError."""
     if flow["tool"] == "iperf3":
         found = iperf3.parse(text)
         samples = found.samples_bytes_per_s
@@ -128,7 +128,7 @@ def _of_netprobe(said: Document, message_bytes: int) -> Document:
 
 
 def summed(one: Document, measured: Sequence[Document]) -> Document:
-    """What the transfer is as a whole. `port_bytes_per_s`: into the fullest port, of what is held against the need."""
+    """Returns the figures of the whole transfer. `port_bytes_per_s`: into the fullest port, of the traffic compared with the need."""
     kind = one["kind"]
     if not measured:
         return {}
@@ -161,7 +161,7 @@ def summed(one: Document, measured: Sequence[Document]) -> Document:
 
 
 def _counted(one: Document, node: str) -> float | None:
-    """What the receiving port counted: of perftest the RDMA device, where it counts, since its traffic passes the interface by."""
+    """Returns the receiving port's count: for perftest the RDMA device's, where it counts, since its traffic bypasses the interface."""
     counters = ["rx_bytes"]
     if one["operation"] in perftest.BANDWIDTH_TOOLS:
         counters.insert(0, "rdma_rx_bytes")

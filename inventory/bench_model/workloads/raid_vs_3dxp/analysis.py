@@ -128,7 +128,7 @@ def _value(visit: Mapping[str, Any], where: tuple[str, str]) -> float | None:
 
 
 def cause_of(visit: Mapping[str, Any], serials: Sequence[str], hazards: Sequence[Mapping[str, Any]]) -> str | None:
-    """What an event of the run says that this visit suffered from: a fault in force on one of its drives, or on none in particular.
+    """Returns the run's events that disturbed this visit: faults in force on one of its drives, or on none in particular.
 
     A fault is in force from its event until one that says "released" of the same drive or of all."""
     begin, end = visit["write"]["begin_s"], visit["paced"]["end_s"]

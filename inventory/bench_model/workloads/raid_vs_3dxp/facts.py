@@ -1,4 +1,4 @@
-"""What one target of a comparison costs beside its throughput: power, room, wear, money. Pure.
+"""The cost of one target of a comparison beside its throughput: power, room, wear, money. Pure.
 
 Power is the server's, by its BMC, less the idle power of the same round: what writing adds. Everything that is declared in the
 inventory keeps its source; a figure that cannot be had is None and has a reason."""

@@ -72,7 +72,7 @@ WANTED = (
 
 
 def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
-    """What `tests` come to. `rounds_max`: how many rounds the scenario allowed."""
+    """Returns the summary of `tests`. `rounds_max`: how many rounds the scenario allowed."""
     by_name = {test["name"]: test for test in tests}
     values: dict[str, float | None] = {}
     samples: dict[str, list[float]] = {}

@@ -158,7 +158,7 @@ def _overhead(point: Document) -> Document:
 def _judged(
     found: Document, comparisons: Sequence[Document], overhead: Sequence[Document]
 ) -> tuple[Document, dict[str, str]]:
-    """What requirements bound, and the reason for each metric that has no value."""
+    """Returns the values that requirements bound, and the reason for each metric that has no value."""
     variant, cores = found["throughput"]["variants"][0], len(found["cpus"]["cores"])
     placement = "cores" if found["cpus"]["has_siblings"] else "all"
     all_cores = [
@@ -224,7 +224,7 @@ def _failed_runs(found: Document) -> int:
 
 
 def _notes(found: Document) -> list[str]:
-    """What this candidate cannot show, in sentences."""
+    """Returns sentences on what this candidate cannot show."""
     notes = []
     if not found["cpus"]["has_siblings"]:
         notes.append(

@@ -1,4 +1,4 @@
-"""What `streams_checksum` compares on a candidate: follows from the scenario's parameters and the candidate's cores alone."""
+"""The setups that `streams_checksum` compares on a candidate; they follow from the scenario's parameters and its cores alone."""
 
 from __future__ import annotations
 
