@@ -309,7 +309,7 @@ TEST_F(LoopDeviceTest, IsRefusedWhenItIsReadOnly) {
   ASSERT_EQ(ioctl(loop->fd(), BLKROSET, &off), 0);
 }
 
-// What is found under the claim stays true: nobody can mount it between the look and the first write.
+// The facts found under the claim stay true: nobody can mount it between the look and the first write.
 TEST_F(LoopDeviceTest, IsClaimedFromTheLookToTheEndOfTheRecord) {
   testing::make_mounts_private();
   run_tool("mkfs.ext4 -q -F " + loop->path());

@@ -325,7 +325,7 @@ TEST_F(StreamVerifyTest, ALyingManifestIsCorrupt) {
   EXPECT_EQ(json["events"]["present"], original);
 }
 
-// What each lie in a line of the manifest is called; also with the right seal over it, where it contradicts
+// Verify names each lie in a line of the manifest; also with the right seal over it, where it contradicts
 // anything else.
 TEST_F(StreamVerifyTest, EveryLieOfTheManifestIsNamed) {
   struct Lie {
