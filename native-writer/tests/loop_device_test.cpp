@@ -256,7 +256,7 @@ TEST_F(LoopDeviceTest, IsRefusedWhileTheSameDriveIsMountedByAnotherPath) {
   EXPECT_NO_THROW(plan());
 }
 
-// As a virtual machine has it: open, and claimed by nobody.
+// A virtual machine holds it like this: open, and claimed by nobody.
 TEST_F(LoopDeviceTest, IsRefusedWhileAnotherProcessCanWriteToIt) {
   {
     const OtherProcess machine(loop->path(), O_RDWR);
