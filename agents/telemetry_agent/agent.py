@@ -39,7 +39,7 @@ SWITCH_INTERVAL_S = 0.001  # a tick waits so long at most for another thread to 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line asked for. `destination` None: spool only."""
+    """The choices of the command line. `destination` None: spool only."""
 
     spool_dir: Path
     period_s: float = 1.0
@@ -62,7 +62,7 @@ class Cost(NamedTuple):
 
 
 def cost() -> Cost:
-    """What the agent has cost until now."""
+    """Returns the cost of the agent and its tools until now."""
     own, tools = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Cost(own.ru_utime + own.ru_stime, tools.ru_utime + tools.ru_stime, own.ru_maxrss * 1024)
 
@@ -219,7 +219,7 @@ class Agent:
                 self._delivery,
             ),
             "workload": self._workload.summary() if self._workload else None,
-            # Of this process; the tools that it runs are others' programs and stand apart.
+            # The cost of this process; the tools that it runs are others' programs and stand apart.
             "cpu": {
                 "seconds": round(spent.own_s, 4),
                 "percent_of_one_core": round(100 * spent.own_s / elapsed_s, 3),

@@ -131,7 +131,7 @@ def _cipher_suite(text: str) -> int:
 
 
 def choice_of(arguments: argparse.Namespace) -> Choice:
-    """Which collectors to run, checked before anything is written."""
+    """Returns the collectors to run; checks them before anything is written."""
     lan: tuple[str, ...] = ()
     if arguments.ipmi_lan:
         if not arguments.ipmi_user:

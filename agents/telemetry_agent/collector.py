@@ -1,4 +1,4 @@
-"""What a collector is, and the small tools that all collectors share.
+"""The interface of a collector, and the small tools that all collectors share.
 
 Promise: reading (`read`, touches the system) is separate from parsing (`parse`, a function of two readings),
 so every collector can be tested on recorded text. A collector that finds nothing to read raises
@@ -24,7 +24,7 @@ SLOW_PERIOD_S = 10.0
 FAST, PROMPT, SLOW = "fast", "prompt", "slow"
 SLOW_PERIOD_S_MIN = 1.0
 READ_CHUNK_BYTES = 65536
-# Of one file; the largest that is read, /proc/interrupts of 256 CPUs and 1000 vectors, has 3 MB.
+# The limit for one file; the largest that is read, /proc/interrupts of 256 CPUs and 1000 vectors, has 3 MB.
 TEXT_BYTES_MAX = 8 * 2**20
 
 

@@ -20,7 +20,7 @@ PARALLEL_MAX = 8
 
 
 class DriveAnswer(NamedTuple):
-    """What one drive said, and what it would not say. `refused`: there is no such information of this drive."""
+    """The answers of one drive, and those that it refused. `refused`: this drive has no such information."""
 
     time_ns: int
     duration_s: float
@@ -78,7 +78,7 @@ class DrivePoll:
             return answers, faults
 
     def _taken(self, fresh: bool = False) -> dict[str, DriveAnswer]:
-        """The answers that came in. Of those that are `fresh`, what a late drive may just have given is left to the next sample."""
+        """Returns the answers that came in. `fresh`: a late drive's answer, which may just have come, waits for the next sample."""
         found = {}
         for name, drive in self._drives.items():
             if drive.answer is not None and not (fresh and drive.late):

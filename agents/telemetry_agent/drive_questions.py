@@ -1,6 +1,6 @@
-"""What one drive is asked, by which tool, and how often: smartctl for all, nvme-cli for what smartctl leaves out.
+"""The questions to one drive: the tool that asks each, and how often: smartctl for all, nvme-cli for what smartctl leaves out.
 
-Promise: only reads. What does not change is asked once per drive. A vendor's log page is asked for only where the drive
+Promise: only reads. Facts that do not change are asked once per drive. A vendor's log page is asked for only where the drive
 lists it, or else once: asking for a page that a drive has not makes an entry in its error log.
 """
 
@@ -30,7 +30,7 @@ NOT_INSTALLED = "neither smartctl (package smartmontools) nor nvme (package nvme
 
 @dataclass
 class _Known:
-    """What was learnt of one drive. `pages`: vendor's pages that it has; None: not found out yet."""
+    """The known facts of one drive. `pages`: the vendor's pages that it has; None: not found out yet."""
 
     texts: dict[str, str] = field(default_factory=dict)
     pages: list[str] | None = None
@@ -171,7 +171,7 @@ class _Nvme:
         return int(match[1], 16)
 
     def vendor_pages(self, identity: nvme_pages.Identity) -> list[str]:
-        """Which of the pages that we understand the drive has."""
+        """Returns the pages that the drive has, out of those that we understand."""
         wanted = [OCP, *([INTEL] if identity.vendor in vendor_pages.INTEL_VENDORS else [])]
         if identity.lists_pages:
             listed = nvme_pages.supported_pages(self.log(0, nvme_pages.SUPPORTED_PAGES_BYTES))
@@ -193,7 +193,7 @@ class _Nvme:
         done = run_tool(argv, self._limit_s, f"nvme {command}")
         if done.status != 0:
             which = " ".join((command, *(option for option in options if "-id=" in option)))
-            # Of a command line or device that it cannot use, the first line says why and the help follows.
+            # For a command line or device that it cannot use, the first line says why and the help follows.
             said = [line for line in done.errors.decode("utf-8", "replace").splitlines() if line.strip()]
             raise OSError(f"nvme {which}: {said[0].strip()[:SHOWN_CHARACTERS] if said else done.reason}")
         return done

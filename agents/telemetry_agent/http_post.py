@@ -41,7 +41,7 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """What is there, or socket.timeout."""
+        """Reads the bytes that are there, or raises socket.timeout."""
         left_s = self._until_s - time.monotonic()
         if left_s <= 0:
             raise socket.timeout("timed out: the answer came too slowly")
@@ -55,7 +55,7 @@ class _Bounded(io.RawIOBase):
 
 
 class _Source:
-    """What HTTPResponse takes for a socket."""
+    """Stands in for the socket that HTTPResponse reads."""
 
     def __init__(self, sock: socket.socket, until_s: float) -> None:
         self._sock, self._until_s = sock, until_s

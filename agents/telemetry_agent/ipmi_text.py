@@ -1,4 +1,4 @@
-"""What ipmitool prints, as readings: sensors, power, entries of the event log. Pure.
+"""Parses the output of ipmitool into readings: sensors, power, entries of the event log. Pure.
 
 Text format: `ipmitool -v -c sdr elist full` (1.8.19) prints a line per sensor, without any quoting:
 
@@ -37,7 +37,7 @@ STATE = r"(?P<state>ok|(?:Lower|Upper) (?:Non-Critical|Critical|Non-Recoverable)
 READING_LINE = re.compile(rf"(?P<name>.+?),(?P<value>-?\d+(?:\.\d+)?),(?P<unit>[^,]+),{STATE},{ENTITY},.*")
 OTHER_LINE = re.compile(rf"(?P<name>.+?),(?:,,ns|[0-9A-F]{{2}}h,(?:ok|ns)),{ENTITY},.*")
 
-# What a BMC without DCMI answers: completion code C1h, "invalid command".
+# The answer of a BMC without DCMI: completion code C1h, "invalid command".
 NO_DCMI = "(c1)"
 WATTS_LINE = re.compile(r"Instantaneous power reading:\s+(\d+) Watts")
 STATE_LINE = re.compile(r"Power reading state is:\s+(activated|deactivated)")
@@ -99,7 +99,7 @@ def _is_sound(match: re.Match[str]) -> bool:
 
 
 def kind_and_field(reading: SensorReading) -> tuple[str, str] | None:
-    """What the sensor measures and the field that holds it; None for a quantity that is not collected."""
+    """Returns the quantity that the sensor measures and the field that holds it; None for a quantity that is not collected."""
     if reading.unit == "percent":  # HPE's fans; elsewhere it is a load or a margin
         fan = reading.entity.split(".")[0] in FAN_ENTITIES or "fan" in reading.sensor.lower()
         return ("fan", "duty_percent") if fan else None

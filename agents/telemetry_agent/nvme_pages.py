@@ -47,7 +47,7 @@ HEALTH_FIELDS = {
 
 
 class Identity(NamedTuple):
-    """What Identify Controller says; a temperature is None where the drive states none."""
+    """The facts from Identify Controller; a temperature is None where the drive states none."""
 
     vendor: int
     serial: str

@@ -1,4 +1,4 @@
-"""Which PCI function carries which drive or network interface, by the links of sysfs.
+"""Finds the PCI function that carries each drive or network interface, by the links of sysfs.
 
 Promise: a function goes by the name that the rest of the telemetry uses for what it carries (nvme0n1, eth0), or by
 its address where it carries several (the disks of one host adapter).

@@ -45,7 +45,7 @@ def _check_name(text: str, role: str) -> None:
 
 
 def _check_plain_name(text: str, role: str) -> None:
-    """Of measurements and fields: there (not in tags) InfluxDB misreads a backslash before a separator."""
+    """Checks the name of a measurement or field: there (not in tags) InfluxDB misreads a backslash before a separator."""
     _check_name(text, role)
     if any("\\" + separator in text for separator in ",= "):
         raise PointError(f"{role} {text!r} has a backslash before a comma, space or '='")

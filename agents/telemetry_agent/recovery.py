@@ -1,4 +1,4 @@
-"""What an earlier agent left in `points.lp`: counted, and its torn end measured."""
+"""Counts the points that an earlier agent left in `points.lp`, and measures its torn end."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Sampler:
                 self._succeed(taken, time.monotonic() - started_s, len(points))
 
     def _refuse(self, started_s: float, reason: Unsupported, taken: Taken | None = None) -> None:
-        """What answered once, or may have, does not become "not there": from then on it is failing."""
+        """A collector that answered once, or may have, does not become "not there": from then on it is failing."""
         if taken is None:
             self.settle()
         status = UNSUPPORTED if self._attempts == 0 else FAILING

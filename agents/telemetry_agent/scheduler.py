@@ -23,7 +23,7 @@ SETTLE_CHARACTERS_MAX = 1024 * 1024  # read and not yet parsed, of one lane
 
 
 def _nothing() -> None:
-    """No end of a tick to be told."""
+    """Default callback: does nothing."""
 
 
 class Lane:
@@ -116,7 +116,7 @@ class Lane:
         self._tick(time.monotonic())
 
     def _pass(self, sampler: Sampler, first: int, end: int) -> None:
-        """Of the deadlines from `first` to before `end`, which went by, those that were this sampler's."""
+        """Counts as passed this sampler's own deadlines, out of those from `first` to before `end`."""
         before, last = ((number - 1 - sampler.turn) // sampler.every for number in (first, end))
         if last > before:
             own = last * sampler.every + sampler.turn
@@ -224,7 +224,7 @@ class Scheduler:
         return [sampler.summary(now_s) for sampler in self._samplers()]
 
     def priority(self) -> str:
-        """Of the fast collectors' thread: "round robin" is what keeps its samples in time on a busy machine."""
+        """Returns the priority of the fast collectors' thread: "round robin" keeps its samples in time on a busy machine."""
         return next((lane.priority for lane in self._fast.values()), "")
 
     def _watch(self) -> None:

@@ -1,4 +1,4 @@
-"""What `smartctl -j -a -l devstat` says of a drive: ATA, SAS and NVMe, as fields of the measurement `smart`.
+"""Parses `smartctl -j -a -l devstat` of a drive (ATA, SAS and NVMe) into fields of the measurement `smart`.
 
 Promise: only what has one meaning for every maker. ATA attributes count where number and name agree, data units where
 the name that smartctl's drive database gives states the unit (Host_Writes_32MiB), which wins over one that is counted in
@@ -191,7 +191,7 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
 
 
 def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, FieldValue]:
-    """What the drive itself states of its main sensor: warning_degc, critical_degc. 0 states nothing."""
+    """Returns the limits that the drive itself states for its main sensor: warning_degc, critical_degc. 0 states nothing."""
     faults = [] if faults is None else faults
     stated: list[tuple[str, object, str]] = []
     with _Sound(faults):
@@ -247,7 +247,7 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
             elif ATA_SECTORS.get(name, name) in in_stated_unit:
                 pass  # some drives count in 32 MiB and give the same number as Total_LBAs_Written again
             elif name in ATA_SECTORS and document.get("in_smartctl_database") is True:
-                # Of a drive that smartctl does not know, this name is only the usual one.
+                # For a drive that smartctl does not know, this name is only the usual one.
                 fields[ATA_SECTORS[name]] = whole_number(_raw(row, name), name, sector_bytes)
     statistics = _statistics(document)
     for place, field in STATISTICS.items():

@@ -119,7 +119,7 @@ class Spool:
         return found["collected"] - found["spooled"] - found["thinned"]
 
     def watch(self, cursor: Cursor) -> None:
-        """Whose delivered points are thinned with the others."""
+        """From now on the points that `cursor` delivered are thinned with the others."""
         self._thinner.cursor = cursor
 
     def put(self, lines: Sequence[str], fast: bool = False) -> None:

@@ -1,8 +1,8 @@
 """`summary.json`: the accounting of a run; `replay.json`: that of a later replay, which leaves the run's own alone.
 
 Promise: collected == spooled + thinned + unspooled, spooled == delivered + rejected + undelivered; thinned is 0 unless the
-spool reached its limits, and unspooled is 0 unless its disk failed or stayed full. Of the thinned, `thinned_delivered` are
-in InfluxDB all the same. A run that was killed leaves state "running"; its replay says "interrupted".
+spool reached its limits, and unspooled is 0 unless its disk failed or stayed full. `thinned_delivered` of the
+thinned are in InfluxDB all the same. A run that was killed leaves state "running"; its replay says "interrupted".
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def after_replay(
 
 
 def _as_the_run_knew(found: Counts, known: Counts) -> dict[str, dict[str, int]]:
-    """What the run made but could not put into the file, nor say in it, only its own summary tells."""
+    """Adds the points that the run made but could neither store nor name in the file: only its own summary counts them."""
     merged = {name: dict(entry) for name, entry in found.items()}
     for name, entry in known.items():
         mine = merged.setdefault(name, dict.fromkeys(entry, 0))

@@ -22,7 +22,7 @@ def measurement_of(line: bytes) -> str:
 
 
 class Thinned(NamedTuple):
-    """What was left out: points by measurement, those of them that InfluxDB has, and the times that they span."""
+    """The points that were left out: their counts by measurement, those of them that InfluxDB has, and the times that they span."""
 
     points: Mapping[str, int]
     delivered: Mapping[str, int]
@@ -84,7 +84,7 @@ class Ledger:
             self._enter(thinned)
 
     def recover(self, spooled: Mapping[str, int], thinned: Iterable[Thinned]) -> None:
-        """What an earlier agent left in the file: its points, and its comments on those that went."""
+        """Counts what an earlier agent left in the file: its points, and its comments on those that went."""
         self.collect(spooled)
         self.spool(spooled)
         for part in thinned:

@@ -1,10 +1,10 @@
 """Gives disk space back by thinning the oldest fast samples of the spool, in place.
 
 Promise: no byte of `points.lp` moves, so that the delivery's cursor and a mirror that follows the file's end stay right.
-What is left out of a region is replaced by a comment line that says how many points of which measurement went, when they
-were taken and why, followed by zero bytes whose blocks are given back to the file system (a hole). Slow, rare and event
+A comment line replaces the points that leave a region. It says how many points of which measurement went, when they
+were taken and why; zero bytes follow it, whose blocks are given back to the file system (a hole). Slow, rare and event
 points stay. The oldest region goes first: to one sample per second and series, when all are at that to one per 10 s, and
-at last to none. What a crash interrupts is done again at the next opening, from a journal whose room was taken beforehand.
+at last to none. Work that a crash interrupts is done again at the next opening, from a journal whose room was taken beforehand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from telemetry_agent.tally import Thinned, measurement_of, together
 REGION_BYTES = 256 * 1024
 BLOCK_BYTES = 4096
 JOURNAL_FILE = "thinning.journal"
-# Of each series one sample in so many seconds is kept; 0: none.
+# Each series keeps one sample in so many seconds; 0: none.
 LEVELS_S = (1, 10, 0)
 COMMENT = b"# thinned "
 FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2
@@ -39,7 +39,7 @@ def comment_of(thinned: Thinned) -> bytes:
 
 
 def parse_comment(line: bytes) -> Thinned | None:
-    """What a comment of ours says; None for any other line."""
+    """Returns the points that a comment of ours names; None for any other line."""
     if not line.startswith(COMMENT):
         return None
     document = json.loads(line[len(COMMENT) :].rstrip(b"\0\n"))

@@ -18,7 +18,7 @@ SHOWN_CHARACTERS = 200  # of an answer that is not understood
 
 
 class Answer(NamedTuple):
-    """What a program printed, as bytes, and its exit status."""
+    """The output of a program, as bytes, and its exit status."""
 
     status: int
     output: bytes

@@ -1,4 +1,4 @@
-"""What NVMe's standard health log leaves out, above all the writes onto the NAND: OCP's extended log and Intel's.
+"""The counts that NVMe's standard health log leaves out, above all the writes onto the NAND: OCP's extended log and Intel's.
 
 OCP: "Datacenter NVMe SSD Specification", SMART / Health Information Extended (log page C0h), trusted only where it
 carries its GUID. Intel and Solidigm: log page CAh, whose counts F4h and F5h are in 32 MiB; trusted only where its count

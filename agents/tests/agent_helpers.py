@@ -1,4 +1,4 @@
-"""What several tests need: recorded machines, declared metrics, an agent process, a scripted HTTP server."""
+"""Tools that several tests share: recorded machines, declared metrics, an agent process, a scripted HTTP server."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def fake_program(directory: Path, name: str, script: str) -> str:
 
 @lru_cache(maxsize=1)
 def declared_measurements() -> dict[str, Any]:
-    """Of inventory/metrics.yml, which takes a second to read."""
+    """Returns the measurements of inventory/metrics.yml, which takes a second to read."""
     measurements: dict[str, Any] = yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"]
     return measurements
 
 
 def undeclared(point: Point, extra_tags: frozenset[str] = frozenset()) -> list[str]:
-    """What a point holds that inventory/metrics.yml does not declare; empty when all is well."""
+    """Returns the parts of a point that inventory/metrics.yml does not declare; empty when all is well."""
     declared = declared_measurements().get(point.measurement)
     if declared is None:
         return [f"measurement {point.measurement}"]

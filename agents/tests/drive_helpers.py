@@ -20,7 +20,7 @@ from telemetry_agent.point import Encoder, Point
 DRIVES = FIXTURES / "drives"
 ANSWERING = sorted(path.parent.name for path in DRIVES.glob("*/expected.lp"))
 REFUSING = ("no_smart", "permission_denied", "usb_bridge_refused")
-# What the drive or nvme-cli answers to each question; a file that a case lacks is a page that the drive lacks.
+# The answers of the drive or nvme-cli to each question; a file that a case lacks is a page that the drive lacks.
 NVME = """
 cd "{folder}" || exit 2
 case "$*" in
@@ -90,5 +90,5 @@ def lines_of(points: Iterable[Point]) -> str:
 
 
 def points_of(collector: Smart, reading: Reading) -> list[Point]:
-    """What the collector makes of a reading, without how the queries went."""
+    """Returns the points that the collector makes of a reading, without how the queries went."""
     return [point for point in collector.parse(reading, None) if point.measurement != "smart_query"]

@@ -243,7 +243,7 @@ def test_one_unreadable_sensor_is_a_fault_and_the_others_count(tmp_path: Path) -
 
 @pytest.mark.parametrize(("speed", "width"), [("Unknown", "4"), ("16.0 GT/s PCIe", "0"), ("Unknown speed", "63")])
 def test_an_unknown_pcie_link_is_no_point(speed: str, width: str) -> None:
-    """As after a drive was pulled."""
+    """A link looks like this after its drive was pulled."""
     assert link_fields(speed, width) is None
 
 

@@ -112,7 +112,7 @@ ATTRIBUTES: tuple[tuple[Make, str], ...] = (
 def test_an_attribute_that_is_no_count_is_an_error_that_holds_it(
     make: Make, file: str, root: Path, clock: Clock
 ) -> None:
-    """Of its first 200 characters; never a zero."""
+    """The error holds the first 200 characters of the attribute; the value never becomes a zero."""
     good = (root / file).read_bytes()
     for bad in BAD_VALUES:
         if bad == b"\n" and file.endswith("degraded"):

@@ -20,7 +20,7 @@ NVME0 = "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"
 
 
 def test_the_cores_come_once_a_second_and_the_total_at_every_tick(root: Path, clock: Clock) -> None:
-    """Of a second's ticks, whatever the period of the samples."""
+    """One tick in a second has the cores, whatever the period of the samples."""
     collector, previous, seen = Cpu(0.1, root), None, []
     for tick in range(25):
         text = (root / "proc/stat").read_text()

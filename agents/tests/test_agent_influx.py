@@ -96,7 +96,7 @@ def test_field_types_in_influxdb_are_the_declared_ones(shared_influx: InfluxServ
 
 
 def test_every_escape_survives_influxdb(shared_influx: InfluxServer, tmp_path: Path) -> None:
-    """What our parser reads back, InfluxDB reads back too."""
+    """InfluxDB reads back the same values as our parser."""
     database = fresh_database(shared_influx, "escapes")
     names = [
         "a b",

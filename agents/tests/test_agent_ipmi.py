@@ -66,7 +66,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def points_of(sensors: str = SDR, power: str = "") -> list[Point]:
-    """What the collector makes of these texts."""
+    """Returns the points that the collector makes of these texts."""
     return Ipmi(1.0).parse(reading_now({SENSORS: sensors, POWER: power}), None)
 
 
@@ -238,7 +238,7 @@ def test_a_bmc_without_dcmi_is_said_once(tools: Path) -> None:
 
 
 def test_dcmi_that_is_lost_is_a_fault_and_the_sensors_count(tools: Path) -> None:
-    """What answered once is asked again; its last value is not repeated."""
+    """A query that answered once is asked again; its last value is not repeated."""
     collector = Ipmi(1.0, interface=LAN)
     first = collector.read()
     assert powers(collector.parse(first, None)) == [420.0]

@@ -82,7 +82,7 @@ def close(spool: Spool) -> None:
 def test_thinning_keeps_whole_lines_and_counts_the_rest(
     samples: list[tuple[str, str, int]], level_s: int, delivered: bool
 ) -> None:
-    """Of fast series one sample per interval stays, of others all, in order; a second thinning adds to the first's account."""
+    """Fast series keep one sample per interval, others all, in order; a second thinning adds to the first's account."""
     lines = [f"{name},t={tag.replace(' ', chr(92) + ' ')} x={n}i {tick * 100_000_000}\n".encode()
              for n, (name, tag, tick) in enumerate(samples)]  # fmt: skip
     kept = thin(b"".join(lines), {"f", "g"}, level_s, set(), delivered, "why")
@@ -244,7 +244,7 @@ def small_disk(directory: Path, kind: str, size: int) -> Iterator[Path]:
 
 
 def fill_disk(path: Path) -> None:
-    """What somebody else writes until there is no room."""
+    """Writes like another program until there is no room."""
     with path.open("wb") as stream:
         for size in (MIB, 4096, 512):
             try:

@@ -18,7 +18,7 @@ WAITING = "waiting for a reboot"
 
 @dataclass(frozen=True)
 class Firmware:
-    """What the BMC tells of the BIOS."""
+    """The BMC's account of the BIOS."""
 
     current: Mapping[str, Any]
     pending: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Wish:
 
 @dataclass
 class Plan:
-    """What is to be done for one setting."""
+    """The change to make for one setting."""
 
     setting: str
     asked: str
@@ -91,7 +91,7 @@ def found_names(name: str, suffix: str, present: Mapping[str, Any]) -> list[str]
 def holders(vendors: dict[str, Any], key: str, present: Mapping[str, Any]) -> dict[str, str]:
     """Return every attribute of this BIOS that the vendor's data names, with the attribute=value that sets it free.
 
-    Empty where it is always free. What a profile moves besides is held by the profile."""
+    Empty where it is always free. A profile holds the other attributes that it moves."""
     found: dict[str, str] = {}
     for setting in SETTINGS:
         for entry, suffix in entries_of(vendors, key, setting):

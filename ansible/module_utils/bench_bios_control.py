@@ -48,7 +48,7 @@ class Terms:
 
 @dataclass
 class Run:
-    """What one run found and did."""
+    """The findings and changes of one run."""
 
     records: list[dict[str, str]] = field(default_factory=list)
     changed: bool = False
@@ -226,7 +226,7 @@ class Control:
         self.state.save()
 
     def _put_back(self, differing: dict[str, str], first: dict[str, str]) -> dict[str, str]:
-        """Write first values. What a profile holds is tried on its own: where it is refused, it follows the profile."""
+        """Write first values. A value that a profile holds is tried on its own: if refused, it follows the profile."""
         held = self._held(first)
         free = {name: value for name, value in differing.items() if name not in held}
         # An attribute may be free only while an earlier one has the value of now: the last one goes back first.

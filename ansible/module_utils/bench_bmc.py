@@ -1,4 +1,4 @@
-"""What every way to a BMC shares: its error, and where its password comes from.
+"""The parts that every way to a BMC shares: its error, and the source of its password.
 
 Promises: a password is taken from one place that the inventory names, or refused by name; it is never printed.
 Python 3.9, standard library only.

@@ -23,7 +23,7 @@ FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "s
 
 @dataclass(frozen=True)
 class Asked:
-    """What one run asks for."""
+    """The settings that one run asks for."""
 
     mode: str  # full, automatic, keep
     settle_s: float = 60.0
@@ -32,7 +32,7 @@ class Asked:
 
 @dataclass
 class Run:
-    """What one run over the fans found and did."""
+    """The findings and changes of one run over the fans."""
 
     records: list[dict[str, str]] = field(default_factory=list)
     changed: bool = False

@@ -20,7 +20,7 @@ class FirstValuesError(Exception):
 
 
 class FirstValues:
-    """What was there first; ``values`` is empty where nothing was changed yet."""
+    """The values before the first change; ``values`` is empty where nothing was changed yet."""
 
     def __init__(self, path: str, subject: str) -> None:
         """Load ``path`` if it exists; ``subject`` names the BMC that it must be of."""

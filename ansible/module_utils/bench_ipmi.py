@@ -64,7 +64,7 @@ def command_of(bmc: Bmc, ipmitool: str, tries: int = LAN_TRIES) -> list[str]:
     return [ipmitool, *lan, "-N", "1", "-R", str(tries), "-E"]
 
 
-# What ipmitool -v says when no session comes about: pattern, cause, remedy.
+# The messages of ipmitool -v when no session comes about: pattern, cause, remedy.
 SESSION_FAULTS = (
     (
         r"HMAC is invalid|RAKP \d message indicates an error",

@@ -53,14 +53,14 @@ class Setting:
         return value == self.value
 
     def effective(self, path: str) -> str:
-        """What the kernel made of the value; empty where it does not tell."""
+        """Returns the value as the kernel applied it; empty where the kernel does not tell."""
         sibling = os.path.join(os.path.dirname(path), self.effective_file)
         return read_text(sibling) if self.effective_file and os.path.exists(sibling) else ""
 
 
 @dataclass
 class Outcome:
-    """What happened to one file."""
+    """The result for one file."""
 
     path: str
     before: str = ""

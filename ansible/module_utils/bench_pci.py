@@ -1,4 +1,4 @@
-"""What sysfs tells of a PCIe device: its interrupts, its NUMA node, and the links between it and its root port.
+"""Reads the facts of a PCIe device from sysfs: its interrupts, its NUMA node, and the links between it and its root port.
 
 Reads only. Runs on the candidate: Python 3.9, standard library only.
 """

@@ -235,7 +235,7 @@ const Feature& feature(const std::vector<Feature>& all, const std::string& name)
   return *found;
 }
 
-// Of `count` writes through an engine, each of a page of its own: each is answered once, and is on the disk.
+// Writes pages through an engine, each a page of its own: each write is answered once, and is on the disk.
 class UringFeatureTest : public ::testing::Test {
  protected:
   static constexpr std::size_t kPages = 16;
@@ -534,7 +534,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Forbidden{IORING_REGISTER_ENABLE_RINGS, "single issuer", "registered file"}),
     [](const auto& test) { return "opcode" + std::to_string(test.param.opcode); });
 
-// What a container's seccomp filter does; it holds for the thread that installs it.
+// Installs a seccomp filter as a container does; it holds for the thread that installs it.
 class ForbiddenUringTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(ForbiddenUringTest, IsAFailureThatNamesTheRemedy) {

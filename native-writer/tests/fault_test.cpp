@@ -144,8 +144,8 @@ TEST_P(FaultTest, ADriveThatVanishesInTheMiddle) {
   ASSERT_EQ(result.exit_code, 1) << result.error_text;
   const auto document = testing::read_json(json);
   EXPECT_EQ(document["status"], "failed");
-  // What had been acknowledged is gone but for what lies below the new end, and for writes that came between
-  // the two steps of taking it away; verify neither trusts more nor fails on less.
+  // The acknowledged data is gone, except below the new end and for writes that came between the two steps of
+  // taking it away; verify neither trusts more nor fails on less.
   const auto verified = read_back(3);
   EXPECT_EQ(verified["complete_trailer"], false);
   EXPECT_GE(verified["superchunks"]["present"], ((1 << 20) - 4096) / 5568);

@@ -199,8 +199,7 @@ TEST_F(FramedTest, AfterAnyStretchOfDamageTheNextFrameIsFound) {
   t.blocks = kFar + 1;
   put_trailer(t, kFar + 1);
   EXPECT_EQ(stretches(verify()), 2u);
-  // What follows the last good frame, and is never followed by one, is no damage of a record without a
-  // trailer.
+  // In a record without a trailer, blocks behind the last good frame are no damage.
   std::filesystem::resize_file(target, block_at(kFar));
   const Verified cut = verify();
   EXPECT_EQ(cut.json["faults"].size(), 2u) << cut.json.dump(1);

@@ -175,7 +175,7 @@ TEST_F(HangTest, TheManifestAndASignal) {
   EXPECT_LT(took_s, 0.5 + 5 + 1);
 }
 
-// What was found before is told with it.
+// The report keeps the findings from before the hang.
 TEST_F(HangTest, AFileOfARun) {
   make_run();
   std::string second;

@@ -298,7 +298,7 @@ class EndingTest : public ::testing::Test {
     EXPECT_NE(testing::read_json(json)["error"].get<std::string>().find(part), std::string::npos);
     fs::remove(json);
   }
-  // What the child inherits; this process keeps its own rights.
+  // The child inherits the limit; this process keeps its own.
   testing::ProcessResult run_limited(__rlimit_resource resource, rlim_t limit, const Arguments& arguments) {
     rlimit before{};
     getrlimit(resource, &before);
@@ -326,7 +326,7 @@ TEST_F(EndingTest, AClosedTerminalClosesTheRecord) {
   EXPECT_EQ(testing::read_json(json)["trailer_status"], "interrupted");
 }
 
-// What should have been offered in the meantime was not, though the source caught up.
+// The source did not offer its load in the meantime, though it caught up.
 TEST_F(EndingTest, AStoppedProcessDidNotOfferItsLoad) {
   const auto result = run_daqwriter(record({"--duration", "5"}), [&](pid_t child) {
     testing::wait_for_lines(lines, 5);

@@ -256,7 +256,7 @@ TEST_F(LoopDeviceTest, IsRefusedWhileTheSameDriveIsMountedByAnotherPath) {
   EXPECT_NO_THROW(plan());
 }
 
-// As a virtual machine has it: open, and claimed by nobody.
+// A virtual machine holds it like this: open, and claimed by nobody.
 TEST_F(LoopDeviceTest, IsRefusedWhileAnotherProcessCanWriteToIt) {
   {
     const OtherProcess machine(loop->path(), O_RDWR);
@@ -309,7 +309,7 @@ TEST_F(LoopDeviceTest, IsRefusedWhenItIsReadOnly) {
   ASSERT_EQ(ioctl(loop->fd(), BLKROSET, &off), 0);
 }
 
-// What is found under the claim stays true: nobody can mount it between the look and the first write.
+// The facts found under the claim stay true: nobody can mount it between the look and the first write.
 TEST_F(LoopDeviceTest, IsClaimedFromTheLookToTheEndOfTheRecord) {
   testing::make_mounts_private();
   run_tool("mkfs.ext4 -q -F " + loop->path());

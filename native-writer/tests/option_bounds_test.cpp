@@ -141,7 +141,7 @@ TEST(OptionBounds, AnyCommandLineIsTakenOrRefused) {
   EXPECT_LT(std::chrono::steady_clock::now() - since, std::chrono::seconds(40));
 }
 
-// What no numeric option may take.
+// Values that no numeric option may take.
 TEST(OptionBounds, NoNumericOptionTakesWhatIsNoNumber) {
   for (const OptionOf& each : all_options()) {
     Parsed parsed;

@@ -33,7 +33,7 @@ RecordHeader sample_header() {
           166'000,       100, ChecksumKind::crc32,       4096, 166'000'000};
 }
 
-// Of a record whose trailer does not name its header, as records were before.
+// The header of an older record, whose trailer does not name its header.
 RecordHeader older_header() {
   RecordHeader header = sample_header();
   header.binds_trailer = false;

@@ -375,7 +375,7 @@ TEST_F(SeveralTargets, TheOptionIsGivenAsAListOrSeveralTimesAndANameMayHaveAComm
   EXPECT_EQ(json["parameters"]["target"], name(0) + "," + directory.path(R"(with\,comma)") + "," + name(1));
   EXPECT_EQ(json["targets"][1]["target"], with_comma);
 
-  // Of every moment one record for each target, and then their sum.
+  // Each moment has one record for each target, and then their sum.
   std::ifstream lines(directory.path("lines"));
   std::size_t tagged = 0;
   std::size_t sums = 0;
@@ -561,7 +561,7 @@ class SeveralDrives : public SeveralTargets {
   static void name_drive(const LoopDevice& drive, const std::string& serial) {
     testing::write_text("/run/udev/data/b" + drive.number().text(), "E:ID_SERIAL_SHORT=" + serial + "\n");
   }
-  // Of each drive the crc32 of all that it holds: zlib's, since sanitizers compare bytes slowly.
+  // Returns the crc32 of each drive's whole content: zlib's, since sanitizers compare bytes slowly.
   std::vector<unsigned long> contents() const {
     std::vector<unsigned long> all;
     for (const auto& drive : drives) {

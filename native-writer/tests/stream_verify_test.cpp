@@ -290,7 +290,7 @@ TEST_F(StreamVerifyTest, AFileWithoutALineWasNotClosed) {
   expect_fault(1, "incomplete", first, 0, std::nullopt);
   EXPECT_EQ(json["unvouched_events"], unvouched);
   EXPECT_EQ(json["events"]["present"], original - unvouched);
-  // As a run looks that was killed: neither end nor seal.
+  // A killed run looks like this: neither end nor seal.
   std::string begun;
   for (std::size_t i = 0; i + 2 < whole.size(); ++i) begun += whole[i] + "\n";
   std::ofstream(path(kManifestName), std::ios::trunc) << begun;
@@ -325,7 +325,7 @@ TEST_F(StreamVerifyTest, ALyingManifestIsCorrupt) {
   EXPECT_EQ(json["events"]["present"], original);
 }
 
-// What each lie in a line of the manifest is called; also with the right seal over it, where it contradicts
+// Verify names each lie in a line of the manifest; also with the right seal over it, where it contradicts
 // anything else.
 TEST_F(StreamVerifyTest, EveryLieOfTheManifestIsNamed) {
   struct Lie {

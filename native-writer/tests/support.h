@@ -1,5 +1,5 @@
-// What several tests share: a directory of their own beside the build, small records, engines that misbehave
-// on request, and the real binary as a child process.
+// Tools that several tests share: a directory of their own beside the build, small records, engines that
+// misbehave on request, and the real binary as a child process.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -115,7 +115,8 @@ TEST_F(TargetTest, IsMadeInTheDirectoryThatWasExamined) {
   EXPECT_TRUE(fs::is_empty(directory.path("disk")));
 }
 
-// What a power cut at the end of the command leaves: the drive as it is then, without what is only in memory.
+// A power cut at the end of the command leaves the drive as it is then, without the data that is only in
+// memory.
 TEST_F(TargetTest, ARecordIsOnTheMediumInItsFinalSizeWhenTheCommandEnds) {
   SKIP_WITHOUT_LOOP_DEVICES();
   constexpr std::uint64_t kBytes = 128 << 20;

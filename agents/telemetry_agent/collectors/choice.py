@@ -1,4 +1,4 @@
-"""Which collectors an agent runs: all of the machine's, some by name, and a BMC on the network instead of the machine's own.
+"""Chooses the collectors that an agent runs: all of the machine's, some by name, and a BMC on the network instead of the machine's own.
 
 A second agent on the control node with `--collectors=ipmi_lan` reads the BMC of a candidate that cannot read it itself.
 """

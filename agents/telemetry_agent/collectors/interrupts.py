@@ -1,7 +1,7 @@
-"""Which CPUs take the interrupts of each drive, storage adapter and network card, from /proc/interrupts, every second.
+"""The CPUs that take the interrupts of each drive, storage adapter and network card: /proc/interrupts, every second.
 
-Promise: of all vectors of a device together, how many interrupts per second, on how many CPUs, and which share on CPUs
-of another NUMA node than the device's (`remote_fraction`; absent where the device has no node). Beside this total
+Promise: sums all vectors of a device: the interrupts per second, the number of CPUs that take them, and the share on
+CPUs of another NUMA node than the device's (`remote_fraction`; absent where the device has no node). Beside this total
 (core "total") at most `CORES_REPORTED` points per device: its busiest CPUs. So 28 devices give at most 252 points in a
 second, however many CPUs and vectors there are; over a long run a device has at most as many series as CPUs.
 

@@ -1,7 +1,7 @@
 """Arrays of Linux software RAID: state, degradation, resynchronisation and what each member says, every second.
 
-Promise: the kernel's own words and counts. What a level does not have (RAID 0 knows neither degradation nor
-resynchronisation) is not reported. A value that is none costs that value alone and is named.
+Promise: the kernel's own words and counts. A value that a level does not have (RAID 0 knows neither degradation nor
+resynchronisation) is not reported. An invalid value costs that value alone and is named.
 A member's point has the tag `member`. Arrays come and go during a run: a machine
 that could have one is supported, and gives no point while there is none.
 """

@@ -23,7 +23,7 @@ PERIOD_S_MIN = 5.0
 SAMPLE_S = 1
 PERF = "perf"
 COUNTERS = {"mbm_total_bytes": "total_bytes", "mbm_local_bytes": "local_bytes"}
-# What the kernel writes in the place of a count that it does not have at the moment.
+# The kernel writes these in the place of a count that it does not have at the moment.
 NO_COUNT = ("Unavailable", "Error", "Unassigned")
 NOT_SUPPORTED = "<not supported>"
 EVENTS = {"uncore_imc/cas_count_read/": "read_bytes_per_s", "uncore_imc/cas_count_write/": "written_bytes_per_s"}

@@ -1,7 +1,7 @@
-"""What stops the storage role. The text is for the user: what, where, remedy."""
+"""The errors that stop the storage role. The text is for the user: what, where, remedy."""
 
 from __future__ import annotations
 
 
 class StorageError(Exception):
-    """Nothing more is done; the text names field, drive or command, and the remedy."""
+    """The role stops; the text names field, drive or command, and the remedy."""

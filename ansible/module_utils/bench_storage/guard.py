@@ -53,7 +53,7 @@ MEMBER_SIZES_DIFFER_MAX = 0.01  # [P] beyond it an array wastes a drive's end, o
 
 @dataclass(frozen=True)
 class Facts:
-    """What the edge found out about one drive and everything on it; keys are device names."""
+    """The facts that the edge found about one drive and everything on it; keys are device names."""
 
     mounts: dict[str, list[str]] = field(default_factory=dict)  # name: mount points
     swaps: list[str] = field(default_factory=list)  # names
@@ -92,7 +92,7 @@ def find(wanted: Wanted, roots: list[Device]) -> Device:
 
 
 def usage_objections(drive: Device, facts: Facts) -> list[str]:
-    """What uses the drive now, or will at the next boot. No consent overrides these."""
+    """Lists the users of the drive, now or at the next boot. No consent overrides these."""
     said = []
     for device in drive.tree():
         name = device.name
@@ -184,7 +184,7 @@ def size_objection(layout: Layout, drives: list[Device], free_bytes_min: int) ->
 
 
 def contents(drive: Device, facts: Facts) -> str:
-    """What would be lost, in words."""
+    """Names the content that would be lost, in words."""
     parts = []
     for device in drive.tree():
         kinds = facts.signatures.get(device.name) or ([device.filesystem] if device.filesystem else [])

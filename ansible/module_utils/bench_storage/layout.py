@@ -1,4 +1,4 @@
-"""What the inventory asks of the storage role, checked and in plain units. Pure.
+"""Checks the inventory's request to the storage role and converts it to plain units. Pure.
 
 Runs on the candidate: Python 3.9, standard library only.
 """
@@ -66,7 +66,7 @@ class Layout:
         return self.array_name[: LABEL_CHARACTERS_MAX[self.filesystem]]
 
     def fingerprint(self) -> dict[str, Any]:
-        """What must agree for an earlier build to be this one; consent is no property of what was built."""
+        """Returns the properties in which an earlier build must equal this one; consent is no property of a build."""
         raid = {"level": self.raid.level, "chunk_bytes": self.raid.chunk_bytes} if self.raid else None
         return {
             "directory": self.directory,

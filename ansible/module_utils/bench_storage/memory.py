@@ -1,8 +1,8 @@
-"""What the storage role remembers of one target: `storage-<target>.json` on the candidate.
+"""Keeps the storage role's state of one target: `storage-<target>.json` on the candidate.
 
 Promises: on disk (file and folder) before the first destructive step, with the UUIDs that the array and the file system
-are going to have, so that after an interruption at any point it is known what is the bench's own and what is not;
-replaced as a whole. Unlike kernel settings it outlives a reboot, because what is on the drives does.
+are going to have, so that after an interruption at any point the role can tell the bench's own data from others';
+replaced as a whole. Unlike kernel settings it outlives a reboot, because the data on the drives does.
 Runs on the candidate: Python 3.9, standard library only.
 """
 

@@ -1,4 +1,4 @@
-"""What an NVMe drive can do, read from the structures that it returns. Pure.
+"""Reads the abilities of an NVMe drive from the structures that it returns. Pure.
 
 The structures are taken raw (nvme-cli's --raw-binary): its JSON names and quotes the same fields differently from version
 to version. Offsets: NVM Express Base Specification 2.0c, figures 275 (Identify Controller) and 298 (Sanitize Status);
@@ -36,7 +36,7 @@ class LbaFormat:
 
 @dataclass(frozen=True)
 class Abilities:
-    """What the controller and the namespace say of themselves."""
+    """The abilities that the controller and the namespace state."""
 
     can_format: bool
     sanitize_action: int  # 0: the controller cannot sanitize without overwriting

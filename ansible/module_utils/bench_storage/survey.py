@@ -126,7 +126,7 @@ def doom(drive: Drive) -> str:
 
 @dataclass(frozen=True)
 class Stack:
-    """What is mounted at the target's directory, down to the drives."""
+    """The mount at the target's directory, down to the drives."""
 
     device: Device | None = None  # drive or array; None: nothing is mounted there
     raid: str = ""

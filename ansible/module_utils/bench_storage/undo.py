@@ -1,8 +1,8 @@
 """Undoes what was built for one target: unmount, stop the array, erase signatures, put the LBA format back.
 
 Promises: touches only the drives that the state names, only those that building had begun to write to, and of these
-only what the bench itself put there (recognised by the UUIDs in the state); anything else is refused and told. What was
-on the drives before the bench is gone and stays gone. Can be interrupted and run again at any point.
+only what the bench itself put there (recognised by the UUIDs in the state); anything else is refused and told. The data
+from before the bench is gone and stays gone. Can be interrupted and run again at any point.
 Runs on the candidate: Python 3.9, standard library only.
 """
 

@@ -21,7 +21,7 @@ inline std::int64_t to_ns(double seconds_value) {
   return std::llround(seconds_value * 1e9);
 }
 
-// What a thread or the process used between two readings (getrusage).
+// The CPU time that a thread or the process used between two readings (getrusage).
 struct CpuUse {
   double user_s = 0;
   double system_s = 0;

@@ -68,8 +68,8 @@ class ServiceCurve {
   std::int64_t needed_at_ns_ = 0;
 };
 
-// What the device made durable over time and over the time in which it had work, to be replayed against a
-// load other than the one that was measured.
+// The bytes that the device made durable, over time and over the time in which it had work, to be replayed
+// against a load other than the measured one.
 class ServiceRecord {
  public:
   static constexpr std::size_t kMostSamples = 200'000;
@@ -104,8 +104,8 @@ class ServiceRecord {
   std::int64_t spacing_ns_ = 1'000'000;
 };
 
-// What one writer made durable, completion by completion, so that the service curves of several can be put
-// together afterwards: no writer looks at another one while they run.
+// The bytes that one writer made durable, completion by completion, so that the service curves of several
+// can be put together afterwards: no writer looks at another one while they run.
 class ServiceHistory {
  public:
   // Keeps up to `most_steps` (at least 2) completions; beyond them every second one is forgotten.

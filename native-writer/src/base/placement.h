@@ -21,7 +21,7 @@ struct Placement {
   std::vector<int> source_cpus() const { return source_cpu ? std::vector<int>{*source_cpu} : node_cpus; }
 };
 
-// Pure. Of several applications each gets CPUs of its own as far as they last, the writers first. `allowed`
+// Pure. Each of several applications gets CPUs of its own as far as they last, the writers first. `allowed`
 // are this process's CPUs, `near` those of the drive's node (empty: unknown). Throws Refusal for an asked CPU
 // that is not allowed.
 Placement choose_placement(const std::vector<int>& allowed, const std::vector<int>& near,

@@ -64,7 +64,8 @@ bool anything_kept();
 // Ends the process at once with this code when anything was kept; before what it uses goes out of scope.
 ExitCode leave(ExitCode code);
 
-// What `load` returns; what `failed` makes of the message when it could not run to a result.
+// Returns the result of `load`; if that throws, the result of `failed` for the error's message. A Refusal
+// passes through.
 template <typename Load, typename Failed>
 auto or_failed(const Load& load, const Failed& failed) -> decltype(load()) {
   try {

@@ -29,7 +29,7 @@ const std::atomic<int>& stop_on_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     sigaction(number, nullptr, &before);
-    // Who starts us with nohup wants a closed terminal to change nothing.
+    // A user of nohup wants a closed terminal to change nothing.
     if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
   }
   signal(SIGXFSZ, SIG_IGN);

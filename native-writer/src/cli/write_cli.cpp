@@ -40,7 +40,7 @@ void add_options(CLI::App& app, Asked& t) {
         app, "--condition", o.overwrite, {{"fresh", false}, {"overwrite", true}},
         "fresh: every block once, of a new file or a discarded device; overwrite: the span is written "
         "once before");
-  // What is read needs its stamps: zeros look like a place that was never written.
+  // Blocks that are read need their stamps: zeros look like a place that was never written.
   if (!o.reads)
     add_choice<bool>(app, "--data", o.zeros, {{"incompressible", false}, {"zeros", true}},
                      "Content of the blocks");

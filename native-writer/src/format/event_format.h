@@ -33,7 +33,7 @@ constexpr std::size_t kMostStreams = 64;
 std::uint32_t header_crc(const EventHeader& header);
 bool valid_header(const EventHeader& header);  // magic and its own checksum
 
-// What the content of a run's files follows from.
+// The content of a run's files follows from these parameters.
 struct RunParameters {
   RecordId run_id{};
   std::uint64_t seed = 1;

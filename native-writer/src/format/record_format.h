@@ -45,7 +45,7 @@ static_assert(sizeof(SuperchunkHeader) == 64);
 constexpr std::uint32_t kSuperchunkMagic = 0x43534e44;  // "DNSC"
 constexpr std::uint32_t kMinSuperchunkBytes = sizeof(SuperchunkHeader) + 1;
 constexpr std::uint32_t kMaxSuperchunkBytes = 64u << 20;
-// What a reader believes at most, so that no sum or product of what it reads wraps.
+// A reader accepts no larger numbers, so that no sum or product of them wraps.
 constexpr std::uint64_t kMaxRecordBytes = 1ull << 62;
 constexpr std::uint64_t kMaxCount = 1ull << 56;  // sequence, ordinal or serial
 constexpr std::uint32_t kMaxAlignment = 1u << 20;
@@ -73,7 +73,7 @@ struct RecordHeader {
   RecordMode mode = RecordMode::continuous;
   bool binds_trailer = true;    // false: of an older format
   std::uint32_t block_crc = 0;  // the block's own checksum, set by what reads or writes the block
-  // Of a framed record; 0: gapless, of format 1 or 2.
+  // Only a framed record has these; 0: gapless, of format 1 or 2.
   std::uint32_t block_bytes = 0;  // from the beginning of one frame to that of the next
   std::uint32_t writers = 0;      // each made blocks of its own, of the links that were its own
   std::uint64_t most_blocks = 0;  // that the record can have
@@ -116,7 +116,7 @@ struct RecordTrailer {
 enum class BlockCheck { valid, foreign, damaged };  // foreign: no magic
 
 // `block` holds at least kBlockAlignment bytes; what lies beyond the structure is zeroed. Both set
-// RecordHeader::block_crc. What is wrong with a damaged block is said in `why`.
+// RecordHeader::block_crc. `why` says what is wrong with a damaged block.
 void encode_record_header(RecordHeader& header, std::span<std::byte> block);
 BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& header,
                                 std::string* why = nullptr);

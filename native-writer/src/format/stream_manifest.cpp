@@ -206,8 +206,8 @@ void check_end(const RunEnd& end, const std::vector<ClosedFile>& files) {
   }
 }
 
-// One line behind the first. What is listed counts also if it contradicts what else is listed: it is looked
-// for then.
+// Parses one line behind the first. A listed file counts even if it contradicts other lines: verify then
+// looks for it.
 void parse_line(const std::string& content, std::uint32_t crc_before, Manifest& manifest) {
   const Json line = parse_object(content);
   const bool after_seal = manifest.sealed;

@@ -1,7 +1,7 @@
 // Promise: the manifest of a streams run, manifest.jsonl: its first line says what the content follows from,
 // one line per closed file says what is in it, then one says that the run was closed and a last one seals all
 // of them with a checksum. Each line is on the medium before anything relies on it; a file without a line is
-// not closed. What is read is believed within bounds only, and what contradicts itself is named.
+// not closed. Readers believe values within bounds only, and name contradictions.
 #pragma once
 
 #include <iosfwd>

@@ -21,7 +21,7 @@ namespace daqwriter {
 // Refusal.
 int open_for_direct_reading(const std::string& path);
 
-// What the kernel uses while reads are in flight.
+// The memory that the kernel uses while reads are in flight.
 struct ReadRoom {
   ReadRoom(unsigned depth, std::size_t block_bytes, std::unique_ptr<IoEngine> with)
       : memory(depth * block_bytes, std::nullopt), engine(std::move(with)) {}
@@ -44,8 +44,8 @@ class BlockReader {
   };
   // `room` is for this depth and block size, and used by no other reader at the same time.
   BlockReader(const Config& config, std::shared_ptr<ReadRoom> room);
-  // Waits for the reads that nobody wants any more, as long as next() would. What is still owed then keeps
-  // the room until the process ends (keep_until_exit()).
+  // Waits for the reads that nobody wants any more, as long as next() would. Reads that are still owed then
+  // keep the room until the process ends (keep_until_exit()).
   ~BlockReader();
   BlockReader(const BlockReader&) = delete;
   BlockReader& operator=(const BlockReader&) = delete;

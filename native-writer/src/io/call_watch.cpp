@@ -88,7 +88,7 @@ void CallWatch::run(const StopClock& stop, std::int64_t stall_ns, std::function<
   call_until([&] { return held(stop, stall_ns); }, std::move(work));
 }
 
-// What is said of a call that does not return; empty while all do.
+// Returns the error text for a call that does not return; empty while all do.
 std::string CallWatch::held(const StopClock& stop, std::int64_t stall_ns) {
   const std::int64_t now = monotonic_ns();
   const bool interrupted = stop.expired(StopClock::kAnswerNs);

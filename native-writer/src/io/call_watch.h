@@ -16,7 +16,7 @@
 
 namespace daqwriter {
 
-// What a watched engine shows of itself.
+// The state that a watched engine shows.
 struct CallMark {
   std::atomic<std::uint64_t> turns{0};  // odd: inside a call
   std::atomic<int> fd{-1};              // of the last request

@@ -42,7 +42,7 @@ class IoEngine {
  public:
   virtual ~IoEngine() = default;
   virtual std::string_view name() const = 0;
-  // What a reader of the results should know about how it works here, e.g. why buffers are not registered.
+  // Tells the reader of the results how the engine works here, e.g. why buffers are not registered.
   virtual std::string note() const { return ""; }
   virtual std::vector<Feature> features() const { return {}; }
   // Memory from which requests will be made most of the time; an engine may register it with the kernel.

@@ -1,5 +1,5 @@
-// Promise: a run of threads has one beginning and one end. What cannot be started, throws or does not come
-// back is told once; what the kernel may still use then is kept until the process ends.
+// Promise: a run of threads has one beginning and one end. A thread that cannot be started, throws or does
+// not come back is told once; memory that the kernel may still use then is kept until the process ends.
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,7 @@ class Crew {
   std::vector<std::pair<WorkerThread, std::function<void(const std::string&)>>> threads_;
 };
 
-// What `work` returns, or what `given_up` makes of a call that held it. `load`: what both use; it has
+// Returns the result of `work`, or that of `given_up` for a call that held it. Both use `load`; it has
 // watch(), stop() and unanswered().
 template <typename Load, typename Work, typename GivenUp>
 auto run_watched(const std::shared_ptr<Load>& load, double stall_limit_s, const Work& work,

@@ -272,7 +272,7 @@ int UringEngine::accept(std::span<const IoRequest> requests) {
   return static_cast<int>(count);
 }
 
-// What the kernel does not take stays in the ring. An error of the ring is told by the next reap().
+// Requests that the kernel does not take stay in the ring. The next reap() tells an error of the ring.
 int UringEngine::submit(std::span<const IoRequest> requests) {
   const int count = accept(requests);
   if (waiting() > 0) calls_.submit(&ring_);

@@ -29,7 +29,7 @@ struct ChecksumOptions : Reporting {
   bool memory = true;              // measure checksums and copies from DRAM, too
 };
 
-// Of the repetitions.
+// Over the repetitions.
 struct Spread {
   double median = 0;
   double min = 0;

@@ -191,8 +191,8 @@ void Application::close() {
   }
 }
 
-// Whether a writer failed or was given up: no trailer may vouch for what it leaves out. What failed is the
-// cause of what was only given up.
+// Returns whether a writer failed or was given up: no trailer may vouch for the blocks that it leaves out.
+// A failed writer is the cause for those that were only given up.
 bool Application::close_failed(const std::string& rest) {
   std::string failures;
   std::string given_up;
@@ -263,7 +263,7 @@ void Application::write_trailer() {
   target_->write_block(control_block().data(), control_block().size(), end_offset());
 }
 
-// What fails after the cause may take back what was thought to be stored: it is said too.
+// A failure after the first may take back data that was thought to be stored: the error names it too.
 void Application::fail(const std::string& text) {
   result_.status = RunStatus::failed;
   result_.error += (result_.error.empty() ? "" : "; then ") + text;

@@ -55,7 +55,7 @@ std::uint64_t DataWriter::gather() {
   return stored;
 }
 
-// What is left in the rings when the source has ended: less than a chunk of each link, copied.
+// Copies the rest that is left in the rings when the source has ended: less than a chunk of each link.
 std::uint64_t DataWriter::gather_rest() {
   std::uint64_t stored = 0;
   config_.chunk = 0;

@@ -176,7 +176,7 @@ class Run {
     result_.engine_features = applications_.front()->engine().features();  // its thread has ended
   }
 
-  // Of `count` applications from `first` on.
+  // Returns the joint buffer of `count` applications from `first` on.
   JointBuffer joint_buffer(std::size_t first, std::size_t count) const {
     if (count == 1 && options_.writers == 1) {
       const ServiceCurve& curve = result_.applications[first].service_curve;
@@ -218,7 +218,7 @@ class Run {
 
 // The worst status counts; times are those of the last one to end; buffers add up, as each has its own.
 void ApplicationResult::add(const ApplicationResult& one) {
-  // What failed is the cause of what was only interrupted.
+  // A failed part is the cause for one that was only interrupted.
   if (error.empty() || (one.status > status && !one.error.empty())) error = one.error;
   status = std::max(status, one.status);
   record_id = one.record_id;

@@ -143,7 +143,7 @@ struct ApplicationResult {
   std::vector<Feature> memory_features;  // of the rings; as all of them of the first application
 
   void add(const ApplicationResult& one);
-  // What was offered in time of what was due. Below 1 the source failed, whatever the drive did.
+  // The share of the due bytes that was offered in time. Below 1 the source failed, whatever the drive did.
   double achieved_fraction() const;
 };
 

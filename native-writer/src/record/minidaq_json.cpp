@@ -149,8 +149,8 @@ Json applications_json(const MiniDaqPlan& plan, const MiniDaqResult& r) {
   return all;
 }
 
-// What other loads would have needed: the real and the nominal rate, 100 s and 120 s. Of several writers each
-// has its share of the load and its own buffer.
+// The buffers that other loads would have needed: the real and the nominal rate, 100 s and 120 s. Each of
+// several writers has its share of the load and its own buffer.
 Json extrapolated_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
   constexpr double kNominalBytesPerS = 10e9;
   const auto applications = static_cast<double>(o.all_applications());

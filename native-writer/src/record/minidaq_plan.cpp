@@ -223,7 +223,7 @@ std::uint64_t intended(const MiniDaqOptions& o, const MiniDaqPlan& plan, const T
   return std::min(superchunks_in(o, plan, ours), static_cast<std::uint64_t>(nominal));
 }
 
-// Of all applications together, once: each alone could fit where all do not.
+// Checks all applications together, once: each alone could fit where all do not.
 void require_buffer(const MiniDaqOptions& o, std::uint64_t bytes) {
   const auto sum = [&](std::size_t applications) {
     return std::to_string(applications * o.links) + " x " + format_size(o.ring_bytes) + " + " +

@@ -21,7 +21,7 @@ std::string gb_per_s(double bytes_per_s) {
 SearchTrial make_trial(double factor, double asked_bytes_per_s, const MiniDaqResult& r) {
   SearchTrial trial{factor, asked_bytes_per_s};
   trial.stored_bytes_per_s = r.total_ns > 0 ? static_cast<double>(r.payload_bytes) / seconds(r.total_ns) : 0;
-  // Of the target whose source did worst: many others must not hide it.
+  // The target whose source did worst counts: many others must not hide it.
   trial.achieved_fraction = r.targets.front().achieved_fraction();
   for (const TargetResult& one : r.targets)
     trial.achieved_fraction = std::min(trial.achieved_fraction, one.achieved_fraction());

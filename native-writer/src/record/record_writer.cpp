@@ -5,10 +5,10 @@
 namespace daqwriter {
 namespace {
 
-// Of all writers together; at 8 MiB a block, 8.8 TB.
+// The limit for all writers together; at 8 MiB a block, 8.8 TB.
 constexpr std::size_t kMostCompletionsKept = std::size_t{1} << 20;
 
-// As even as it goes, and none is left without.
+// Shares the links as evenly as possible; each writer gets at least one.
 LinkRange links_of(std::uint32_t writer, const MiniDaqOptions& options) {
   const std::uint32_t first = writer * options.links / options.writers;
   return {first, (writer + 1) * options.links / options.writers - first};
@@ -79,7 +79,7 @@ std::uint64_t RecordWriter::accepted() const {
   return sum;
 }
 
-// What was lost may be looked at only when the source has finished, see finished().
+// The losses may be read only when the source has finished, see finished().
 std::uint64_t RecordWriter::offered() const {
   if (options_.triggered()) return source_->offered();
   std::uint64_t sum = accepted();

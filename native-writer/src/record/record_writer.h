@@ -15,7 +15,7 @@
 
 namespace daqwriter {
 
-// What the applications of a run share.
+// The state that the applications of a run share.
 struct RunControl {
   const std::atomic<int>& stop_signal;
   StopClock stop{stop_signal};

@@ -44,7 +44,7 @@ void require_standard_output() {
     throw Refusal("--json -: standard output is closed; open it or name a file");
 }
 
-// What the shell has opened for standard output or error.
+// Refuses a standard output or error that the shell has opened onto one of the `used` files.
 void require_apart(int fd, const std::string& name, const std::vector<std::string>& used) {
   if (const auto identity = identity_of(fd)) require_apart(name, {*identity}, used);
 }

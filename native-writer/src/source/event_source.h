@@ -47,7 +47,7 @@ class EventSource {
   // To be read after the thread has been joined.
   const std::vector<Account>& accounts() const { return accounts_; }
   std::int64_t emission_ns() const { return emission_ns_; }  // start to the end of the last event's emission
-  // Of what was offered: what could not be offered within kInTimeNs because this thread did not run.
+  // The offered bytes that came later than kInTimeNs because this thread did not run.
   std::uint64_t too_late_bytes() const;
   std::uint64_t due_bytes() const;  // by then, by the pace; what was offered if there is none
   const std::string& ended_by() const {

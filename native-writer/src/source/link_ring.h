@@ -52,8 +52,8 @@ class LinkRing {
   }
 
   // With triggered requests, instead of the consumer's release(): everything from `position` on is kept. May
-  // go back as far as nothing was overwritten. What happened to the slots before must have been acquired by
-  // the caller.
+  // go back as far as nothing was overwritten. The caller must have acquired all earlier changes to the
+  // slots.
   void keep_from(std::uint64_t position) {
     seen_tail_ = position;
     tail_.store(position, std::memory_order_relaxed);

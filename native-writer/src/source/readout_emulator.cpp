@@ -92,7 +92,7 @@ void ReadoutEmulator::emit_paced(std::uint32_t link, std::int64_t t_ns) {
   const std::uint64_t first_ordinal = ordinal;
   std::byte* slot = ring.slot(trigger_ ? sequence : ordinal);
   for (; sequence < due; ++sequence) {
-    // What cannot be emitted by then stays unoffered: that is how a source too slow for the load shows
+    // Superchunks that cannot be emitted by then stay unoffered: so a source too slow for the load shows
     // itself.
     if (sequence % kLookAtClockEvery == 0 && overrun()) break;
     const std::int64_t intended = schedule_.intended_ns(link, sequence);
@@ -112,7 +112,8 @@ void ReadoutEmulator::emit_paced(std::uint32_t link, std::int64_t t_ns) {
     if (ordinal % kTurn == 0) ring.publish(position + 1);
   }
   ring.publish(trigger_ ? sequence : ordinal);
-  // What requests kept out of a ring nobody had asked for: no window reaches over it, nothing is lost.
+  // Nobody had asked for the superchunks that requests kept out of a ring: no window reaches over them,
+  // nothing is lost.
   const std::uint64_t missed = (sequence - first) - (ordinal - first_ordinal);
   const std::uint64_t lost = trigger_ ? 0 : missed;
   unbuffered_ += missed - lost;

@@ -1,8 +1,9 @@
 // Promise: the Readout Emulator of all links of an application. Paced, it emits by intended arrival (open
 // loop) and never waits for the writer; a superchunk that finds its ring full is lost and counted. Unpaced,
 // it fills whatever room the writer has made, and loses nothing. The payload already lies in the ring (the
-// card's DMA costs the CPU nothing), so emitting a superchunk is stamping its header. What the source itself
-// could not offer in time is counted apart, so that a slow source is never mistaken for a slow drive.
+// card's DMA costs the CPU nothing), so emitting a superchunk is stamping its header. Superchunks that
+// the source itself could not offer in time are counted apart, so that a slow source is never mistaken for a
+// slow drive.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ class ReadoutEmulator {
   };
 
   static constexpr std::uint64_t kTurn = 64;  // superchunks of a link that a source hands over at once
-  // What an unpaced source emits on a link at once.
+  // The number of superchunks that an unpaced source emits on a link at once.
   static constexpr std::uint64_t per_turn(std::uint64_t window) { return window > 0 ? window : kTurn; }
 
   // The rings' slots must already hold payload and the constant part of the headers (prepare_rings).

@@ -158,7 +158,7 @@ void StreamWriter::close_file() {
   target_.reset();
 }
 
-// What reached the medium of a file that failed stays there, without a line in the manifest.
+// The blocks of a failed file that reached the medium stay there, without a line in the manifest.
 void StreamWriter::abandon_file() {
   if (!blocks_) return;
   blocks_->finish();  // the kernel gives its buffers back, if it does

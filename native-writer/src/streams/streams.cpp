@@ -161,7 +161,7 @@ class Application {
       result_.write_ns = std::max(result_.write_ns, account.last_block_ns - start_ns_);
       unanswered_ = unanswered_ || account.unanswered;
       if (account.error.empty()) continue;
-      // What an interruption did not wait for is said, and is no failure.
+      // Writes that an interruption did not wait for are told, and are no failure.
       if (account.unanswered && stop_signal_.load(std::memory_order_relaxed) != 0) {
         if (result_.error.empty()) result_.error = account.error;
       } else {

@@ -75,7 +75,7 @@ void plan_directory(const StreamsOptions& o, StreamsPlan& plan) {
   plan.target.path = o.target;
 }
 
-// What may be written: as much as was asked for, or half of what is free.
+// Limits the bytes to write: as many as were asked for, or half of the free space.
 void limit_bytes(const StreamsOptions& o, StreamsPlan& plan) {
   EventSource::Limits& limits = plan.limits;
   limits.rate_bytes_per_s = o.rate_bytes_per_s;

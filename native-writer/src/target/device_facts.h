@@ -33,7 +33,7 @@ struct Partition {
   std::uint64_t bytes = 0;
 };
 
-// What is said of its use holds for its partitions and its twins too.
+// The facts on its use hold for its partitions and its twins too.
 struct DeviceFacts {
   std::string name;  // "nvme0n1"
   bool partition = false;
@@ -68,7 +68,7 @@ std::optional<unsigned> device_logical_block_bytes(DeviceNumber device, const Sy
 void read_contents(int fd, const std::string& path, const SystemPaths& paths, DeviceFacts& facts);
 
 // "ext4 filesystem", "linux_raid_member raid", "gpt partition table"; nothing when the device carries none.
-// What is left of a damaged partition table counts, and so do partitions that only the kernel knows. `fd` is
+// The rest of a damaged partition table counts, and so do partitions that only the kernel knows. `fd` is
 // open for buffered reading; `name` is for messages. Throws Refusal when it cannot be examined.
 std::optional<std::string> probe_signature(int fd, const std::string& name,
                                            const std::vector<Partition>& partitions = {});

@@ -33,7 +33,7 @@ class Serials {
   std::vector<std::string> names_;
 };
 
-// What the operator allowed.
+// The operator's permissions.
 struct Consent {
   Serials allow_serial;        // the drives whose raw blocks may be written
   Serials destroy_serial;      // ... and whose old signatures may be destroyed
@@ -52,7 +52,7 @@ std::string target_kind_name(TargetKind kind);
 // A file descriptor that its last owner closes.
 using Descriptor = std::shared_ptr<const int>;
 
-// What is known before anything is written.
+// The facts that are known before anything is written.
 struct TargetPlan {
   TargetKind kind = TargetKind::null_sink;
   std::string path;
@@ -70,8 +70,8 @@ struct TargetPlan {
   std::vector<Descriptor> twin_claims;  // of a device: those on the other ways to its data
 };
 
-// Looks, claims, decides, writes nothing. Throws Refusal. What uses a device for a moment only, as udev does,
-// is waited for.
+// Looks, claims, decides, writes nothing. Throws Refusal. Waits for users that hold a device for a moment
+// only, as udev does.
 TargetPlan plan_target(const std::string& path, const Consent& consent, const SystemPaths& paths = {});
 
 // Makes the directory that the plan of a file names; the result is the plan of files in it, its path that of

@@ -69,7 +69,7 @@ void BlockWalk::open_block() {
   } else {
     add_to_stretch(why);
   }
-  // What an earlier record with the same id left looks like this one's, but for the frame.
+  // The blocks of an earlier record with the same id look like this one's, but for the frame.
   const bool earlier = check == BlockCheck::valid && frame.record_id == record_.record_id &&
                        frame.header_crc != record_.block_crc;
   inside_ = vouched_ ? frame.superchunks : earlier ? 0 : record_.superchunks_per_block();

@@ -23,7 +23,7 @@ class BlockWalk {
   // Nothing follows.
   void finish();
 
-  // Of what looks like the record's trailer and is none, what is wrong with it.
+  // Tells what is wrong with a block that looks like the record's trailer and is none.
   const std::string& no_trailer() const { return no_trailer_; }
 
  private:
@@ -37,7 +37,7 @@ class BlockWalk {
   bool closes_here();
   void require_zero(std::span<const std::byte> piece, std::uint64_t offset, const char* what);
   void add_to_stretch(const std::string& why);
-  // What lies before here belongs to the record.
+  // Everything before here belongs to the record.
   void confirm_stretch();
   void end_stretch();
   void tell_stretch();

@@ -166,8 +166,8 @@ std::span<std::byte> StreamVerifier::expected(std::size_t bytes) {
   return std::span(expected_).first(bytes);
 }
 
-// Where in `rest`, behind its beginning, the next recognisable event begins. What was looked at is not looked
-// at again: a file full of damage is read through once.
+// Returns where in `rest`, behind its beginning, the next recognisable event begins. It looks at each byte
+// once: a file full of damage is read through once.
 std::optional<std::size_t> StreamVerifier::next_own(std::span<const std::byte> rest) {
   const std::array<std::uint32_t, 1> magic = {kEventMagic};
   const auto pattern = std::as_bytes(std::span(magic));
@@ -185,8 +185,8 @@ std::optional<std::size_t> StreamVerifier::next_own(std::span<const std::byte> r
   return std::nullopt;
 }
 
-// Which event of this stream has its place where nothing of it can be trusted? One that comes next, if its
-// size, and those of the ones behind it, lead to the next event that is recognisable.
+// Returns the event of this stream that belongs at a place where nothing can be trusted: one that comes
+// next, if its size, and those of the ones behind it, lead to the next recognisable event.
 StreamVerifier::Place StreamVerifier::place_of_damaged(std::span<const std::byte> rest) {
   constexpr std::size_t kMostEvents = 256;  // between here and there
   const std::uint64_t coming = order_.expected();
@@ -206,7 +206,7 @@ StreamVerifier::Place StreamVerifier::place_of_damaged(std::span<const std::byte
 void StreamVerifier::check_damaged(std::span<const std::byte> actual, std::uint64_t serial) {
   EventHeader raw{};
   std::memcpy(&raw, actual.data(), std::min(sizeof raw, actual.size()));
-  // What cannot be recomputed is taken from what is there.
+  // Fields that cannot be recomputed are taken from the data.
   const EventHeader header = plan_.header(stream_, serial, raw.event, raw.arrival_ns);
   const auto whole = expected(std::max(actual.size(), sizeof header));
   std::memcpy(whole.data(), &header, sizeof header);
@@ -253,7 +253,7 @@ void StreamVerifier::finish() {
     findings_.add({FaultKind::missing, file->name, 0, stream_, serial, "the file is missing"}, 0);
 }
 
-// What a missing file held is missing there; the rest where the gap was noticed.
+// Events of a missing file are missing there; the others where the gap was noticed.
 void StreamVerifier::add_missing(const Hole& hole) {
   for (std::uint64_t first = hole.first; first <= hole.last;) {
     std::uint64_t last = hole.last;

@@ -24,7 +24,7 @@ struct StreamFault {
   std::string detail;
 };
 
-// What was found in all streams.
+// The findings in all streams.
 struct StreamFindings {
   VerifyCounts events;                 // of files that the manifest lists
   std::uint64_t unvouched_events = 0;  // intact, in files that it does not

@@ -42,7 +42,7 @@ void VerifyCounts::count(FaultKind kind, std::uint64_t concerned) {
       &VerifyCounts::missing, &VerifyCounts::duplicated, &VerifyCounts::out_of_order,
       &VerifyCounts::corrupt, &VerifyCounts::torn,       &VerifyCounts::stale};
   const auto index = static_cast<std::size_t>(kind);
-  // What is incomplete says something about the record, not about a superchunk.
+  // The kind `incomplete` is about the record, not about a superchunk.
   if (index < kCounters.size()) this->*kCounters[index] += concerned;
 }
 
@@ -183,7 +183,7 @@ void Verifier::check_damaged(std::span<const std::byte> superchunk, const Superc
   add({kind, damage.first_offset, identity->link, sequence, detail});
 }
 
-// Which superchunk is this, by what is left of its payload? Only the ones that could come next are tried.
+// Identifies a superchunk by the rest of its payload. Tries only those that could come next.
 std::optional<Verifier::Identity> Verifier::identify(std::span<const std::byte> payload) const {
   constexpr std::size_t kPiece = 64;  // bytes that cannot agree by chance
   std::optional<Identity> best;
@@ -209,7 +209,7 @@ std::optional<Verifier::Identity> Verifier::identify(std::span<const std::byte> 
   return best;
 }
 
-// What must be there. Fields that cannot be recomputed are taken from what is there.
+// Returns the superchunk that must be there. Fields that cannot be recomputed are taken from the data.
 std::vector<std::byte> Verifier::expected_superchunk(const SuperchunkHeader& actual,
                                                      const Identity& identity) const {
   SuperchunkHeader header = actual;
@@ -319,8 +319,8 @@ void Verifier::add_missing() {
   }
   std::stable_sort(gaps.begin(), gaps.end(),
                    [](const Gap& a, const Gap& b) { return a.hole.offset < b.hole.offset; });
-  // What lay at an unrecognisable place is not missing as well: each such place explains one of the next gap.
-  // Both are in the order of their offsets.
+  // A superchunk at an unrecognisable place is not missing as well: each such place explains one of the next
+  // gap. Both are in the order of their offsets.
   auto gap = gaps.begin();
   for (const std::uint64_t offset : unidentified_offsets_) {
     while (gap != gaps.end() && (gap->hole.offset < offset || gap->explained == gap->hole.count())) ++gap;

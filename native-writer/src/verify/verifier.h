@@ -49,7 +49,7 @@ class ExpectedPayload {
  public:
   // `held`: superchunks for which the record's place has room.
   ExpectedPayload(const RecordHeader& record, std::uint64_t held);
-  // What all of it takes, for the check before and for the allocation.
+  // The bytes that all of it takes, for the check before and for the allocation.
   static std::uint64_t bytes(const RecordHeader& record, std::uint64_t held);
 
   // `position`: of the superchunk in its ring, see Verifier::position(). Valid until the next question.
@@ -86,7 +86,7 @@ class Verifier {
   bool at_end() const { return ended_; }
   void finish();
 
-  // Of a framed record, whose blocks BlockWalk takes apart: the next superchunks lie from `offset` on.
+  // For a framed record, whose blocks BlockWalk takes apart: the next superchunks lie from `offset` on.
   void begin_block(std::uint64_t offset);
   // Nothing of the block follows. `vouched`: its frame said how many superchunks it has, so that what was not
   // recognised is damage; otherwise it may be room that was not used.
@@ -112,7 +112,7 @@ class Verifier {
     return record_.mode == RecordMode::triggered ? sequence : ordinal;
   }
 
-  // Of a link's intact superchunks.
+  // The first and last of a link's intact superchunks.
   struct Ends {
     std::optional<std::uint64_t> first;  // sequence of ordinal 0
     std::uint64_t ordinals = 0;          // highest ordinal + 1

@@ -229,7 +229,7 @@ void check_zero(Source& source, std::uint64_t begin, std::uint64_t end, const ch
                   ", must be zero and is not");
 }
 
-// What is written besides the superchunks and their two blocks: zeros, and in a file nothing behind them.
+// Checks the space around the superchunks and their two blocks: zeros, and in a file nothing behind them.
 void check_surroundings(Source& source, Outcome& outcome) {
   const RecordHeader& record = outcome.record;
   check_zero(source, kBlockAlignment, record.alignment, "the rest of the record header's block", outcome);
@@ -314,7 +314,7 @@ void verify_target(Source& source, VerifyRun& run, Outcome& outcome) {
   verify_record(source, run, lines, outcome);
 }
 
-// What a call that does not return still uses.
+// The memory that a call which does not return still uses.
 struct Verification {
   std::unique_ptr<Source> source;
   Outcome outcome;

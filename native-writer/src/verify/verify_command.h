@@ -24,7 +24,7 @@ struct VerifyOptions : Reporting {
   double stall_limit_s = kDefaultStallLimitS;
 };
 
-// What a verification needs that may outlive it: a call of the kernel that does not return uses it still.
+// The memory of a verification that may outlive it: a call of the kernel that does not return still uses it.
 struct VerifyRun {
   VerifyRun(const VerifyOptions& asked, const std::atomic<int>& stop_signal)
       : options(asked), stop(stop_signal) {}

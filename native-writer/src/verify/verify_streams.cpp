@@ -33,7 +33,7 @@ class ReadBack {
  public:
   explicit ReadBack(const std::shared_ptr<VerifyRun>& run)
       : run_(run), options_(run->options), stop_(run->stop) {}
-  // What is told when `given_up` is held in a call: its thread may still change all but the manifest.
+  // The report when `given_up` is held in a call: its thread may still change all but the manifest.
   ReadBack(const ReadBack& given_up, const std::string& why)
       : run_(given_up.run_),
         options_(given_up.options_),

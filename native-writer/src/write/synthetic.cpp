@@ -312,7 +312,7 @@ std::size_t rank(const std::string& ended_by) {
 
 // The worst end counts; times are those of the last one to end.
 void WriteTargetResult::add(const WriteTargetResult& one) {
-  // What failed is the cause of what was only interrupted.
+  // A failed part is the cause for one that was only interrupted.
   if (error.empty() || (one.status > status && !one.error.empty())) error = one.error;
   status = std::max(status, one.status);
   if (ended_by.empty() || rank(one.ended_by) > rank(ended_by)) ended_by = one.ended_by;

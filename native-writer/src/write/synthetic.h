@@ -1,6 +1,6 @@
 // Promise: synthetic writes, or reads of what it wrote before, as fast as the target takes them: every thread
-// keeps `io_depth` requests in flight on its own part of the span. What was measured, and in which condition
-// the medium was, is said in full.
+// keeps `io_depth` requests in flight on its own part of the span. The result says in full what was
+// measured, and in which condition the medium was.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,7 @@ struct WriteOptions : Reporting {
   const char* command() const { return reads ? "read" : "write"; }
 };
 
-// Of one target.
+// The plan for one target.
 struct WriteTargetPlan {
   TargetPlan target;
   ThreadPlacement placement;
@@ -73,7 +73,7 @@ struct WriteThreadResult {
   CpuUse cpu;
 };
 
-// Of one target.
+// The result of one target.
 struct WriteTargetResult {
   RunStatus status = RunStatus::complete;
   std::string error;

@@ -34,8 +34,8 @@ void check_ranges(const WriteOptions& o) {
   require_within(bounds::kTargets, static_cast<std::uint32_t>(o.target_count()));
 }
 
-// What the threads share out among themselves: what was asked; else the bytes to write, else the whole device
-// or, of a file system, half of what is free, at most 16 GiB.
+// Returns the bytes that the threads share: the span asked for; else the bytes to write, else the whole
+// device or, on a file system, half of the free space, at most 16 GiB.
 std::uint64_t span_wanted(const WriteOptions& o, TargetKind kind, std::uint64_t room, std::uint64_t round) {
   if (o.span_bytes > 0) return o.span_bytes;
   if (o.bytes > 0) return round_up(o.bytes, round);

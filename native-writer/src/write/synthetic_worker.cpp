@@ -102,7 +102,7 @@ void SyntheticWorker::prepare_requests(std::uint64_t blocks) {
   }
 }
 
-// What was read is what was written before: otherwise the rate is that of something else.
+// Checks that the bytes read are those written before: otherwise the rate is that of something else.
 bool SyntheticWorker::check(const Slot& slot) {
   const WriteOptions& o = shared_.options;
   if (!o.reads || o.zeros || o.null_sink) return true;

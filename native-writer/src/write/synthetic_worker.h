@@ -21,7 +21,7 @@
 
 namespace daqwriter {
 
-// What the threads of all targets share.
+// The state that the threads of all targets share.
 struct SharedLoad {
   const WriteOptions& options;
   const StopClock& stop;

@@ -1,5 +1,5 @@
-// What the fuzzers share: bytes as the structures of the formats, with their checksums made right, for no
-// fuzzer guesses a checksum.
+// Tools that the fuzzers share: bytes as the structures of the formats, with their checksums made right, for
+// no fuzzer guesses a checksum.
 #pragma once
 
 #include <libdeflate.h>
