@@ -1,4 +1,4 @@
-"""Robot Framework listener: begin and end of each suite and test become events of the run bundle, and so annotations in InfluxDB."""
+"""Robot Framework listener: writes begin and end of each suite and test as events of the run bundle, hence as annotations in InfluxDB."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rig.base.bundle import Bundle
 
 
 class RunListener:
-    """Listener API 3. The argument is the run bundle's folder. Of a test, begin and end are events; suites and tests are
-    spans too, which Grafana shades."""
+    """Listener API 3. The argument is the run bundle's folder. A test's begin and end become events; suites and tests
+    become spans too, which Grafana shades."""
 
     ROBOT_LISTENER_API_VERSION = 3
 

@@ -1,4 +1,4 @@
-"""A workload of the scenario as keywords: run it, then show that its result is whole. bench_model judges what the result is worth."""
+"""Keywords of a scenario's workload: they run it and show that its result is whole. bench_model judges what the result is worth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUN = "run_the_workload"
 class WorkloadKeywords:
     """Robot Framework's hybrid library. `bundle` is the run bundle's folder, `workload` a name of rig.workloads.registry.
 
-    `Run The Workload` returns the result, which each other keyword takes: those are the workload's own `checks`."""
+    `Run The Workload` returns the result; the other keywords take it: they are the workload's own `checks`."""
 
     ROBOT_LIBRARY_SCOPE = "SUITE"
 

@@ -166,7 +166,7 @@ def _add_profiles(command: argparse.ArgumentParser) -> None:
 
 
 def _add_own(command: argparse.ArgumentParser) -> None:
-    """Whom the checker trusts and what it judges by comes from here, never from the bundle."""
+    """Adds the checker's own trust and profiles: they come from here, never from the bundle."""
     command.add_argument("--scenario", metavar="FILE", help="the checker's own (inventory/scenarios/<id>.yml)")
     command.add_argument("--requirement", metavar="FILE", help="the checker's own (inventory/requirements/<id>.yml)")
     _add_inventory(command)
@@ -461,7 +461,7 @@ def _next_step(bundle: Bundle, influx: Influx) -> str:
 
 
 def _server_of(bundle: Bundle, telemetry: dict[str, Any], inventory: Path) -> Influx:
-    """Where a run's telemetry goes when nobody names another server: its own, if it had one named, else the bench's.
+    """Returns the server for a run's telemetry when nobody names another: its own, if it had one named, else the bench's.
 
     Anybody can write a bundle: a server that the operator's own inventory does not name too never gets the operator's token."""
     used = influx_of(telemetry)

@@ -220,7 +220,7 @@ class Folders:
 
 
 class Here:
-    """What a small run gives its workloads: folders for further targets, and nobody who turns fans."""
+    """The facilities of a small run: folders for further targets, and no control of fans."""
 
     def __init__(self, disk: Path) -> None:
         self._disk = disk
@@ -239,7 +239,7 @@ class Here:
 
 
 def programs_of(folder: Path) -> Path:
-    """What Ansible would have installed. Raises BenchError for a program that is not built."""
+    """Returns the programs that Ansible would have installed. Raises BenchError for one that is not built."""
     folder.mkdir()
     for file in (LAYOUT.daqwriter, LAYOUT.hotstore, LAYOUT.netprobe, LAYOUT.analysis_reader):
         if not file.exists():

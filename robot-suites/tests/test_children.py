@@ -1,4 +1,4 @@
-"""What the bench's child processes know and how long they may take."""
+"""The environment and the time limits of the bench's child processes."""
 
 from __future__ import annotations
 

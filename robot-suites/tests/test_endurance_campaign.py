@@ -90,7 +90,7 @@ def wait_for_steps(run: subprocess.Popen[str], bundles: Path, before: Path | Non
 
 
 def counted(bundle: Path) -> int:
-    """What the drive itself says was written while the run's workload ran, as far as the bundle knows."""
+    """Returns the drive's own count of bytes written while the run's workload ran, as far as the bundle knows."""
     result = document(bundle / "results" / "endurance.json")
     started = result["at_start"][0]["written_bytes"]
     seen = [
@@ -143,7 +143,7 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
     assert list(mine) == [first.name, second.name, third.name]
     cut = mine[second.name]
     assert (cut["charged_by"], cut["charged_bytes"]) == ("reservation", cut["reserved_bytes"])
-    # What the drive counted, and at most one whole step that nobody saw the end of.
+    # The drive's count, and at most one whole step whose end nobody saw.
     assert counted(first) + written_before_cut + cut["asked_bytes"] + counted(third) <= BUDGET
     assert result["overrun_bytes"] == 0
     assert result["spent_bytes"] <= BUDGET

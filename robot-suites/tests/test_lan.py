@@ -375,7 +375,7 @@ def test_rdma_that_is_asked_for_and_not_there_is_an_error_with_the_remedy(
 
 
 def card(at: Path, device: str, interface: str, **counters: int) -> None:
-    """What the kernel shows of an RDMA device: addresses (the first has none), and counters where it counts."""
+    """Makes the kernel's files of an RDMA device: addresses (the first has none), and counters where it counts."""
     port = at / device / "ports" / "1"
     (port / "gid_attrs" / "ndevs").mkdir(parents=True)
     (port / "gid_attrs" / "ndevs" / "0").symlink_to(at / "unreadable")

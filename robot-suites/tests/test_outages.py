@@ -50,7 +50,7 @@ def data(tmp_path: Path) -> Iterator[Path]:
 
 @dataclass
 class Weather:
-    """What happens to InfluxDB, each for some seconds."""
+    """The outages that befall InfluxDB, each for some seconds."""
 
     server: InfluxServer
     proxy: FaultProxy
@@ -142,7 +142,7 @@ def test_nothing_is_missing_after_outages_of_every_kind(data: Path, tmp_path: Pa
             assert agent.alive()
         stopped_utc = now_utc()
         assert agent.stop() == 0
-        # What the drain's 10 s were too short for comes with a replay, as after a run.
+        # A replay delivers the lines that did not fit into the drain's 10 s, as after a run.
         replayed = replay(Layout().agent, bundle.path / OWN, direct)
         assert replayed.returncode == 0, replayed.stderr
         summary = bundle.read("telemetry/summary.json")
@@ -156,7 +156,7 @@ def test_nothing_is_missing_after_outages_of_every_kind(data: Path, tmp_path: Pa
         assert names <= {"overwritten"}
         assert summary["points"]["rejected"] == 0
         assert summary["points"]["collected"] == summary["points"]["spooled"] > 10 / PERIOD_S * 10
-        # What the server acknowledged, it has also after a power cut.
+        # The server keeps acknowledged points over a power cut.
         server.kill()
         server.start()
         assert counted(bundle, direct, stopped_utc)["measurements"] == account["measurements"]

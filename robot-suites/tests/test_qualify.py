@@ -83,7 +83,7 @@ def rows(url: str, query: str) -> list[list[Any]]:
 
 
 def settings_now() -> tuple[str, ...]:
-    """What provisioning changes on this machine, where the kernel has it."""
+    """Returns the settings that provisioning changes on this machine, where the kernel has them."""
     files = [Path("/proc/sys/fs/aio-max-nr"), *sorted(Path("/sys/block").glob("*/queue/scheduler"))]
     return tuple(file.read_text(encoding="ascii") for file in files)
 

@@ -1,4 +1,4 @@
-"""What a bundle says of its run at the start, and what it must not say."""
+"""A bundle's account of its run at the start, and the things that it must not hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make resume` starts again, and what it refuses. The runs themselves are in test_endurance_resume.py."""
+"""`make resume`: the requests that it repeats or refuses. The runs themselves are in test_endurance_resume.py."""
 
 from __future__ import annotations
 

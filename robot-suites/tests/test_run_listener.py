@@ -33,7 +33,7 @@ def bundle(tmp_path: Path) -> Bundle:
 
 
 def points(bundle: Bundle) -> list[Point]:
-    """What the agent would carry: every line passes its own check."""
+    """Returns the points that the agent would carry: every line passes its own check."""
     for line in bundle.workload_file.read_text(encoding="utf-8").splitlines():
         assert check_record(line).measurement == "bench_event"
     return list(points_of(bundle.workload_file, {"bench_event"}))

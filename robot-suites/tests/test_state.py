@@ -1,4 +1,4 @@
-"""What restoration needs outlives build/, and `make clean` refuses while a candidate is still to be restored."""
+"""The files that restoration needs outlive build/, and `make clean` refuses while a candidate is still to be restored."""
 
 from __future__ import annotations
 

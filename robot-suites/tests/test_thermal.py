@@ -42,7 +42,7 @@ COUNT = 600
 
 
 def telemetry(rates: Any, own: dict[tuple[str, str, str], Track]) -> tuple[Tracks, dict[str, Any]]:
-    """What a soak sees: the device's counter and what its drive says of itself."""
+    """The telemetry that a soak sees: the device's counter and its drive's own readings."""
     times = BEGIN_S + np.arange(len(rates) + 1.0)
     counter = Track(times, np.concatenate(([0.0], np.cumsum(rates))))
     return Tracks({("block_device", DRIVE, "written_bytes"): counter, **own}), scenery().run

@@ -1,4 +1,4 @@
-"""What the virtual candidate is started from, without starting it: command line, BMC's files, apt sources, processes, errors."""
+"""The virtual candidate's configuration, without starting it: command line, BMC's files, apt sources, processes, errors."""
 
 from __future__ import annotations
 

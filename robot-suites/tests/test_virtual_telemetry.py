@@ -31,7 +31,7 @@ DRIVES = {"VCXP0001", "VCNA0001", "VCNA0002", "VCNA0003"}
 
 @pytest.fixture(scope="module")
 def watched(machine: SshMachine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the agent leaves of 45 s on the candidate: points.lp and summary.json."""
+    """Returns the agent's files after 45 s on the candidate: points.lp and summary.json."""
     folder = tmp_path_factory.mktemp("watched")
     machine.run(["mkdir", "--parents", PLACE], 30).check("making a folder")
     packed = base64.b64encode(LAYOUT.agent.read_bytes()).decode("ascii")

@@ -49,7 +49,7 @@ class Bundle:
 
     @staticmethod
     def create(runs: Path, candidate: str, target: str, scenario: str) -> Bundle:
-        """A new, empty bundle, its id made of the time, the candidate, its target (empty: its only one) and the scenario."""
+        """Creates an empty bundle; its id holds the time, the candidate, its target (empty: its only one) and the scenario."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         bundle = Bundle(runs / "-".join(filter(None, (stamp, candidate, target, scenario))))
         bundle.path.mkdir(parents=True)
@@ -60,7 +60,7 @@ class Bundle:
 
     @staticmethod
     def open(path: Path) -> Bundle:
-        """An existing bundle. Raises BenchError when `path` is none."""
+        """Opens an existing bundle. Raises BenchError when `path` holds no bundle."""
         bundle = Bundle(path.resolve())
         try:
             bundle.run = bundle_files.read_json(bundle.path, "run.json")
@@ -94,7 +94,7 @@ class Bundle:
         return path
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """The JSON document `name`, or None when the run never wrote it. Raises BenchError for one that cannot be read."""
+        """Returns the JSON document `name`, or None when the run never wrote it. Raises BenchError when it cannot be read."""
         return bundle_files.find_document(self.path, name)
 
     def event(self, kind: str, source: str, text: str, **data: Any) -> int:
@@ -117,12 +117,12 @@ class Bundle:
         return nanoseconds
 
     def span(self, kind: str, source: str, text: str, begin_ns: int, end_ns: int | None = None) -> None:
-        """Annotates a stretch that has ended, now if no end is given. It stands in the telemetry alone: the events say the same."""
+        """Annotates a stretch that has ended (now if no end is given), in the telemetry alone: the events already hold it."""
         end = time.time_ns() if end_ns is None else end_ns
         _append(self.workload_file, event_lines.span_line(self.id, kind, source, text, begin_ns, end))
 
     def end_phase(self, end_ns: int | None = None) -> None:
-        """The phase that was announced last is over."""
+        """Ends the phase that was announced last."""
         phase = event_lines.open_phase(self.events_file)
         if phase:
             begin = datetime.fromisoformat(phase["time_utc"])

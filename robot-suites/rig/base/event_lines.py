@@ -20,7 +20,7 @@ def moment_line(run: str, kind: str, source: str, text: str, time_ns: int) -> st
 
 
 def span_line(run: str, kind: str, source: str, text: str, begin_ns: int, end_ns: int) -> str:
-    """One event that lasted; a series of its own, so that it does not overwrite the moment at its begin."""
+    """One event that lasted; it has a series of its own, so that it does not overwrite the moment at its begin."""
     return f"{_head(run, kind, source)},extent={SPAN} text={string(text)},end_ms={end_ns // 10**6}i {begin_ns}"
 
 
@@ -38,7 +38,7 @@ def string(text: str) -> str:
 
 
 def open_phase(events: Path) -> dict[str, Any] | None:
-    """The phase that was announced last, from the end of events.jsonl."""
+    """Returns the phase that was announced last, from the end of events.jsonl."""
     try:
         with events.open("rb") as file:
             size = file.seek(0, 2)

@@ -1,6 +1,6 @@
-"""Which InfluxDB a run uses, and how the rig speaks to it: 1.8 without a token, 1.8 with `user:password` as the token, or 2.x.
+"""Chooses a run's InfluxDB and speaks to it: 1.8 without a token, 1.8 with `user:password` as the token, or 2.x.
 
-The command line comes first, then the environment, then the inventory; named nowhere, it is the bench's own server on loopback.
+The command line comes first, then the environment, then the inventory; if none names a server, the bench uses its own on loopback.
 A token comes from the environment alone and travels in a header: it is in no command line, no file of the bundle and no message."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from bench_model.base.errors import RefusedError
 
 DATABASE = "bench"
-HISTORY = "history"  # retention policy of what must outlive the raw telemetry; of 2.x, a bucket DATABASE/history
+HISTORY = "history"  # retention policy that outlives the raw telemetry; in 2.x, the bucket DATABASE/history
 TOKEN, READ_TOKEN = "DAQ_BENCH_INFLUX_TOKEN", "DAQ_BENCH_INFLUX_READ_TOKEN"  # names of variables
 TOKEN_BEFORE = "INFLUX_TOKEN"  # the token's older name
 URL, ORGANISATION, DATABASE_NAMES = "INFLUX_URL", "INFLUX_ORG", ("INFLUX_DATABASE", "INFLUX_BUCKET")
@@ -58,7 +58,7 @@ class Influx:
 
     @property
     def agent_environment(self) -> dict[str, str]:
-        """What the agent's environment says of the token; empty, so that a token meant for another server never gets to this one."""
+        """The token as the agent's environment; empty without one, so that a token meant for another server never gets to this one."""
         return {TOKEN: self.token, READ_TOKEN: "", TOKEN_BEFORE: ""}
 
     def document(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Influx:
             raise InfluxError(f"HTTP {status}: {_reason(text)}", status)
 
     def query(self, statement: str, timeout_s: float = 60.0) -> list[dict[str, Any]]:
-        """The series that an InfluxQL statement gives, times in ns. Raises InfluxError, also for the errors that come as HTTP 200."""
+        """Returns the series that an InfluxQL statement gives, times in ns. Raises InfluxError, also for errors that come as HTTP 200."""
         form = urllib.parse.urlencode({"db": self.database, "epoch": "ns", "q": statement}).encode()
         status, text = self._send("/query", form, self.read_token or self.token, timeout_s)
         try:
@@ -97,7 +97,7 @@ class Influx:
     def _send(self, path: str, body: bytes, token: str, timeout_s: float) -> tuple[int, str]:
         headers = {"Authorization": f"Token {token}"} if token else {}
         request = urllib.request.Request(self.url.rstrip("/") + path, body, headers)
-        # A proxy of the environment is for the world outside, not for the laboratory's server.
+        # The environment's proxy serves the world outside, not the laboratory's server.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=timeout_s) as answer:
@@ -110,7 +110,7 @@ class Influx:
 
 
 def _reason(text: str) -> str:
-    """What a server says of a failed request."""
+    """Returns the server's reason for a failed request."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -122,7 +122,7 @@ def _reason(text: str) -> str:
 def chosen(
     url: str | None, inventory: Mapping[str, Any] | None = None, environment: Mapping[str, str] = os.environ
 ) -> Influx | None:
-    """The server that somebody named; None: nobody did. `url` is the command line's. Raises RefusedError for what cannot work."""
+    """Returns the server that somebody named, None if nobody did. `url` is the command line's. Raises RefusedError for bad settings."""
     if inventory is not None and not isinstance(inventory, Mapping):
         raise RefusedError(
             f"inventory: {INVENTORY_KEY} is {inventory!r}; write it as {{url: http://HOST:8086, database: {DATABASE}}}"
@@ -184,9 +184,9 @@ def check_url(url: str, where: str) -> None:
 
 
 def check(influx: Influx) -> str | None:
-    """What keeps the server from taking telemetry for now; None: it takes it. Tried by a write of nothing.
+    """Returns why the server takes no telemetry for now, None if it takes it; tries it by an empty write.
 
-    Raises RefusedError when the server answers that the settings are wrong, which no waiting mends."""
+    Raises RefusedError when the server answers that the settings are wrong: waiting does not help then."""
     try:
         influx.write(influx.database, "", TIMEOUT_S)
     except InfluxError as error:
@@ -208,7 +208,7 @@ def _remedy(influx: Influx, error: InfluxError) -> str:
 
 
 def reading_problem(error: InfluxError) -> str:
-    """Why something could not be read, with the remedy where a right is missing."""
+    """Returns why a read failed, with the remedy where a right is missing."""
     if error.status in (401, 403) or "not authorized" in str(error):
         return f"the token may not read ({error}); set {READ_TOKEN} to one that may"
     return str(error)

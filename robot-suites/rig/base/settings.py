@@ -1,4 +1,4 @@
-"""Where things are in a checkout, and what one `qualify` was asked to do."""
+"""The folders of a checkout, and the request of one `qualify`."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class Layout:
         return self.build / "tools" / "influxd"
 
     def install_directory(self, candidate: str) -> Path:
-        """Where Ansible puts the bench's programs on a candidate that is this machine."""
+        """The folder for the bench's programs on a candidate that is this machine; Ansible puts them there."""
         return self.build / "candidate" / candidate
 
     def state_directory(self, candidate: str) -> Path:
-        """Where the settings from before provisioning are kept until `restore`: not in build/, which is there to be removed.
+        """The folder that keeps the settings from before provisioning until `restore`: outside build/, which users may remove.
 
         What an earlier version left in build/ stays there until `make clean` moves it: a fan guard may be running from it."""
         before = self.build_state / candidate
@@ -91,18 +91,18 @@ class Layout:
 
     @property
     def build_state(self) -> Path:
-        """Where earlier versions kept it."""
+        """The folder in which earlier versions kept it."""
         return self.build / "state"
 
     def to_put_back(self) -> list[Path]:
-        """The files that say that something of a candidate is still to be put back."""
+        """The files which show that some setting of a candidate is still to be put back."""
         folders = (self.state, self.build_state)
         return sorted(file for one in folders for pattern in NOT_PUT_BACK for file in one.glob(f"*/{pattern}"))
 
 
 @dataclass(frozen=True)
 class Request:
-    """What `make qualify` was asked: names or paths of profiles, and what overrides them."""
+    """The request of `make qualify`: names or paths of profiles, and the values that override them."""
 
     candidate: str = "this-machine"
     target: str | None = None
@@ -116,7 +116,7 @@ class Request:
     influx_url: str | None = None
     keep_tuning: bool = False
     challenge: str | None = None  # a buyer's nonce
-    resumes: str | None = None  # id of the interrupted run that this one goes on from
+    resumes: str | None = None  # id of the interrupted run that this one continues
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
     check_yields(requirement, scenario)
     check_load(requirement, scenario)
     check_compared(scenario, candidate, inventory_file)
-    load_published(layout.inventory / FOLDER)  # the report draws them: a broken file is found now, not after the run
+    load_published(layout.inventory / FOLDER)  # the report draws them: find a broken file now, not after the run
     return Profiles(
         candidate,
         scenario.altered(request.scale, request.duration_s),
@@ -164,7 +164,7 @@ def load_profiles(request: Request, layout: Layout) -> Profiles:
 
 
 def _requirement_of(request: Request, candidate: Candidate, scenario: Scenario) -> str:
-    """Whoever asks for a scenario by name gets the requirements that belong to it; else the candidate's own choice comes first."""
+    """A scenario asked for by name brings the requirements that belong to it; else the candidate's own choice comes first."""
     choices = [scenario.document.get("requirement"), candidate.document.get("requirement")]
     if request.scenario is None:
         choices.reverse()
@@ -172,9 +172,9 @@ def _requirement_of(request: Request, candidate: Candidate, scenario: Scenario) 
 
 
 def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = None) -> Path:
-    """The folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout.
+    """Returns the folder that a run writes in: the one asked for, else the inventory's; relative ones are below the checkout.
 
-    Of a raw drive, whose device node only the candidate knows: a folder that is never made."""
+    For a raw drive, whose device node only the candidate knows, it is a folder that is never made."""
     if candidate.target.is_raw:
         if asked is not None:
             raise BenchError(

@@ -19,11 +19,11 @@ from bench_model.base.errors import BenchError
 UNTIL_PARENT_DIES = ("setpriv", "--pdeathsig", "TERM", "--")
 GRACE_S = 15.0  # daqwriter drains for at most 5 s after SIGINT; the rest is margin for a slow disk
 
-# A limit ends a command that hangs; it judges nothing. The shortest question (`fio --version`) takes half a minute on a machine whose
+# A limit only ends a command that hangs; it is no judgement. The shortest question (`fio --version`) takes half a minute on a machine whose
 # disks and processors are under the load that the bench puts on them, or that is emulated.
 HANG_S_MIN = 300.0
 
-# What a child may know of our environment. Everything else is meant for another program: secrets above all, whatever they are called.
+# The variables of our environment that a child may see. All others are meant for other programs: above all secrets, by any name.
 PASSED = (
     "PATH",
     "HOME",
@@ -44,7 +44,7 @@ SECRET_WORDS = ("TOKEN", "PASSWORD", "SECRET")
 
 
 def environment_for_children(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a program needs to run at all; whoever starts it adds what this one needs."""
+    """Returns the variables that any program needs to run; the caller adds those of its own program."""
     return {
         name: value
         for name, value in environment.items()
@@ -63,7 +63,7 @@ class Completed:
     stderr: str
 
     def check(self, what: str) -> Completed:
-        """Self, or BenchError that names the command, its exit status and the end of what it said."""
+        """Returns self, or raises BenchError that names the command, its exit status and the end of its output."""
         if self.returncode != 0:
             said = (self.stderr.strip() or self.stdout.strip() or "it printed nothing")[-2000:]
             raise BenchError(
@@ -73,7 +73,7 @@ class Completed:
 
 
 class Shell(Protocol):
-    """Where a workload's commands run: this machine now; a candidate over SSH behind the same protocol."""
+    """Runs a workload's commands: on this machine, or on a candidate over SSH behind the same protocol."""
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         """Runs `argv` to its end. Raises BenchError when it cannot start or exceeds `timeout_s`."""
@@ -115,7 +115,7 @@ class LocalShell:
 
 
 def end_group(process: subprocess.Popen[str], grace_s: float = GRACE_S) -> None:
-    """Asks the process group to end (SIGINT: tools clean up), then kills what of it is left after `grace_s`."""
+    """Asks the process group to end (SIGINT: tools clean up), then kills the rest of it after `grace_s`."""
     for number, wait_s in ((signal.SIGINT, grace_s), (signal.SIGTERM, 2.0)):
         if process.poll() is None and _signal_group(process.pid, number):
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -126,7 +126,7 @@ def end_group(process: subprocess.Popen[str], grace_s: float = GRACE_S) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """False when nothing of the group is left."""
+    """Returns False when no process of the group is left."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""How a candidate is reached, as its inventory entry says in Ansible's own variables, so that Ansible and the rig go the same way."""
+"""The way to a candidate, from Ansible's own variables in its inventory entry, so that Ansible and the rig go the same way."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Connection:
 
 
 def connection_of(inventory: Path, candidate: str) -> Connection:
-    """The connection of `candidate`, templates and group variables resolved. Raises BenchError that names file and variable."""
+    """Returns the connection of `candidate`, templates and group variables resolved. Raises BenchError that names file and variable."""
     return _connection(inventory, candidate, variables_of(inventory, candidate, VARIABLES))
 
 
 def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[str, Any]:
-    """Those of the variables `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file."""
+    """Returns those variables of `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file."""
     _require_plain(inventory, candidate, "name", candidate)
     try:
         loader = DataLoader()
@@ -81,7 +81,7 @@ def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[
 
 
 def _require_plain(inventory: Path, candidate: str, what: str, text: str) -> str:
-    """`text`, when no shell, path or command line can take it for more than a name."""
+    """Returns `text` when no shell, path or command line can take it for more than a name; else raises BenchError."""
     if PLAIN[what].fullmatch(text):
         return text
     raise BenchError(

@@ -1,4 +1,4 @@
-"""What a keyword library needs to know, rebuilt from the run bundle alone: Robot Framework runs in its own process."""
+"""The context of a keyword library, rebuilt from the run bundle alone: Robot Framework runs in its own process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class RunContext:
         return self.target_path
 
     def load_target(self, name: str) -> LoadTarget:
-        """What a measurement writes to: the file `name` in the run's folder, or the raw drive."""
+        """Returns the place that a measurement writes to: the file `name` in the run's folder, or the raw drive."""
         target = self.candidate.target
         if target.is_raw and target.drive_serial:
             return RawDevice(self.machine, target.drive_serial, self.target_path, target.destroy, self.daqwriter)
@@ -96,7 +96,7 @@ class RunContext:
         return self.places.daqwriter
 
     def stopping(self, workload: str, stages: int = 1) -> Stopping:
-        """Whom `workload` asks after each repetition, of each stage, whether to go on (bench_model.verdict.sequential)."""
+        """Returns the rule that tells `workload` after each repetition of each stage whether to go on (bench_model.verdict.sequential)."""
         profiles, run = self.bundle.path / "profiles", self.bundle.run
         metrics = load_metrics(profiles / "metrics.yml")
         profile = load_requirements(profiles / "requirements" / f"{run['requirement']['id']}.yml", metrics, stored=True)

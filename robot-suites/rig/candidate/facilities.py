@@ -1,4 +1,4 @@
-"""What a run gives its workloads besides a machine: further targets, peers, fans, hazards. Extracting a result again needs none of it."""
+"""The facilities of a run besides its machine: further targets, peers, fans, hazards. Extracting a result again needs none of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rig.candidate.machine import Machine
 
 @dataclass(frozen=True)
 class OpenTarget:
-    """A target that is there to be measured. `document` is as run.json's `target`; `device` the drive or array, `drives` beneath."""
+    """A target that can be measured. `document`: as run.json's `target`; `device`: the drive or array; `drives`: those beneath it."""
 
     name: str
     scratch: Path
@@ -43,7 +43,7 @@ class Facilities(Protocol):
     def targets(self) -> Builder: ...
 
     def peer(self, host: str) -> Machine:
-        """A link to another host of the inventory, which is closed at the workload's end."""
+        """Opens a link to another host of the inventory; it is closed at the workload's end."""
 
     def fans(self) -> FanDuty: ...
 

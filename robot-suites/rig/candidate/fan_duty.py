@@ -1,6 +1,6 @@
 """Commands a duty of all fans through the BMC, and full speed again; only while provisioning's guard holds the fans under its lease.
 
-What is sent is data: `duty` in ansible/roles/fans/vars/main/vendors.yml. Were the bench to die, the guard gives the fans back."""
+The commands are data: `duty` in ansible/roles/fans/vars/main/vendors.yml. If the bench dies, the guard gives the fans back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FanDuty:
     send: Send | None = None
 
     def set(self, percent: int) -> str | None:
-        """Sends the duty; returns why it was not: below the vendor's least, or refused by the BMC."""
+        """Sends the duty; returns the reason when it could not: below the vendor's least, or refused by the BMC."""
         least = self.vendor["duty"]["least_percent"]
         if percent < least:
             return f"{percent} % is below {least} %, the least that the inventory of vendors allows"
@@ -60,7 +60,7 @@ class FanDuty:
 
 
 def fan_duty(layout: Layout, candidate: Candidate, machine: Machine, bundle: Bundle) -> FanDuty:
-    """The duty control of this run's candidate, or why there is none."""
+    """Returns the duty control of this run's candidate, or the reason why there is none."""
     bmc = candidate.document.get("bmc")
     if not bmc:
         return FanDuty("the inventory entry has no BMC (bench_candidate.bmc)", {})
@@ -80,7 +80,7 @@ def fan_duty(layout: Layout, candidate: Candidate, machine: Machine, bundle: Bun
 
 
 def _sender(layout: Layout, candidate: Candidate, machine: Machine, bmc: dict[str, Any]) -> Send:
-    """Over the LAN from here where the BMC has an address, as the guard does it; else in band on the candidate."""
+    """Sends over the LAN from here where the BMC has an address, as the guard does; else in band on the candidate."""
     if "address" not in bmc:
         return lambda words: machine.run(["ipmitool", "raw", *words], timeout_s=CALL_S_MAX)
     secret = {**os.environ, **bmc_secret(layout, candidate)}.get(bmc["password_env"], "")

@@ -55,7 +55,7 @@ class FanLease:
                 self._renewed(LEASE_S)
                 self._said = None
             except BenchError as error:
-                # The read-back after the load judges what this means for the evidence; here it only gets its time and cause.
+                # The read-back after the load judges the effect on the evidence; the event here only records time and cause.
                 if str(error) != self._said:
                     self._bundle.event("error", "fans", str(error))
                 self._said = str(error)

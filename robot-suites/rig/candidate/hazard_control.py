@@ -10,7 +10,7 @@ POWER = "power"  # the subject of a power cut
 
 
 class HazardControl:
-    """The hazards of one virtual candidate; drives are named by serial. Each raises BenchError that the candidate answers with."""
+    """The hazards of one virtual candidate; drives are named by serial. Each method raises the candidate's answer as BenchError."""
 
     def __init__(self, hazards: Hazards, log: HazardLog) -> None:
         self._hazards, self._log = hazards, log

@@ -11,7 +11,7 @@ from virtual_candidate.hazards import Hazards
 
 
 def hazards_of(candidate: Candidate, base: Path = instance.DEFAULT_BASE) -> Hazards:
-    """The hazards of the virtual candidate of that name below `base`. Raises BenchError for real hardware, or when it is not up."""
+    """Returns the hazards of the virtual candidate of that name below `base`. Raises BenchError for real hardware, or when it is not up."""
     if not candidate.virtual:
         raise BenchError(
             f"{candidate.name} is no virtual candidate: the bench causes faults on emulated hardware only (bench_candidate.virtual)"

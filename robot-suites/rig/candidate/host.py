@@ -1,4 +1,4 @@
-"""What the candidate says of itself (`on_candidate/probe.py` reads it there), held against what the inventory declares."""
+"""Compares the candidate's own account (`on_candidate/probe.py` reads it there) with the inventory's declaration."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Device:
 
 @dataclass(frozen=True)
 class Target:
-    """What a run writes to. `device` is None where no single drive or array is beneath (network, memory).
+    """The target that a run writes to. `device` is None where no single drive or array is beneath (network, memory).
 
-    `filesystem` is None on a raw drive, whose `free_bytes` are all that it has."""
+    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity."""
 
     filesystem: str | None
     free_bytes: int
@@ -84,9 +84,9 @@ def survey(machine: Machine, directory: Path | None = None) -> Survey:
 
 
 def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool = True) -> list[dict[str, Any]]:
-    """One {subject, declared, found, ok} for everything that the inventory declares of the candidate.
+    """Returns one {subject, declared, found, ok} for each thing that the inventory declares of the candidate.
 
-    `directory_is_there` False: the target is yet to be made, so which drive carries it is not asked."""
+    `directory_is_there` False: the target is yet to be made, so its drive is not checked."""
     declared, host = candidate.identity, found.host
     checks: list[dict[str, Any]] = []
 
@@ -122,7 +122,7 @@ def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool
 
 
 def planned_checks(candidate: Candidate) -> list[str]:
-    """Subjects of the checks that the inventory's entry asks for, whatever the machine answers; a check that is missing was not made."""
+    """Returns the subjects of the checks that the inventory's entry asks for, whatever the machine answers; an absent one was not made."""
     declared, serials = candidate.identity, candidate.target.serials
     named = {"architectures": "architecture", "cpu_model": "CPU model", "cpus_min": "CPUs", "memory_min": "memory"}
     subjects = [subject for key, subject in named.items() if key in declared]

@@ -1,8 +1,8 @@
-"""Each question of a workload to its candidate and each answer: written down while it runs, told again when its result is extracted again.
+"""The journal holds each question of a workload to its candidate and each answer; a later extraction replays them.
 
 `Recording` stands in front of a machine and writes each command, with its exit status and all that it said, as one line of JSON into
 results/raw/<workload>-journal.jsonl. `Replay` takes the machine's place afterwards and answers from those lines alone: the workload's
-own code then makes the same document again, or asks for something that the run never did. Nothing is run, read or sent."""
+own code then makes the same document again, or asks for something that the run never asked. Replay runs, reads and sends nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Key = tuple[str, str, tuple[str, ...]]
 
 
 class DivergedError(Exception):
-    """The workload asked for something that the journal does not have. No BenchError: no workload may handle it."""
+    """The workload asked for something that the journal does not have. It is no BenchError, so that no workload can handle it."""
 
 
 def journal_of(raw: Path, workload: str) -> Path:
@@ -43,7 +43,7 @@ def journal_of(raw: Path, workload: str) -> Path:
 
 
 class Recording(Machine):
-    """`real`, with every answer written down. `at`: empty for the candidate, or which of its peers this is."""
+    """Passes each call on to `real` and writes down its answer. `at`: empty for the candidate, else the peer's name."""
 
     def __init__(self, real: Machine, file: Path, at: str = "") -> None:
         self._real, self._file, self._at = real, file, at
@@ -97,7 +97,7 @@ class Recording(Machine):
         return self._real._python()
 
     def _short(self, argv: Sequence[str | Path]) -> list[str]:
-        """A program of ours by its name: its text is the bench's, and no evidence."""
+        """Replaces the text of the bench's own program by its name: the text is no evidence."""
         words = [str(word) for word in argv]
         for head, name in self._programs.items():
             for start in range(len(words) - len(head) + 1):  # not at the beginning: daqwriter guard ... -- program
@@ -108,7 +108,7 @@ class Recording(Machine):
         return words
 
     def _kept(self, do: str, words: list[str], act: Callable[[], Any], shown: Callable[[Any], Line]) -> Line:
-        """What `act` gave, as it is in the journal."""
+        """Returns the answer of `act`, in the form that the journal keeps."""
         if getattr(self._inside, "yes", False):
             return shown(act())
         self._inside.yes = True
@@ -126,7 +126,7 @@ class Recording(Machine):
 
 
 def append(file: Path, line: Line) -> Line:
-    """Adds one line; returns it as a reader will find it. Loads and peers run in threads of their own."""
+    """Adds one line and returns it as a reader will find it. Loads and peers call it from threads of their own."""
     text = json.dumps(line, ensure_ascii=False, allow_nan=False)
     with APPENDING, file.open("a", encoding="utf-8") as journal:
         journal.write(text + "\n")
@@ -158,7 +158,7 @@ class Answers:
             self._left[_key(line["at"], line["do"], line["words"])].append(line)
 
     def take(self, at: str, do: str, words: Sequence[str]) -> Line:
-        """The next answer to this question. Raises DivergedError, or what the run met."""
+        """Returns the next answer to this question. Raises DivergedError, or the error that the run met."""
         with self._lock:
             left = self._left[_key(at, do, words)]
             if not left:
@@ -169,7 +169,7 @@ class Answers:
         return line
 
     def not_asked(self) -> list[str]:
-        """What the run did and its scenario does not ask for."""
+        """Lists the run's actions that its scenario does not ask for."""
         left = [line for lines in self._left.values() for line in lines if line["do"] != "places"]
         return [
             f"the run did this, which its scenario does not ask for: {_shown(one['do'], one['words'])}" for one in left
@@ -177,7 +177,7 @@ class Answers:
 
 
 def _of_today(lines: Sequence[Line]) -> list[Line]:
-    """Lines of a bench whose guard of raw drives was the program raw_device, as `daqwriter guard` is asked today."""
+    """Translates the lines of a bench whose raw-drive guard was the program raw_device into today's `daqwriter guard` commands."""
     words = [word for line in lines for word in line["words"]]
     path = next((word.removeprefix("--target=") for word in words if word.startswith("--target=/dev/")), "")
     for line in lines:
@@ -212,7 +212,7 @@ def _shown(do: str, words: Sequence[str]) -> str:
 
 
 class Replay(Machine):
-    """A machine that is not there: it says what the journal has, and does nothing."""
+    """Stands in for a machine: answers from the journal and does nothing."""
 
     from_record = True
 
@@ -283,7 +283,7 @@ def recorded(machine: Machine, raw: Path, workload: str) -> Iterator[Recording]:
 
 
 def read_journal(raw: Path, workload: str) -> list[Line] | None:
-    """The lines of a workload's journal, None where there is none. Raises BenchError for one that cannot be read."""
+    """Returns the lines of a workload's journal, None where there is none. Raises BenchError when it cannot be read."""
     name = journal_of(raw, workload).name
     try:
         text = read_bytes(raw, name)

@@ -1,4 +1,4 @@
-"""What a workload loads: a file in the run's folder, or a whole drive. A command that writes is started through it, never beside it."""
+"""The target of a load: a file in the run's folder, or a whole drive. Every command that writes is started through it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PURGE_S_MAX = 4 * 3600.0  # NVMe Format of a large drive takes its time
 
 
 class LoadTarget(ABC):
-    """`path` is what tools are given as their target; `daqwriter_options` is what daqwriter needs besides it."""
+    """`path` is the target that tools are given; `daqwriter_options` are the options that daqwriter needs besides it."""
 
     machine: Machine
     path: Path
@@ -33,7 +33,7 @@ class LoadTarget(ABC):
 
     @abstractmethod
     def remove(self) -> None:
-        """Takes away what a measurement wrote, as far as that has a name."""
+        """Removes the file that a measurement wrote, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RawDevice(LoadTarget):
         return (allow, f"--destroy={self.serial}") if self.destroy else (allow,)
 
     def size_bytes(self, run: Callable[[Sequence[str | Path], float], Completed] | None = None) -> int:
-        """What the drive says that it holds, once the guard let it pass. Raises RefusedError."""
+        """Returns the capacity that the drive reports, once the guard let it pass. Raises RefusedError."""
         said = self._guarded(["blockdev", "--getsize64", self.path], CALL_S_MAX, run or self.machine.run)
         return int(said.check("blockdev").stdout)
 
@@ -85,11 +85,11 @@ class RawDevice(LoadTarget):
         return self._program("purge", method, timeout_s=PURGE_S_MAX)
 
     def release(self) -> dict[str, Any]:
-        """Gives the drive back without a signature that could be taken for anything."""
+        """Gives the drive back without a signature that could be taken for a file system or an array."""
         return self._program("release")
 
     def remove(self) -> None:
-        """What is on a raw drive has no name; `release` is for the end of the run."""
+        """Does nothing: data on a raw drive has no name; `release` clears it at the end of the run."""
 
     def _guarded(
         self,
@@ -97,7 +97,7 @@ class RawDevice(LoadTarget):
         timeout_s: float,
         run: Callable[[Sequence[str | Path], float], Completed],
     ) -> Completed:
-        """Raises RefusedError when the guard did not start `argv`: it then says so itself, and leaves with its own status."""
+        """Raises RefusedError when the guard did not start `argv`: the guard then says so and exits with its own status."""
         words = [*guarded(self.daqwriter, self.serial, self.destroy, self.path), *map(str, argv)]
         done = run(words, timeout_s)
         refusals = [one for one in done.stderr.splitlines() if one.startswith("daqwriter: ") and CAUTION not in one]

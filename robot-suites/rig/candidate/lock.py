@@ -25,7 +25,7 @@ def lock_path(candidate: str) -> Path:
 
 
 def identities(candidate: Candidate) -> list[str]:
-    """What the machine is, whatever the inventory calls it: its name, its BMC, every drive that the entry names."""
+    """Returns the identities of the machine, whatever the inventory calls it: its name, its BMC, each drive that the entry names."""
     bmc = candidate.document.get("bmc", {})
     serials = {serial for target in candidate.targets for serial in target.serials}
     serials |= {drive["serial"] for drive in candidate.identity.get("drives", [])}

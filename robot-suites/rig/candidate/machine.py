@@ -32,7 +32,7 @@ CONNECTION_VARIABLE = (
 
 
 def answer_of(program: str, completed: Completed) -> Any:
-    """What a program of `on_candidate` printed. Raises BenchError with its `error`, or when it failed."""
+    """Returns the document that a program of `on_candidate` printed. Raises BenchError with its `error`, or when it failed."""
     if completed.returncode != 0:
         said = completed.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
         raise BenchError(f"{program} failed on the candidate with exit status {completed.returncode}: {said[0]}")
@@ -44,7 +44,7 @@ def answer_of(program: str, completed: Completed) -> Any:
 
 @dataclass(frozen=True)
 class Places:
-    """Folders on the candidate. Of one run: `raw` (the tools' output), `telemetry` (the agent's spool) and `workload_file`."""
+    """Folders on the candidate. One run has its own `raw` (the tools' output), `telemetry` (the agent's spool) and `workload_file`."""
 
     programs: Path
     state: Path
@@ -73,7 +73,7 @@ class Places:
 
     @property
     def analysis_python(self) -> Path:
-        """On a candidate behind SSH: the Python that has uproot and Dask (docs/adr/0024)."""
+        """The Python with uproot and Dask on a candidate behind SSH (docs/adr/0024)."""
         return self.programs / "analysis" / "bin" / "python"
 
     @property
@@ -90,8 +90,8 @@ class Machine(ABC):
     lock: MachineLock | None = None  # that this process holds on it
 
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
-        """What `make` gives, as JSON has it: the time, a decision from telemetry, anything that a result rests on and no command of the
-        workload says. The journal has it under the name `what`; the commands of `make` itself are not in there."""
+        """Returns the value of `make` as JSON has it: the time, a decision from telemetry, anything that a result rests on and no command
+        of the workload says. The journal keeps it under the name `what`, without the commands of `make` itself."""
         return make()
 
     def beside(self, name: str, reach: Callable[[], Machine]) -> Machine:
@@ -135,7 +135,7 @@ class Machine(ABC):
 
     @abstractmethod
     def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
-        """As `run`, of a program of ours that may not be on the candidate yet, and leaves nothing there. Not for loads."""
+        """Runs, as `run`, a program of ours that may not be on the candidate yet, and leaves nothing there. Not for loads."""
 
 
 class LocalMachine(LocalShell, Machine):
@@ -237,7 +237,7 @@ def machine_of(connection: Connection, control: Path, layout: Layout | None = No
 
 
 def environment_of(machine: Machine) -> dict[str, str]:
-    """What a child process needs to reach the same machine over the link that is already up; no secret."""
+    """Returns the variables that let a child process reach the same machine over the link that is already up; no secret."""
     if not isinstance(machine, SshMachine):
         return {}
     link = machine.link

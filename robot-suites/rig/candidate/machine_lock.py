@@ -1,4 +1,4 @@
-"""The lock on the candidate itself: whichever control node, inventory or name a bench comes by, it finds who is there."""
+"""The lock on the candidate itself: a bench finds its holder from any control node, inventory or name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MachineLock:
     """Held between `take` and `give_back`. `renew` takes it again on a candidate that was rebooted meanwhile."""
 
     def __init__(self, machine: Machine, candidate: str, what: str, returns_s: float) -> None:
-        """`returns_s`: for how long a reboot may keep us away from the candidate."""
+        """`returns_s`: the longest time that a reboot may keep us away from the candidate."""
         pid = os.getpid()
         self._machine, self._candidate = machine, candidate
         self._me: dict[str, Any] = {
@@ -35,11 +35,11 @@ class MachineLock:
         self._holder: subprocess.Popen[bytes] | None = None
 
     def take(self) -> str:
-        """What is to be said of an owner who is gone. Raises RefusedError that names the one who is not."""
+        """Takes the lock; returns the message about an owner who is gone. Raises RefusedError that names a living one."""
         return self._asked("hold")
 
     def break_open(self) -> str:
-        """Forgets an owner who is gone; returns who it was. Raises RefusedError while he lives."""
+        """Forgets an owner who is gone and returns its name. Raises RefusedError while it lives."""
         return self._asked("break")
 
     def renew(self) -> None:
@@ -66,7 +66,7 @@ class MachineLock:
             if "result" in answer:
                 return str(answer["result"])
             owner = answer.get("owner")
-            # A process of ours that is no more cannot be seen from the candidate.
+            # The candidate cannot see that a process of this control node has ended.
             if (
                 owner
                 and owner["node"] == me["node"]
@@ -120,7 +120,7 @@ class MachineLock:
 
 @contextmanager
 def machine_locked(machine: Machine, candidate: str, what: str, returns_s: float) -> Iterator[str]:
-    """Holds the machine; gives what is to be said of a lock that was left behind, or nothing."""
+    """Holds the machine; yields the message about a lock that was left behind, or nothing."""
     lock = MachineLock(machine, candidate, what, returns_s)
     said = lock.take()
     machine.lock = lock

@@ -39,9 +39,9 @@ class Provisioner:
 
     def run(self, playbook: str, tuning_file: str = "tuning.json", check: bool = False, **more: Any) -> str:
         """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts. Returns Ansible's output.
-        All variables are data: what looks like a template stays as it is.
+        All variables are data: Ansible expands no template in them.
 
-        `check`: changes nothing, tells what would be changed.
+        `check`: changes nothing, reports the changes that it would make.
 
         Raises BenchError with the end of Ansible's output when it fails."""
         name = f"ansible-{playbook}-{Path(tuning_file).stem}"
@@ -57,7 +57,7 @@ class Provisioner:
             *(["--check", "--diff"] if check else []),
             self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
         ]
-        # The inventory is code and may ask for any variable; what speaks for somebody to InfluxDB is not its business.
+        # The inventory is code and may read any variable; the InfluxDB tokens are withheld from it.
         environment = {
             **{name: value for name, value in os.environ.items() if name not in (TOKEN, READ_TOKEN, TOKEN_BEFORE)},
             "ANSIBLE_CONFIG": str(self.repository / "ansible" / "ansible.cfg"),
@@ -74,7 +74,7 @@ class Provisioner:
 
 
 def drift(settings: Iterable[Mapping[str, str]]) -> list[str]:
-    """One line for each setting that is not as the inventory asks for; what the machine cannot do at all is none."""
+    """Returns one line for each setting that differs from the inventory; a setting that the machine cannot have is no drift."""
     return [
         f"{one['id']} ({one['subject']}) asked for {one['asked']} but reads back {one['read_back'] or 'nothing'}"
         for one in settings
@@ -83,7 +83,7 @@ def drift(settings: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def drift_in(tuning: Path) -> list[str]:
-    """The drift that a playbook has recorded. Raises BenchError for a record that is missing or says nothing: then nothing is known."""
+    """Returns the drift that a playbook has recorded. Raises BenchError for a missing or empty record: the drift is unknown then."""
     try:
         settings = as_document(read(json.loads(tuning.read_text(encoding="utf-8")), Tuning, tuning.name))["settings"]
     except (OSError, ValueError, RecursionError, BenchError) as error:
@@ -115,7 +115,7 @@ def provisioner(
 ) -> Provisioner:
     """Ansible for the candidate, with the variables that the playbooks ask for; `facts` gets the evidence and the logs.
 
-    `influx_token`: what the agent's service may write with; a token of our environment that is meant for another server stays here."""
+    `influx_token`: the token for the agent's service; a token of our environment that is meant for another server stays here."""
     shell = LocalShell()
     return Provisioner(
         shell=shell,
@@ -125,7 +125,7 @@ def provisioner(
         log_directory=facts,
         variables={
             "bench_repo": str(layout.repository),
-            # As the bench has read and checked it, in place of the inventory's own, which Ansible would expand.
+            # The entry as the bench has read and checked it replaces the inventory's own, which Ansible would expand.
             "bench_candidate": candidate.document,
             "bench_facts_dir": str(facts),
             "bench_target": candidate.target.name,
@@ -171,14 +171,14 @@ def bmc_secret(layout: Layout, candidate: Candidate) -> dict[str, str]:
 def needs_sudo(shell: Shell) -> bool:
     """True for a user who is not root and may become root without a password.
 
-    Without either, Ansible records what it could not set as refused, with the remedy."""
+    Without either, Ansible records each setting that it could not make as refused, with the remedy."""
     if os.geteuid() == 0 or shutil.which("sudo") is None:
         return False
     return shell.run(["sudo", "--non-interactive", "true"], timeout_s=20).returncode == 0
 
 
 def first_error(output: str) -> str:
-    """What Ansible says of the first task that failed; the end of its output where it marks none."""
+    """Returns Ansible's message for the first task that failed; the end of its output where it marks none."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     marked = [line for line in lines if line.startswith(("[ERROR]:", "ERROR!"))]
     return marked[0].split(":", 1)[-1].strip() if marked else " ".join(lines[-5:])

@@ -22,7 +22,7 @@ from rig.candidate.connection import Connection
 
 CONNECT_S_MAX = 30.0
 HOLD_S_MAX = 60.0  # Python's start on a slow candidate
-LOST = 255  # ssh's own exit status when the connection is the trouble
+LOST = 255  # ssh's own exit status for a failed connection
 SUPERVISOR = (Path(__file__).resolve().parent.parent / "on_candidate" / "supervise.py").read_text(encoding="utf-8")
 # A dead network is noticed within 15 s; a slow candidate answers in time, since its kernel and sshd only need to wake up.
 KEEPALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=20")
@@ -152,7 +152,7 @@ class SshLink:
 
     @staticmethod
     def _end(process: subprocess.Popen[str], lifeline: int) -> None:
-        """Closes the lifeline, gives the command time to clean up on the candidate, then lets the client go."""
+        """Closes the lifeline, gives the command time to clean up on the candidate, then ends the client."""
         os.close(lifeline)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=GRACE_S + 5)
@@ -161,7 +161,7 @@ class SshLink:
             process.communicate()
 
     def fetch(self, words: Sequence[str], local: Path, what: str) -> None:
-        """Standard output of `words` as the file `local`, which appears whole or not at all."""
+        """Stores the standard output of `words` in the file `local`, which appears whole or not at all."""
         temporary = local.with_name(f".{local.name}.part")
         try:
             with temporary.open("wb") as file:
@@ -195,7 +195,7 @@ class SshLink:
         return Completed(tuple(words), done.returncode, stdout, stderr)
 
     def stream(self, words: Sequence[str], local: Path) -> subprocess.Popen[bytes]:
-        """Starts `words`, whose standard output goes on into `local` until the process is ended."""
+        """Starts `words` and writes its standard output into `local` until the process is ended."""
         argv = [*UNTIL_PARENT_DIES, *self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
         with local.open("wb") as file:
             return subprocess.Popen(

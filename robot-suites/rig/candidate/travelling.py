@@ -1,6 +1,6 @@
-"""A program of `on_candidate` as one text that `python3 -c` runs on the candidate: what it imports from there goes with it.
+"""Packs a program of `on_candidate` and its imports from there into one text that `python3 -c` runs on the candidate.
 
-The modules are made in memory before the program begins, each under its own name, so that the same import works here and there."""
+The text makes each module in memory under its own name before the program begins, so that the same import works here and there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ exec(compile({program!r}, {name!r}, "exec", dont_inherit=True))
 
 
 def source_of(name: str) -> str:
-    """The text of a program. One that imports nothing of ours is its file as it is."""
+    """Returns the text of a program; if it imports nothing of ours, that is its file as it is."""
     program, needed = _read(name), dict[str, str]()
     _collect(program, needed)
     if not needed:

@@ -12,7 +12,7 @@ from bench_model.profiles.candidates import Candidate, load_candidate
 from rig.candidate.host import Device, Survey, Target, check_identity, device_from
 
 LAB, IDENTITY, HOST = "profiles/lab.yml", "results/identity.json", "facts/host.json"
-OF_THE_HOST = ("hostname", "architecture", "cpu_model")  # which no provisioning and no restart change
+OF_THE_HOST = ("hostname", "architecture", "cpu_model")  # neither provisioning nor a restart changes them
 CHALLENGE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
@@ -24,7 +24,7 @@ def challenge(text: str) -> str:
 
 
 def challenge_problems(run: Mapping[str, Any], asked: str | None) -> list[str]:
-    """`asked`: the challenge that whoever checks had given to the run; None: no word about it."""
+    """`asked`: the challenge that the checker had given to the run; None: the checker names none."""
     stated = run.get("challenge")
     if stated is not None and not (isinstance(stated, str) and CHALLENGE.fullmatch(stated)):
         return ["run.json: challenge is no nonce that `make qualify CHALLENGE=` takes"]

@@ -34,8 +34,8 @@ UNTRUSTED = (State.UNSIGNED, State.UNKNOWN, State.NOT_VALID)
 
 @dataclass
 class Check:
-    """`lines` say how each part stands, `problems` what is wrong, `notes` what could not be compared, and why. `evidence`: what the
-    signature of the evidence is worth."""
+    """`lines` say how each part stands, `problems` name the faults, `notes` say what could not be compared, and why. `evidence`: the worth
+    of the evidence's signature."""
 
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Check:
 
     @property
     def conclusion(self) -> str:
-        """In words that nobody can take for trust where nobody vouches."""
+        """Returns the conclusion in words that nobody can take for trust where nobody vouches."""
         if self.problems:
             return f"{len(self.problems)} differences"
         if self.evidence is State.TRUSTED:
@@ -134,7 +134,7 @@ def _check_origin(check: Check, bundle: Bundle, challenge: str | None) -> None:
         problems += identity_problems(bundle.path, bundle.run)
     except BenchError as error:
         problems.append(str(error))
-    except Exception as error:  # whatever a forged document trips over
+    except Exception as error:  # a forged document may raise any exception
         problems.append(f"the candidate's identity: cannot be compared ({type(error).__name__}: {error})")
     answered = bundle.run.get("challenge")
     well = f"{bundle.run.get('run_id')} of {bundle.run['candidate']['name']}, "
@@ -200,7 +200,7 @@ def _check_verdict(check: Check, bundle: Bundle) -> None:
 
 
 def _told(check: Check, what: str, make: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    """What `make` gives; a document that cannot be read or judged is a problem of the bundle, whatever it trips over."""
+    """Returns the value of `make`; a document that cannot be read or judged is a problem of the bundle, whatever the exception."""
     try:
         return make()
     except BenchError as error:

@@ -118,7 +118,7 @@ def _say_unfinished(found: Extraction, bundle: Bundle, workload: Workload) -> No
 
 
 def _silent(text: str, step: int, steps: int, seconds: float) -> None:
-    """Nobody watches."""
+    """Announces nothing: nobody watches."""
 
 
 def _bare_copy(bundle: Bundle, folder: Path) -> Bundle:
@@ -133,7 +133,7 @@ def _bare_copy(bundle: Bundle, folder: Path) -> Bundle:
 
 
 def _results_problems(stored: Path, again: Path) -> list[str]:
-    """Everything that the workload wrote beside its raw files."""
+    """Compares everything that the workload wrote beside its raw files."""
     problems = []
     for file in sorted((again / "results").glob("*.json")):
         name = f"results/{file.name}"
@@ -157,7 +157,7 @@ def _file_problems(stored: Path, again: Path, name: str) -> list[str]:
 
 
 def _rewritten_problems(stored: Path, made: Path) -> list[str]:
-    """Raw files that the workload itself wrote, from what a tool said. Fetched ones are copies."""
+    """Compares the raw files that the workload itself wrote from a tool's output. Fetched ones are copies."""
     return [
         f"{RAW}/{file.name}: is not what the tool said"
         for file in sorted(made.iterdir())
@@ -166,7 +166,7 @@ def _rewritten_problems(stored: Path, made: Path) -> list[str]:
 
 
 def _raw_problems(raw: Path, journals: Sequence[Sequence[Line]]) -> list[str]:
-    """The tools' own output against what the run left of it."""
+    """Compares the tools' own output with the files that the run left of it."""
     left: dict[str, str] = {}
     for lines in journals:
         left |= lines[-1].get("files") or {}

@@ -1,4 +1,4 @@
-"""Is a bundle judged by what the checker would judge it by? Its scenario, requirements and metrics against the checker's own copies.
+"""Compares a bundle's scenario, requirements and metrics with the checker's own copies.
 
 A bundle brings its profiles along, so that anybody can judge it; anybody can also loosen them and seal the whole again. The checker's own
 copies come from this checkout, or from files that the checker names, and never from the bundle."""
@@ -91,7 +91,7 @@ def altered_parameters(bundle: Path, run: Mapping[str, Any]) -> list[str]:
 
 
 def plain_id(identifier: object, where: str) -> str:
-    """The id itself. Raises BenchError for one that would lead a reader to another file."""
+    """Returns the id. Raises BenchError for one that would lead a reader to another file."""
     if not isinstance(identifier, str) or not PLAIN_ID.fullmatch(identifier):
         raise BenchError(f"{where} is {identifier!r:.100}, which is no id. The bundle is damaged, or was made to harm")
     return identifier
@@ -108,7 +108,7 @@ def _of_profile(kind: Kind, identifier: str, theirs: Mapping[str, Any], own: Own
 
 
 def _of_metrics(theirs: Mapping[str, Any], used: set[str], own: Own) -> list[Difference]:
-    """Of the metrics that the requirements use: a bundle from another version may know others besides."""
+    """Compares only the metrics that the requirements use: a bundle from another version may know others besides."""
     mine = plain(read_yaml(own.inventory / "metrics.yml").data)["results"]
     stated = theirs.get("results") or {}
     one, other = ({name: document.get(name) for name in used} for document in (stated, mine))

@@ -45,7 +45,7 @@ def render_and_seal(bundle: Path, signer: Signer | None = None, different: Seque
 def report_again(
     bundle: Bundle, key: Path | None, allowed_signers: Path | None = None, own: Own | None = None
 ) -> list[str]:
-    """`make report`: what the user is to be told. The evidence stays as the run left it; only the seal of the reports is renewed.
+    """`make report`: returns the message for the user. The evidence stays as the run left it; only the reports' seal is renewed.
 
     `key` signs the reports only of evidence that verified: nothing altered, and signed by a trusted key or by `key` itself. The evidence is
     never signed here, and a report by a laboratory's key on evidence that nobody vouches for would vouch for it."""

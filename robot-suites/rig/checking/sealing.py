@@ -28,7 +28,7 @@ ALTERED, ADDED, MISSING, ODD = "altered since it was sealed", "added since the r
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one file; `name` is relative to the bundle."""
+    """The change of one file; `name` is relative to the bundle."""
 
     name: str
     what: str
@@ -54,7 +54,7 @@ def seal_reports(bundle: Path, signer: Signer | None = None) -> None:
 
 
 def break_reports_seal(bundle: Path) -> None:
-    """For reports on evidence that was altered: nothing vouches for them."""
+    """Breaks the seal of reports on altered evidence, so that nothing vouches for them."""
     for suffix in (SIGNATURE_SUFFIX, ""):
         (bundle / f"{REPORTS_MANIFEST}{suffix}").unlink(missing_ok=True)
 
@@ -81,7 +81,7 @@ def altered_evidence(bundle: Path) -> list[Change]:
 
 
 def altered_reports(bundle: Path) -> list[Change] | None:
-    """The same of the reports; None where they were never sealed by themselves."""
+    """Returns the same for the reports; None where they never had a seal of their own."""
     if plain_file(bundle, REPORTS_MANIFEST) is None:
         return None
     listed = read_manifest(bundle / REPORTS_MANIFEST)
@@ -98,7 +98,7 @@ def unsealed_reports(bundle: Path) -> list[str]:
 
 
 def _changes(bundle: Path, listed: dict[str, str], present: set[str], odd: Collection[str] = ()) -> list[Change]:
-    """What a manifest lists against what is there; `odd` is named elsewhere."""
+    """Compares a manifest's list with the files that are there; `odd` is named elsewhere."""
     missing = [Change(name, MISSING) for name in listed.keys() - present - set(odd)]
     added = [Change(name, ADDED) for name in present - listed.keys()]
     both = listed.keys() & present

@@ -38,7 +38,7 @@ KEY_KINDS = ("ssh-", "ecdsa-", "sk-")
 
 
 class State(Enum):
-    """What a signature is worth."""
+    """The worth of a signature."""
 
     UNSIGNED = "unsigned: nobody vouches for it"
     TRUSTED = "signed by a trusted key"
@@ -49,7 +49,7 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Signature:
-    """`principal`: whom the allowed-signers file names for the key. `detail`: what else is to be said."""
+    """`principal`: the name that the allowed-signers file has for the key. `detail`: further remarks."""
 
     state: State
     key: SigningKey | None = None
@@ -185,7 +185,7 @@ def end_of(run: Mapping[str, Any]) -> datetime | None:
 
 
 def verified(manifest: Path, allowed_signers: Path | None, when: datetime | None) -> Signature:
-    """What the signature beside `manifest` is worth. `when`: the run's end, at which the key has to be valid."""
+    """Returns the worth of the signature beside `manifest`. `when`: the run's end, at which the key has to be valid."""
     text = signature_of(manifest)
     if text is None:
         return Signature(State.UNSIGNED)
@@ -205,7 +205,7 @@ def verified(manifest: Path, allowed_signers: Path | None, when: datetime | None
 
 
 def _by_whom(file: Path, content: bytes, key: SigningKey, signers: Path, when: datetime | None) -> Signature:
-    """The signature is good: is its key among the trusted ones, and was it at the run's end?"""
+    """Checks, for a good signature, whether its key is trusted and was so at the run's end."""
     stamp = (when or datetime.now(UTC)).astimezone(UTC).strftime("%Y%m%d%H%M%S")
     at = ["-O", f"verify-time={stamp}"]
     for principal in _principals(file, signers, at):
@@ -225,7 +225,7 @@ def _principals(file: Path, signers: Path, at: list[str]) -> list[str]:
 
 
 def _fingerprints(signers: Path) -> set[str]:
-    """Of every key in an allowed-signers file, whatever its options; comments and empty lines hold none."""
+    """Returns the fingerprint of every key in an allowed-signers file, whatever its options; comments and empty lines hold none."""
     found = set()
     for line in signers.read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()

@@ -1,4 +1,4 @@
-"""Which run each task is compared with: the one that somebody set, else the last known good; and which bundles may be deleted."""
+"""Chooses each task's baseline: the run that somebody set, else the last known good; and the bundles that may be deleted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Baselines:
 
 
 def task_key(night: Night) -> str:
-    """What a run did, as a key of the file."""
+    """Returns a run's task as a key of the file."""
     parts = (night.candidate, night.target, night.scenario, f"scale {night.scale:g}", f"{night.duration_s or 0:g} s")
     return " | ".join(parts)
 

@@ -1,4 +1,4 @@
-"""One job of a night: `python -m rig qualify` in a process of its own, and what became of it.
+"""One job of a night: `python -m rig qualify` in a process of its own, and its outcome.
 
 A process each, so that a fault in one run cannot take the night with it, and so that a stop is what an operator's Ctrl-C is to a run:
 SIGTERM, upon which the run restores the machine and seals its bundle as interrupted."""

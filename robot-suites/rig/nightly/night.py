@@ -52,7 +52,7 @@ DONE = ("finished", "interrupted")
 
 @dataclass
 class Stop:
-    """Why the night has to end now; asked by whoever waits."""
+    """The reason why the night has to end now; each wait asks for it."""
 
     deadline: float | None = None
     reason: str = ""

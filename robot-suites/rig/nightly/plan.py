@@ -1,4 +1,4 @@
-"""What a night runs: `all.vars.bench_nightly` of the inventory, narrowed or replaced by the command line."""
+"""The plan of a night: `all.vars.bench_nightly` of the inventory, narrowed or replaced by the command line."""
 
 from __future__ import annotations
 

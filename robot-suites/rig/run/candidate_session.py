@@ -89,14 +89,14 @@ def _said_of_power(layout: Layout, inventory: Path, candidate: str) -> str:
 
 
 def reboot_s(candidate: Candidate) -> float:
-    """For how long a reboot that provisioning may cause keeps the candidate away."""
+    """The longest time that a reboot by provisioning keeps the candidate away."""
     tuning = candidate.document.get("tuning", {})
     return float(tuning.get("bios_reboot_wait_s", REBOOT_S)) if tuning.get("bios_reboot") == "allowed" else 0.0
 
 
 @dataclass
 class CandidateSession:
-    """What one run does with its candidate. `directory` is the target's folder on the candidate, or the raw drive's device node."""
+    """One run's dealings with its candidate. `directory`: the target's folder on the candidate, or the raw drive's device node."""
 
     layout: Layout
     profiles: Profiles
@@ -105,7 +105,7 @@ class CandidateSession:
     influx_token: str = field(default="", repr=False)  # for the agent's service on a candidate behind SSH
 
     def find_raw_drive(self) -> None:
-        """Of a raw-device target: where its drive is at present. A reboot may change the name."""
+        """Finds the present device node of a raw-device target: a reboot may change the name."""
         if self.profiles.candidate.target.is_raw:
             self.directory = raw_path(self.profiles.candidate, survey(self.machine))
 

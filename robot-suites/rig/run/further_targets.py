@@ -94,6 +94,6 @@ class FurtherTargets:
 
 
 def described_targets(bundle: Bundle) -> list[dict[str, Any]]:
-    """What the run's suites have said of its further targets; empty for a run on one."""
+    """Returns the further targets that the run's suites have described; empty for a run on one."""
     files = sorted((bundle.path / "facts").glob("target-*.json"))
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]

@@ -1,4 +1,4 @@
-"""What a run that is under way gives its workloads (`rig.candidate.facilities`), from its bundle and the users' inventory."""
+"""The facilities of a run that is under way (`rig.candidate.facilities`), from its bundle and the users' inventory."""
 
 from __future__ import annotations
 

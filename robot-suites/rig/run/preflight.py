@@ -22,7 +22,7 @@ MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 
 
 def space_needs(scenario: Scenario) -> list[Need]:
-    """What each workload needs on the target; the workloads follow one another and each removes its file."""
+    """Returns each workload's need on the target; the workloads follow one another and each removes its file."""
     return [workload.need(scenario) for workload in workloads_of(scenario)]
 
 
@@ -49,7 +49,7 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
 
 
 def reserve_of(candidate: Candidate, free: int) -> int:
-    """What is left free: of a file system that others use too, and at most a tenth of drives that are the bench's own."""
+    """Returns the room to leave free on a file system that others use too; at most a tenth of drives that are the bench's own."""
     return min(RESERVE_BYTES, free // 10) if candidate.target.storage is not None else RESERVE_BYTES
 
 
@@ -109,7 +109,7 @@ def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, d
 
 def check_candidate(candidate: Candidate, found: Survey, inventory: Path) -> None:
     """Raises RefusedError when this is not the machine that the inventory declares: it is neither tuned nor written to."""
-    # What provisioning builds is not there yet; the storage role's own guard looks at its drives.
+    # A target that provisioning builds is not there yet; the storage role's own guard looks at its drives.
     wrong = differences(check_identity(candidate, found, directory_is_there=candidate.target.storage is None))
     if wrong:
         raise RefusedError(

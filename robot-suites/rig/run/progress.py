@@ -40,7 +40,7 @@ class Phase:
 
 @dataclass
 class Snapshot:
-    """What the display shows. Rates in B/s, amounts in B; None: nothing known at this moment."""
+    """The values that the display shows. Rates in B/s, amounts in B; None: unknown at this moment."""
 
     phase: str
     step: str

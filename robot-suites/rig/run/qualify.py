@@ -52,7 +52,7 @@ from rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
 from rig.telemetry.remote_agent import RemoteAgent
 from rig.workloads.registry import workloads_of
 
-PLAYBOOK_S = 12.0  # what a playbook takes on the machines seen so far; only for the display
+PLAYBOOK_S = 12.0  # a playbook's duration on the machines seen so far; only for the display
 
 
 class Qualification:
@@ -107,7 +107,7 @@ class Qualification:
         self._console.print(text, highlight=False, soft_wrap=True)
 
     def _preflight(self, session: CandidateSession) -> Survey:
-        """What can be refused before the machine is tuned."""
+        """Makes all checks that can refuse a run before the machine is tuned."""
         found = self._preflight_target(session)
         preflight.check_drives(self._profiles.candidate, found)
         for further in self._further:
@@ -292,7 +292,7 @@ class Qualification:
     def _clean_up(self, session: CandidateSession, bundle: Bundle) -> None:
         """Whatever happened: scratch files go, the tuning is put back, what was built is undone, the agent closes its account.
 
-        What fails here is recorded and does not hide how the run itself ended."""
+        A failure here is recorded and does not hide how the run itself ended."""
         telemetry = ("telemetry", lambda: self._stop_agent(session, bundle))
         tuning = ("tuning", lambda: self._restore(session, bundle))
         # On a candidate behind SSH the agent is a part of what `restore` takes away.
@@ -311,7 +311,7 @@ class Qualification:
                 self._say(f"warning: {name} could not be cleaned up: {error}")
 
     def _give_back(self, session: CandidateSession, bundle: Bundle) -> None:
-        """A target as others may find it: without scratch files, or without anything that a raw drive could be mistaken for."""
+        """Leaves a target without scratch files, a raw drive without anything that it could be mistaken for."""
         if not session.profiles.candidate.target.is_raw:
             session.machine.call("scratch", "remove", session.directory / f"{SCRATCH_PREFIX}{bundle.id}")
         elif self._raw is not None:
@@ -337,7 +337,7 @@ class Qualification:
             self._account(bundle, self._bmc_agent.stop(), BMC)
 
     def _account(self, bundle: Bundle, status: int, spool: Path) -> None:
-        """What is wrong with an agent's end, or with the delivery of its spool, as events."""
+        """Writes faults in an agent's end, or in the delivery of its spool, as events."""
         summary = bundle.read(f"{spool}/{SUMMARY_FILE}")
         if status != 0 or summary is None:
             text = f"the telemetry agent ended with status {status} and {'a' if summary else 'no'} summary; see {spool}/agent.log"
@@ -349,7 +349,7 @@ class Qualification:
             self._say(f"warning: {text}")
 
     def _derive(self, bundle: Bundle) -> None:
-        """What follows from the finished run's telemetry and results; a run that was never watched has nothing to follow from."""
+        """Derives the documents from the finished run's telemetry and results; a run that was never watched has none."""
         if self._agent is None:
             return
         made, faults = derived.documents(bundle.path)

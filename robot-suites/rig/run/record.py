@@ -1,4 +1,4 @@
-"""What run.json says of a run at its start: candidate, target, demand, versions, git. Pure but for `git` and `/proc`."""
+"""run.json's account of a run at its start: candidate, target, demand, versions, git. Pure but for `git` and `/proc`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def target_document(candidate: Candidate, found: Survey, scratch: Path, director
 def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
     """Copies what the verdict rests on, so that the bundle can be judged anywhere.
 
-    Of the inventory only `bench_candidate` of this candidate goes along: connection details may hold secrets."""
+    Only this candidate's `bench_candidate` is copied of the inventory: connection details may hold secrets."""
     folder = bundle.path / "profiles"
     for kind, source in (
         ("scenarios", read_scenario(profiles.scenario.file)),

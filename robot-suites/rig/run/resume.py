@@ -1,4 +1,4 @@
-"""`make resume RUN=`: starts again what an interrupted run was asked for, from its own bundle.
+"""`make resume RUN=`: repeats the request of an interrupted run, from its own bundle.
 
 The scenario and the requirements are the bundle's copies, so that an edit in between does not make it another experiment.
 The inventory is the control node's own: connection details are in no bundle."""

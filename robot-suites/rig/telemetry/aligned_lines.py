@@ -1,4 +1,4 @@
-"""What the history gets of a finished run besides verdict and events: its main series on a common clock, and when it was BUSY."""
+"""The history's further data of a finished run, besides verdict and events: its main series on a common clock, and its BUSY times."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from rig.telemetry.agent import Agent
 IN_BAND, OVER_LAN = "ipmi", "ipmi_lan"  # the agent's names of the two collectors
 INSTANCE = "bmc"
 REPORT_S_MAX = 30.0
-# That there is no device the collector says at once; one that still reads after this long has a device to read.
+# The collector reports a missing device at once; one that still reads after this long has a device to read.
 SILENCE_S = 5.0
 LOOK_EVERY_S = 0.2
 
@@ -64,7 +64,7 @@ def bmc_agent(
 ) -> Agent | None:
     """The agent that reads this candidate's BMC from here, not started yet; None where that is not needed or not possible.
 
-    What was settled, and why, becomes an event of the run."""
+    The choice, and its reason, becomes an event of the run."""
     bmc = candidate.document.get("bmc", {})
     if "address" not in bmc:
         return None

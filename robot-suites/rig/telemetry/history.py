@@ -212,7 +212,7 @@ def replay_earlier(agent: Path, runs: Path, influx: Influx) -> Iterator[str]:
 
 
 def _is_due(path: Path) -> bool:
-    """A damaged run beside the own one is `make replay`'s to complain of."""
+    """Skips a damaged run beside the own one: `make replay` reports it."""
     try:
         return undelivered(path)
     except BenchError:

@@ -121,7 +121,7 @@ class RemoteAgent:
         self._mirror = None
 
     def kill(self) -> None:
-        """For a candidate that answers no more: only what runs here is ended."""
+        """Ends only the processes that run here, for a candidate that answers no more."""
         self._carrier.abandon()
         self._end_mirror()
 

@@ -204,7 +204,7 @@ def _point_s(parameters: dict[str, Any]) -> float:
 
 
 def repetition_of(point: dict[str, Any], number: int) -> dict[str, Any]:
-    """What of a point stands among the repetitions. One that does not count keeps its place, as a hole with its reason."""
+    """Returns a point's entry among the repetitions. One that does not count keeps its place, as a hole with its reason."""
     kept = (
         "block_bytes", "throughput_bytes_per_s_samples", "bytes_written", "runtime_s", "device_bytes_written", "admissible", "reason",
     )  # fmt: skip

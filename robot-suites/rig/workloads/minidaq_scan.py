@@ -1,6 +1,6 @@
 """The MiniDAQ's scan over request sizes beside synthetic writes (DUNE paper, figure 4).
 
-Of each request size: daqwriter searches the highest trigger rate without inhibit, then one record at that rate is the point.
+For each request size, daqwriter searches the highest trigger rate without inhibit, then one record at that rate is the point.
 When it meets an inhibit in that longer record, the rate is lowered by 2 % and tried again, as often as BACK_OFFS says.
 Synthetic writes by two threads with blocks of the same size run in the same round, before or after in turn, so that drift cancels.
 The scenario's `repetitions` makes the whole pass over the sizes so often: only between repetitions is it seen how runs scatter.
@@ -32,7 +32,7 @@ RECORD, SYNTHETIC = "minidaq-scan.daq", "minidaq-scan-synthetic.bin"
 
 @dataclass(frozen=True)
 class Load:
-    """What the links of all applications deliver. `scale` is the scenario's."""
+    """The load that the links of all applications deliver. `scale` is the scenario's."""
 
     parameters: dict[str, Any]
     scale: float

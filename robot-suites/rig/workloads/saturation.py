@@ -48,7 +48,7 @@ DEVICE_SHARE_MIN = 0.95  # a pass whose bytes the drives' own counters do not co
 
 @dataclass(frozen=True)
 class SaturationPlan:
-    """What the workload needs of a run.
+    """The workload's plan for a run.
 
     `dedicated`: the drive holds nothing but the bench's file system."""
 
@@ -94,7 +94,7 @@ def _memory(scenario: Scenario) -> Need:
 
 
 def _reserve(raw_drive: bool, dedicated: bool, room: int) -> int:
-    """What stays free: nothing of a raw drive, and at most a tenth of a file system that is the bench's own."""
+    """Returns the room that stays free: none on a raw drive, at most a tenth of a file system that is the bench's own."""
     if raw_drive:
         return 0
     return min(RESERVE_BYTES, room // 10) if dedicated else RESERVE_BYTES
@@ -130,7 +130,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
 
 
 def _needed(asked: int, repetitions: int, copies: int) -> tuple[int, str]:
-    """What all passes need of the write budget, with the arithmetic."""
+    """Returns the passes' need of the write budget, with the arithmetic."""
     need = repetitions * reserved_bytes(asked, copies)
     return (
         need,
@@ -210,7 +210,7 @@ WORKLOAD = Workload(
 
 
 def _capacity(plan: SaturationPlan) -> int:
-    """What the drive says that it holds, now; of a file, what its file system has free for it."""
+    """Returns the capacity that the drive reports now; for a file, its file system's free room."""
     if isinstance(plan.target, RawDevice):
         return plan.target.size_bytes()
     argv: list[str | Path] = ["df", "--output=avail", "--block-size=1", plan.target.path.parent]

@@ -199,7 +199,7 @@ def _condition(plan: RecordPlan, condition: str, number: int, total: int, report
 def _record(
     machine: Machine, plan: RecordPlan, number: int, total: int, report: Report, said: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What daqwriter says of record `number` and of its read-back."""
+    """Returns daqwriter's documents of record `number` and of its read-back."""
     target = plan.load(f"snb-record-{number}.daq")
     try:
         report(f"record {number} of {total}{said}", number, total, plan.demand.duration_s)

@@ -145,7 +145,7 @@ WORKLOAD = Workload(
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of this candidate."""
+    """The workload's plan for this candidate."""
 
     parameters: dict[str, Any]
     cpus: Cpus

@@ -241,7 +241,7 @@ def _document(plan: Plan, ledger: WearLedger, epoch: str, health: list[dict[str,
 
 
 def _stated_limits(plan: Plan, health: list[dict[str, Any]]) -> list[str]:
-    """In what the counts are less than a drive's own."""
+    """Returns the respects in which the counts are less than a drive's own."""
     kernel = [one["id"] for one in health if one["counter"] == "kernel"]
     if not kernel:
         return []

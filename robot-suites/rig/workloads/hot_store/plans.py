@@ -1,4 +1,4 @@
-"""What the hot store's workload has a candidate do: plans for `on_candidate/hot_store_nodes.py`, as data."""
+"""The plans that the hot store's workload gives `on_candidate/hot_store_nodes.py`, as data."""
 
 from __future__ import annotations
 

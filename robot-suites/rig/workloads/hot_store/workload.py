@@ -170,7 +170,7 @@ class HotSite:
         return done
 
     def document(self, name: str, schema: str = "hotstore-bench") -> dict[str, Any]:
-        """What hotstore left as `name`.json, brought into the bundle and checked."""
+        """Returns hotstore's `name`.json, brought into the bundle and checked."""
         found = left_document(self.machine, None, f"hotstore ({name})", self.work, self.raw, name, schema)
         if schema == "hotstore-bench" and found["status"] != "complete":
             raise BenchError(

@@ -63,11 +63,11 @@ class Activity(ABC):
         """From the command's standard output, or the file that it wrote. Raises BenchError where there is nothing to read."""
 
     def services(self) -> list[dict[str, Any]]:
-        """What must run for it to work, such as a server."""
+        """The services that it needs while it runs, such as a server."""
         return []
 
     def files(self, tag: str) -> list[Path]:
-        """What it leaves and must be removed after each run."""
+        """The files that it leaves, which must be removed after each run."""
         return []
 
     def _json(self, text: str) -> dict[str, Any]:

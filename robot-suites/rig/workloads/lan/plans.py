@@ -1,4 +1,4 @@
-"""What the workload `lan` has its nodes do: the transfers and the settings' trials, as data."""
+"""The plans that the workload `lan` gives its nodes: the transfers and the settings' trials, as data."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Tools:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting in its two states; empty `untuned`: as it is found. Of what provisioning applied: empty `tuned`."""
+    """One setting in its two states; empty `untuned`: as it is found. A setting that provisioning applied has an empty `tuned`."""
 
     id: str
     untuned: Settings

@@ -82,7 +82,7 @@ class LanSite:
         return len(self.nodes) or int(self.emulated["nodes"])
 
     def describe(self) -> list[dict[str, Any]]:
-        """What each port is and how it is set. Raises BenchError for one that is not there or not up."""
+        """Describes each port and its settings. Raises BenchError for one that is not there or not up."""
         if not self.nodes:
             port = self._call(
                 [
@@ -144,7 +144,7 @@ class LanSite:
         }  # fmt: skip
 
     def _run(self, plan: dict[str, Any], nodes: int, topology: str, shaped: bool) -> list[dict[str, Any]]:
-        """What each host said, node0 first. Raises BenchError with the first complaint."""
+        """Returns each host's answer, node0 first. Raises BenchError with the first complaint."""
         limit_s = plan["timeout_s"] + 60
         if not self.nodes:
             rate = self.emulated["rate_bytes_per_s"] if shaped else None

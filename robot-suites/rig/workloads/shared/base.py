@@ -1,4 +1,4 @@
-"""What the bench knows of a workload before it runs: how long it takes, how much room it needs, what it is short of."""
+"""The bench's knowledge of a workload before it runs: its duration, its need of room, its shortcomings."""
 
 from __future__ import annotations
 

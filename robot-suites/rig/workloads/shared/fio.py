@@ -110,7 +110,7 @@ class Windows:
 
     @cached_property
     def _tail_rate(self) -> float:
-        """Of each thread in each window behind its last row, B/s."""
+        """Returns each thread's rate in each window behind its last row, B/s."""
         windows = sum(map(self._tail, self.threads))
         return max(0.0, self._unaccounted(self._silent)) / (windows * self.window_ms / 1000) if windows else 0.0
 
@@ -157,7 +157,7 @@ def jobs_of(output: str, what: str) -> list[dict[str, Any]]:
 
 
 def direction(job: dict[str, Any], name: str) -> dict[str, Any]:
-    """What fio measured of the reads or the writes of a job: rate, operations, runtime, latency in us (null without any)."""
+    """Returns fio's figures for the reads or the writes of a job: rate, operations, runtime, latency in us (null without any)."""
     side = job[name]
     latency = side["lat_ns"]
     percentile = {float(key): value / 1000 for key, value in latency.get("percentile", {}).items()}

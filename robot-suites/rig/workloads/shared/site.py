@@ -1,4 +1,4 @@
-"""Where a workload's tools run and leave their output: one folder on the target, one on the candidate, one in the bundle."""
+"""The folders in which a workload's tools run and leave their output: on the target, on the candidate, in the bundle."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Site:
 def left_document(
     machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str, schema: str
 ) -> dict[str, Any]:
-    """What a tool left as `work`/`name`.json, brought into `raw` and checked. Raises BenchError, with the tool's own words where
+    """Returns a tool's `work`/`name`.json, brought into `raw` and checked. Raises BenchError, with the tool's own words where
     `completed` has any."""
     file = raw / f"{name}.json"
     try:

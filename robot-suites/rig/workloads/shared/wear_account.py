@@ -1,4 +1,4 @@
-"""What a workload that wears drives on purpose shares with the next: whose account its bytes go to, and who counts them.
+"""The part that workloads which wear drives on purpose share: the account of their bytes, and the drives' counts.
 
 The account is `rig.workloads.shared.wear_ledger` (ADR 13). A workload reserves bytes before it writes them and settles against
 the drives' own counters."""
@@ -35,7 +35,7 @@ from rig.workloads.shared.wear_ledger import (
     write_durably,
 )
 
-# What may reach the drives beyond what is asked: journal and metadata of the file system, the counters' steps.
+# Bytes that may reach the drives beyond those asked: journal and metadata of the file system, the counters' steps.
 OVERHEAD_SHARE, OVERHEAD_BYTES = 0.02, 4 * 2**20
 # md(4): the most drive writes per byte written: copies, or data and parity of a stripe that is not written whole
 COPIES = {"raid0": 1, "linear": 1, "raid5": 2, "raid6": 3, "raid10": 2}
@@ -71,7 +71,7 @@ def copies_of(level: str | None, members: int) -> int:
 
 
 def reserved_bytes(asked: int, copies: int) -> int:
-    """What has to be left in the budget before `asked` B are written."""
+    """Returns the bytes that the budget must still hold before `asked` B are written."""
     return int(asked * copies * (1 + OVERHEAD_SHARE)) + OVERHEAD_BYTES
 
 
@@ -124,7 +124,7 @@ def beneath(device: Device | None, drives: list[Device], candidate: str) -> tupl
 
 
 def worn_by(context: RunContext, workload: str) -> Worn:
-    """Of a run whose target is there. Raises RefusedError where no drive counts what is written."""
+    """Returns the drives of a run whose target is there. Raises RefusedError where no drive counts its writes."""
     target = context.bundle.run["target"]
     device = device_from(target["device"]) if target["device"] else None
     drives = tuple(device_from(drive) for drive in target["drives"])

@@ -23,7 +23,7 @@ FOLDER = "endurance"
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an account belongs to: these drives, this scenario, this target of this candidate."""
+    """The owner of an account: these drives, this scenario, this target of this candidate."""
 
     candidate: str
     scenario: str
@@ -103,7 +103,7 @@ def read_entries(file: Path) -> dict[str, Any] | None:
 
 
 def spent_bytes(document: dict[str, Any]) -> int:
-    """What counts as written: what settled entries were charged, and the whole reservation of an open one."""
+    """Returns the bytes that count as written: the charges of settled entries and the whole reservation of an open one."""
     return sum(
         entry["reserved_bytes"] if entry["charged_bytes"] is None else entry["charged_bytes"]
         for entry in document["entries"]

@@ -82,7 +82,7 @@ def tests_of(parameters: dict[str, Any], logical_bytes: int) -> list[Test]:
 
 
 def shortcomings(parameters: dict[str, Any]) -> list[str]:
-    """In what the parameters ask for less than the standard does."""
+    """Returns the respects in which the parameters ask for less than the standard does."""
     found = []
     if "span_size" in parameters:
         found.append(
@@ -107,7 +107,7 @@ def shortcomings(parameters: dict[str, Any]) -> list[str]:
 
 
 def untracked(parameters: dict[str, Any]) -> list[str]:
-    """What is missing for a test to have its tracking variable, as `field: problem`."""
+    """Returns the missing parts of a test's tracking variable, as `field: problem`."""
     found = []
     for test in ("iops", "latency"):
         asked = parameters.get(test)

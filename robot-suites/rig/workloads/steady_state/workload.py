@@ -33,7 +33,7 @@ STANDARD = "SNIA SSS PTS 2.0.2"
 
 @dataclass(frozen=True)
 class SteadyPlan:
-    """What the workload needs of a run. `device`: kernel name of the drive, for its own counter. `raw` is the bundle's raw folder."""
+    """The workload's plan for a run. `device`: kernel name of the drive, for its own counter. `raw` is the bundle's raw folder."""
 
     parameters: dict[str, Any]
     seed: int
@@ -177,7 +177,7 @@ def document(version: str, plan: SteadyPlan, logical: int, tests: list[dict[str,
 
 
 def logical_block_bytes(machine: Machine, device: str | None) -> int:
-    """Of the drive under the target; 4 KiB, which every drive takes, where no single one is known."""
+    """Returns the logical block size of the drive under the target; 4 KiB, which every drive takes, where no single drive is known."""
     if device is None:
         return 4096
     return int(machine.read_text(Path(f"/sys/block/{device}/queue/logical_block_size")))

@@ -75,7 +75,7 @@ class Application:
         return self.site.run_daqwriter("streams", options, f"streams-{name}", "daqwriter-streams", limit_s)
 
     def verified(self, setup: Setup, directory: Path, name: str, written_bytes: int) -> dict[str, Any]:
-        """What daqwriter's own read-back and one by code of another kind say of the files; one entry of `verification`."""
+        """Returns one entry of `verification`: the results of daqwriter's own read-back and of one by independent code."""
         limit_s = CALL_S_MIN + written_bytes / READ_BYTES_PER_S_MIN
         verify = self.site.run_daqwriter(
             "verify",

@@ -1,4 +1,4 @@
-"""What ends a load of the thermal soak: rules, read from the run's telemetry as it grows."""
+"""The rules that end a load of the thermal soak, applied to the run's telemetry as it grows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WATCHED = ("temperature,", "smart,", "smart_ocp,", "smart_temperature,", "block_
 
 @dataclass(frozen=True)
 class Rule:
-    """What ends a load."""
+    """A rule that ends a load."""
 
     window_s: float
     slope_max_k_per_min: float
@@ -41,7 +41,7 @@ class Watch:
         self._points: list[Point] = []
 
     def forget(self) -> None:
-        """What was before the load that begins now decides nothing."""
+        """Ignores samples from before the load that begins now."""
         self._points.clear()
 
     def tracks(self) -> Tracks:
