@@ -269,7 +269,10 @@ def test_every_point_of_the_run_is_accounted_for(finished: tuple[Path, str, str]
     account = document(finished[0] / "results" / "telemetry_account.json")
     assert account["invalid"] == account["limits"] == []
     assert account["influxdb"]["reached"] is True
-    assert account["whole"]["present"] > 1000
+    # How many points a run leaves follows from how long this machine takes for it; each collector gave some.
+    for one in account["collectors"]:
+        assert one["status"] == "unsupported" or 0 < one["collected_samples"] <= one["expected_samples"], one
+    assert account["whole"]["present"] == sum(row["present"] for row in account["measurements"].values())
     for name, row in account["measurements"].items():
         lacking = sum(one["points"] for one in row["differences"] if one["step"] == "bundle to InfluxDB")
         assert row["stored"] - lacking == row["present"] > 0, name
