@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,18 @@ def test_fios_threads_share_the_file_and_their_log(disk: Path) -> None:
     assert {f"--size={8 * MIB}", f"--offset_increment={8 * MIB}", "--numjobs=10", "--group_reporting"} <= set(argv)
     log = "250, 100, 1, 0, 0\n500, 200, 1, 0, 0\n249, 10, 1, 0, 0\n501, 20, 1, 0, 0\n751, 30, 1, 0, 0\n"
     assert fio.bandwidth_samples(log, 250, 501, 0.25 * 330 * 1024) == [110 * 1024.0, 220 * 1024.0]
+
+
+def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
+    """fio-plot draws only what does, also for a single job."""
+    parameters = {"file_size": 4 * MIB, "io_depth": 4, "seconds_per_point": 1, "ramp_s": 0}
+    argv = fio_scan.fio_arguments(disk / "f", MIB, parameters, disk / "log")
+    job = json.loads(LocalMachine().run(argv, 60).check("fio").stdout)["jobs"][0]
+    assert {key: job["job options"][key] for key in ("numjobs", "iodepth", "bs")} == {
+        "numjobs": "1",
+        "iodepth": "4",
+        "bs": str(MIB),
+    }
 
 
 def test_daqwriters_ramp_is_left_out_and_its_preparation_expected_of_the_device() -> None:

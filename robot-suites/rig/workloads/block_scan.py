@@ -311,7 +311,6 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
     them would measure the random generator instead."""
     size = parameters["file_size"] // threads // block_bytes * block_bytes
     several = [
-        f"--numjobs={threads}",
         "--thread",
         "--group_reporting",
         f"--offset_increment={size}",
@@ -320,6 +319,7 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
     return [
         *fio.writing(file),
         f"--name=bs-{block_bytes}",
+        f"--numjobs={threads}",  # also for one: fio-plot wants it in the JSON
         f"--bs={block_bytes}",
         f"--size={size}",
         f"--iodepth={parameters['io_depth']}",
