@@ -47,7 +47,9 @@ class Survey:
 
 
 def survey(bundle: Path) -> Survey:
-    """Every entry below `bundle`; links are not followed. Raises BenchError for more than a bundle can hold."""
+    """Every entry below `bundle`; links are not followed. Raises BenchError for more than a bundle can hold, and for no folder."""
+    if not bundle.is_dir():
+        raise BenchError(f"{bundle} is no run bundle (there is no such folder). Name one with RUN=runs/<run-id>")
     files: list[str] = []
     odd: list[str] = []
     folders = [""]

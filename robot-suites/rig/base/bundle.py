@@ -65,7 +65,10 @@ class Bundle:
         try:
             bundle.run = bundle_files.read_json(bundle.path, "run.json")
         except (OSError, BenchError) as error:
-            raise BenchError(f"{path} is no run bundle (run.json: {error}). Name one with RUN=runs/<run-id>") from None
+            why = f"run.json: {error}"
+            if isinstance(error, FileNotFoundError):
+                why = "run.json is missing" if path.is_dir() else "there is no such folder"
+            raise BenchError(f"{path} is no run bundle ({why}). Name one with RUN=runs/<run-id>") from None
         if not isinstance(bundle.run, dict):
             raise BenchError(f"{path} is no run bundle (run.json holds no object). Name one with RUN=runs/<run-id>")
         return bundle
