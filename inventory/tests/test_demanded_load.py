@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bench_model.base.errors import ProfileError
@@ -29,6 +30,7 @@ from bench_model.profiles.requirements import RequirementProfile, load_requireme
 from bench_model.profiles.scenarios import load_scenario
 from bench_model.profiles.yaml_source import load_schema
 from bench_model.verdict.verdict import judge
+from bench_model.workloads.read_scan import ReadScan
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import asked_otherwise, evidence, lose, scaled
@@ -575,6 +577,8 @@ def test_every_count_stands_in_the_schema_of_its_results() -> None:
             path = count.path.split(".")
             if workload == "snb_record":  # no schema of its own: the tool's document stands in it
                 assert required(load_schema("daqwriter-minidaq"), path[2:]), count.path
+            elif workload == "read_scan":  # its result is a type
+                assert required(msgspec.json.schema(ReadScan), path), count.path
             else:
                 assert required(load_schema(workload.replace("_", "-")), path), f"{workload}: {count.path}"
 
