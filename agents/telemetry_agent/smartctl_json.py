@@ -228,6 +228,7 @@ def _nvme_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fi
 def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
     fields: dict[str, FieldValue] = {}
     in_stated_unit: set[str] = set()
+    counts_sectors = document.get("in_smartctl_database") is True and not _counts_in_stated_unit(document)
     sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
     for row in _rows(_table(document, "ata_smart_attributes"), "table"):
         number, name = row.get("id"), str(row.get("name", ""))
@@ -245,8 +246,8 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                 if (medium, way) == ("nand", "written"):
                     fields["nand_source"] = f"ATA attribute {name}"
             elif ATA_SECTORS.get(name, name) in in_stated_unit:
-                pass  # some drives count in 32 MiB and give the same number as Total_LBAs_Written again
-            elif name in ATA_SECTORS and document.get("in_smartctl_database") is True:
+                pass  # the unit that a name states wins
+            elif name in ATA_SECTORS and counts_sectors:
                 # For a drive that smartctl does not know, this name is only the usual one.
                 fields[ATA_SECTORS[name]] = whole_number(_raw(row, name), name, sector_bytes)
     statistics = _statistics(document)
@@ -264,6 +265,23 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                         f" {stated}, which is taken"
                     )
     return fields
+
+
+def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:
+    """Does a drive that gives one number as Host_Writes_32MiB and as Total_LBAs_Written count its LBAs in 32 MiB too?
+
+    Then no attribute of it that is named after LBAs counts sectors, also the one that has no such twin (Intel's S3520 as Dell
+    sells it: writes twice, Total_LBAs_Read once)."""
+    stated, sectors = set[object](), set[object]()
+    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+        name, value = str(row.get("name", "")), _table(row, "raw").get("value")
+        if isinstance(value, int) and value > 0:
+            data = ATA_DATA.fullmatch(name)
+            if data and data["what"] not in NAND_NAMES:
+                stated.add((data["way"] == "Writes", value))
+            elif name in ATA_SECTORS:
+                sectors.add((name == "Total_LBAs_Written", value))
+    return bool(stated & sectors)
 
 
 def _agree(one: int, other: int) -> bool:

@@ -240,6 +240,19 @@ def test_a_stated_unit_wins_over_sectors(tmp_path: Path, monkeypatch: pytest.Mon
     assert "whose name states its unit says 23942496518144" in reading.faults[0]
 
 
+@pytest.mark.parametrize("again", [129493, 4345064062976 // 512])
+def test_lbas_that_count_in_32_mib_give_no_data_read(again: int) -> None:
+    """Intel's S3520 as Dell sells it: writes in 32 MiB under both names, reads under the usual one alone (294 MB in 21,213 h)."""
+    rows = [
+        attribute(225, "Host_Writes_32MiB", 129493),
+        attribute(233, "Total_LBAs_Written", again),
+        attribute(242, "Total_LBAs_Read", 573613),
+    ]
+    document = {"in_smartctl_database": True, "ata_smart_attributes": {"table": rows}}
+    read = {} if again == 129493 else {"data_read_bytes": 573613 * 512}
+    assert smartctl_json.health_fields(document) == {"data_written_bytes": 4345064062976} | read
+
+
 @pytest.mark.parametrize(
     ("number", "name", "field"),
     [
