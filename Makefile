@@ -1,5 +1,5 @@
 # The bench's commands; `make help` lists them. Every step of the set-up is skipped when it is already done.
-# The set-up speaks on stderr, so that `make judge` and the like can be piped. What a command needs is built first, so that `make qualify` and `make test` work on a fresh Debian or Ubuntu machine.
+# The set-up speaks on stderr, so that `make judge` and the like can be piped. A command's needs are built first, so that `make qualify` and `make test` work on a fresh Debian or Ubuntu machine.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -21,11 +21,12 @@ AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
 READER := build/analysis_reader.pyz
 READER_SOURCES := $(shell find agents/analysis_reader -name '*.py')
 PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
-# What a scenario asks for beyond a record and scans is installed and built when a scenario asks for it.
+FLEET = $(if $(CANDIDATES),--candidates '$(CANDIDATES)') $(if $(JOBS),--jobs '$(JOBS)')
+# Programs that a scenario needs beyond a record and scans are installed and built when a scenario asks for them.
 SCENARIO_FILE := $(wildcard $(SCENARIO) inventory/scenarios/$(SCENARIO).yml)
 ASKS = $(if $(SCENARIO_FILE),$(shell grep -oE '^  ($(1)):' $(SCENARIO_FILE)))
 PYTHON_GROUP ?= $(if $(call ASKS,concurrent_analysis),analysis,qualify)
-# What a checker trusts and judges by is its own, never the bundle's.
+# A checker trusts and judges by its own files, never by the bundle's.
 OWN := $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
@@ -33,8 +34,8 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-docs lint-python lint-types lint-imports \
-        lint-robot lint-ansible lint-shell lint-native validate provision verify restore unlock \
+.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table check test study audit lint lint-docs lint-python lint-types lint-imports \
+        lint-robot lint-ansible lint-shell lint-native validate provision verify restore unlock tables site \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock clean clean-allowed
 
 help: ## list the commands
@@ -101,18 +102,25 @@ setup-qualify: apt
 	@$(MAKE) --no-print-directory --jobs=3 python influxd native-qualify
 	@$(MAKE) --no-print-directory agent
 
-qualify: setup-qualify ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (SIGN_KEY=FILE signs the run, CHALLENGE=NONCE is sealed with it)
-	@$(RIG) qualify $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
+qualify: setup-qualify ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (CANDIDATES=a,b JOBS=2: several, at the same time; SIGN_KEY=FILE signs the run, CHALLENGE=NONCE is sealed with it)
+	@$(RIG) qualify $(PROFILES) $(FLEET) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
 	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning) $(if $(CHALLENGE),--challenge='$(CHALLENGE)')
 
 resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
 	@$(RIG) resume $(RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
 
 bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB; reports on long runs (PARTS=write,agent QUICK=1 BENCH_DIR=)
-	@$(PYTHON) -m writer_bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
+	@$(PYTHON) -m bench_rounds $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
 
 bench-table: python ## write what `make bench` measured last into the READMEs (FILE=agents/README.md PARTS=agent,ingest; default: native-writer/bench's)
-	@$(PYTHON) -m writer_bench.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,null-sink,budget)'
+	@$(PYTHON) -m bench_rounds.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,null-sink,budget)'
+
+discover: python ## look at a server and propose its inventory entry (HOST=user@server or local, BMC=user@address, PORT= KEY= SSH_ARGS= NAME= OUT=; DISCOVER_OPTIONS='--bmc-ca-file ...')
+	@$(RIG) discover --host='$(HOST)' $(if $(PORT),--port='$(PORT)') $(if $(KEY),--key='$(KEY)') $(if $(SSH_ARGS),--ssh-args='$(SSH_ARGS)') \
+	    $(if $(NAME),--name='$(NAME)') $(if $(BMC),--bmc='$(BMC)') $(if $(OUT),--out='$(OUT)') $(DISCOVER_OPTIONS)
+
+doctor: python ## say what is missing on this machine, and on CANDIDATE where one is named, with remedies (JSON=1; exit status 1: something is)
+	@$(RIG) doctor $(if $(filter command environment,$(origin CANDIDATE)),'$(CANDIDATE)') $(if $(INVENTORY),--inventory '$(INVENTORY)') $(if $(JSON),--json)
 
 validate: python ## check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)
@@ -120,8 +128,8 @@ validate: python ## check the inventory, scenarios, requirements and metrics
 report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE signs them where the evidence verified; SCENARIO= REQUIREMENT= INVENTORY=: yours)
 	@$(RIG) report $(RUN) $(OWN)
 
-schemas: python ## renew the JSON Schemas of the documents that have types (bench_model.documents)
-	@PYTHONPATH=inventory $(PYTHON) -m bench_model.documents.schemas inventory/schemas
+schemas: python ## renew the JSON Schemas of the documents that have types (bench_model.evidence.schemas)
+	@PYTHONPATH=inventory $(PYTHON) -m bench_model.evidence.schemas inventory/schemas
 
 golden: python-test ## renew the stored report that reports/tests compares with; look at the difference before you commit it
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
@@ -139,14 +147,20 @@ lot: python ## what drives of one model say about their lot: RUNS="runs/a runs/b
 judge: python ## recompute the verdict of RUN from its bundle and print it
 	@$(RIG) judge $(RUN)
 
+tables: python ## write RUN's numbers as tables for spreadsheets, pandas and databases into the new folder OUT (FORMAT=parquet; docs/reading-a-bundle.md)
+	@$(RIG) tables $(RUN) --output '$(OUT)' $(if $(FORMAT),--format '$(FORMAT)')
+
 check-bundle: python ## check RUN's seals and signatures (ALLOWED_SIGNERS=FILE: only trusted ones count), its profiles against yours (SCENARIO= REQUIREMENT=), its CHALLENGE=; recompute its verdict and every number of its reports
 	@$(RIG) check-bundle $(RUN) $(OWN) $(if $(CHALLENGE),--challenge='$(CHALLENGE)')
 
 trend: python ## render the trend of CANDIDATE over its runs: trend-<candidate>/ (RUNS=runs SCENARIO= OUTPUT=)
 	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report trend $(or $(RUNS),runs) --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(OUTPUT),--output '$(OUTPUT)')
 
-nightly: setup ## run the acceptance subset on all candidates, compare, exit by outcome (CANDIDATES=a,b SCENARIO= RESUME=nightly/<id> TIME_LIMIT_H= KEEP_PASSES=)
-	@$(RIG) nightly $(if $(CANDIDATES),--candidates '$(CANDIDATES)') $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(INVENTORY),--inventory '$(INVENTORY)') \
+site: python ## write a static site over all runs and nights: index with filters, a page for each candidate (RUNS=runs NIGHTS=nightly OUT=build/site COPY=1: with the documents)
+	@PYTHONPATH=reports:inventory $(PYTHON) -m bench_report site $(or $(RUNS),runs) --nights '$(or $(NIGHTS),nightly)' --output '$(or $(OUT),build/site)' $(if $(COPY),--copy)
+
+nightly: setup ## run the acceptance subset on all candidates, compare, exit by outcome (CANDIDATES=a,b JOBS=8 SCENARIO= RESUME=nightly/<id> TIME_LIMIT_H= KEEP_PASSES=)
+	@$(RIG) nightly $(FLEET) $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(INVENTORY),--inventory '$(INVENTORY)') \
 	    $(if $(RESUME),--resume '$(RESUME)') $(if $(TIME_LIMIT_H),--time-limit-h $(TIME_LIMIT_H)) $(if $(KEEP_PASSES),--keep-passes $(KEEP_PASSES)) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
 
 baseline: python ## make RUN what later nights are compared with
@@ -226,7 +240,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader native-writer/bench/writer_bench .ci/checks.py .ci/check.py .ci/docs.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader robot-suites/bench_rounds native-writer/bench/writer_bench agents/telemetry_bench agents/hot_store_bench reports/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

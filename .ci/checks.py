@@ -71,7 +71,7 @@ def stages() -> list[list[Step]]:
     # Built and run once more each, they take as long as all the rest: CI asks for them.
     sanitizers = os.environ.get(SANITIZERS_VARIABLE)
     if sanitizers:
-        # Not the hot store's with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
+        # The hot store's are left out with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
         for made_and_run in (sanitized("asan", "address"), sanitized("tsan", "thread")):
             builds.append(made_and_run[0])
             tests.append(made_and_run[1])
@@ -95,7 +95,7 @@ def stages() -> list[list[Step]]:
     if asked_influx2:
         beside.insert(3, influx2)
     made.append(beside)
-    # What measures is alone on the machine.
+    # Tests that measure are alone on the machine.
     made.append([pytest("main job, end to end", [unit, "-m", f"integration and {short}"])])
     # Whole scenarios, each of some minutes: not for every `make test`. In QEMU without acceleration they take the better part of an hour.
     if campaigns := os.environ.get(CAMPAIGNS_VARIABLE):

@@ -9,6 +9,7 @@ documentation and has written so into `reviewed` of `case.json`.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import re
 import shutil
@@ -18,24 +19,36 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from bench_model.base.errors import BenchError
+from bench_model.documents.struct import Struct, as_document, read
 from bench_model.workloads.lan import iperf3, perftest
 from rig.workloads.shared import fio
-from telemetry_agent import smartctl_json
-from telemetry_agent.drive_questions import behind_of
-from telemetry_agent.ipmi_text import parse_power, parse_sensors
+from telemetry_agent.devices import smartctl_json
+from telemetry_agent.devices.drive_questions import behind_of
+from telemetry_agent.devices.ipmi_text import parse_power, parse_sensors
 
-CORPUS = Path(__file__).parent.parent / "inventory/corpus"
+ROOT = Path(__file__).parent.parent
+CORPUS = ROOT / "inventory/corpus"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,60}")
 NOT_YET = "not yet"
 SECRET_MIN = 4  # characters: a shorter value would be replaced all over the text
 DIGITS_MIN = 6  # a shorter number may be a count elsewhere
 # Keys of JSON documents, and names before `:` or `=` in texts, whose values identify a machine or let somebody in.
 SECRET_NAME = re.compile(
-    r"serial|wwn|naa|eui64|nguid|uuid|guid|logical_unit_id|host_?name|cookie|passw|token|secret|credential|asset|service_?tag|"
+    r"serial|wwn|naa|eui64|nguid|uuid|guid|logical_unit_id|host_?name|cookie|passw|token|secret|credential|asset|service_?tag|server_?name|(?:admin|service|server)_?(?:name|phone|other_?info)|"
     r"mac(?:_?addr)?|ip(?:v4|v6)?_?addr|user_?name|(?:local|remote|target)_host|\bhost\b|\bgid\b|\bsku\b|enclosure_?id",
     re.IGNORECASE,
 )
+# BIOS options that are named after such a thing and are none; their values (Auto, Enabled) stand all over the BIOS.
+NO_SECRET_NAME = re.compile(
+    r"serial_?(?:console|port|comm|debug|redirection)|asset_?tag_?protection|password_?status|password_?(?:change|clear)",
+    re.IGNORECASE,
+)
+NO_SECRET = re.compile(
+    r"enabled?|disabled?|auto|none|true|false|default|(?:un)?locked|present|n/?a", re.IGNORECASE
+)  # nor these values
 # Values that identify wherever they stand.
 SECRET_VALUE = re.compile(
     r"\b(?:[0-9a-f]{2}[:-]){5,}[0-9a-f]{2}\b"  # MAC address, long ones too
@@ -49,6 +62,24 @@ SECRET_VALUE = re.compile(
 )
 NO_ADDRESS = re.compile(r"0\.0\.0\.0|127\.0\.0\.1|::")  # addresses that everybody has
 TEXT_LINE = re.compile(r"^[ \t]*([A-Za-z][\w /()-]*?)[ \t]*[:=][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+
+
+class About(Struct, frozen=True, forbid_unknown_fields=True):
+    """A case's `case.json`."""
+
+    kind: str
+    source: str  # repository and path at a commit
+    licence: str
+    composed: bool  # false: a program or server really said it
+    reviewed: str  # who compared which result with what
+    version: str = ""  # of the tool or firmware
+    cut: str = ""  # what of the original is left out
+
+
+def about_of(case: Path) -> About:
+    """Read `case.json`. Raises BenchError that names file and field."""
+    file = case / "case.json"
+    return read(json.loads(file.read_text(encoding="utf-8")), About, str(file))
 
 
 def _smartctl(text: str) -> dict[str, Any]:
@@ -106,6 +137,57 @@ def _fio(text: str) -> dict[str, Any]:
     return {job["jobname"]: {name: fio.direction(job, name) for name in ("read", "write")} for job in jobs}
 
 
+BIOS_ASKED = {
+    "power_profile": ("maximum-performance", "balanced", "power-saving"),
+    "cstates": ("on", "off"),
+    "turbo": ("on", "off"),
+    "memory_speed": ("maximum", "auto"),
+}
+
+
+def _redfish_bios(text: str) -> dict[str, Any]:
+    """Returns what the role bios would set of a resource Bios, or of an attribute registry, whose defaults then count as what is set.
+
+    By the names of all vendors: neither document says its maker in one way."""
+    spec = importlib.util.spec_from_file_location("bench_bios", ROOT / "ansible/module_utils/bench_bios.py")
+    assert spec is not None and spec.loader is not None
+    bios = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = bios  # its dataclasses look themselves up there
+    spec.loader.exec_module(bios)
+    vendors = YAML(typ="safe").load(ROOT / "ansible/roles/bios/vars/main/vendors.yml")["__bios_vendors"]
+    document = _object(text)
+    if "RegistryEntries" in document:
+        entries = document["RegistryEntries"]["Attributes"]
+        current = {one["AttributeName"]: one.get("CurrentValue") or one.get("DefaultValue") for one in entries}
+        offered = {
+            one["AttributeName"]: [str(value["ValueName"]) for value in one["Value"]]
+            for one in entries
+            if one.get("Value")
+        }
+    else:
+        current, offered = document["Attributes"], {}
+    if not isinstance(current, dict) or not current:
+        raise ValueError("it has no attributes of a BIOS")
+    firmware = bios.Firmware(current, {}, offered)
+    found: dict[str, Any] = {}
+    for setting, values in BIOS_ASKED.items():
+        plans = {asked: bios.plan(vendors, "redfish", setting, asked, firmware) for asked in values}
+        # The names that were looked for, in brackets, grow with every vendor.
+        found[setting] = {
+            asked: {"unsupported": one.unsupported.partition(" (looked for")[0]}
+            if one.unsupported
+            else {"in_force": {wish.attribute: wish.value for wish in one.wishes}}
+            | ({"fallback": True} if one.fallback else {})
+            | (
+                {"only_with": sorted({wish.bound_to for wish in one.wishes if wish.bound_to})}
+                if any(w.bound_to for w in one.wishes)
+                else {}
+            )
+            for asked, one in plans.items()
+        }
+    return found
+
+
 KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "smartctl": _smartctl,
     "smartctl-scan": _scan,
@@ -115,6 +197,7 @@ KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "perftest-bandwidth": _perftest_bandwidth,
     "perftest-latency": _perftest_latency,
     "fio": _fio,
+    "redfish-bios": _redfish_bios,
 }
 
 
@@ -147,11 +230,11 @@ REMOVED = re.compile(r"REMOVED-\d+")
 def _named(value: Any, secret: bool) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _named(inner, secret or bool(SECRET_NAME.search(key)))
+            yield from _named(inner, secret or bool(SECRET_NAME.search(key) and not NO_SECRET_NAME.search(key)))
     elif isinstance(value, list):
         for inner in value:
             yield from _named(inner, secret)
-    elif secret and not isinstance(value, bool) and value is not None:
+    elif secret and not isinstance(value, bool) and value is not None and not NO_SECRET.fullmatch(str(value)):
         yield str(value)
 
 
@@ -186,8 +269,8 @@ def case_of(name: str, kind: str, raw: Path, source: str, licence: str) -> dict[
         found = KINDS[kind](text)
     except (OSError, ValueError, KeyError, BenchError) as error:
         raise ValueError(f"RAW={raw}: {error}; it is not taken as {kind}") from None
-    about = {"kind": kind, "source": source, "licence": licence, "composed": False, "reviewed": NOT_YET}
-    written = {"case.json": about, "expected.json": found}
+    about = About(kind, source, licence, composed=False, reviewed=NOT_YET)
+    written = {"case.json": as_document(about), "expected.json": found}
     return {"raw": text} | {file: json.dumps(content, indent=1) + "\n" for file, content in written.items()}
 
 

@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from telemetry_agent.clock import CLOCK
-from telemetry_agent.collector import FAST, SLOW, SLOW_PERIOD_S_MIN
+from telemetry_agent.base.clock import CLOCK
+from telemetry_agent.base.files import replace_json, utc_text
+from telemetry_agent.base.point import Encoder, Point
+from telemetry_agent.base.priority import raise_own
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
 from telemetry_agent.collectors.choice import Choice
 from telemetry_agent.collectors.workload import MEASUREMENTS, Workload
-from telemetry_agent.cursor import Cursor
-from telemetry_agent.delivery import Delivery
-from telemetry_agent.files import replace_json, utc_text
-from telemetry_agent.influx import Destination, InfluxWriter
-from telemetry_agent.point import Encoder, Point
-from telemetry_agent.priority import raise_own
-from telemetry_agent.room import Limits
-from telemetry_agent.scheduler import Scheduler
-from telemetry_agent.spool import Spool
+from telemetry_agent.delivery.delivery import Delivery
+from telemetry_agent.delivery.influx import Destination, InfluxWriter
+from telemetry_agent.reading.collector import FAST, SLOW, SLOW_PERIOD_S_MIN
+from telemetry_agent.scheduling.scheduler import Scheduler
+from telemetry_agent.spool.cursor import Cursor
+from telemetry_agent.spool.room import Limits
+from telemetry_agent.spool.spool import Spool
 from telemetry_agent.summary import FINISHED, RUNNING, SUMMARY_FILE, influx_section, point_counts
 
 FINAL_SAMPLE_S = 3.0

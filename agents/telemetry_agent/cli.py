@@ -19,19 +19,19 @@ from typing import NoReturn
 
 from telemetry_agent import __version__
 from telemetry_agent.agent import SUMMARY_PERIOD_S, Agent, Settings
+from telemetry_agent.base.files import replace_json
+from telemetry_agent.base.point import PointError, check_tag
+from telemetry_agent.base.sizes import parse_size
 from telemetry_agent.collectors.choice import Choice
 from telemetry_agent.collectors.ipmi import PASSWORD_VARIABLE, lan_interface
-from telemetry_agent.cursor import CURSOR_FILE, Cursor, read_counts
-from telemetry_agent.delivery import Delivery
-from telemetry_agent.files import replace_json
-from telemetry_agent.influx import TOKEN_VARIABLE, Destination, InfluxWriter
-from telemetry_agent.point import PointError, check_tag
-from telemetry_agent.recovery import recover
-from telemetry_agent.room import Limits
-from telemetry_agent.sizes import parse_size
-from telemetry_agent.spool import POINTS_FILE, Spool, SpoolBusy, lock_spool
+from telemetry_agent.delivery.delivery import Delivery
+from telemetry_agent.delivery.influx import TOKEN_VARIABLE, Destination, InfluxWriter
+from telemetry_agent.spool.cursor import CURSOR_FILE, Cursor, read_counts
+from telemetry_agent.spool.recovery import recover
+from telemetry_agent.spool.room import Limits
+from telemetry_agent.spool.spool import POINTS_FILE, Spool, SpoolBusy, lock_spool
+from telemetry_agent.spool.tally import Ledger
 from telemetry_agent.summary import REPLAY_FILE, after_replay, load_summary, point_counts
-from telemetry_agent.tally import Ledger
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)

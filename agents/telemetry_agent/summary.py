@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from telemetry_agent.delivery import Delivery
-from telemetry_agent.tally import Ledger
+from telemetry_agent.delivery.delivery import Delivery
+from telemetry_agent.spool.tally import Ledger
 
 Counts = Mapping[str, Mapping[str, int]]
 SUMMARY_FILE, REPLAY_FILE = "summary.json", "replay.json"

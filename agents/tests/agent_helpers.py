@@ -19,9 +19,9 @@ from typing import Any
 
 import yaml
 
-from telemetry_agent.collector import Collector, Reading
-from telemetry_agent.line_parser import parse_line
-from telemetry_agent.point import Point
+from telemetry_agent.base.line_parser import parse_line
+from telemetry_agent.base.point import Point
+from telemetry_agent.reading.collector import Collector, Reading
 
 TESTS = Path(__file__).resolve().parent
 AGENTS = TESTS.parent

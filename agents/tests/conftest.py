@@ -14,8 +14,11 @@ for folder in (TESTS, TESTS.parent):
         sys.path.insert(0, str(folder))
 
 from agent_helpers import fake_program  # noqa: E402 - needs the path above
+from bench_fixtures import agent, daqwriter, disk, influxd  # noqa: E402
 from influx_server import InfluxServer  # noqa: E402
 from recorded_tree import FOLDER, Clock, unpack  # noqa: E402
+
+__all__ = ["agent", "daqwriter", "disk", "influxd"]  # fixtures, for pytest to find
 
 
 @pytest.fixture(scope="session")

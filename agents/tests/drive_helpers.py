@@ -13,9 +13,9 @@ from pathlib import Path
 
 from agent_helpers import FIXTURES, T0_NS, fake_program
 
-from telemetry_agent.collector import Reading
+from telemetry_agent.base.point import Encoder, Point
 from telemetry_agent.collectors.smart import Smart
-from telemetry_agent.point import Encoder, Point
+from telemetry_agent.reading.collector import Reading
 
 DRIVES = FIXTURES / "drives"
 ANSWERING = sorted(path.parent.name for path in DRIVES.glob("*/expected.lp"))
@@ -28,6 +28,8 @@ case "$*" in
     *id-ctrl*) file=identify.bin ;;
     *get-feature*) file=feature.txt ;;
     *--log-id=0x0\\ *) file=pages.bin ;;
+    *--log-id=0x9\\ *--lsi=1\\ *) file=e1.bin ;;
+    *--log-id=0x9\\ *--lsi=2\\ *) file=e2.bin ;;
     *--log-id=0xc0*) file=c0.bin ;;
     *--log-id=0xca*) file=ca.bin ;;
     *) echo "unexpected: $*" >&2; exit 2 ;;
@@ -92,3 +94,22 @@ def lines_of(points: Iterable[Point]) -> str:
 def points_of(collector: Smart, reading: Reading) -> list[Point]:
     """Returns the points that the collector makes of a reading, without how the queries went."""
     return [point for point in collector.parse(reading, None) if point.measurement != "smart_query"]
+
+
+def endurance_page(written: int = 5) -> bytes:
+    """A group's log page (composed): half its endurance used, `written` units of 1e9 B by the host and twice as many onto the media."""
+    page = bytearray(512)
+    page[3:6] = bytes((99, 10, 50))
+    for first, value in ((32, 7000), (48, 3), (64, written), (80, 2 * written), (128, 1), (144, 2)):
+        page[first : first + 16] = value.to_bytes(16, "little")
+    return bytes(page)
+
+
+def with_groups(bench: Bench, highest: int) -> Bench:
+    """The drive states this many endurance groups; only the first one has a page."""
+    identify = bytearray((bench.files / "identify.bin").read_bytes())
+    identify[96] |= 1 << 4
+    identify[340:342] = highest.to_bytes(2, "little")
+    (bench.files / "identify.bin").write_bytes(identify)
+    (bench.files / "e1.bin").write_bytes(endurance_page())
+    return bench

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 from agent_helpers import FIXTURES, T0_NS
 
-from telemetry_agent import collector as collector_module
-from telemetry_agent.collector import Collector, Reading
-from telemetry_agent.point import Encoder, Point
+from telemetry_agent.base.point import Encoder, Point
+from telemetry_agent.reading import collector as collector_module
+from telemetry_agent.reading.collector import Collector, Reading
 
 FOLDER = FIXTURES / "two_sockets"
 STEP_S = 10.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_model.behaviour.smart_facts import ATA_ERRORS
-from telemetry_agent.smartctl_json import ATA_FIELDS
+from telemetry_agent.devices.smartctl_json import ATA_FIELDS
 
 
 def test_the_agent_and_the_reports_agree() -> None:

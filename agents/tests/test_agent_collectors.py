@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from agent_helpers import T0_NS, by_tag, machine, two_readings
 
-from telemetry_agent.collector import HeldFile, Reading, Unsupported
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.block_device import BlockDevice, disk_lines
 from telemetry_agent.collectors.cpu import STAT_BEFORE, Cpu, cpu_lines, fractions, ticks_of
@@ -17,6 +16,7 @@ from telemetry_agent.collectors.memory import Memory, parse_meminfo
 from telemetry_agent.collectors.pcie_link import link_fields
 from telemetry_agent.collectors.pressure import Pressure, parse_pressure
 from telemetry_agent.collectors.temperature import Temperature
+from telemetry_agent.reading.collector import HeldFile, Reading, Unsupported
 
 
 def test_block_device_reports_whole_disks_and_md_only() -> None:
@@ -261,6 +261,9 @@ def test_a_held_file_is_read_afresh_and_whole(tmp_path: Path) -> None:
 def test_parsing_does_not_read_the_system(root: Path) -> None:
     """Every collector's points depend on its readings alone: the same again after the machine is gone."""
     shutil.copytree(machine("server", 0) / "sys/class/hwmon", root / "sys/class/hwmon")
+    for file, text in (("dev/kmsg", ""), ("sys/devices/system/edac/mc/mc0/ce_count", "0\n")):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text(text)
     collectors = [each for each in system_collectors(1.0, root) if each.name not in ("smart", "ipmi")]  # ask programs
     readings = [collector.read() for collector in collectors]
     shutil.rmtree(root)

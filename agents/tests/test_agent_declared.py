@@ -7,17 +7,19 @@ from pathlib import Path
 import pytest
 import yaml
 from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_program, machine, two_readings, undeclared
-from drive_helpers import ANSWERING, Bench
+from drive_helpers import ANSWERING, Bench, with_groups
 from recorded_tree import FOLDER, Clock, sample, unpack
 
-from telemetry_agent.collector import reading_now
+from telemetry_agent.base.point import Point
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
+from telemetry_agent.collectors.hardware.edac import Edac
+from telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
 from telemetry_agent.collectors.ipmi import LOG, POWER, SENSORS, Ipmi
 from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
 from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
-from telemetry_agent.point import Point
-from telemetry_agent.scheduler import Scheduler
+from telemetry_agent.reading.collector import reading_now
+from telemetry_agent.scheduling.scheduler import Scheduler
 from telemetry_agent.summary import point_counts
 
 RECORD = (
@@ -31,8 +33,9 @@ SPAN = 'bench_event,extent=span,kind=phase,run=r,source=snb_record text="record 
 
 
 # Not on the recorded machines: their host collectors run over the tree of a server with two sockets.
-HOST_ALONE = ("cpu_idle", "cpu_throttle", "interrupts", "md_array", "memory_bandwidth", "network", "network_link",
+HOST_ALONE = ("cpu_idle", "cpu_throttle", "edac", "interrupts", "kernel_log", "md_array", "memory_bandwidth", "network", "network_link",
               "numa", "pcie_errors", "pcie_link", "rapl")  # fmt: skip
+NOT_IN_TREE = ("smart", "ipmi", "temperature", "kernel_log", "edac")
 PERF = (
     "\n".join(f"S0,12,1.00,MiB,uncore_imc/cas_count_{way}/,1,100.00,," for way in ("read", "write"))
     + "\nS0,1,1000000000,ns,duration_time,1,100.00,,\n"
@@ -42,13 +45,19 @@ PERF = (
 def emitted_by_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of the host collectors: a server with a healthy, then a failing second reading, and perf in the place of resctrl."""
     points = MemoryBandwidth(1.0).parse(reading_now({"perf": PERF}), None)
+    points += KernelLog(1.0).parse(
+        reading_now({RECORDS: "3,7,1,-;nvme nvme0: I/O 1 QID 1 timeout", GAP: "0", NAMES: ""}), None
+    )
+    points += Edac(1.0).parse(
+        reading_now({f"mc0|dimm0|{name}": "1" for name in ("corrected", "uncorrected", "label")}), None
+    )
     monkeypatch.setenv(
         "PATH", fake_program(tmp_path / "bin", "ethtool", f"cat {FOLDER}/ethtool_mlx5.txt; echo ' rx_missed: 1'\n")
     )
     with monkeypatch.context() as patched:
         clock = Clock(patched)
         root = unpack("healthy_0", tmp_path / "host")
-        collectors = [one for one in system_collectors(1.0, root) if one.name not in ("smart", "ipmi", "temperature")]
+        collectors = [one for one in system_collectors(1.0, root) if one.name not in NOT_IN_TREE]
         before = {one.name: sample(one)[0] for one in collectors}
         for tree in ("healthy_1", "failing_1"):
             unpack(tree, root)
@@ -74,6 +83,11 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
             patched.setenv("PATH", bench.path)
             smart = bench.smart()
             points += smart.parse(smart.read(), None)
+    bench = with_groups(Bench(tmp_path / "groups", "nvme_datacentre"), 1)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", bench.path)
+        smart = bench.smart()
+        points += smart.parse(smart.read(), None)
     bmc = {
         key: (FIXTURES / "ipmi" / name).read_text()
         for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"), (LOG, "sel_entries.csv"))

@@ -13,7 +13,7 @@ import pytest
 from agent_helpers import by_tag
 from recorded_tree import FOLDER, Clock, lines, remove, sample, unpack, write
 
-from telemetry_agent.collector import Collector, Every, Unsupported
+from telemetry_agent.base.point import INT64_MAX, Point
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.block_device import BlockDevice, is_whole_disk
 from telemetry_agent.collectors.cpu import Cpu
@@ -32,7 +32,7 @@ from telemetry_agent.collectors.pcie_link import PcieLink
 from telemetry_agent.collectors.pressure import Pressure
 from telemetry_agent.collectors.rapl import Rapl
 from telemetry_agent.collectors.temperature import Temperature
-from telemetry_agent.point import INT64_MAX, Point
+from telemetry_agent.reading.collector import Collector, Every, Unsupported
 
 Make = Callable[[float, Path], Collector]
 HOST: tuple[Make, ...] = (
@@ -267,7 +267,8 @@ def test_every_collector_runs_on_this_machine_or_says_why_not() -> None:
     for name, earlier in readings.items():
         period_s = collectors[name].period_s
         _, points = sample(collectors[name], earlier._replace(monotonic_s=earlier.monotonic_s - period_s))
-        assert lines(points) or name == "md_array", name
+        # A machine may have no array, and its kernel nothing to complain of.
+        assert lines(points) or name in ("md_array", "kernel_log"), name
 
 
 def test_paces_are_fast_for_the_cheap_ones_alone() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from recorded_tree import Clock, sample, write
 
-from telemetry_agent.collector import Collector
+from telemetry_agent.base.point import Point
 from telemetry_agent.collectors.block_device import BlockDevice
 from telemetry_agent.collectors.cpu import Cpu
 from telemetry_agent.collectors.cpu_frequency import CpuFrequency
@@ -25,7 +25,7 @@ from telemetry_agent.collectors.pcie_errors import PcieErrors
 from telemetry_agent.collectors.pcie_link import PcieLink
 from telemetry_agent.collectors.pressure import Pressure
 from telemetry_agent.collectors.rapl import Rapl
-from telemetry_agent.point import Point
+from telemetry_agent.reading.collector import Collector
 
 Make = Callable[[float, Path], Collector]
 HOST: tuple[Make, ...] = (

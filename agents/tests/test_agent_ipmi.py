@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from agent_helpers import FIXTURES, T0_NS, by_tag, fake_program, undeclared, wait_for
 
-from telemetry_agent.collector import Reading, Unsupported, reading_now
+from telemetry_agent.base.line_parser import parse_line
+from telemetry_agent.base.point import Encoder, Point
 from telemetry_agent.collectors.ipmi import LOG, POWER, SENSORS, Ipmi, lan_interface
-from telemetry_agent.ipmi_text import (
+from telemetry_agent.devices.ipmi_text import (
     LogEntry,
     LogState,
     PowerReading,
@@ -29,9 +30,8 @@ from telemetry_agent.ipmi_text import (
     parse_power,
     parse_sensors,
 )
-from telemetry_agent.line_parser import parse_line
-from telemetry_agent.point import Encoder, Point
-from telemetry_agent.scheduler import Scheduler
+from telemetry_agent.reading.collector import Reading, Unsupported, reading_now
+from telemetry_agent.scheduling.scheduler import Scheduler
 from virtual_candidate import processes
 from virtual_candidate.bmc import Bmc
 

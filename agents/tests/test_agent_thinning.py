@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_agent_workload import record
 
-from telemetry_agent.cursor import Cursor
-from telemetry_agent.delivery import Delivery
-from telemetry_agent.influx import Destination, InfluxWriter
-from telemetry_agent.recovery import recover
-from telemetry_agent.room import Limits
-from telemetry_agent.spool import Spool
-from telemetry_agent.tally import measurement_of
-from telemetry_agent.thinning import COMMENT, LEVELS_S, Journal, comment_of, parse_comment, redo, series_of, thin
+from telemetry_agent.delivery.delivery import Delivery
+from telemetry_agent.delivery.influx import Destination, InfluxWriter
+from telemetry_agent.spool.cursor import Cursor
+from telemetry_agent.spool.recovery import recover
+from telemetry_agent.spool.room import Limits
+from telemetry_agent.spool.spool import Spool
+from telemetry_agent.spool.tally import measurement_of
+from telemetry_agent.spool.thinning import COMMENT, LEVELS_S, Journal, comment_of, parse_comment, redo, series_of, thin
 
 MIB = 2**20
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")

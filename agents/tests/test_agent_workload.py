@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from telemetry_agent.base.point import Point, PointError
 from telemetry_agent.collectors.workload import LINE_CHARACTERS_MAX, Workload, check_record
-from telemetry_agent.point import Point, PointError
 
 
 def record(number: int) -> str:

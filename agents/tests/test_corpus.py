@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import contribute_corpus
-from contribute_corpus import CORPUS, KINDS, NOT_YET, add, case_of, redacted, secrets_of
+from bench_model.base.errors import BenchError
+from contribute_corpus import CORPUS, KINDS, NOT_YET, about_of, add, case_of, redacted, secrets_of
 
 # CORPUS=DIR: more cases of the same form, that are kept elsewhere.
 FOLDERS = [CORPUS, *(Path(one) for one in os.environ.get("CORPUS", "").split(":") if one)]
@@ -22,12 +23,12 @@ CASES = sorted(path.parent for folder in FOLDERS for path in folder.glob("*/case
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_every_real_output_gives_what_was_reviewed(case: Path) -> None:
     """And says where it is from, under which licence, and who looked; none holds what identifies a machine."""
-    about: dict[str, Any] = json.loads((case / "case.json").read_text())
+    about = about_of(case)
     raw = (case / "raw").read_text(encoding="utf-8")
-    assert all(about[key] for key in ("kind", "source", "licence", "reviewed")) and about["reviewed"] != NOT_YET
-    assert about["composed"] is False, "a composed text belongs to the tests that composed it"
+    assert all((about.kind, about.source, about.licence, about.reviewed)) and about.reviewed != NOT_YET
+    assert about.composed is False, "a composed text belongs to the tests that composed it"
     assert secrets_of(raw) == []
-    assert json.loads(json.dumps(KINDS[about["kind"]](raw))) == json.loads((case / "expected.json").read_text())
+    assert json.loads(json.dumps(KINDS[about.kind](raw))) == json.loads((case / "expected.json").read_text())
 
 
 def test_no_folder_of_the_corpus_is_left_untested() -> None:
@@ -82,6 +83,71 @@ def test_a_text_that_is_no_json_is_cleaned_by_its_names_and_forms() -> None:
     assert "10:22:33" in clean and "IPMI timestamp: 11:22:33" in clean
 
 
+BIOS: dict[str, Any] = {
+    "Attributes": {
+        "MaxMemBusFreqMHz": "Auto",
+        "SerialConsolePort": "Auto",
+        "AssetTagProtection": "Unlocked",
+        "SubNumaClustering": "Disabled",
+        "SerialNumber": "MXQ1234ABC",
+        "ServerName": "daq07",
+        "ServerAssetTag": "",
+        "WorkloadProfile": "GeneralPowerEfficientCompute",
+        "ProcAMDBoost": "Disabled",
+    }
+}
+
+
+def test_of_a_bios_the_identity_goes_and_the_options_stay() -> None:
+    """Auto, as the value of SerialConsolePort, is no serial number, and Disabled no MAC of SubNumaClustering: many options have them."""
+    clean = json.loads(redacted(json.dumps(BIOS)))["Attributes"]
+    assert {name for name, value in clean.items() if value != BIOS["Attributes"][name]} == {
+        "SerialNumber",
+        "ServerName",
+    }
+
+
+def test_a_bios_says_what_the_role_would_set_and_what_it_would_refuse() -> None:
+    """By the resource, and by a registry, whose offer decides."""
+    found = KINDS["redfish-bios"](json.dumps(BIOS))
+    assert found["power_profile"]["maximum-performance"] == {
+        "in_force": {"WorkloadProfile": "HighPerformanceCompute(HPC)"}
+    }
+    assert found["turbo"]["on"] == {"in_force": {"ProcAMDBoost": "Enabled"}, "only_with": ["WorkloadProfile=Custom"]}
+    assert found["cstates"]["off"] == {"unsupported": "the BIOS has no such attribute"}
+    profile = {"AttributeName": "SysProfile", "CurrentValue": None, "DefaultValue": "PerfPerWattOptimizedDapc"}
+    offer = [{"ValueName": "PerfPerWattOptimizedDapc"}, {"ValueName": "Custom"}]
+    registry = {"RegistryEntries": {"Attributes": [profile | {"Value": offer}]}}
+    found = KINDS["redfish-bios"](json.dumps(registry))
+    assert found["power_profile"]["balanced"] == {"in_force": {"SysProfile": "PerfPerWattOptimizedDapc"}}
+    assert "does not offer PerfOptimized" in found["power_profile"]["maximum-performance"]["unsupported"]
+
+
+@pytest.mark.parametrize("text", ['{"Attributes": {}}', '{"Attributes": 3}', '{"Attributes": null}', "{}", "[]"])
+def test_a_document_that_is_no_bios_is_refused(tmp_path: Path, text: str) -> None:
+    """In one sentence."""
+    raw = tmp_path / "bios.json"
+    raw.write_text(text)
+    with pytest.raises(ValueError, match="it is not taken as redfish-bios"):
+        case_of("a-bios", "redfish-bios", raw, "our server", "CC0-1.0")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"kind": 3}, "Expected `str`, got `int`"),
+        ({"composed": "no"}, "Expected `bool`"),
+        ({"licens": "MIT"}, "unknown field"),
+    ],
+)
+def test_a_case_json_of_another_form_is_named(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    """With file and field."""
+    whole = {"kind": "fio", "source": "us", "licence": "CC0-1.0", "composed": False, "reviewed": "fio(1)"}
+    (tmp_path / "case.json").write_text(json.dumps(whole | change))
+    with pytest.raises(BenchError, match=f"case.json.*{problem}"):
+        about_of(tmp_path)
+
+
 def test_a_number_within_another_number_is_no_secret() -> None:
     """Else a reading would change."""
     clean = json.loads(redacted(json.dumps({"serial_number": 123456, "count": 91234567, "list": [123456]})))
@@ -111,7 +177,13 @@ def test_a_case_that_cannot_be_is_refused_in_one_sentence(tmp_path: Path, change
     """Naming the argument."""
     raw = tmp_path / "smart.json"
     raw.write_text(json.dumps(HOSTILE))
-    own = {"name": "a-drive", "kind": "smartctl", "raw": raw, "source": "our server", "licence": "CC0-1.0"} | change
+    own: dict[str, Any] = {
+        "name": "a-drive",
+        "kind": "smartctl",
+        "raw": raw,
+        "source": "our server",
+        "licence": "CC0-1.0",
+    } | change
     with pytest.raises(ValueError, match=reason):
         case_of(**own)
 
@@ -128,7 +200,7 @@ def test_a_case_is_added_whole_once_and_is_not_yet_reviewed(tmp_path: Path) -> N
     done = [subprocess.run(command, capture_output=True, text=True, env=environment, check=False) for _ in range(2)]
     assert [one.returncode for one in done] == [0, 2], done
     assert "is there already; choose another name" in done[1].stderr
-    assert json.loads((corpus / "a-drive/case.json").read_text())["reviewed"] == NOT_YET
+    assert about_of(corpus / "a-drive").reviewed == NOT_YET
     assert [path.name for path in corpus.iterdir()] == ["a-drive"]
     with pytest.raises(OSError, match=r".*"):
         add(corpus, "broken", {"raw": "x", "no/such/folder": "y"})

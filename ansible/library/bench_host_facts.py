@@ -11,6 +11,7 @@ import socket
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_host import firmware_tables, ipmi_device, text_of, turbo_control
 from ansible.module_utils.bench_pci import placed
 
 DOCUMENTATION = r"""
@@ -61,16 +62,6 @@ host:
 """
 
 EXECUTABLE_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
-IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
-DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
-
-
-def text_of(path: str) -> str | None:
-    """Return a file's text, or None where it does not exist or may not be read by this user."""
-    if not os.access(path, os.R_OK):
-        return None
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        return stream.read().strip()
 
 
 def os_release(text: str) -> dict[str, str]:
@@ -103,14 +94,6 @@ def numa(sysfs_root: str) -> list[dict[str, Any]]:
             }
         )
     return sorted(nodes, key=lambda node: node["node"])
-
-
-def turbo_control(sysfs_root: str) -> str | None:
-    """Return which of the kernel's two switches for turbo frequencies this machine has."""
-    cpu = os.path.join(sysfs_root, "devices/system/cpu")
-    if os.path.exists(os.path.join(cpu, "intel_pstate/no_turbo")):
-        return "no_turbo"
-    return "boost" if os.path.exists(os.path.join(cpu, "cpufreq/boost")) else None
 
 
 def running(names: list[str]) -> dict[str, bool]:
@@ -152,11 +135,11 @@ def describe_host(sysfs_root: str, processes: list[str], nics: list[str]) -> dic
         "memory_bytes": memory_bytes(text_of("/proc/meminfo") or ""),
         "numa_nodes": len(nodes),
         "numa": nodes,
-        "dmi": {name: text_of(os.path.join(sysfs_root, "class/dmi/id", name)) for name in DMI_FIELDS},
+        "dmi": firmware_tables(sysfs_root),
         "processes": running(processes),
         "nics": describe_nics(sysfs_root, nics),
         "ipmitool": any(os.access(os.path.join(d, "ipmitool"), os.X_OK) for d in EXECUTABLE_DIRECTORIES),
-        "ipmi_device": next((path for path in IPMI_DEVICES if os.path.exists(path)), None),
+        "ipmi_device": ipmi_device(),
     }
 
 

@@ -285,7 +285,7 @@ def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeyp
     record = by_id(run)["bios-turbo"]
     assert record["status"] == "refused"
     assert "The BIOS attribute BMCFirmwareRevision is read-only." in record["detail"]
-    assert record["applied"] == ""  # what was refused was never applied
+    assert record["applied"] == ""  # a refused setting was never applied
     assert by_id(run)["bios-cstates"]["detail"].startswith("waiting for a reboot")
     assert server.bmc.bios.waiting() == {"CPUC6Report": "Disable", "PackageCState": "C0/C1 state"}
 
@@ -385,7 +385,7 @@ BOARDS: dict[str, tuple[str, str, str, dict[str, str], dict[str, str]]] = {
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_each_board_s_own_names_are_known(board: str) -> None:
-    """Of a name that other boards have too, its own alternative is chosen."""
+    """A board whose setting has a name that other boards use too gets its own alternative."""
     vendor, setting, asked, current, expected = BOARDS[board]
     firmware = Firmware(current, {})
     chosen = plan(VENDORS, vendor, setting, asked, firmware)
@@ -412,6 +412,12 @@ def test_names_are_found_with_the_suffix_that_the_vendor_s_data_allows() -> None
     assert found_names("TurboMode", "", present) == []
     firmware = Firmware(present, {})
     assert to_write([plan(VENDORS, "supermicro", "turbo", "off", firmware)], firmware) == {"TurboMode_00A7": "Disable"}
+    present = {"CPUC6Report#0840": "Enable", "PackageCState#0843": "No Limit", "CPUC6Report#084": "Enable"}
+    chosen = plan(VENDORS, "supermicro", "cstates", "off", Firmware(present, {}))
+    assert to_write([chosen], Firmware(present, {})) == {
+        "CPUC6Report#0840": "Disable",
+        "PackageCState#0843": "C0/C1 state",
+    }
 
 
 def test_every_vendor_s_entry_is_complete() -> None:

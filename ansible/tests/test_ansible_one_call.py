@@ -1,4 +1,4 @@
-"""What replaces loops of tasks by one call: removing paths, and writing the evidence."""
+"""One call in place of a loop of tasks: removing paths, and writing the evidence."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ from audit.good.case import COLLECTORS, account, case_of, evidence_of, telemetry
 from bench_model.bundle.evidence import Evidence
 from bench_model.bundle.files import survey
 from bench_model.bundle.provenance import MANIFEST, is_evidence, manifest_of
-from bench_model.evidence.coverage import COVERAGE
 from bench_model.verdict.judging import VERDICT, judge_bundle
+from bench_model.workloads.model import Model
+from bench_model.workloads.table import MODELS
 
 
 def setting(status: str, **changes: str) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def conclude(bundle: Path) -> Path:
 
 
 def seal(bundle: Path) -> Path:
-    """As a run seals its bundle, and as anybody can who has no key."""
+    """Seals a bundle as a run does, and as anybody without a key can."""
     (bundle / MANIFEST).write_bytes(manifest_of(bundle, [name for name in survey(bundle).files if is_evidence(name)]))
     return bundle
 
@@ -161,9 +162,9 @@ def made_up(name: str, **run: Any) -> dict[str, Any]:
     }
 
 
-LOAD_OF_MADE_UP = {"repetitions": 1, "telemetry_period_s": 1}  # what a profile states of a workload that has no schema
+LOAD_OF_MADE_UP = {"repetitions": 1, "telemetry_period_s": 1}  # stated by a profile: the workload has no schema
 
 
 def covers_anything(name: str) -> None:
     """Tests of reports make up a workload of their own: whatever is in its result, its plan is covered."""
-    COVERAGE.setdefault(name, lambda plan, document: ())
+    MODELS.setdefault(name, Model(lambda plan, document: (), ()))

@@ -8,7 +8,7 @@ from typing import Any
 ORIGINAL_BYTES_PER_S = 2e9
 THREADS = (1, 2, 4)
 SHARES = [0.67, 0.13, 0.1, 0.06, 0.04]
-SHARE_NS = 280e3  # of a whole event by zlib in one thread
+SHARE_NS = 280e3  # time for a whole event by zlib in one thread
 
 
 def run(bytes_per_s: float, reason: str | None = None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import msgspec
 import pytest
 
 from bench_model.base.errors import BenchError
-from bench_model.documents.schemas import TYPES, schemas
 from bench_model.documents.struct import as_document, read
 from bench_model.documents.verdict import Finding, Judgement, Spread, Verdict
+from bench_model.evidence import derived
+from bench_model.evidence.schemas import TYPES, schemas
+from bench_model.evidence.soundness import fault_of
+from bench_model.profiles.scenarios import workload_names
 from bench_model.profiles.yaml_source import SCHEMAS, check_document
 
 ROW = Judgement(
@@ -26,9 +30,17 @@ WHOLE = Verdict(1, "PASS", ["met"], 1.0, False, [Finding("text", False, ("run.js
 
 def test_the_committed_schemas_are_those_of_the_types() -> None:
     made = dict(schemas())
-    assert {"run.schema.json", "verdict.schema.json", "snb-record.schema.json"} <= made.keys()
+    assert {"run.schema.json", "verdict.schema.json", "snb-record.schema.json", "read-scan.schema.json"} <= made.keys()
     for name, text in made.items():
         assert (SCHEMAS / name).read_text(encoding="utf-8") == text, f"{name} is another one: make schemas"
+
+
+@pytest.mark.parametrize("workload", workload_names())
+def test_the_result_of_every_workload_has_a_schema_that_it_is_held_against(workload: str) -> None:
+    """Written by hand or made from its type: without one, anything at all would be sound."""
+    assert (SCHEMAS / f"{workload.replace('_', '-')}.schema.json").is_file()
+    file = f"results/{workload}.json"
+    assert fault_of(file, {}).startswith(f"{file} is not what the bench writes")
 
 
 def test_a_document_keeps_to_the_schema_of_its_type_and_is_read_again() -> None:
@@ -69,3 +81,25 @@ def test_a_field_that_is_missing_is_no_default(tmp_path: Path) -> None:
 
 def test_every_type_names_the_document_that_it_is() -> None:
     assert {"run.json", "results/snb_record.json", "facts/tuning.json"} <= TYPES.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "complaint"),
+    [
+        ("results/drive_temperature.json", {"schema_version": 1}, "is not what the bench writes"),
+        ("results/cost.json", {"schema_version": 1, "summary": {"power_w": math.nan}, "reasons": {}}, "nan"),
+        ("results/hardware_events.json", {"schema_version": 2}, "is not what the bench writes"),
+    ],
+)
+def test_a_derived_document_is_checked_when_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, document: dict[str, Any], complaint: str
+) -> None:
+    """It is named and not stored; the others are made all the same."""
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(
+        derived, "MAKERS", {name: lambda bundle, run: document, "results/x.json": lambda bundle, run: {"a": 1}}
+    )
+    made, faults = derived.documents(tmp_path)
+    assert list(made) == ["results/x.json"]
+    assert [fault.name for fault in faults] == [name]
+    assert complaint in faults[0].reason.lower()

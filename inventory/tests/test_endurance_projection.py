@@ -1,4 +1,4 @@
-"""From counters to judged years: what decides, what does not, and what no drive said."""
+"""From counters to judged years: values that decide, values that do not, and values that no drive gave."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ NUMBERS = [
 
 
 def load_any(file: Path) -> None:
-    """Whatever of the users' files `file` is a copy of."""
+    """Loads `file` as the kind of users' file that it is a copy of."""
     if file.name == "lab.yml":
         load_candidate(file, "this-machine")
     elif file.name == "metrics.yml":

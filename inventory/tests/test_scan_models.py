@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from bench_model.evidence.coverage import Plan
-from bench_model.evidence.coverage.scans import minidaq_scan as coverage_of
 from bench_model.evidence.measured import measure
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import check_yields, load_requirements
@@ -18,6 +16,8 @@ from bench_model.verdict.decision import decide, estimate
 from bench_model.workloads import minidaq_scan as minidaq_curve
 from bench_model.workloads import thread_scan as thread_scaling
 from bench_model.workloads.latency_under_load import Load, find_knee, judged_rate, percentiles, value_of
+from bench_model.workloads.minidaq_scan import coverage as coverage_of
+from bench_model.workloads.plan import Plan
 from bench_model.workloads.thread_scan import Point
 
 INVENTORY = Path(__file__).resolve().parents[1]

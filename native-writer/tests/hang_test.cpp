@@ -1,6 +1,7 @@
 // The real program while one call of the system does not return: it ends within its limits, says which call
 // of which file, and leaves JSON.
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -43,8 +44,12 @@ class HangTest : public ::testing::Test {
       unsetenv("LD_PRELOAD");
       usleep(500'000);
       if (signal_number != 0) kill(child, signal_number);
-      for (int i = 0; i < 3000 && kill(child, 0) == 0 && !fs::exists(json); ++i) usleep(10'000);
-      if (!fs::exists(json)) kill(child, SIGKILL);
+      siginfo_t ended{};  // it is left for run_daqwriter() to collect; without JSON its end is waited for
+      for (int i = 0; i < 3000 && ended.si_pid == 0 && !fs::exists(json); ++i) {
+        usleep(10'000);
+        waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
+      }
+      if (ended.si_pid == 0 && !fs::exists(json)) kill(child, SIGKILL);
     });
     took_s = seconds(monotonic_ns() - since);
     exit_code = result.exit_code;
@@ -158,6 +163,34 @@ TEST_F(HangTest, LookingWhetherTheResultsLieApart) {
         << result.error_text;
     EXPECT_FALSE(fs::exists(json));
   }
+}
+
+// Before a load: there is a message, and no JSON, and nothing was made.
+TEST_F(HangTest, LookingWhetherTheTargetMayBeWritten) {
+  const Arguments record = {"minidaq",       "--target", directory.path("w"), "--duration", "1",
+                            "--stall-limit", "0.5"};
+  const Arguments events = {"streams",       "--target", directory.path("w"), "--bytes", "16MiB",
+                            "--stall-limit", "0.5"};
+  // The directory is opened to examine it and for nothing else before.
+  const std::string parent = directory.path("w").substr(0, directory.path("w").rfind('/'));
+  for (const Arguments& command : {write("w"), record, events}) {
+    run("open", parent, 0, command);
+    EXPECT_EQ(exit_code, 1) << said;
+    EXPECT_NE(said.find("/w: looking whether it may be written has not returned"), std::string::npos) << said;
+    EXPECT_FALSE(fs::exists(json));
+    EXPECT_FALSE(fs::exists(directory.path("w")));
+    EXPECT_LT(took_s, 15);
+  }
+}
+
+TEST_F(HangTest, ASignalEndsTheLookAtATarget) {
+  Arguments arguments = write("w");
+  arguments.back() = "60";
+  const std::string parent = directory.path("w").substr(0, directory.path("w").rfind('/'));
+  run("open", parent, 0, arguments, SIGTERM);
+  EXPECT_EQ(exit_code, 130) << said;
+  EXPECT_NE(said.find("in the time that an interruption leaves"), std::string::npos) << said;
+  EXPECT_LT(took_s, 0.5 + 5 + 1);
 }
 
 TEST_F(HangTest, TheManifestOfARun) {

@@ -16,14 +16,12 @@ struct Seen {
 // Walks ordinals as they lie in the record.
 Seen walk(const std::vector<std::uint64_t>& ordinals, std::optional<std::uint64_t> stored = std::nullopt) {
   LinkOrder order;
-  std::vector<OrderFinding> findings;
   std::uint64_t offset = 0;
-  for (const std::uint64_t ordinal : ordinals) order.observe({ordinal, ordinal, offset++}, findings);
   Seen seen;
-  for (const OrderFinding& finding : findings) {
-    const bool copy = finding.kind == OrderFinding::Kind::duplicated;
-    (copy ? seen.duplicated : seen.out_of_order).push_back(finding.where.ordinal);
-  }
+  const auto tell = [&](FaultKind kind, const Sighting& where) {
+    (kind == FaultKind::duplicated ? seen.duplicated : seen.out_of_order).push_back(where.ordinal);
+  };
+  for (const std::uint64_t ordinal : ordinals) order.observe({ordinal, ordinal, offset++}, tell);
   for (const Hole& hole : order.finish(stored, offset)) {
     EXPECT_EQ(hole.sequence, hole.first);  // nothing was lost here
     for (std::uint64_t i = hole.first; i <= hole.last; ++i) seen.missing.push_back(i);
@@ -75,10 +73,10 @@ TEST(LinkOrder, FindsALateOneInsideAGap) {
 
 TEST(LinkOrder, SequenceOfAHoleFollowsTheLastOneSeen) {
   LinkOrder order;
-  std::vector<OrderFinding> findings;
-  order.observe({0, 10, 0}, findings);  // ten were lost before it
-  order.observe({3, 15, 1}, findings);
-  order.observe({4, 16, 2}, findings);
+  const auto tell = [](FaultKind, const Sighting&) { FAIL(); };
+  order.observe({0, 10, 0}, tell);  // ten were lost before it
+  order.observe({3, 15, 1}, tell);
+  order.observe({4, 16, 2}, tell);
   const auto holes = order.finish(std::nullopt, 3);
   ASSERT_EQ(holes.size(), 1u);
   EXPECT_EQ(holes[0].sequence, 11u);

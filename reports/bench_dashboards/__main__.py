@@ -1,6 +1,6 @@
 """`python -m bench_dashboards write|preview|try`: make the dashboards, look at their layout, or run their queries.
 
-Exit status 0; 1 when `try` finds a query that fails or gives nothing; 2 with one line on stderr for what cannot be made."""
+Exit status 0; 1 when `try` finds a query that fails or gives nothing; 2 with one line on stderr for a dashboard that cannot be made."""
 
 from __future__ import annotations
 

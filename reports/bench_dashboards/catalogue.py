@@ -18,7 +18,7 @@ FOLDER = REPOSITORY / "reports" / "dashboards"
 
 
 def files(declared: Declared) -> dict[str, str]:
-    """Name and content of each file. Raises BenchError for a query of what is not declared."""
+    """Name and content of each file. Raises BenchError for a query of an undeclared name."""
     return {f"{one.uid}.json": one.text(declared) for one in DASHBOARDS}
 
 

@@ -1,4 +1,4 @@
-"""What several dashboards share: the usual conditions, annotations, links and variables."""
+"""The common parts of several dashboards: the usual conditions, annotations, links and variables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _moment(name: str, colour: Colour, *kinds: str, policy: str = "") -> Annotat
     return Annotation(name, colour, query, kinds)
 
 
-# What the agent carries is drawn while it happens. What is only known at the run's end lies in the history alone.
+# The agent's data is drawn while it happens. Data that is only known at the run's end lies in the history alone.
 ANNOTATIONS = (
     _span("Phases", Colour.CALM, "phase"),
     _moment("Begin of a phase", Colour.OFFERED, "phase"),
@@ -68,7 +68,7 @@ ANNOTATIONS = (
 
 
 def links(here: str) -> tuple[Link, ...]:
-    """To the other dashboards. Comparing has a time axis of its own, so that no range goes there or comes from it."""
+    """Returns links to the other dashboards. Comparing has a time axis of its own, so that no range goes there or comes from it."""
     names = (
         (LIVE, "Run live", "what the candidate does now"),
         (DRIVES, "Drive health", "SMART of each drive over time"),
@@ -95,7 +95,7 @@ VERDICT_COLUMNS = (
 
 
 def verdict_of(*where: Condition, in_range: bool, limit: int = 0) -> Query:
-    """Each requirement of runs, as stored for ever; the overall outcome has a place of its own."""
+    """Returns a query of each requirement of runs, as stored for ever; the overall outcome has a place of its own."""
     columns = tuple(
         value(name) for name in ("text", "outcome", "decision", "measured", "bound", "unit", "margin_percent")
     )

@@ -79,7 +79,7 @@ def _outcome() -> Stat:
     )
     return Stat(
         "Outcomes",
-        "Of run A and of run B.",
+        "The outcomes of run A and of run B.",
         targets,
         Unit.TEXT,
         words=OUTCOMES,
@@ -95,7 +95,7 @@ def _outcome() -> Stat:
 def _table(side: str) -> Table:
     return Table(
         f"Requirements of run {side}",
-        "What was measured against which bound. Compare row by row with the other run.",
+        "Each measured value with its bound. Compare row by row with the other run.",
         (Target(verdict_of(_run(side), in_range=False), table=True),),
         Unit.COUNT,
         overrides=(
@@ -163,7 +163,7 @@ def _sections() -> tuple[Section, ...]:
                 (
                     _graph(
                         "Backlog",
-                        "What had arrived and was not on the target yet.",
+                        "Data that had arrived and was not on the target yet.",
                         highest("backlog_bytes"),
                         Unit.BYTES,
                         "daqwriter.backlog_bytes",
@@ -238,15 +238,16 @@ def _sections() -> tuple[Section, ...]:
     return (Section("", (header, *flow)), tables)
 
 
-def _run_variable(side: str) -> TagValues:
+def _run_variable(side: str, unlike: str = "") -> TagValues:
     return TagValues(
         f"run_{side.lower()}",
         f"Run {side}",
-        f"Run {side}, newest first",
+        f"Run {side}, newest first" + (", but for run A" if unlike else ""),
         "run",
         "aligned",
         policy=HISTORY,
         field="busy_fraction",
+        unlike=unlike,
         sort=NEWEST_FIRST,
     )
 
@@ -278,7 +279,7 @@ DASHBOARD = Dashboard(
     sections=_sections(),
     variables=(
         _run_variable("A"),
-        _run_variable("B"),
+        _run_variable("B", unlike="run_a"),
         TagValues(
             "load",
             "Load",

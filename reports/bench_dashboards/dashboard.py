@@ -47,7 +47,7 @@ class Dashboard:
             yield f"{self.title} / annotation {annotation.name}", annotation.query
 
     def check(self, declared: Declared) -> None:
-        """Raises BenchError for what is not declared in metrics.yml, and for a variable that the dashboard has not got."""
+        """Raises BenchError for a name that metrics.yml does not declare, and for a variable that the dashboard has not got."""
         known: set[str] = set(OWN_VARIABLES)
         for variable in self.variables:
             place = f"{self.title} / variable {variable.name}"
@@ -55,7 +55,7 @@ class Dashboard:
             measurement.require_tags((variable.tag, *(tag for tag, _ in variable.where)), place)
             if variable.field:
                 measurement.require_field(variable.field, place, number=False)
-            _known({name for _, name in variable.where}, known, place)
+            _known({name for _, name in variable.where} | {name for name in (variable.unlike,) if name}, known, place)
             known.add(variable.name)
         for place, query in self.queries():
             query.check(declared, place)

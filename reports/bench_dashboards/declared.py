@@ -1,4 +1,4 @@
-"""What inventory/metrics.yml declares of each measurement: the only names that a query may use."""
+"""The names that inventory/metrics.yml declares for each measurement: a query may use no others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Measurement:
                 raise BenchError(f"{query}: {self.name} has no tag {name!r}; declared are {_listed(self.tags)}")
 
     def require_field(self, name: str, query: str, number: bool) -> None:
-        """`number`: what is done with the field needs numbers."""
+        """Raises BenchError unless the field is declared; with `number` it must hold numbers."""
         kind = self.fields.get(name)
         if kind is None:
             raise BenchError(f"{query}: {self.name} has no field {name!r}; declared are {_listed(self.fields)}")

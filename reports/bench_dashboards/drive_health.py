@@ -1,4 +1,4 @@
-"""*Drive health*: what the drives say of themselves, over days."""
+"""*Drive health*: the drives' own accounts, over days."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench_dashboards.looks import (
     Unit,
     Word,
 )
-from bench_dashboards.panels import Panel, Stat, Table, Target, TimeSeries
+from bench_dashboards.panels import WORST, Panel, Stat, Table, Target, TimeSeries
 
 SPARE = Thresholds(Colour.BAD, ((10, Colour.WATCH), (50, Colour.GOOD)))
 WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
@@ -39,16 +39,17 @@ def _over_time(
 
 
 def _worst(title: str, description: str, field: str, unit: Unit, thresholds: Thresholds, least: bool = False) -> Stat:
-    newest = Query("smart", (last(field).named("newest"),), DRIVE, by=("device", "serial"))
-    worst = Query(newest, (lowest("newest") if least else highest("newest"),))
+    newest = Query("smart", (last(field).named("newest"),), DRIVE, by=BY_DRIVE)
+    worst = Query(newest, ((lowest if least else highest)("newest").named(WORST),), tags=BY_DRIVE)
     return Stat(
         title,
         description,
-        (Target(worst, title),),
+        (Target(worst, title, table=True),),
         unit,
         thresholds,
         needs=(f"smart.{field}",),
         no_value="no SMART",
+        whose=True,
     )
 
 
@@ -244,7 +245,7 @@ def _wear() -> Section:
 DASHBOARD = Dashboard(
     uid=DRIVES,
     title="Drive health",
-    description="What each drive says of its wear, errors, heat and link, over time.",
+    description="Each drive's own account of its wear, errors, heat and link, over time.",
     sections=(Section("", (_header(), _newest())), _wear(), heat(), links_and_arrays()),
     variables=(CANDIDATE, RUN, DEVICE),
     annotations=ANNOTATIONS,

@@ -1,4 +1,4 @@
-"""Of *Drive health*: heat and throttling, PCIe links, arrays."""
+"""Parts of *Drive health*: heat and throttling, PCIe links, arrays."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def heat() -> Section:
 def links_and_arrays() -> Section:
     bandwidth = TimeSeries(
         "PCIe bandwidth",
-        "Of the link as it is. A step down: it was retrained to fewer lanes or a lower speed.",
+        "The link's present bandwidth. A step down: it was retrained to fewer lanes or a lower speed.",
         (Target(over_time("pcie_link", lowest("bandwidth_bytes_per_s"), DRIVE, "device"), "$tag_device"),),
         Unit.BYTES_PER_S,
         needs=("pcie_link.bandwidth_bytes_per_s",),

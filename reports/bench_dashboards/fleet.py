@@ -1,4 +1,4 @@
-"""*Fleet and nightly history*: outcomes and margins of all candidates, from what is kept for ever."""
+"""*Fleet and nightly history*: outcomes and margins of all candidates, from data that is kept for ever."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bench_dashboards.looks import (
     Thresholds,
     Unit,
 )
-from bench_dashboards.panels import Stat, StateTimeline, Table, Target, TimeSeries
+from bench_dashboards.panels import WORST, Stat, StateTimeline, Table, Target, TimeSeries
 
 WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
 WHAT: tuple[Condition, ...] = (*WHO, chosen("model"), chosen("requirement"), differs("requirement", "overall"))
@@ -66,7 +66,7 @@ def _header() -> Row:
             (
                 Stat(
                     "Newest outcome",
-                    "Of the run that was judged last in this range, of the candidates chosen.",
+                    "The outcome of the run that was judged last in this range, among the candidates chosen.",
                     (Target(newest, "outcome"),),
                     Unit.TEXT,
                     words=OUTCOMES,
@@ -89,11 +89,16 @@ def _header() -> Row:
             (
                 Stat(
                     "Smallest newest margin",
-                    "Of each candidate's newest value of each requirement, the one nearest to, or furthest beyond, its bound.",
-                    (Target(Query(margins, (lowest("margin"),)), "margin"),),
+                    "The newest value of each candidate and requirement that lies nearest to, or furthest beyond, its bound.",
+                    (
+                        Target(
+                            Query(margins, (lowest("margin").named(WORST),), tags=("host", "requirement")), table=True
+                        ),
+                    ),
                     Unit.PERCENT,
                     MARGIN,
                     needs=("bench_verdict.margin_percent",),
+                    whose=True,
                     decimals=1,
                     no_value="-",
                 ),
@@ -242,7 +247,7 @@ DASHBOARD = Dashboard(
     sections=(Section("", (_header(), *_outcomes())), _margins(), _accounting()),
     variables=(
         _all("host", "Candidate", "Servers that were ever judged"),
-        _all("scenario", "Scenario", "What was run on them", "host"),
+        _all("scenario", "Scenario", "Scenarios that ran on them", "host"),
         _all("model", "Drive model", "Model of the target's first drive", "host"),
         _all("requirement", "Requirement", "Requirements by id", "host", "scenario"),
     ),

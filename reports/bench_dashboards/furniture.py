@@ -1,10 +1,10 @@
-"""What stands around the panels: variables, annotations, links."""
+"""The parts around the panels: variables, annotations, links."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench_dashboards.influxql import Query, chosen, last
+from bench_dashboards.influxql import Query, chosen, last, other_than
 from bench_dashboards.looks import Colour, Json
 from bench_dashboards.panels import DATA_SOURCE
 
@@ -31,6 +31,7 @@ class TagValues:
     policy: str = ""
     field: str = ""
     where: tuple[tuple[str, str], ...] = ()  # (tag, variable)
+    unlike: str = ""  # a variable whose value is not offered
     several: bool = False
     all_of_them: bool = False
     sort: int = BY_NAME
@@ -40,6 +41,7 @@ class TagValues:
         if self.policy:
             newest = last(self.field).named("newest")
             where = tuple(chosen(tag, variable) for tag, variable in self.where)
+            where += (other_than(self.tag, self.unlike),) if self.unlike else ()
             inner = Query(self.measurement, (newest,), where, (self.tag,), policy=self.policy, in_range=False)
             return Query(inner, (), tags=(self.tag,), in_range=False).render()
         conditions = " AND ".join(chosen(tag, variable).text for tag, variable in self.where)
@@ -70,7 +72,7 @@ class TagValues:
 
 
 def data_source_variable() -> Json:
-    """Which InfluxDB; the role's own is called daq-bench."""
+    """Returns the variable that chooses the InfluxDB; the role's own is called daq-bench."""
     return {
         "type": "datasource",
         "name": "datasource",
@@ -89,7 +91,7 @@ def data_source_variable() -> Json:
 
 
 def report_base_variable() -> Json:
-    """Where the run bundles are served; hidden, since it is set once."""
+    """Returns the variable with the address of the served run bundles; hidden, since it is set once."""
     return {
         "type": "textbox",
         "name": "report_base",
@@ -141,7 +143,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Link:
-    """To another dashboard, with the variables; `range`: with the time range too, or this one ("from=..&to=..")."""
+    """A link to another dashboard, with the variables; `range`: with the time range too, or this one ("from=..&to=..")."""
 
     title: str
     url: str

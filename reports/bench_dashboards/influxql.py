@@ -1,4 +1,4 @@
-"""InfluxQL from typed parts. A query knows which declared fields and tags it uses, and refuses what is not declared.
+"""InfluxQL from typed parts. A query knows which declared fields and tags it uses, and refuses undeclared ones.
 
 The text is what InfluxDB 1.8 and 2.x both take on /query. Variables are always written `${name:regex}`: with the format
 named, every Grafana escapes a value alike, whatever its data source plugin would do by itself."""
@@ -134,6 +134,11 @@ def differs(tag: str, text: str) -> Condition:
     return Condition(f"{quoted(tag)} != {text_literal(text)}", tag=tag)
 
 
+def other_than(tag: str, variable: str) -> Condition:
+    """The tag has another value than the dashboard's variable."""
+    return Condition(f"{quoted(tag)} !~ /^${{{variable}:regex}}$/", tag=tag, variable=variable)
+
+
 def one_of(tag: str, *values: str) -> Condition:
     return Condition(f"{quoted(tag)} =~ /^({'|'.join(values)})$/", tag=tag)
 
@@ -162,7 +167,9 @@ class Query:
     in_range: bool = True  # False: whatever the dashboard's range is
     newest_first: bool = False
     limit: int = 0
-    tags: tuple[str, ...] = field(default=())  # tags shown as columns, where there is no aggregation
+    tags: tuple[str, ...] = field(
+        default=()
+    )  # tags shown as columns, beside values as stored or the one that a selector chose
 
     def render(self) -> str:
         columns = [*(quoted(tag) for tag in self.tags), *(column.render() for column in self.select)]
@@ -211,7 +218,7 @@ class Query:
     def _check_columns(self, inner: Query, where: str) -> None:
         names = {column.name for column in inner.select}
         unknown = [name for name in self._fields() if name not in names]
-        groups = [tag for tag in self.by if tag not in inner.by]
+        groups = [tag for tag in (*self.by, *self.tags) if tag not in inner.by]
         if unknown or groups:
             raise ValueError(f"{where}: {', '.join(unknown + groups)} is no column or group of the inner query")
 

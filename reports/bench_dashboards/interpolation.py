@@ -1,6 +1,6 @@
-"""What Grafana makes of a query before it sends it: variables in the format `regex`, time range and interval.
+"""Fills in a query as Grafana does before it sends it: variables in the format `regex`, time range and interval.
 
-Only what the dashboards use: `${name:regex}`, `$timeFilter`, `$__interval`; anything else with a dollar sign is refused, since
+It knows only the dashboards' forms: `${name:regex}`, `$timeFilter`, `$__interval`; anything else with a dollar sign is refused, since
 nobody could say what a Grafana would send."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 from bench_model.base.errors import BenchError
 
-SPECIAL = re.compile(r"[\\^$*+?.()|\[\]{}/]")  # what Grafana escapes; a hyphen is none of them
+SPECIAL = re.compile(r"[\\^$*+?.()|\[\]{}/]")  # the characters that Grafana escapes; a hyphen is none of them
 VARIABLE = re.compile(r"\$\{(\w+):regex\}")
 DATA_POINTS_MAX = 1000  # about a panel's width in pixels
 
@@ -35,7 +35,7 @@ class Range:
 
     @property
     def interval(self) -> str:
-        """Of `$__interval` for a panel of usual width: whole seconds, 1 s at least."""
+        """Returns the value of `$__interval` for a panel of usual width: whole seconds, 1 s at least."""
         return f"{max(1, (self.end_ms - self.begin_ms) // DATA_POINTS_MAX // 1000)}s"
 
 

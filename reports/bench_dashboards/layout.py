@@ -1,4 +1,4 @@
-"""Where panels stand: rows of panels that fill Grafana's 24 columns, under headings that may be folded."""
+"""Places panels: rows of panels that fill Grafana's 24 columns, under headings that may be folded."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ def placed(sections: tuple[Section, ...]) -> list[Json]:
                 x += width
             y += row.height
         if section.folded:
-            y = top  # what is below moves up until the section is opened
+            y = top  # the rows below move up until the section is opened
     return made

@@ -1,4 +1,4 @@
-"""Of *Run live*: processors, memory, interrupts, power and cooling."""
+"""Parts of *Run live*: processors, memory, interrupts, power and cooling."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from bench_dashboards.looks import (
 )
 from bench_dashboards.panels import BarGauge, Heatmap, Target, TimeSeries
 
+PER_CORE_POINTS = 24  # of each core: 128 cores stay below 100 kB a refresh
+
 
 def machine() -> Section:
     shares = ("user", "system", "iowait", "irq", "softirq", "steal")
@@ -46,6 +48,7 @@ def machine() -> Section:
             ),
         ),
         Unit.FRACTION,
+        most_points=PER_CORE_POINTS,
     )
     kernel = TimeSeries(
         "Busiest cores in the kernel",
@@ -59,6 +62,7 @@ def machine() -> Section:
         Unit.FRACTION,
         most=1,
         legend=("max",),
+        most_points=PER_CORE_POINTS,
     )
     memory = TimeSeries(
         "Memory",

@@ -1,4 +1,4 @@
-"""Of *Run live*: how sound the telemetry itself is, and what was judged."""
+"""Parts of *Run live*: the soundness of the telemetry itself, and the verdict."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def telemetry() -> Section:
                     (
                         TimeSeries(
                             "The agent's CPU time",
-                            "Of the agent, and of the tools that it runs, as a share of one core.",
+                            "CPU time of the agent, and of the tools that it runs, as a share of one core.",
                             (
                                 Target(
                                     rate_over_time("telemetry_agent", "cpu_s", HERE, "run"),
@@ -148,7 +148,7 @@ def verdict() -> Section:
     )
     outcome = Stat(
         "Outcome",
-        "Of the run that was judged last in the range shown; a run that goes on has none. INADMISSIBLE: its evidence does not count.",
+        "The outcome of the run judged last in the range shown; a run that goes on has none. INADMISSIBLE: its evidence does not count.",
         (Target(overall, "outcome"),),
         Unit.TEXT,
         words=OUTCOMES,
@@ -157,7 +157,7 @@ def verdict() -> Section:
     )
     table = Table(
         "Requirements of runs judged in this range",
-        "What each requirement asked, what was measured, and by how much it was met. A run has its rows when it is judged.",
+        "Each requirement's bound, measured value and margin. A run has its rows when it is judged.",
         (Target(verdict_of(*HERE, in_range=True), table=True),),
         Unit.COUNT,
         overrides=(

@@ -1,4 +1,4 @@
-"""How values are shown: units, thresholds, colours of single series, words for codes."""
+"""The looks of values: units, thresholds, colours of single series, words for codes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class DataLink:
 
 @dataclass(frozen=True)
 class Override:
-    """What differs for the series or columns whose name is `name`, or matches it where it is written /so/."""
+    """Settings of the series or columns whose name is `name`, or matches it where it is written /so/."""
 
     name: str
     unit: Unit | None = None

@@ -11,6 +11,7 @@ from typing import ClassVar
 from bench_dashboards.influxql import Query
 from bench_dashboards.looks import PLAIN, DataLink, Json, Override, Thresholds, Unit, Word, mappings
 
+WORST = "worst"  # the column of the one row that a tile with `whose` shows
 NOT_THE_TIME = "/^(?!time$).*/i"  # Grafana counts the time among "all fields"
 DATA_SOURCE: Json = {"type": "influxdb", "uid": "${datasource}"}
 
@@ -40,7 +41,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Panel(ABC):
-    """What all kinds have. `description` says what to look for. `needs`: as of its targets, for all of them."""
+    """The fields of all kinds. `description` says what to look for. `needs`: as for its targets, for all of them."""
 
     kind: ClassVar[str]
 
@@ -57,6 +58,7 @@ class Panel(ABC):
     words: tuple[Word, ...] = ()
     no_value: str = ""
     time_from: str = ""
+    most_points: int = 0  # of each series; 0: one for each pixel
     links: tuple[DataLink, ...] = ()
 
     def json(self, identifier: int, position: Json) -> Json:
@@ -76,6 +78,8 @@ class Panel(ABC):
             made["transformations"] = transformations
         if self.time_from:
             made["timeFrom"] = self.time_from
+        if self.most_points:
+            made["maxDataPoints"] = self.most_points
         return made
 
     def _defaults(self) -> Json:
@@ -97,7 +101,7 @@ class Panel(ABC):
 
     @abstractmethod
     def options(self) -> Json:
-        """What Grafana calls the panel's options, by its kind."""
+        """Returns Grafana's options of the panel, by its kind."""
 
     def custom(self) -> Json:
         return {}
@@ -156,22 +160,28 @@ class TimeSeries(Panel):
 
 @dataclass(frozen=True)
 class Stat(Panel):
-    """One value, large enough to be read across a room; the whole tile takes the threshold's colour."""
+    """One value, large enough to be read across a room; the whole tile takes the threshold's colour.
+
+    `whose`: the query answers with one row, of the column `WORST` and of tags: the tile says below the value whose it is."""
 
     kind = "stat"
     calculation: str = "lastNotNull"
     text: bool = False  # the value is a text, not a number
     per_series: bool = False
+    whose: bool = False
 
     def options(self) -> Json:
+        reduced: Json = {
+            "values": self.whose,
+            "calcs": [self.calculation],
+            "fields": f"/^{WORST}$/" if self.whose else NOT_THE_TIME if self.text else "",
+        }
+        if self.whose:
+            reduced["limit"] = 1
         return {
-            "reduceOptions": {
-                "values": False,
-                "calcs": [self.calculation],
-                "fields": NOT_THE_TIME if self.text else "",
-            },
+            "reduceOptions": reduced,
             "orientation": "auto",
-            "textMode": "value_and_name" if self.per_series else "value",
+            "textMode": "value_and_name" if self.per_series or self.whose else "value",
             "colorMode": "background",
             "graphMode": "none",
             "justifyMode": "center",
@@ -221,7 +231,7 @@ class StateTimeline(Panel):
 
 @dataclass(frozen=True)
 class Heatmap(Panel):
-    """How many series are at which height: readable for two cores and for 256."""
+    """Shows how many series are at which height: readable for two cores and for 256."""
 
     kind = "heatmap"
     bucket: float = 0.1

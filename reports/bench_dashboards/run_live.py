@@ -1,4 +1,4 @@
-"""*Run live*: what the candidate does at this moment. Most important first; the top row is read in two seconds."""
+"""*Run live*: the candidate's present state. Most important first; the top row is read in two seconds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from bench_dashboards.looks import (
     Thresholds,
     Unit,
 )
-from bench_dashboards.panels import Panel, Stat, Target, TimeSeries
+from bench_dashboards.panels import WORST, Panel, Stat, Target, TimeSeries
 
 TEMPERATURE = ("temperature.warning_degc",)
 TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:queryparam}}", new_tab=False)
@@ -48,7 +48,7 @@ def _header() -> Row:
     now = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")), in_range=False)
     left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
     used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
-    # Of the run that wrote last: what it lost, and the most that its buffer held, count from its begin.
+    # The run that wrote last: its losses, and the most that its buffer held, count from its begin.
     lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",), in_range=False)
     filled = Query(
         "daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",), in_range=False
@@ -58,7 +58,7 @@ def _header() -> Row:
         "temperature",
         ((last("warning_degc") - last("temperature_degc")).named("margin"),),
         (*DRIVE, present("device")),
-        by=("device", "sensor"),
+        by=("device", "label"),
     )
     stale = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("collector",))
     panels: tuple[tuple[Panel, int], ...] = (
@@ -123,11 +123,12 @@ def _header() -> Row:
         (
             Stat(
                 "Margin to warning",
-                "Distance of the hottest drive to the warning temperature that it states itself (NVMe: WCTEMP).",
-                (Target(Query(margins, (lowest("margin"),)), "margin"),),
+                "Distance of the drive that is nearest to the warning temperature that it states itself (NVMe: WCTEMP).",
+                (Target(Query(margins, (lowest("margin").named(WORST),), tags=("device", "label")), table=True),),
                 Unit.CELSIUS,
                 Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD))),
                 needs=TEMPERATURE,
+                whose=True,
                 decimals=0,
                 no_value="no sensor",
                 links=(TO_DRIVES,),
@@ -174,7 +175,7 @@ def _flow() -> tuple[Row, ...]:
     )
     backlog = TimeSeries(
         "Backlog against the transient buffer",
-        "What has arrived and is not on the target yet. It must return to zero; at the dashed line superchunks are lost.",
+        "Data that has arrived and is not on the target yet. It must return to zero; at the dashed line superchunks are lost.",
         (
             Target(over_time("daqwriter", highest("backlog_bytes"), HERE, "run"), "backlog"),
             Target(over_time("daqwriter", highest("buffer_bytes"), HERE, "run"), "transient buffer"),
@@ -253,7 +254,7 @@ def _flow() -> tuple[Row, ...]:
 DASHBOARD = Dashboard(
     uid=LIVE,
     title="Run live",
-    description="What the candidate does now: does the stored rate keep up, how warm are the drives, is the telemetry sound?",
+    description="The candidate now: does the stored rate keep up, how warm are the drives, is the telemetry sound?",
     sections=(Section("", (_header(), *_flow())), machine(), cooling(), verdict(), telemetry()),
     variables=(CANDIDATE, RUN, DEVICE),
     annotations=ANNOTATIONS,

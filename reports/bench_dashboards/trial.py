@@ -64,16 +64,19 @@ class Tried:
 
 
 def values_of(server: Server, variable: TagValues, choices: Mapping[str, Choice]) -> list[str]:
-    """What the variable offers, in the order of its menu."""
+    """Returns the variable's values, in the order of its menu."""
     found = {str(row[1]) for row in server.rows(interpolated(variable.query, choices, LONG_AGO))}
     return sorted(found, reverse=variable.sort == 2)
 
 
 def choices_of(server: Server, dashboard: Dashboard, wanted: Mapping[str, Choice]) -> dict[str, Choice]:
-    """What a user sees first: the first value of each variable, or All; `wanted` goes before. Raises BenchError for none."""
+    """Returns a user's first choices: the first value of each variable, or All; `wanted` goes before. Raises BenchError for none."""
     chosen: dict[str, Choice] = {}
     for variable in dashboard.variables:
         offered = values_of(server, variable, chosen)
+        if not offered and variable.unlike:
+            # There is one run alone. Grafana leaves this side empty; its queries are tried all the same.
+            offered = [str(chosen[variable.unlike])]
         if not offered and not variable.all_of_them:
             raise BenchError(f"{dashboard.title}: the variable {variable.name} has no value ({variable.query})")
         choice = wanted.get(variable.name, Every.VALUE if variable.all_of_them else offered[0])
@@ -84,7 +87,7 @@ def choices_of(server: Server, dashboard: Dashboard, wanted: Mapping[str, Choice
 
 
 def tried(server: Server, dashboard: Dashboard, choices: Mapping[str, Choice], shown: Range) -> Iterator[Tried]:
-    """Every query of the dashboard; one with a range of its own (timeFrom) gets the whole range too: the run is over."""
+    """Tries every query of the dashboard; one with a range of its own (timeFrom) gets the whole range too: the run is over."""
     for panel in dashboard.panels():
         for target in panel.targets:
             text = interpolated(target.query.render(), choices, shown)
@@ -97,7 +100,7 @@ def tried(server: Server, dashboard: Dashboard, choices: Mapping[str, Choice], s
 
 
 def range_of(server: Server, dashboard: Dashboard, run: str) -> Range:
-    """When the run's telemetry was taken; of a dashboard with a fixed range, that one."""
+    """Returns when the run's telemetry was taken; for a dashboard with a fixed range, that one."""
     if not dashboard.begin.startswith("now"):
         begin, end = (int(datetime.fromisoformat(one).timestamp() * 1000) for one in (dashboard.begin, dashboard.end))
         return Range(begin, end)

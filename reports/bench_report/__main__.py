@@ -1,9 +1,9 @@
 """`python -m bench_report render runs/<id>`: writes report.html, report.pdf and report-data.json into the bundle.
 `python -m bench_report check runs/<id>`: renders them once more and says, as JSON, where those of the bundle differ.
 `compare` and `lot` make documents on several runs.
-`trend` makes one over the runs of one candidate, and `nightly` the page of a night.
+`trend` makes one over the runs of one candidate, `nightly` the page of a night, and `site` an index over all of them.
 
-Exit status 0 when that was done, 1 when --check found a difference, 2 when a bundle cannot be reported on; then stderr has one line that
+Exit status: 0 done, 1 --check found a difference, 2 a bundle cannot be reported on; then stderr has one line that
 says why.
 """
 
@@ -67,9 +67,17 @@ def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     night = commands.add_parser("nightly", help="write nightly.html into a night's folder")
     night.add_argument("folder", type=Path, help="nightly/<id>")
     night.set_defaults(run=_nightly)
+    site = commands.add_parser("site", help="write a static site over runs and nights")
+    site.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    site.add_argument("--nights", type=Path, default=Path("nightly"), metavar="FOLDER", help="the nights (nightly)")
+    site.add_argument("-o", "--output", type=Path, default=Path("site"), help="folder of the site (site)")
+    site.add_argument(
+        "--copy", action="store_true", help="with the documents themselves, so that the folder can be moved"
+    )
+    site.set_defaults(run=_site)
 
 
-# Imports stand late: a mistyped argument need not wait for matplotlib and WeasyPrint.
+# Imports come late, so that a mistyped argument does not wait for matplotlib and WeasyPrint.
 
 
 def _render(chosen: argparse.Namespace) -> int:
@@ -101,6 +109,14 @@ def _nightly(chosen: argparse.Namespace) -> int:
 
     for path in render(chosen.folder):
         print(path)
+    return 0
+
+
+def _site(chosen: argparse.Namespace) -> int:
+    from bench_report.site import build
+
+    for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy):
+        print(chosen.output / page)
     return 0
 
 

@@ -23,7 +23,7 @@ from bench_report.output.paper import Badge, Paper, to_html
 from bench_report.output.publishing import replace_all
 
 SOURCE, NAME = "nightly.json", "nightly.html"
-# A night's words as the outcome that they are set like.
+# The outcome whose looks each word of a night gets.
 SHOWN = {"interrupted": "ERROR", "regression": "FAIL", "skipped": "INADMISSIBLE", "rehearsal": "INADMISSIBLE"}
 MEANINGS = {
     "PASS": "Every candidate passed.",
@@ -53,7 +53,7 @@ def render(folder: Path) -> list[Path]:
 
 
 def confirmed(night: dict[str, Any]) -> dict[str, Any]:
-    """The night with every run judged again: one that others may not rest on, or whose bundle is gone, is no PASS here."""
+    """Returns the night with every run judged again: one that others may not rest on, or whose bundle is gone, is no PASS here."""
     runs = [_confirmed(run) for run in night["runs"]]
     outcome = reduce(worse, (run["worst"] for run in runs), night["outcome"])
     return {**night, "runs": runs, "outcome": outcome, "exit_status": STATUS[outcome]}

@@ -96,7 +96,7 @@ def _workloads(root: Path, knobs: Knobs, rng: np.random.Generator, record: dict[
 
 
 def _watched(root: Path, knobs: Knobs, drives: list[str]) -> None:
-    """What is known of the clock, of the telemetry and of the drives' temperatures."""
+    """Writes the knowledge of the clock, of the telemetry and of the drives' temperatures."""
     _write(root, "facts/clock.json", {"schema_version": 1, "same_clock": True, "readings": []})
     if knobs.interrupted:
         return
@@ -221,7 +221,7 @@ def _settings(knobs: Knobs, after: bool = False) -> list[dict[str, Any]]:
         ),
     ]
     keys = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
-    done = rows[:1] if knobs.outcome == "PASS" else rows  # what a machine cannot do forbids a PASS
+    done = rows[:1] if knobs.outcome == "PASS" else rows  # a setting that the machine lacks forbids a PASS
     return [dict(zip(keys, row, strict=True)) for row in done]
 
 
@@ -236,7 +236,7 @@ def _block_scan(knobs: Knobs, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _point(knobs: Knobs, rng: np.random.Generator, size: int, seconds: float, scatter: float) -> dict[str, Any]:
-    """One that ran for its whole time, with a sample of 250 ms each."""
+    """Returns a point that ran for its whole time, with a sample for each 250 ms."""
     rate = _fastest(knobs) * size / (size + 60_000)
     samples = [float(value) for value in rate * rng.normal(1.0, scatter, int(4 * seconds))]
     mean = float(np.mean(samples))
@@ -252,12 +252,12 @@ def _point(knobs: Knobs, rng: np.random.Generator, size: int, seconds: float, sc
 
 
 def _fastest(knobs: Knobs) -> float:
-    """Of the drive, in B/s: enough for the load."""
+    """Returns the drive's fastest rate, in B/s: enough for the load."""
     return 2.4e9 * max(1.0, 10 * knobs.scale)
 
 
 def _arrivals(knobs: Knobs, rng: np.random.Generator, steps: int) -> list[int]:
-    """Superchunks in each step: all but 0.02 % of those that are due, a little unevenly."""
+    """Returns superchunks in each step: all but 0.02 % of those that are due, a little unevenly."""
     due = _due(knobs)
     made = [round(due / steps * float(rng.normal(1.0, 0.004))) for _ in range(steps)]
     made[-1] += due - due // 5000 - sum(made)
@@ -273,7 +273,7 @@ def _lost(knobs: Knobs) -> int:
 
 
 def _simulate(knobs: Knobs, rng: np.random.Generator) -> dict[str, Any]:
-    """In superchunks: the drive takes whole ones. Those that are lost arrive while it stalls."""
+    """Simulates the record in superchunks: the drive takes whole ones. Lost ones arrive while it stalls."""
     interval, size = 0.1, SUPERCHUNK_BYTES
     steps = round(knobs.duration_s / interval)
     fast = offered_rate(knobs) * knobs.drive_headroom * interval / size

@@ -31,7 +31,7 @@ def bundle_with(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One bundle with a bit of everything, rendered once: those who look at its pages share it and do not write to it."""
+    """One bundle with a bit of everything, rendered once: tests of its pages share it and do not write to it."""
     knobs = Knobs(repetitions=2, drives=3, smart_worse=True, cores=4, temperature=True, faults=2)
     root = make(tmp_path_factory.mktemp("rendered") / "run-1", knobs)
     assert main(["render", str(root)]) == 0

@@ -1,4 +1,4 @@
-"""What a bundle of the factory is like, and its clock. For tests only."""
+"""The properties of a factory's bundle, and its clock. For tests only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Knobs:
     requirements: int = 9
     cores: int = 2
     seed: int = 7
-    stall_share: float = 0.35  # of the drive's speed while it stalls
+    stall_share: float = 0.35  # share of the drive's speed while it stalls
     drive_headroom: float = 1.6  # drive speed over offered rate
     ring_bytes: float = 10 * 64 * MIB
     scaled_down: bool = True
@@ -73,12 +73,12 @@ def demand(knobs: Knobs) -> Demand:
 
 
 def ring_of(knobs: Knobs) -> int:
-    """Of one link, in B: with the load, so that a stall of a whole unit's drive finds room, too."""
+    """Returns one link's ring, in B: it grows with the load, so that a stall of a whole unit's drive finds room, too."""
     return int(knobs.ring_bytes / LINKS) * max(1, round(12 * knobs.scale))
 
 
 def workloads(knobs: Knobs) -> dict[str, Any]:
-    """The scenario's, sizes in bytes."""
+    """Returns the scenario's workloads, sizes in bytes."""
     scan = {
         "block_sizes": [2**power for power in range(12, 26)], "seconds_per_point": 5, "ramp_s": 0.5, "io_depth": 8,
         "file_size": 4 * 2**30, "confirm": {"repetitions": 6, "seconds_per_repetition": 20}, "yields": [],

@@ -1,4 +1,4 @@
-"""The part of the bundle factory that writes what a run is judged by, and the verdict that the bench's own rules give. For tests only."""
+"""The part of the bundle factory that writes a run's profiles, and the verdict that the bench's own rules give. For tests only."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def write_profiles(root: Path, knobs: Knobs) -> None:
 
 
 def _conditions(knobs: Knobs) -> dict[str, Any]:
-    """Those of a profile that counts this run as whole, where the test asks for a PASS."""
+    """Returns conditions of a profile that counts this run as whole, where the test asks for a PASS."""
     if knobs.outcome == "PASS" or not knobs.scaled_down:
         kinds = ["scratch-file", "filesystem", "raw-device"]
         return {"scale_min": 0.05, "target_kinds": kinds, "load": demanded(knobs, knobs.duration_s)}
@@ -95,7 +95,7 @@ def _requirement(index: int, knobs: Knobs) -> dict[str, Any]:
 
 
 def write_verdict(root: Path) -> None:
-    """What the bench judges of the bundle as it lies there."""
+    """Writes the bench's verdict on the bundle as it is."""
     _write(root / VERDICT, judge_bundle(root))
 
 
@@ -105,7 +105,7 @@ def _write(file: Path, document: object) -> None:
 
 
 def scaled_sentences(root: Path, run: dict[str, Any]) -> list[str]:
-    """In what the run is less than its profile asks for, as the bench says it."""
+    """Returns the bench's sentences on the respects in which the run is less than its profile asks for."""
     metrics = load_metrics(root / "profiles" / "metrics.yml")
     profile = load_requirements(root / "profiles" / "requirements" / "dune-snb.yml", metrics)
     return scaled_down(run, asdict(profile.conditions))

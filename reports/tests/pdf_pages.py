@@ -1,4 +1,4 @@
-"""What poppler sees on the pages of a PDF. For tests only."""
+"""Reads the words on the pages of a PDF with poppler. For tests only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORD = re.compile(r'<word xMin="([\d.-]+)" yMin="([\d.-]+)" xMax="([\d.-]+)" yMa
 
 @dataclass(frozen=True)
 class Word:
-    """In points from the left and from the top of the page."""
+    """A word's place in points from the left and from the top of the page."""
 
     left: float
     top: float

@@ -1,4 +1,4 @@
-"""The comparison report from bundles to paper: who is ranked, who is refused, what is marked, what a board reads on its pages."""
+"""The comparison report from bundles to paper: contenders ranked or refused, differences marked, and the pages that a board reads."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ def test_configurations_of_a_run_that_does_not_count_are_not_ranked(tmp_path: Pa
     assert (found["contenders"], len(found["not_ranked"])) == ([], 3)
 
 
-# --- A comparison decides nothing that its data do not.
+# --- A comparison decides only what its data decide.
 
 
 def changed(root: Path, name: str, edit: Callable[[str], str]) -> Path:
@@ -445,7 +445,7 @@ def yaml_text(document: Any) -> str:
 
 
 def test_without_declared_weights_there_is_no_award(runs_of: Roots) -> None:
-    """However far apart they lie: price and speed are the buyer's to weigh."""
+    """There is none however far apart they lie: the buyer weighs price and speed."""
     roots = runs_of(*several("fast", (19.9, 20.0, 20.1), price=1.0), *several("slow", (9.9, 10.0, 10.1), price=9000.0))
     found = compared(roots)
     assert (found["decision"]["kind"], found["decision"]["best"]) == ("no award", None)
@@ -481,7 +481,7 @@ def test_what_is_asked_for_exactly_is_met_or_missed_and_never_ranked(runs_of: Ro
 
 
 def test_a_barred_candidate_stays_off_the_front(runs_of: Roots) -> None:
-    """It is the cheapest by far and, but for what it misses, on the front and ahead of another."""
+    """The candidate is the cheapest by far and, but for its missed requirement, would be on the front and ahead of another."""
     roots = runs_of(
         *several("good", (11.9, 12.0, 12.1), price=900.0),
         *several("dear", (11.4, 11.5, 11.6), price=950.0),
@@ -634,7 +634,7 @@ def test_words_and_seeds_may_differ(runs_of: Roots, name: str, path: tuple[str |
 
 
 def test_a_bundle_without_its_profile_is_refused(runs_of: Roots, weights: Path) -> None:
-    """Nobody can judge it again."""
+    """Without the profile nobody can judge the bundle again."""
     roots = runs_of(*FAST, *SLOW)
     (roots[-1] / PROFILE).unlink()
     seal(roots[-1])

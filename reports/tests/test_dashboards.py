@@ -1,4 +1,4 @@
-"""The dashboards as files: what Grafana's own types make of them, layout, names; and how their queries are filled in."""
+"""The dashboards as files: Grafana's own types accept them, layout, names; and how their queries are filled in."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_writing_removes_what_no_dashboard_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("document", FILES.values(), ids=FILES)
 def test_grafanas_own_types_know_every_key(document: dict[str, Any]) -> None:
-    """Read into the types that Grafana 11 generates from its schema, and written again: what they do not know would be gone."""
+    """Reading them into the types that Grafana 11 generates from its schema, and writing them again, would drop unknown keys."""
     again = json.loads(JSONEncoder(sort_keys=True).encode(grafana.Dashboard.from_json(document)))
     lost = list(missing(document, again))
     # A target of a query, an annotation's or a variable's query belong to the data source, not to Grafana's schema.
@@ -104,7 +104,7 @@ def test_each_panels_options_are_known_to_its_kind(document: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("document", FILES.values(), ids=FILES)
 def test_panels_fill_the_grid_without_overlap_or_hole(document: dict[str, Any]) -> None:
-    """Row by row from the top; what a folded row holds, below its heading."""
+    """Rows follow each other from the top; a folded row's panels stand below its heading."""
     folded = [panel["panels"] for panel in document["panels"] if panel["type"] == "row" and panel["collapsed"]]
     for group in (document["panels"], *folded):
         cells: Counter[tuple[int, int]] = Counter()
@@ -188,6 +188,32 @@ def test_lines_end_where_nothing_was_measured(document: dict[str, Any]) -> None:
             assert bool(custom["insertNulls"]) is not custom["spanNulls"], panel["title"]
 
 
+def test_panels_with_a_line_for_each_core_stay_light() -> None:
+    """128 cores, and some 24 bytes for each value: below 100 kB at each refresh."""
+    found = [panel for document in FILES.values() for panel in panels_of(document) if "GROUP BY time($__interval), \"core\"" in
+             panel["targets"][0]["query"]]  # fmt: skip
+    assert len(found) == 2
+    assert all(0 < panel["maxDataPoints"] * 128 * 24 < 100_000 for panel in found)
+
+
+def test_a_tile_that_names_the_worst_shows_one_row() -> None:
+    """Grafana's own getFieldDisplayValues makes the tile's name of the row's texts where values are shown as they are."""
+    found = {panel["title"]: panel for document in FILES.values() for panel in panels_of(document)
+             if "/^worst$/" in json.dumps(panel["options"])}  # fmt: skip
+    assert {"Margin to warning", "Most worn", "Least spare", "Smallest newest margin"} <= set(found)
+    for panel in found.values():
+        assert panel["options"]["reduceOptions"] == {
+            "values": True,
+            "calcs": ["lastNotNull"],
+            "fields": "/^worst$/",
+            "limit": 1,
+        }
+        assert panel["options"]["textMode"] == "value_and_name"
+        (target,) = panel["targets"]
+        assert target["resultFormat"] == "table"
+        assert ' AS "worst" FROM (' in target["query"]
+
+
 def test_annotations_have_an_end_where_they_say_so() -> None:
     for document in FILES.values():
         for annotation in document["annotations"]["list"]:
@@ -197,7 +223,7 @@ def test_annotations_have_an_end_where_they_say_so() -> None:
             assert target["timeEndColumn"] == "bench_event.end_ms"
 
 
-# --- what the builder refuses ---
+# --- refusals of the builder ---
 
 
 def dashboard_with(query: Query, **changes: Any) -> Dashboard:

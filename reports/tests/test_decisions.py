@@ -1,4 +1,4 @@
-"""What the report says of decisions: interval with its method, spread, guard band, undecided in words; and what the run cost."""
+"""The report on decisions: interval with its method, spread, guard band, undecided in words; and the run's cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench_report.base.fields import Node
 from bench_report.document.table import LINE, Table
 from bench_report.qualification.render import to_html
 from bench_report.qualification.view import outcome_of
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load import load
 from bench_report.reading.load_run import verdict_of
 from bench_report.sections.cost import cost_section
@@ -42,7 +42,7 @@ def plain(text: str) -> str:
 
 
 def changed(root: Path, change: Callable[[dict[str, Any]], None]) -> Bundle:
-    """The bundle, judged otherwise than its evidence is."""
+    """Returns the bundle with another verdict than its evidence gives."""
     document = json.loads((root / "verdict.json").read_text(encoding="utf-8"))
     change(document)
     return replace(load(root), verdict=verdict_of(Node(document, "verdict.json")))

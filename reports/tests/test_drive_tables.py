@@ -12,7 +12,7 @@ import pytest
 from bench_report.base.marks import Numbers, see_table
 from bench_report.document.alignment import filled
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load import load
 from bench_report.tables.drives import MOST_ROWS, drive_lines, drive_table, got_worse, smart_raw_table, smart_table
 
@@ -53,7 +53,7 @@ def test_of_many_drives_each_has_one_row_the_worst_first(bundle_with: Maker) -> 
 
 
 def with_health(bundle: Path, before: dict[str, Any], after: dict[str, Any]) -> Bundle:
-    """A bundle with these answers of smartctl of its last drive."""
+    """Makes a bundle with these answers of smartctl for its last drive."""
     for name, data in (("before", before), ("after", after)):
         path = bundle / f"facts/smart-{name}.json"
         document = json.loads(path.read_text())

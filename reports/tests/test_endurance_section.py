@@ -1,4 +1,4 @@
-"""The sections on endurance and on interference: what a reader must find, and what must not be drawn."""
+"""The sections on endurance and on interference: the facts that a reader must find, and the points that must not be drawn."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_the_drives_rate_is_the_kernels_counter(bundle_with: Maker) -> None:
 
 
 def laid_of(root: Path) -> tuple[Laid, dict[str, bytes], list[dict[str, Any]]]:
-    """The document, what the PDF carries, and the figures and tables of report-data.json."""
+    """Returns the document, the PDF's attachments, and the figures and tables of report-data.json."""
     document = document_of(load(root))
     laid = lay_out(document)
     data = document_data(document, laid, {}, {})

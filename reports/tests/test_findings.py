@@ -11,7 +11,8 @@ from typing import Any
 from bench_report.base.fields import Node
 from bench_report.qualification.findings import MOST, findings
 from bench_report.qualification.first_page import content
-from bench_report.reading.dataset import Bundle
+from bench_report.qualification.render import to_html
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load import load
 from bench_report.reading.load_run import verdict_of
 
@@ -91,3 +92,50 @@ def test_conditions_are_found(bundle_with: Maker) -> None:
 def test_the_first_page_has_three_and_says_how_many_there_are_besides(bundle_with: Maker) -> None:
     shown = content(judged(bundle_with(telemetry=False), met(9.0), met(8.0), met(7.0), met(6.0), met(5.0), findings=[]))
     assert len(shown["remarks"]) == MOST and "met (" in shown["more_findings"]
+
+
+def hardware(*events: dict[str, Any]) -> dict[str, Any]:
+    """results/hardware_events.json with these events."""
+    sentences = [
+        f"{one['device']}: {one['count']} resets in the kernel's log at {one['first_s']} s ({one['text']})"
+        for one in events
+    ]
+    return {
+        "schema_version": 1, "times_from": "the begin of the load", "summary": {"kernel_messages": len(events)},
+        "reasons": {"hardware.memory_corrected": "edac: no ECC"}, "events": list(events), "events_left_out": 0,
+        "sentences": sentences,
+    }  # fmt: skip
+
+
+def reset(number: int, text: str = "resetting controller") -> dict[str, Any]:
+    return {
+        "device": f"nvme{number}",
+        "kind": "nvme_reset",
+        "source": "kernel",
+        "count": 3,
+        "first_s": 12.4,
+        "text": text,
+    }
+
+
+def test_a_fault_of_the_hardware_stands_before_what_it_caused(bundle_with: Maker) -> None:
+    root = bundle_with(telemetry=False, extra={"results/hardware_events.json": hardware(reset(1))})
+    found = findings(judged(root, missed(-40.0), findings=[]))
+    assert [one.kind for one in found[:2]] == ["Hardware fault", "Missed"]
+    assert found[0].text.startswith("nvme1: 3 resets in the kernel's log at 12.4 s")
+
+
+def test_many_faults_are_one_finding_and_their_text_is_only_text(bundle_with: Maker) -> None:
+    hostile = '<script>alert(1)</script> \\x1b[2J "' + "A" * 400
+    extra = {"results/hardware_events.json": hardware(*(reset(number, hostile) for number in range(50)))}
+    bundle = judged(bundle_with(telemetry=False, extra=extra), met(3.0), findings=[])
+    (fault,) = [one for one in findings(bundle) if one.kind == "Hardware fault"]
+    assert "47 more" in fault.text and len(fault.text) < 700
+    page = to_html(bundle)
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in page and "edac: no ECC" in page
+
+
+def test_no_fault_is_no_finding(bundle_with: Maker) -> None:
+    for extra in ({}, {"results/hardware_events.json": hardware()}):
+        bundle = judged(bundle_with(telemetry=False, extra=extra), met(3.0), findings=[])
+        assert not [one for one in findings(bundle) if one.kind == "Hardware fault"]

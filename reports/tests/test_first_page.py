@@ -1,4 +1,4 @@
-"""The first page decides at a glance: plain words, what to do next, the true highest backlog, this run only."""
+"""The first page decides at a glance: plain words, the next step, the true highest backlog, this run only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench_report.qualification.first_page import content
 from bench_report.qualification.next_step import next_step
 from bench_report.qualification.render import document_of, to_html
 from bench_report.qualification.view import demand_cells, load_words, outcome_of
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load import load
 from bench_report.tables.requirements import beside_bound, summary_table, this_run
 from bench_report.tables.run import tuning_left_alone, tuning_table

@@ -68,7 +68,7 @@ def blur(grey: Picture) -> Picture:
 
 
 def difference(one: Picture, other: Picture) -> float:
-    """Of the worst 0.3 % of the page, about a sixth of a line of text."""
+    """Returns the difference of the worst 0.3 % of the page, about a sixth of a line of text."""
     return float(np.quantile(np.abs(one - other), 0.997)) if one.shape == other.shape else 255.0
 
 

@@ -1,4 +1,4 @@
-"""The LAN's section: the presentation's figures in kind, its stated points as references only, masks, read-backs, what was scaled down."""
+"""The LAN's section: the presentation's figures in kind, its stated points as references only, masks, read-backs, reduced scale."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from bench_report.qualification.render import HTML_NAME, PDF_NAME
 
 
 class Outside(HTMLParser):
-    """Collects every reference that is not within the document, and what those within it name."""
+    """Collects every reference out of the document, and the names that those within it use."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Reading bundles: what is missing is said, what is broken is refused by file and field."""
+"""Reading bundles: missing parts are said, broken ones are refused by file and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long series: drawn in bounded numbers with every extreme; a spool that is none is named."""
+"""Long series: drawn in bounded numbers with every extreme; a file that is no spool is named."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SIGNER = "ssh-ed25519 SHA256:abc"
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    """A sealed bundle with its reports, and what rendering it once more gives (each takes seconds)."""
+    """A sealed bundle with its reports, and the result of a second rendering (each takes seconds)."""
     root = make(tmp_path_factory.mktemp("rendered") / "run-1", Knobs(temperature=True))
     (root / MANIFEST).write_bytes(manifest_of(root, [name for name in survey(root).files if is_evidence(name)]))
     render(root, SIGNER)
@@ -165,7 +165,7 @@ def test_other_libraries_explain_a_layout_but_no_number(bundle: Path) -> None:
 
 
 def test_a_report_that_lost_its_signature_is_noticed(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says that it is signed: the numbers of one that is not are others."""
+    """The report says that it is signed: an unsigned one has other numbers."""
     monkeypatch.undo()
     monkeypatch.setattr(typeset, "to_pdf", lambda *_: (bundle / "report.pdf").read_bytes())  # which takes seconds
     found = compared(bundle, None)["problems"]

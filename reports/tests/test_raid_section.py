@@ -1,4 +1,4 @@
-"""The comparison's part of the report: both tables, both figures, and what is said of a disturbed round and of what is missing."""
+"""The comparison's part of the report: both tables, both figures, and the words on a disturbed round and on missing values."""
 
 from __future__ import annotations
 

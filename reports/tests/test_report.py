@@ -1,4 +1,4 @@
-"""The finished reports: what a reader must find on them, what may not happen to them, and how long they may take."""
+"""The finished reports: the facts that a reader must find, the faults that may not happen, and the longest time they may take."""
 
 from __future__ import annotations
 

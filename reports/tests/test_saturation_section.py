@@ -1,4 +1,4 @@
-"""The saturation section: what a reader finds of a drive with a cliff, of one without, and of a pass that cannot tell."""
+"""The saturation section: its words on a drive with a cliff, of one without, and of a pass that cannot tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report says of dips, throttling and a thermal soak, from documents that the analysis itself made."""
+"""The report on dips, throttling and a thermal soak, from documents that the analysis itself made."""
 
 from __future__ import annotations
 

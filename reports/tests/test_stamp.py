@@ -21,7 +21,7 @@ from bench_report.__main__ import main
 from bench_report.qualification.render import HTML_NAME, PDF_NAME, load_for, to_html
 from bench_report.reading.load import load
 
-MET = 1  # of the rows of `small`, whatever the stored verdict says of them
+MET = 1  # number of rows of `small` by result, whatever the stored verdict says of them
 STAMP, WORDS = "\u2260 CONTRADICTORY", "Stored by another version of the bench, or altered; this bench judges:"
 
 
@@ -86,7 +86,7 @@ def test_a_forged_verdict_is_stamped_contradictory_on_every_page(bundle: Path, n
     for difference in told:
         assert " ".join(difference) in said and " ".join(difference) in " ".join(pages)
     assert all(STAMP in page for page in pages) and said.count(STAMP) == 2  # badge and running head
-    # Of the rows, in two tables, as they were judged again: never the outcome's.
+    # The rows' results in two tables, as judged again: never the stored outcome's.
     ticks = [re.findall("\u2714\\s*(\\w+)", text) for text in (said, " ".join(pages))]
     assert ticks == 2 * [2 * MET * ["met"]]
     title = str(pdf.metadata.title) if pdf.metadata else ""

@@ -1,4 +1,4 @@
-"""The steady-state section: what a reader finds of a test that is steady, and of one that is not."""
+"""The steady-state section: its words on a test that is steady, and on one that is not."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def difference(name: str, points: int, reason: str) -> dict[str, Any]:
 
 
 def document(reached: bool = True) -> dict[str, Any]:
-    """An account with an outage, missed samples, points that wait, and some that nothing explains."""
+    """An account with an outage, missed samples, points that wait, and some without an explanation."""
     cpu = {
         "collector": "cpu",
         "expected": None,

@@ -1,4 +1,4 @@
-"""Names in any script print, what no font has is named, and a control character is shown and never passed on."""
+"""Names in any script print, a character that no font has is named, and a control character is shown and never passed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trend report and a night's page: what they say, draw and refuse."""
+"""The trend report and a night's page: their words, drawings and refusals."""
 
 from __future__ import annotations
 

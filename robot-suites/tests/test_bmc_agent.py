@@ -1,4 +1,4 @@
-"""Who reads the candidate's BMC, and the control node reading it: a real agent and real ipmitool against OpenIPMI's simulator."""
+"""The choice of the BMC's reader, and the control node reading it: a real agent and real ipmitool against OpenIPMI's simulator."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_the_control_node_reads_the_bmc_into_a_spool_of_its_own(
 def test_a_later_replay_delivers_both_spools(
     candidate: Candidate, bundle: Bundle, simulated: Bmc, influx: LocalInflux
 ) -> None:
-    """What neither agent could deliver is not complete before both spools are through."""
+    """Points that neither agent could deliver are not complete before both spools are through."""
     candidate.document["bmc"]["in_band"] = False
     watched(candidate, bundle, simulated)
     own_spool(bundle, f"memory,host=virtual,run={bundle.id} free_bytes=7i {time.time_ns()}\n")

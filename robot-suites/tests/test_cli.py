@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rig.base.bundle import Bundle
-from rig.cli import COMMANDS, closing_words, exit_status, main, parser
+from rig.cli import COMMANDS, main, parser
+from rig.cli.runs import chosen_targets, closing_words, exit_status
 
 
 def verdict(outcome: str, rehearsal: bool = False) -> dict[str, Any]:
@@ -62,6 +63,29 @@ def test_a_wrong_argument_is_named(capsys: pytest.CaptureFixture[str], arguments
         main(arguments)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_misspelt_target_is_refused_and_no_folder_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["qualify", "--target", "nope"]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "candidate 'this-machine' has no target 'nope' (its only target has no name), and there is no folder of that name"
+        in said
+    )
+    assert "write TARGET=./nope for a folder that shall be made" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["./nope", "existing"])
+def test_a_folder_is_a_target_where_it_exists_or_is_written_as_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "existing").mkdir()
+    assert chosen_targets(parser().parse_args(["qualify", "--target", name]))[1] == (tmp_path / name).resolve()
 
 
 def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from influx2_server import ORGANISATION, Influx2Server
 from bench_dashboards.catalogue import DASHBOARDS
 from bench_dashboards.compare import DASHBOARD as COMPARE
 from bench_dashboards.declared import METRICS
-from bench_dashboards.interpolation import Choice, Range
+from bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
 from bench_model.base.errors import BenchError
 from bench_model.behaviour.aligned import EPOCH_NS
@@ -35,7 +35,7 @@ from rig.base.settings import Layout
 from rig.telemetry.agent import Agent
 from rig.telemetry.history import publish
 from rig.telemetry.influx_server import LocalInflux
-from telemetry_agent.point import Encoder, FieldValue, Point
+from telemetry_agent.base.point import Encoder, FieldValue, Point
 
 LAYOUT = Layout()
 TEST_PORT = 18486
@@ -130,12 +130,40 @@ def test_the_choice_narrows_the_rows(filled: Server) -> None:
 
 
 def test_variables_are_chained_and_runs_come_newest_first(filled: Server) -> None:
-    run_a, _, load = COMPARE.variables
+    run_a, run_b, load = COMPARE.variables
     assert values_of(filled, run_a, {})[:2] == [RUN, OTHER_RUN]
+    assert values_of(filled, run_b, {"run_a": RUN}) == [OTHER_RUN]
+    assert values_of(filled, run_b, {"run_a": OTHER_RUN}) == [RUN]
+    assert choices_of(filled, COMPARE, {})["run_b"] == OTHER_RUN
     assert values_of(filled, load, {"run_a": RUN}) == ["record 1"]
     with pytest.raises(BenchError, match="run_a does not offer 'nemo'"):
         choices_of(filled, COMPARE, {"run_a": "nemo"})
     assert values_of(filled, load, {"run_a": "nemo"}) == []
+
+
+@pytest.mark.parametrize(
+    ("title", "worst"),
+    [("Most worn", ["nvme1n1", "S1", 93]), ("Least spare", ["nvme2n1", "S2", 4]), ("Margin to warning", ["nvme1n1", "Composite", 3])],
+)  # fmt: skip
+def test_a_worst_of_tile_names_the_drive(server: LocalInflux, title: str, worst: list[Any]) -> None:
+    """The worst of now: a drive that was worse an hour ago and is replaced does not count."""
+    url, now_ns = server.running_url(), time.time_ns()
+    assert url is not None
+    lines = [
+        f"smart,host=h,run=r,device=nvme{drive}n1,serial=S{drive} percentage_used_percent={used}i,available_spare_percent={spare}i"
+        f" {now_ns - age_s * 10**9}"
+        for drive, used, spare, age_s in ((0, 100, 1, 600), (0, 10, 90, 0), (1, 93, 50, 0), (2, 20, 4, 0))
+    ] + [
+        f"temperature,host=h,run=r,device=nvme{drive}n1,label=Composite temperature_degc={degc},warning_degc=77 {now_ns}"
+        for drive, degc in ((0, 50), (1, 74))
+    ]
+    Server(url).rows("CREATE DATABASE worst")
+    Influx(url, database="worst").write("worst", "\n".join(lines) + "\n")
+    panel = next(panel for one in DASHBOARDS for panel in one.panels() if panel.title == title)
+    choices: dict[str, Choice] = {"host": "h", "run": "r", "device": Every.VALUE}
+    shown = Range(now_ns // 10**6 - 3_600_000, now_ns // 10**6 + 1000)
+    rows = Server(url, "worst").rows(interpolated(panel.targets[0].query.render(), choices, shown))
+    assert [row[1:] for row in rows] == [worst]
 
 
 def test_a_query_that_influxdb_refuses_is_an_error(filled: Server) -> None:
@@ -147,7 +175,7 @@ def test_a_query_that_influxdb_refuses_is_an_error(filled: Server) -> None:
 
 
 def test_points_of_the_year_2000_are_refused_where_points_expire(filled: Server) -> None:
-    """Why the aligned series have a policy of their own."""
+    """This is why the aligned series have a policy of their own."""
     filled.rows('CREATE RETENTION POLICY "month" ON "bench" DURATION 30d REPLICATION 1')
     request = urllib.request.Request(f"{filled.url}/write?db=bench&rp=month", f"aligned x=1 {EPOCH_NS}".encode())
     with pytest.raises(urllib.error.HTTPError, match="400") as refused:
@@ -249,7 +277,7 @@ def record(bundle: Bundle, target: Path) -> None:
 def test_every_query_finds_rows_of_a_real_run(observed: Observed) -> None:
     """Without rows stays only what needs hardware, or a load, that this run's own telemetry shows it had not got."""
     bundle = observed.bundle
-    wanted: dict[str, Choice] = {"host": "here", "run": bundle.id, "run_a": bundle.id, "run_b": bundle.id}
+    wanted: dict[str, Choice] = {"host": "here", "run": bundle.id, "run_a": bundle.id}
     found = all_tried(observed.server, bundle.id, wanted)
     assert [one.text for one in unexcused(found, bundle.path)] == []
 
@@ -299,7 +327,7 @@ def test_the_record_begins_at_the_epoch(observed: Observed) -> None:
 
 
 def test_the_command_tries_the_newest_run(observed: Observed) -> None:
-    """What a user runs against a server of their own."""
+    """A user runs this command against a server of their own."""
     argv = [sys.executable, "-m", "bench_dashboards", "try", "--influx-url", observed.server.url]
     environment = {**os.environ, "PYTHONPATH": f"{LAYOUT.repository}/reports:{LAYOUT.inventory}"}
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)

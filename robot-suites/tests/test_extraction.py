@@ -15,10 +15,11 @@ import pytest
 from small_runs import LAYOUT, SMALL, small_run
 
 from bench_model.base.errors import BenchError, InterruptedRunError
-from bench_model.bundle.soundness import fault_of
 from bench_model.evidence import derived
 from bench_model.evidence.counted_load import miscounted
-from bench_model.evidence.coverage import BESIDE, COVERAGE, gaps
+from bench_model.evidence.coverage import gaps
+from bench_model.evidence.soundness import fault_of
+from bench_model.workloads.table import MODELS
 from rig.base.shell import Completed
 from rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
 from rig.candidate.machine import LocalMachine
@@ -38,7 +39,6 @@ LONG = (
     "concurrent_analysis",
 )  # from half a minute to some minutes each
 MEASURED = [pytest.param(name, marks=pytest.mark.campaign) if name in LONG else name for name in SMALL]
-COVERED = [one for one in MEASURED if (one if isinstance(one, str) else one.values[0]) in COVERAGE]
 ROW_THAT_SAYS_WHY = " does not count: "  # a busy machine may be too slow for a row, which then gives its own reason
 JOURNAL = "results/raw/block_scan-journal.jsonl"
 
@@ -69,7 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
 
 @pytest.fixture
 def bundle_of(made: Make, tmp_path: Path) -> Make:
-    """As `made`, a copy that a test may change."""
+    """Returns, as `made` does, a bundle: a copy that a test may change."""
 
     def copy(workload: str) -> Path:
         found = made(workload)
@@ -95,7 +95,7 @@ def test_what_was_measured_is_extracted_again_as_it_is_stored(made: Make, worklo
     assert {file: file.stat().st_mtime_ns for file in bundle.rglob("*")} == before, "checking changed the bundle"
 
 
-@pytest.mark.parametrize("workload", COVERED)
+@pytest.mark.parametrize("workload", MEASURED)
 def test_a_small_real_run_has_no_hole_in_its_plan_and_is_what_the_bench_writes(made: Make, workload: str) -> None:
     """The judge asks of each document what its workload really leaves: a rule that a real run misses would let no run pass."""
     bundle = made(workload)
@@ -104,8 +104,8 @@ def test_a_small_real_run_has_no_hole_in_its_plan_and_is_what_the_bench_writes(m
         f"results/{file.name}": json.loads(file.read_text(encoding="utf-8"))
         for file in (bundle / "results").glob("*.json")
     }
-    if workload in BESIDE:  # what follows from the result is made at a run's end
-        results[BESIDE[workload][0]] = derived.documents(bundle)[0][BESIDE[workload][0]]
+    made_at_the_end = derived.documents(bundle)[0]
+    results |= {one.file: made_at_the_end[one.file] for one in MODELS[workload].beside if one.file in made_at_the_end}
     faults = [fault_of(file, document) for file, document in (("run.json", run), *results.items())]
     assert faults == [""] * (len(results) + 1)
     assert [gap.text for gap in gaps(run, results) if ROW_THAT_SAYS_WHY not in gap.text] == []

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError, ProfileError
+from bench_model.base.errors import BenchError
+from bench_model.documents.struct import read
 from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.block_scan import BlockScan
 from rig.candidate.machine import LocalMachine
 from rig.workloads import block_scan as fio_scan
 from rig.workloads.shared import fio
@@ -65,14 +67,14 @@ def test_an_old_fio_is_one_error_that_names_its_version_and_what_it_lacks(lackin
     document = json.loads(fio_output()) | {"fio version": "fio-3.1"}
     for key in lacking:
         del document["jobs"][0]["write"][key]
-    for read in (
+    for reader in (
         lambda text: fio_scan.parse_point(text, 4096, 3.0, "", None),
         lambda text: fio.jobs_of(text, "a round"),
     ):
         with pytest.raises(
             BenchError, match=f"^fio-3.1 .* reports no {' and no '.join(lacking)}: .*from 3.2 on. Install"
         ):
-            read(json.dumps(document))
+            reader(json.dumps(document))
 
 
 def test_the_bandwidth_log_is_kibibytes_per_second() -> None:
@@ -220,10 +222,10 @@ def test_every_large_size_is_measured_again_in_turns_and_for_longer() -> None:
 )
 def test_a_repetition_that_contradicts_itself_is_no_document(forged: dict[str, Any]) -> None:
     scan = fio_scan.document("fio-3.33", PARAMETERS, [point(2**23, 10**9)])
-    check_document(scan, "block-scan", "block_scan.json")
+    read(scan, BlockScan, "block_scan.json")
     scan["large_blocks"]["repetitions"][0].update(forged)
-    with pytest.raises(ProfileError, match=r"large_blocks\.repetitions\[0\]"):
-        check_document(scan, "block-scan", "block_scan.json")
+    with pytest.raises(BenchError, match=r"large_blocks\.repetitions\[0\]"):
+        read(scan, BlockScan, "block_scan.json")
 
 
 def test_a_real_confirmation_leaves_a_series_and_an_output_of_each_repetition(disk: Path) -> None:

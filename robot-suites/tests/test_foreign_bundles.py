@@ -17,6 +17,7 @@ from test_signing import listed, make_key
 
 from bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST, key_of
 from bench_model.verdict.judging import judge_bundle
+from reporting_bench import report_bundle
 from rig.base.bundle import Bundle, to_json
 from rig.base.settings import Layout, Request
 from rig.checking import reporting
@@ -27,7 +28,6 @@ from rig.checking.sealing import seal_evidence, seal_reports
 from rig.checking.signing import Signer
 from rig.cli import main
 from rig.run.resume import request_document
-from writer_bench import report_bundle
 
 NAME = "20260131T120000Z-synthetic-report"
 BOUND_S = 120  # a shared machine needs half a minute for a report
@@ -82,7 +82,7 @@ def planted(node: Any, text: str, spared: tuple[str, ...] = ()) -> Any:
     return text if isinstance(node, str) or node is None else node
 
 
-# What a reader needs to be able to go on: with all strings replaced, it stops at the first.
+# Fields that a reader needs to go on: with all strings replaced, it stops at the first.
 NEEDED = (
     "id", "run_id", "name", "state", "started_utc", "finished_utc", "kind", "scenario", "requirement", "ansible_connection", "size_bytes",
     "transient_buffer", "tuning", "demand", "telemetry", "git", "schema_version", "scaled_down", "state_reason", "directory",
@@ -111,7 +111,7 @@ def test_no_string_of_a_bundle_is_ever_a_command(
     for command in ("check-bundle", "judge", "report") if spared and not signers else ("check-bundle", "judge"):
         main([command, str(bundle)])
         assert not witness.exists(), command
-    subprocess.run(["touch", str(witness)], check=True)  # what the test looks for is what the command would have made
+    subprocess.run(["touch", str(witness)], check=True)  # the test looks for a file that the command would have made
     assert witness.exists()
 
 

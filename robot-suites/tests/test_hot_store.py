@@ -210,7 +210,7 @@ def test_a_namespace_that_is_not_there_is_named(site: HotSite) -> None:
 
 
 def load_with_a_slow_start(script: str, timeout_s: float = 30.0) -> plans.Step:
-    """As a load that is killed 0.2 s after it has begun, and begins when `{folder}/begun` is there."""
+    """Returns a load that is killed 0.2 s after it has begun, and begins when `{folder}/begun` is there."""
     load = plans.process("load", ["sh", "-c", script], kill_after_s=0.2)
     return {**plans.run([load], 0, kill_from="{folder}/begun"), "timeout_s": timeout_s}
 

@@ -17,8 +17,9 @@ from ruamel.yaml import YAML
 from rig.base.bundle import Bundle
 from rig.base.influx import TOKEN, URL, Influx
 from rig.base.settings import Layout
+from rig.candidate.lock import exclusive
 from rig.cli import main
-from rig.telemetry.history import publish, server_version, trigger_ns, undelivered
+from rig.telemetry.history import publish, replay_earlier, server_version, trigger_ns, undelivered
 from rig.telemetry.influx_counts import counts_document
 from rig.telemetry.influx_server import LocalInflux, free_port
 
@@ -170,6 +171,18 @@ def test_a_run_that_loaded_nothing_has_no_trigger(finished: Bundle) -> None:
     assert trigger_ns(finished) is None
     finished.write("results/thermal.json", {"sustained": [{"start_utc_s": 1000.5}, {"start_utc_s": 999.25}]})
     assert trigger_ns(finished) == 999_250_000_000
+
+
+def test_a_run_whose_candidate_is_being_qualified_delivers_for_itself(
+    server: Influx, finished: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several candidates are qualified at once: whoever ends first leaves the others' runs alone."""
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    runs, candidate = finished.path.parent, finished.run["candidate"]["name"]
+    with exclusive(candidate, "make qualify"):
+        assert list(replay_earlier(Layout().agent, runs, server)) == []
+    assert undelivered(finished.path)
+    assert list(replay_earlier(Layout().agent, runs, server)) == [finished.path.name]
 
 
 def test_without_a_server_the_verdict_stays_undelivered(finished: Bundle) -> None:

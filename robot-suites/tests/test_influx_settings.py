@@ -121,7 +121,7 @@ def guarded(tmp_path: Path) -> Iterator[Influx]:
 
 
 def check_quietly(influx: Influx) -> bool:
-    """Does nothing answer yet?"""
+    """Says whether nothing answers yet."""
     try:
         return check(influx) is not None
     except RefusedError:
@@ -150,6 +150,24 @@ def agent_run(influx: Influx, folder: Path) -> Bundle:
     assert agent.stop() == 0
     assert not influx.token or influx.token not in words
     return bundle
+
+
+def test_an_interruption_while_it_starts_leaves_no_agent(
+    influx: LocalInflux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = Bundle.create(tmp_path, "here", "", "snb")
+    bundle.workload_file.touch()
+    agent = Agent(Layout().agent, bundle, Influx(influx.start()), {"host": "here", "run": bundle.id})
+    begun: list[subprocess.Popen[str]] = []
+
+    def interrupted(process: subprocess.Popen[str]) -> bool:
+        begun.append(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(agent, "_says_ready", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        agent.start()
+    assert begun[0].poll() is not None
 
 
 def test_the_agent_delivers_with_a_token_that_is_nowhere_to_be_seen(

@@ -174,7 +174,7 @@ def test_a_fault_is_caused_in_its_round_alone_and_always_released(disk: Path) ->
         run_comparison(plan(disk, hazards=[hazard]), comparison_of(("nand-raid0",)), Folders(disk), None, nothing)
 
 
-RECORDED = LAYOUT.repository / "native-writer" / "bench" / "tests" / "recorded"
+RECORDED = Path(__file__).parent / "recorded"
 COUNTERS = {
     "clock_s": 10.0,
     "kernel_cpu_s": 5.0,

@@ -83,7 +83,7 @@ def test_a_drive_is_purged_and_given_back_without_a_signature(loop: str) -> None
 
 
 def test_what_daqwriter_could_not_see_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a container it says so on every start; a command that then ends with 2 was started all the same."""
+    """In a container daqwriter says so on every start; a command that then ends with 2 was started all the same."""
     source = (LAYOUT.repository / "native-writer/src/cli/cli.cpp").read_text(encoding="utf-8")
     assert CAUTION in source
     machine = LocalMachine(LAYOUT)

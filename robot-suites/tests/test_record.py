@@ -131,7 +131,7 @@ def reading(device: str, degrees: float, warning: float | None = None) -> Point:
 def test_a_drive_that_is_missing_and_a_reading_that_is_no_number_leave_no_headroom(
     drives: list[str], odd: Point, words: str
 ) -> None:
-    """That one might be the hottest."""
+    """The missing drive might be the hottest."""
     found = drive_temperature.from_points([*map(parse_line, LINES), odd], drives)
     assert (found["headroom_degC"], found["max_degC"]) == (None, None)
     assert words in found["reasons"]["snb_record.drive_temperature_headroom"]

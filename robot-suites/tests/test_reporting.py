@@ -79,7 +79,7 @@ def test_rendered_again_without_the_key_the_reports_say_that_they_are_signed_no_
 def test_a_key_that_comes_later_signs_neither_evidence_nor_reports(
     bundle: Bundle, key: Path, rendered: list[list[str]]
 ) -> None:
-    """Whoever brings a forged bundle must not get the laboratory's signature by asking for a report."""
+    """A forger must not get the laboratory's signature on a bundle by asking for a report."""
     seal_evidence(bundle.path)
     before = (bundle.path / MANIFEST).read_bytes()
     (warning,) = report_again(bundle, key)

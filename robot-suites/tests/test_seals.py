@@ -137,7 +137,7 @@ def test_a_seal_or_signature_that_is_taken_away_is_noticed(bundle: Path, pattern
 
 
 def test_a_new_seal_over_an_altered_bundle_is_no_longer_signed(bundle: Path, pattern: tuple[Path, Path]) -> None:
-    """Whoever forges the manifest as well cannot forge the signature."""
+    """A forger of the manifest cannot forge the signature."""
     flip(bundle / "results/cost.json")
     seal_evidence(bundle)
     seal_reports(bundle)

@@ -18,7 +18,7 @@ SHELL = LocalShell()
 
 
 def runs(pid: int) -> bool:
-    """Is the process there, and not merely waiting to be collected?"""
+    """Says whether the process is there, and not merely waiting to be collected."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").split()[2] != "Z"
     except (FileNotFoundError, ProcessLookupError):

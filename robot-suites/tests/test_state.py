@@ -13,7 +13,7 @@ from rig.base.settings import Layout
 @pytest.fixture
 def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     made = Layout(tmp_path)
-    monkeypatch.setattr(cli, "Layout", lambda: made)
+    monkeypatch.setattr(cli.candidate, "Layout", lambda: made)
     return made
 
 

@@ -13,11 +13,11 @@ import pytest
 from rig.candidate import travelling
 from rig.candidate.travelling import ON_CANDIDATE, source_of
 
-ARGUMENT_BYTES_MAX = 128 << 10  # of one argument of a command (Linux, MAX_ARG_STRLEN)
+ARGUMENT_BYTES_MAX = 128 << 10  # longest argument of a command (Linux, MAX_ARG_STRLEN)
 
 
 def run(source: str, *arguments: str, where: Path) -> subprocess.CompletedProcess[str]:
-    """In an interpreter that finds no package but its own library's."""
+    """Runs the text in an interpreter that finds no package but its own library's."""
     argv = [sys.executable, "-I", "-S", "-c", source, *arguments]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, cwd=where)
 
@@ -42,7 +42,10 @@ def test_every_program_fits_one_argument_and_needs_the_standard_library_alone(na
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         for module in modules:
-            assert module.startswith(travelling.PACKAGE) or module.partition(".")[0] in sys.stdlib_module_names, module
+            assert (
+                module.startswith((travelling.PACKAGE, *travelling.OURS))
+                or module.partition(".")[0] in sys.stdlib_module_names
+            ), module
     assert len(source.encode()) < ARGUMENT_BYTES_MAX / 2  # the SSH link quotes it once more
 
 

@@ -165,7 +165,7 @@ def test_dell_applies_settings_only_with_a_job(start_bmc: StartBmc) -> None:
     assert bmc.redfish(document["@odata.id"])[1]["JobState"] == "Scheduled"
     bmc.power.reset()
     assert bmc.bios.current()["SysProfile"] == "PerfOptimized"
-    assert bmc.bios.current()["ProcCStates"] == "Disabled"  # what the profile brings with it
+    assert bmc.bios.current()["ProcCStates"] == "Disabled"  # settings that the profile brings with it
     assert bmc.redfish(document["@odata.id"])[1]["JobState"] == "Completed"
 
 

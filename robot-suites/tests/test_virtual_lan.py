@@ -83,7 +83,7 @@ def rig(*words: str) -> subprocess.CompletedProcess[str]:
 def measured(pair: Pair, inventory: Path, folder: Path, engine: str) -> Path:
     """The bundle of a run with that engine."""
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "lan-100g.yml").document
-    scenario |= {"id": f"two-hosts-{engine}", "scale": 0.0001}  # of 64 Gbit/s: no figure of this cable means anything
+    scenario |= {"id": f"two-hosts-{engine}", "scale": 0.0001}  # of 64 Gbit/s: this cable's figures mean nothing
     own = scenario["workloads"]["lan"]
     own |= {"engine": engine, "settings": SETTINGS, **SHORT}
     file = folder / f"{scenario['id']}.yml"

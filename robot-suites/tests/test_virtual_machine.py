@@ -43,7 +43,7 @@ def smart(machine: VirtualCandidate, serial: str) -> dict[str, Any]:
 
 
 def write_s(machine: VirtualCandidate, serial: str, megabytes: int) -> float:
-    """How long the guest takes to write that much to the drive itself, as dd tells."""
+    """Returns how long the guest takes to write that much to the drive itself, by dd."""
     command = f"dd if=/dev/zero of={device(serial)} bs=1MB count={megabytes} conv=fsync"
     said = machine.run(f"{{ LC_ALL=C {command}; }} 2>&1", timeout_s=120)
     match = re.search(r"copied, ([0-9.e-]+) s", said)

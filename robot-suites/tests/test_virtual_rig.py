@@ -276,6 +276,16 @@ def test_smart_and_ipmi_of_the_candidate_are_in_influxdb(qualified: tuple[Path, 
         assert count(url, measurement, field, bundle.name) == spooled, measurement
 
 
+def test_the_agents_service_may_read_the_kernels_log(qualified: tuple[Path, str]) -> None:
+    """Its unit closes what the agent does not need; a reset of a drive must be seen."""
+    bundle, _ = qualified
+    collectors = {one["name"]: one for one in document(bundle / "telemetry" / "summary.json")["collectors"]}
+    assert collectors["kernel_log"]["status"] == "ok", collectors["kernel_log"]["detail"]
+    assert document(bundle / "facts" / "firmware.json")
+    events = document(bundle / "results" / "hardware_events.json")
+    assert isinstance(events["summary"]["kernel_messages"], int), events["reasons"]
+
+
 def test_the_candidate_is_as_it_was(qualified: tuple[Path, str], virtual_machine: VirtualCandidate) -> None:
     assert virtual_machine.run("find /opt /srv /var/lib/daq-storage-bench/runs -mindepth 1").strip() == ""
     assert "daq-bench" not in virtual_machine.run("ls /etc/systemd/system")

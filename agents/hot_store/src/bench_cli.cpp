@@ -236,9 +236,9 @@ void check_baseline_load(const BenchOptions& options) {
 }
 
 ExitCode run_bench(const BenchOptions& options, const std::atomic<int>& stop_signal) {
-  daqwriter::require_writable_output(
-      "--json", options.json_path,
-      {options.store.directory, options.store.level2_directory, options.load.ack_log});
+  check_results(options.json_path,
+                {options.store.directory, options.store.level2_directory, options.load.ack_log},
+                options.store.stall_limit_s, stop_signal);
   check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
   check_store(options.store);
   check_baseline_load(options);

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "format/payload.h"
+#include "io/run.h"
 #include "store_options.h"
 
 namespace hotstore {
@@ -104,7 +105,6 @@ void Load::guarded(Tally& tally, const std::function<void()>& work) {
     tally.error = failure.what();
     phase_ = Phase::over;
   }
-  --running_;
 }
 
 void Load::done(Tally& tally, std::int64_t started_ns) {
@@ -437,19 +437,26 @@ LoadResult Load::run(const std::atomic<int>& stop_signal) {
   for (unsigned i = 0; i < options_.consumers; ++i)
     consume_logs.push_back(log("consume-" + options_.owner + "-" + std::to_string(i)));
   running_ = options_.producers + options_.consumers;
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < options_.producers; ++i)
-    threads.emplace_back([&, i] { guarded(producers_[i], [&] { work(i, true, std::move(put_logs[i])); }); });
-  for (unsigned i = 0; i < options_.consumers; ++i)
-    threads.emplace_back(
-        [&, i] { guarded(consumers_[i], [&] { work(i, false, std::move(consume_logs[i])); }); });
+  daqwriter::Crew crew(running_);
+  const auto start = [&](Tally& tally, bool produces, unsigned i, AckLog& own) {
+    crew.start(
+        [this, &tally, produces, i, &own] { guarded(tally, [&] { work(i, produces, std::move(own)); }); },
+        [this, &crew](bool failed) {
+          if (failed) phase_ = Phase::over;  // the others end too
+          --running_;
+          crew.one_ended();
+        },
+        [&tally](const std::string& why) { tally.error = why; });
+  };
+  for (unsigned i = 0; i < options_.producers; ++i) start(producers_[i], true, i, put_logs[i]);
+  for (unsigned i = 0; i < options_.consumers; ++i) start(consumers_[i], false, i, consume_logs[i]);
   try {
     sample(result, stop_signal);
   } catch (const Failure& failure) {
     phase_ = Phase::over;
     result.error = failure.what();
   }
-  threads.clear();  // joined
+  crew.last(monotonic_ns(), options_.interval_s, [] {});
   gather(producers_, result.put, result);
   gather(consumers_, result.consume, result);
   return result;

@@ -2,7 +2,10 @@
 // done here.
 #include <signal.h>
 
+#include <iostream>
+
 #include "apart.h"
+#include "base/worker_thread.h"
 #include "commands.h"
 
 namespace hotstore {
@@ -61,7 +64,13 @@ int run(int argc, char** argv) {
   }
   install_signal_handlers();
   for (const daqwriter::ParsedCommand& command : commands) {
-    if (command.app->parsed()) return static_cast<int>(command.run(stop_signal));
+    if (!command.app->parsed()) continue;
+    try {
+      return static_cast<int>(command.run(stop_signal));
+    } catch (const daqwriter::Unanswered& failure) {
+      std::cerr << "hotstore: " << failure.what() << "\n";
+      return static_cast<int>(stop_signal != 0 ? ExitCode::interrupted : ExitCode::failed);
+    }
   }
   return static_cast<int>(ExitCode::refused);
 }
@@ -71,6 +80,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   daqwriter::occupy_standard_descriptors();
-  return static_cast<int>(
-      hotstore::reported([&] { return static_cast<daqwriter::ExitCode>(hotstore::run(argc, argv)); }));
+  return static_cast<int>(daqwriter::leave(
+      hotstore::reported([&] { return static_cast<daqwriter::ExitCode>(hotstore::run(argc, argv)); })));
 }

@@ -69,8 +69,8 @@ ExitCode check(Options options, Watch& watch) {
 }
 
 ExitCode run_semantics(const Options& options, const std::atomic<int>& stop_signal) {
-  daqwriter::require_writable_output("--json", options.json_path,
-                                     {options.store.directory, options.store.level2_directory});
+  check_results(options.json_path, {options.store.directory, options.store.level2_directory},
+                options.store.stall_limit_s, stop_signal);
   require_number("--consumers", options.checks.consumers, 1, 1024);
   require_number("--events", options.checks.events, 1, 1'000'000);
   require_seconds("--lease", options.checks.lease_s, 0.1);

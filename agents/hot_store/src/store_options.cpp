@@ -9,6 +9,7 @@
 #include "raw_lmdb.h"
 #include "raw_redis.h"
 #include "redis_engine.h"
+#include "report/reporting.h"
 #include "rocksdb_baseline.h"
 
 namespace hotstore {
@@ -121,10 +122,19 @@ std::string transport_of(const StoreOptions& options) {
   return named ? "unix" : "tcp";
 }
 
+void check_results(const std::string& json_path, const std::vector<std::string>& used, double stall_limit_s,
+                   const std::atomic<int>& stop_signal) {
+  daqwriter::Reporting results;
+  results.json_path = json_path;
+  const daqwriter::StopClock stop(stop_signal);
+  daqwriter::check_reporting(results, used, {stall_limit_s, &stop});
+}
+
 void add_store(CLI::App& app, StoreOptions& o, const std::vector<std::string>& further) {
   std::vector<std::string> engines = kEngines;
   engines.insert(engines.end(), further.begin(), further.end());
   daqwriter::add_choice(app, "--engine", o.engine, engines, "What keeps the data");
+  daqwriter::add_stall_limit(app, o.stall_limit_s);
   app.add_option("--key", o.key, "Sub-keys as NAME:BITS, comma-separated")->capture_default_str();
   app.add_option("--primary", o.primary, "The sub-key that names an event")->capture_default_str();
   app.add_option("--dir", o.directory, "lmdb: directory of level 1 (made when its parent exists)");

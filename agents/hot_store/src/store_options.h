@@ -2,9 +2,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <string>
 #include <vector>
 
+#include "base/stop_clock.h"
 #include "lmdb_env.h"
 #include "subject.h"
 
@@ -26,6 +28,7 @@ struct StoreOptions {
   std::vector<std::string> endpoints;
   std::vector<std::string> level2_endpoints;
   int replicas = 0;
+  double stall_limit_s = daqwriter::kDefaultStallLimitS;
   double wait_s = 1;
   double patience_s = 30;
   std::string location = "hash";
@@ -39,6 +42,10 @@ std::string transport_of(const StoreOptions& options);
 // Throws Refusal for options that do not go together, for numbers out of
 // bounds, and for a store that cannot be used; Damage for one that is damaged.
 void check_store(const StoreOptions& options);
+// Throws Refusal unless the results lie apart from what is `used`; daqwriter::Unanswered without an answer in
+// time.
+void check_results(const std::string& json_path, const std::vector<std::string>& used, double stall_limit_s,
+                   const std::atomic<int>& stop_signal);
 HotStore open_store(const StoreOptions& options, Access access = Access::change);
 // Opens baselines too. `rocksdb_library` is the library that --engine rocksdb loads.
 std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::string& rocksdb_library);

@@ -151,8 +151,8 @@ ExitCode report_death(const VerifyOptions& options, const Death& death) {
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
   const std::string& log = options.load.ack_log;
-  daqwriter::require_writable_output("--json", options.json_path,
-                                     {options.store.directory, options.store.level2_directory, log});
+  check_results(options.json_path, {options.store.directory, options.store.level2_directory, log},
+                options.store.stall_limit_s, stop_signal);
   check_load(options.load, KeySchema::parse(options.store.key, options.store.primary));
   check_store(options.store);
   read_acks(log);

@@ -189,7 +189,7 @@ class Builder {
 
 ExitCode run_build(const Options& options, const std::atomic<int>& stop_signal) {
   const Timing& timing = options.timing;
-  check_output(timing, "--fragment-size", options.fragment_bytes);
+  check_output(timing, "--fragment-size", options.fragment_bytes, stop_signal);
   if (options.in_flight == 0 || options.in_flight > 1024)
     throw daqwriter::Refusal("--in-flight " + std::to_string(options.in_flight) + ": give 1 to 1024 events");
   Builder builder(options, stop_signal);

@@ -5,6 +5,7 @@
 #include "base/stop_clock.h"
 #include "cli/cli.h"
 #include "report/report_json.h"
+#include "report/reporting.h"
 
 namespace netprobe {
 
@@ -22,7 +23,8 @@ struct Timing {
 };
 void add_timing(CLI::App& app, Timing& timing);
 // Throws Refusal for a result that could not be written, and for a size that no message has.
-void check_output(const Timing& timing, const std::string& size_option, std::uint64_t size);
+void check_output(const Timing& timing, const std::string& size_option, std::uint64_t size,
+                  const std::atomic<int>& stop_signal);
 // The beginning of every result document.
 nlohmann::ordered_json head_json(const char* command, const Timing& timing, bool interrupted,
                                  std::int64_t started_utc_ns, double measured_s,

@@ -51,7 +51,7 @@ void ping_pong(Connection& connection, std::span<std::byte> message, std::int64_
 
 ExitCode run_latency(const Options& options, const std::atomic<int>& stop_signal) {
   const Timing& timing = options.timing;
-  check_output(timing, "--message-size", options.message_bytes);
+  check_output(timing, "--message-size", options.message_bytes, stop_signal);
   Connection connection = Connection::open(parse_endpoint("--peer", options.peer), timing.connect_s,
                                            {&stop_signal, daqwriter::to_ns(timing.stall_limit_s)});
   std::vector<std::byte> message(options.message_bytes);

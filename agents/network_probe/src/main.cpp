@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "base/clock.h"
+#include "base/worker_thread.h"
 #include "cli/signals.h"
 #include "commands.h"
 #include "wire.h"
@@ -28,7 +29,12 @@ ExitCode run(int argc, char** argv) {
   }
   const std::atomic<int>& stop_signal = daqwriter::stop_on_signals();
   for (const auto& command : commands)
-    if (command.app->parsed()) return command.run(stop_signal);
+    if (command.app->parsed()) try {
+        return command.run(stop_signal);
+      } catch (const daqwriter::Unanswered& failure) {
+        if (stop_signal != 0) throw Interrupted(failure.what());
+        throw;
+      }
   return ExitCode::refused;
 }
 
@@ -55,5 +61,5 @@ ExitCode guarded(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   daqwriter::occupy_standard_descriptors();
-  return static_cast<int>(netprobe::guarded(argc, argv));
+  return static_cast<int>(daqwriter::leave(netprobe::guarded(argc, argv)));
 }

@@ -19,8 +19,12 @@ void add_timing(CLI::App& app, Timing& timing) {
   app.add_option("--json", timing.json_path, "Result file; - is standard output");
 }
 
-void check_output(const Timing& timing, const std::string& size_option, std::uint64_t size) {
-  daqwriter::require_writable_output("--json", timing.json_path);
+void check_output(const Timing& timing, const std::string& size_option, std::uint64_t size,
+                  const std::atomic<int>& stop_signal) {
+  daqwriter::Reporting results;
+  results.json_path = timing.json_path;
+  const daqwriter::StopClock stop(stop_signal);
+  daqwriter::check_reporting(results, {}, {timing.stall_limit_s, &stop});
   if (size < sizeof(Header) || size > kSizeMax)
     throw daqwriter::Refusal(size_option + " " + std::to_string(size) + ": give " +
                              std::to_string(sizeof(Header)) + " to " + std::to_string(kSizeMax) + " bytes");

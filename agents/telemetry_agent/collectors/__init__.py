@@ -1,15 +1,18 @@
-"""The collectors, one subsystem per file: a new one joins these and is added to `system_collectors`."""
+"""The collectors, one subsystem per file: a new one joins these and is added to `system_collectors`.
+
+Imports `devices`, `reading` and `base`. `inventory/metrics.yml` and bundles of the past name these files by their paths: they stay."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_agent.collector import Collector
 from telemetry_agent.collectors.block_device import BlockDevice
 from telemetry_agent.collectors.cpu import Cpu
 from telemetry_agent.collectors.cpu_frequency import CpuFrequency
 from telemetry_agent.collectors.cpu_idle import CpuIdle
 from telemetry_agent.collectors.cpu_throttle import CpuThrottle
+from telemetry_agent.collectors.hardware.edac import Edac
+from telemetry_agent.collectors.hardware.kernel_log import KernelLog
 from telemetry_agent.collectors.interrupts import Interrupts
 from telemetry_agent.collectors.ipmi import Ipmi
 from telemetry_agent.collectors.md_array import MdArray
@@ -24,6 +27,7 @@ from telemetry_agent.collectors.pressure import Pressure
 from telemetry_agent.collectors.rapl import Rapl
 from telemetry_agent.collectors.smart import Smart
 from telemetry_agent.collectors.temperature import Temperature
+from telemetry_agent.reading.collector import Collector
 
 
 def system_collectors(period_s: float, root: Path = Path("/")) -> list[Collector]:
@@ -37,6 +41,8 @@ def system_collectors(period_s: float, root: Path = Path("/")) -> list[Collector
         Temperature(period_s, root),
         PcieLink(period_s, root),
         PcieErrors(period_s, root),
+        KernelLog(period_s, root),
+        Edac(period_s, root),
         Interrupts(period_s, root),
         Network(period_s, root),
         NetworkLink(period_s, root),

@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import Callable, Optional
 
-from telemetry_agent.collector import Reading, reading_now
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.collector import Reading, reading_now
 
 Snapshot = Mapping[str, Mapping[str, Optional[FieldValue]]]
 AGENT = ""  # the snapshot's key of the agent itself

@@ -16,8 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from telemetry_agent.attributes import excerpt, table_lines, whole_numbers
-from telemetry_agent.collector import (
+from telemetry_agent.base.point import INT64_MAX, FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, table_lines, whole_numbers
+from telemetry_agent.reading.collector import (
     FAST,
     Every,
     HeldFile,
@@ -27,7 +28,6 @@ from telemetry_agent.collector import (
     read_optional,
     reading_now,
 )
-from telemetry_agent.point import INT64_MAX, FieldValue, Point
 
 WHERE = "/proc/diskstats"
 SECTOR_BYTES = 512

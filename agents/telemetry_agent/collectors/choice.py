@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_agent.collector import Collector
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.ipmi import Ipmi
+from telemetry_agent.reading.collector import Collector
 
 
 @dataclass(frozen=True)

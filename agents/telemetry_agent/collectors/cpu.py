@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, whole_numbers
-from telemetry_agent.collector import FAST, Every, HeldFile, Reading, rate_interval_s, reading_now
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, whole_numbers
+from telemetry_agent.reading.collector import FAST, Every, HeldFile, Reading, rate_interval_s, reading_now
 
 Ticks = tuple[int, ...]  # user nice system idle iowait irq softirq steal
 CORES_PERIOD_S = 1.0

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, read_present, reading_of, whole_number
-from telemetry_agent.collector import PROMPT, SLOW_PERIOD_S, Every, HeldFile, Reading, Unsupported
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, read_present, reading_of, whole_number
+from telemetry_agent.reading.collector import PROMPT, SLOW_PERIOD_S, Every, HeldFile, Reading, Unsupported
 
 CPUINFO = "cpuinfo"
 PERIOD_S_MIN = 1.0

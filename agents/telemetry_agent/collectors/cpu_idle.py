@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from telemetry_agent.attributes import read_present, reading_of, whole_number
-from telemetry_agent.collector import SLOW_PERIOD_S, Reading, Unsupported, rate_interval_s, read_optional
+from telemetry_agent.base.point import Point
 from telemetry_agent.collectors.cpu_throttle import packages
-from telemetry_agent.point import Point
+from telemetry_agent.reading.attributes import read_present, reading_of, whole_number
+from telemetry_agent.reading.collector import SLOW_PERIOD_S, Reading, Unsupported, rate_interval_s, read_optional
 
 TIME, ENTRIES = "time", "usage"
 

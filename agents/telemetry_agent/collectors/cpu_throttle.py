@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Callable
 
-from telemetry_agent.attributes import read_present, reading_of, whole_number
-from telemetry_agent.collector import Reading, Unsupported, read_optional
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import read_present, reading_of, whole_number
+from telemetry_agent.reading.collector import Reading, Unsupported, read_optional
 
 PERIOD_S_MIN = 5.0
 # File -> field and what makes one figure of those of a package's CPUs. The times are there from Linux 5.6 on.

@@ -20,8 +20,9 @@ from operator import ne
 from pathlib import Path
 from typing import NamedTuple
 
-from telemetry_agent.attributes import excerpt, table_lines, whole_numbers
-from telemetry_agent.collector import (
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, table_lines, whole_numbers
+from telemetry_agent.reading.collector import (
     SLOW_PERIOD_S,
     Every,
     HeldFile,
@@ -31,8 +32,7 @@ from telemetry_agent.collector import (
     read_optional,
     reading_now,
 )
-from telemetry_agent.pci import functions_by_name
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.reading.pci import functions_by_name
 
 WHERE = "/proc/interrupts"
 PERIOD_S_MIN = 1.0

@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from telemetry_agent.collector import Reading, Unsupported, reading_now
-from telemetry_agent.ipmi_text import (
+from telemetry_agent.base.point import FieldValue, Point, PointError, check_tag
+from telemetry_agent.base.tools import Answer, find_tool, run_tool, shown
+from telemetry_agent.devices.ipmi_text import (
     NO_DCMI,
     SEVERITIES,
     LogState,
@@ -27,8 +28,7 @@ from telemetry_agent.ipmi_text import (
     parse_power,
     parse_sensors,
 )
-from telemetry_agent.point import FieldValue, Point, PointError, check_tag
-from telemetry_agent.tools import Answer, find_tool, run_tool, shown
+from telemetry_agent.reading.collector import Reading, Unsupported, reading_now
 
 PERIOD_S_MIN = 5.0
 # Bounds against a BMC that hangs; one with a hundred sensors and much to do takes 20 s.

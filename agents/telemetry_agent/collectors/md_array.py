@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, read_present, readable_name, whole_number
-from telemetry_agent.collector import Reading, Unsupported, reading_now
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, read_present, readable_name, whole_number
+from telemetry_agent.reading.collector import Reading, Unsupported, reading_now
 
 PERIOD_S_MIN = 2.0
 WORDS = {"array_state": "state", "level": "level", "sync_action": "sync_action"}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, table_lines, whole_number
-from telemetry_agent.collector import PROMPT, HeldFile, Reading, reading_now
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, table_lines, whole_number
+from telemetry_agent.reading.collector import PROMPT, HeldFile, Reading, reading_now
 
 FIELDS = {
     "MemTotal": "total_bytes",

@@ -15,9 +15,9 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, read_present, reading_of, whole_number
-from telemetry_agent.collector import Reading, Unsupported, per_second, rate_interval_s, reading_now
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, read_present, reading_of, whole_number
+from telemetry_agent.reading.collector import Reading, Unsupported, per_second, rate_interval_s, reading_now
 
 PERIOD_S_MIN = 5.0
 SAMPLE_S = 1

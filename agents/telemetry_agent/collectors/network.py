@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from telemetry_agent.attributes import excerpt, readable_name, table_lines, whole_numbers
-from telemetry_agent.collector import (
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, readable_name, table_lines, whole_numbers
+from telemetry_agent.reading.collector import (
     FAST,
     HeldFile,
     Reading,
@@ -23,7 +24,6 @@ from telemetry_agent.collector import (
     read_optional,
     reading_now,
 )
-from telemetry_agent.point import FieldValue, Point
 
 WHERE = "/proc/net/dev"
 HEADER_LINES = 2

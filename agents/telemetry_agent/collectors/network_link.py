@@ -14,10 +14,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, read_present, reading_of, whole_number
-from telemetry_agent.collector import SLOW_PERIOD_S, Every, Reading
+from telemetry_agent.base.point import FieldValue, Point
 from telemetry_agent.collectors.network import interfaces
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, read_present, reading_of, whole_number
+from telemetry_agent.reading.collector import SLOW_PERIOD_S, Every, Reading
 
 PERIOD_S_MIN = 2.0
 ETHTOOL_TIMEOUT_S = 5.0

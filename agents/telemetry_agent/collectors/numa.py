@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, read_present, reading_of, table_lines, whole_number
-from telemetry_agent.collector import Reading
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, read_present, reading_of, table_lines, whole_number
+from telemetry_agent.reading.collector import Reading
 
 PERIOD_S_MIN = 2.0
 PAGES = {

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, read_present, reading_of, table_lines, whole_number
-from telemetry_agent.collector import Reading
-from telemetry_agent.pci import bridges_above, functions_by_name
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, read_present, reading_of, table_lines, whole_number
+from telemetry_agent.reading.collector import Reading
+from telemetry_agent.reading.pci import bridges_above, functions_by_name
 
 PERIOD_S_MIN = 5.0
 KINDS = {"correctable": "COR", "nonfatal": "NONFATAL", "fatal": "FATAL"}

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, read_present, reading_of
-from telemetry_agent.collector import Reading
-from telemetry_agent.pci import bridges_above, functions_by_name
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, read_present, reading_of
+from telemetry_agent.reading.collector import Reading
+from telemetry_agent.reading.pci import bridges_above, functions_by_name
 
 PERIOD_S_MIN = 5.0
 SPEED = re.compile(r"(?P<gt>[0-9]{1,3}(\.[0-9])?) GT/s( PCIe)?")  # "16.0 GT/s PCIe", older kernels "8 GT/s"

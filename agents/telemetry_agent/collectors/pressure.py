@@ -13,8 +13,9 @@ import errno
 import re
 from pathlib import Path
 
-from telemetry_agent.attributes import excerpt, table_lines, whole_number
-from telemetry_agent.collector import (
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import excerpt, table_lines, whole_number
+from telemetry_agent.reading.collector import (
     PROMPT,
     SLOW_PERIOD_S_MIN,
     HeldFile,
@@ -24,7 +25,6 @@ from telemetry_agent.collector import (
     rate_interval_s,
     reading_now,
 )
-from telemetry_agent.point import FieldValue, Point
 
 RESOURCES = ("cpu", "io", "memory")
 OPTIONAL = "irq"

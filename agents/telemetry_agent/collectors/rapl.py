@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_agent.attributes import read_present, reading_of, whole_number
-from telemetry_agent.collector import Reading, Unsupported, rate_interval_s, read_optional
-from telemetry_agent.point import FieldValue, Point
+from telemetry_agent.base.point import FieldValue, Point
+from telemetry_agent.reading.attributes import read_present, reading_of, whole_number
+from telemetry_agent.reading.collector import Reading, Unsupported, rate_interval_s, read_optional
 
 PERIOD_S_MIN = 1.0
 

@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from telemetry_agent import nvme_pages, smartctl_json
-from telemetry_agent.collector import SLOW_PERIOD_S, Reading, Unsupported, reading_now
+from telemetry_agent.base.point import FieldValue, Point, PointError, check_tag
+from telemetry_agent.base.tools import find_tool
 from telemetry_agent.collectors.block_device import is_whole_disk
-from telemetry_agent.drive_poll import PATIENCE_S, DrivePoll, DriveState
-from telemetry_agent.drive_questions import (
+from telemetry_agent.devices import nvme_pages, smartctl_json
+from telemetry_agent.devices.drive_poll import PATIENCE_S, DrivePoll, DriveState
+from telemetry_agent.devices.drive_questions import (
     BEHIND,
+    ENDURANCE,
     HEALTH,
     IDENTIFY,
     LIMITS,
@@ -30,14 +32,13 @@ from telemetry_agent.drive_questions import (
     DriveQuestions,
     vendor_fields,
 )
-from telemetry_agent.point import FieldValue, Point, PointError, check_tag
-from telemetry_agent.tools import find_tool
+from telemetry_agent.reading.collector import SLOW_PERIOD_S, Reading, Unsupported, reading_now
 
 ANSWER, QUERY = "answer", "query"  # texts["answer nvme0n1"], texts["query nvme0n1"]
 
 
 class Smart:
-    """Collector of the measurements `smart`, `smart_temperature`, `smart_ocp` and `smart_query`."""
+    """Collector of the measurements `smart`, `smart_temperature`, `smart_ocp`, `smart_endurance` and `smart_query`."""
 
     name = "smart"
     pace = "slow"
@@ -158,6 +159,11 @@ def drive_points(name: str, texts: Mapping[str, str], time_ns: int) -> list[Poin
         has_limits = sensor in (nvme_pages.COMPOSITE, smartctl_json.DRIVE)
         values: dict[str, FieldValue] = {"temperature_degc": value, **(limits if has_limits else {})}
         points.append(Point("smart_temperature", (*tags, ("sensor", sensor)), values, time_ns))
+    for key in sorted(key for key in texts if key.startswith(f"{ENDURANCE} ")):
+        own_tags = (*tags, ("group", key.partition(" ")[2]))
+        points.append(
+            Point("smart_endurance", own_tags, nvme_pages.endurance_fields(bytes.fromhex(texts[key])), time_ns)
+        )
     if ocp:
         points.append(Point("smart_ocp", tags, ocp, time_ns))
     return points

@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from telemetry_agent.attributes import excerpt
-from telemetry_agent.collector import HeldFile, Reading, Unsupported, read_optional, reading_now
-from telemetry_agent.point import FieldValue, Point, Tags
+from telemetry_agent.base.point import FieldValue, Point, Tags
+from telemetry_agent.reading.attributes import excerpt
+from telemetry_agent.reading.collector import HeldFile, Reading, Unsupported, read_optional, reading_now
 
 # NVMe sensors without a threshold say 65261.85 (0xFFFF kelvin): that is "none", not a limit.
 NO_LIMIT_DEGC = 1000.0

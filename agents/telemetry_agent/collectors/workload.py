@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from telemetry_agent.collector import FAST, Reading, reading_now
-from telemetry_agent.line_parser import parse_line
-from telemetry_agent.point import Point, PointError
+from telemetry_agent.base.line_parser import parse_line
+from telemetry_agent.base.point import Point, PointError
+from telemetry_agent.reading.collector import FAST, Reading, reading_now
 
 KNOWN_FIELDS: Mapping[str, Mapping[str, type]] = {
     "daqwriter": {

@@ -6,10 +6,12 @@ since a cause that nobody could see is not excluded."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench_model.behaviour.hardware_events import LOST, WORDS
 from bench_model.behaviour.throttling import AROUND_S, LOG_PERIOD_S, signals_between
 from bench_model.bundle.telemetry_tracks import Track, Tracks
 
@@ -18,6 +20,7 @@ UNKNOWN = "unknown"
 CAUSES = (
     "commanded_hazard",
     "drive_temperature",
+    "kernel_log",
     "drive_log",
     "degraded_array",
     "pcie_link",
@@ -36,6 +39,7 @@ FASTER = 2.0  # [P] times as fast as before: so much faster an error counter has
 COUNTER_PERIOD_S = 5.0  # such counters are read this rarely
 CORRECTABLE_ERRORS = 10  # [P] a link mends some at any time
 OTHERS_SHARE = 0.10  # [P] of the rate before the dip: so much by others on the same drives explains one
+MACHINE_KINDS = ("memory_uncorrected", "machine_check", "thermal")  # that name no device and slow all of them
 LOG_COUNTERS = {"media_errors": "media errors", "error_log_entries": "entries of its error log"}
 
 
@@ -76,7 +80,7 @@ class Scene:
 
 def attribute(scene: Scene) -> Attribution:
     """The causes of one dip."""
-    finders = (_hazards, _temperature, _log, _array, _link, _frequency, _interrupts, _contention)
+    finders = (_hazards, _temperature, _kernel, _log, _array, _link, _frequency, _interrupts, _contention)
     found = sorted(
         (evidence for finder in finders for evidence in finder(scene)), key=lambda one: CAUSES.index(one.cause)
     )
@@ -132,6 +136,43 @@ def _log(scene: Scene) -> Iterator[Evidence]:
                 bits |= int(value) if math.isfinite(value) else 0
         if bits & ~0x02:  # the temperature's bit is evidence of another cause
             yield Evidence("drive_log", f"{drive} has critical warning {bits:#04x} set")
+
+
+def _kernel(scene: Scene) -> Iterator[Evidence]:
+    """Faults in the kernel's log of the target's drives, or of the whole machine, that came with the dip and not all the time."""
+    control_s = max(scene.load_start_s, scene.start_s - BEFORE_S)
+    for subject, track in scene.tracks.of("kernel_event", "messages").items():
+        device, _, kind = subject.rstrip(")").partition(" (")
+        ours = any(is_of_drive(device, drive) for drive in (*scene.drives, *([scene.device] if scene.device else [])))
+        if kind == LOST or not (ours or (device == "none" and kind in MACHINE_KINDS)):
+            continue
+        first_s = scene.start_s - AROUND_S
+        before, during = track.between(control_s, first_s - 1e-6), track.between(first_s, scene.end_s)
+        number = float(during.sum())
+        if not number > 0:
+            continue
+        often = float(before.sum()) / max(first_s - control_s, 1.0)
+        if number / max(scene.end_s - first_s, 1.0) <= FASTER * often:
+            continue
+        times = track.times_s[(track.times_s >= first_s) & (track.times_s <= scene.end_s)]
+        words = WORDS.get(kind, (kind, kind))[number != 1]
+        whose = "the machine" if device == "none" else device
+        when = f"{times[0] - scene.start_s:+.1f} s from the dip's begin"
+        yield Evidence("kernel_log", f"{whose}: {number:.0f} {words} in the kernel's log ({when})")
+
+
+def is_of_drive(device: str, drive: str) -> bool:
+    """Whether the kernel's log means this drive by `device`: itself, its NVMe controller, a path to it or a partition of it."""
+    if device == drive:
+        return True
+    rest = drive[len(device) :] if drive.startswith(device) else ""
+    if re.fullmatch(r"nvme\d+", device):
+        return re.fullmatch(r"n\d+", rest) is not None
+    path = re.fullmatch(r"(nvme\d+)c\d+(n\d+)", device)
+    if path:
+        return path[1] + path[2] == drive
+    part = device[len(drive) :] if device.startswith(drive) else ""
+    return re.fullmatch(r"p\d+" if drive[-1:].isdigit() else r"\d+", part) is not None
 
 
 def _array(scene: Scene) -> Iterator[Evidence]:

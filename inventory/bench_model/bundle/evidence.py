@@ -23,6 +23,7 @@ FILES = {  # of the bundle, and the attribute of Evidence that holds it
     f"{OWN}/{SUMMARY_FILE}": "telemetry",
     "facts/clock.json": "clock",
     f"{BMC}/{SUMMARY_FILE}": "bmc_telemetry",
+    "facts/firmware.json": "firmware",
 }
 
 
@@ -39,6 +40,7 @@ class Evidence:
     results: dict[str, Document]
     clock: Document | None = None
     bmc_telemetry: Document | None = None  # of the agent that read the BMC over the network
+    firmware: Document | None = None  # None also in a bundle of before it was read
     scenario: Document | None = None  # the bundle's copy of the scenario; None also where it cannot be read
 
     def documents(self) -> Iterator[tuple[str, Document]]:
@@ -76,6 +78,7 @@ class Evidence:
             results={name: document for name in names if (document := find_document(bundle, name)) is not None},
             clock=find_document(bundle, "facts/clock.json"),
             bmc_telemetry=find_document(bundle, f"{BMC}/{SUMMARY_FILE}"),
+            firmware=find_document(bundle, "facts/firmware.json"),
             scenario=_scenario(bundle, run),
         )
 

@@ -215,14 +215,18 @@ def parse_json(content: bytes, where: str) -> Any:
         raise BenchError(f"{where} is not valid JSON ({error}). {REMEDY}") from None
 
 
-def strict(text: str) -> Any:
-    """The same; raises ValueError that says what is wrong."""
+def strict(text: str, *, doubled_keys: bool = False) -> Any:
+    """The same; raises ValueError that says what is wrong. `doubled_keys`: of a key that stands twice the last counts."""
     if text.startswith("\ufeff"):
         raise ValueError("it begins with a byte-order mark")
     require_shallow(STRING.sub(b"", text.encode("utf-8", "surrogatepass")))
     try:
         found = json.loads(
-            text, parse_constant=_constant, parse_float=_float, parse_int=_integer, object_pairs_hook=_object
+            text,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_integer,
+            object_pairs_hook=dict if doubled_keys else _object,
         )
         if SURROGATE.search(text):  # half a character can be written so, and is none
             json.dumps(found, ensure_ascii=False).encode("utf-8")

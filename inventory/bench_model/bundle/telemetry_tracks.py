@@ -24,6 +24,7 @@ SUBJECTS = {
     "daqwriter": "phase",
     "interrupts": "device",
     "ipmi_sensor": "sensor",
+    "kernel_event": "device",
     "md_array": "device",
     "memory_bandwidth": "domain",
     "pcie_errors": "device",
@@ -148,6 +149,8 @@ def _subject(point: Point) -> str | None:
     if "member" in point.tags or (point.measurement == "interrupts" and point.tags.get("core") != "total"):
         return None  # an array is judged as a whole, and so are a device's interrupts
     subject = point.tags.get(SUBJECTS.get(point.measurement, ""))
+    if subject and point.measurement == "kernel_event":
+        return f"{subject} ({point.tags.get('kind', 'unknown')})"
     if subject and "function" in point.tags:
         return f"{subject} ({point.tags['function']})"
     if subject and "entity" in point.tags:  # a server may call the sensors of two processors by one name

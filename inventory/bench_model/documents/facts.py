@@ -40,6 +40,27 @@ class Tuning(Struct, frozen=True):
     settings: list[Setting]
 
 
+class FirmwarePart(Struct, frozen=True):
+    """`name`: a drive's serial number, a network card's PCI address and port, or "system". `version` is null where it does not tell."""
+
+    kind: Literal["drive", "bios", "bmc", "nic"]
+    name: str
+    version: str | None
+    source: str
+
+
+class FirmwareReading(Struct, frozen=True):
+    when: str
+    parts: list[FirmwarePart]
+
+
+class Firmware(Struct, frozen=True):
+    """facts/firmware.json: before the load, and after it."""
+
+    schema_version: Literal[1]
+    readings: list[FirmwareReading]
+
+
 class ClockReading(Struct, frozen=True):
     when: str
     difference_s: float

@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from bench_model.documents.struct import Struct
+from msgspec import Meta
 
-
-class Repetition(Struct, frozen=True):
-    """One record. `minidaq` and `verify` are daqwriter's own documents, which have schemas."""
-
-    condition: str | None
-    minidaq: dict[str, Any]
-    verify: dict[str, Any]
-    damaged_superchunks: int
-    verified_fraction: float | None
-
-
-class Stopping(Struct, frozen=True):
-    """When a workload that may go on was told that it had enough."""
-
-    repetitions_min: int
-    repetitions_max: int
-    confidence: float
-    looks: list[dict[str, Any]]
-
-
-class SnbRecord(Struct, frozen=True):
-    """results/snb_record.json."""
-
-    schema_version: Literal[1]
-    repetitions: list[Repetition]
-    conditioning: list[dict[str, Any]]
-    limits: list[str]
-    stopping: Stopping
+from bench_model.documents.struct import Amount, Closed, Count, Struct
 
 
 class DriveTemperature(Struct, frozen=True):
@@ -54,3 +27,55 @@ class Reasoned(Struct, frozen=True):
 
     schema_version: Literal[1]
     reasons: dict[str, str]
+
+
+class HardwareEvent(Struct, frozen=True):
+    """`first_s`: when it was seen first, s since `times_from`."""
+
+    device: str
+    kind: str
+    source: Literal["kernel", "counter", "bmc"]
+    count: int
+    first_s: float
+    text: str
+
+
+class HardwareEvents(Struct, frozen=True):
+    """results/hardware_events.json. A count is null where nothing looked; `reasons` says why."""
+
+    schema_version: Literal[1]
+    times_from: str
+    summary: dict[str, int | None]
+    reasons: dict[str, str]
+    events: list[HardwareEvent]
+    events_left_out: int
+    sentences: list[str]
+
+
+class WriteLatency(Closed, frozen=True):
+    """us, submission to completion."""
+
+    p50: float
+    p99: float
+    p99_9: float
+    max: float
+    mean: float
+
+
+class WritePoint(Closed, frozen=True):
+    """Sequential writes with one block size. Throughput in B/s of all threads, its samples one per window of `sample_s`. CPU in percent of
+    one CPU, of several threads the mean. `device_bytes_written`: by the device's own counter, ramp included. `reason`: why the point is
+    masked, and not drawn."""
+
+    block_bytes: Annotated[int, Meta(ge=512)]
+    throughput_bytes_per_s: Amount
+    iops: Amount
+    bytes_written: Count
+    runtime_s: Amount
+    throughput_bytes_per_s_samples: list[Amount]
+    latency_us: WriteLatency
+    cpu_user_percent: float
+    cpu_system_percent: Amount
+    device_bytes_written: int | None
+    admissible: bool
+    reason: str | None

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from bench_model.base.errors import BenchError
 
 Document = dict[str, Any]
+Count = Annotated[int, Meta(ge=0)]
+Ordinal = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Block = Annotated[int, Meta(ge=4096)]  # B
 
 
 class Struct(msgspec.Struct, frozen=True):
     """A part of a document. A field that is not named here may stand in an older or newer bundle, and is not looked at."""
+
+
+class Closed(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a document that every version of the bench wrote with these fields: any other one is refused, also on reading."""
 
 
 Kind = TypeVar("Kind", bound=Struct)

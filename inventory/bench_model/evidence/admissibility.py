@@ -14,9 +14,11 @@ from typing import Any
 from bench_model.bundle.evidence import Document, Evidence
 from bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from bench_model.documents.verdict import Finding
-from bench_model.evidence import coverage
+from bench_model.evidence.changed_firmware import firmware_findings
 from bench_model.evidence.counted_load import miscounted
+from bench_model.evidence.coverage import gaps
 from bench_model.evidence.demanded_load import contradictions, less_than_demanded, unstated
+from bench_model.workloads.plan import FAILS, INVALIDATES
 
 SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which the source must have offered
 TELEMETRY_GAP_S_MIN = 1.0  # [P] at ten samples a second five periods are no gap that a dip could hide in
@@ -44,6 +46,7 @@ def findings(evidence: Evidence, conditions: Document, malformed: Mapping[str, s
         *_load(evidence, conditions),
         *_unrecorded(evidence),
         *_identity(sound.identity),
+        *firmware_findings(sound, "facts/firmware.json" in malformed),
         *_tuning(sound),
         *_clock(sound),
         *_source(sound.results.get("results/snb_record.json")),
@@ -155,8 +158,8 @@ def _sensors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _gaps_of_plan(evidence: Evidence) -> Iterator[Finding]:
-    for gap in coverage.gaps(evidence.run, evidence.results):
-        yield Finding(gap.text, gap.effect == coverage.INVALIDATES, (gap.file,), gap.effect == coverage.FAILS)
+    for gap in gaps(evidence.run, evidence.results):
+        yield Finding(gap.text, gap.effect == INVALIDATES, (gap.file,), gap.effect == FAILS)
 
 
 def _tuning(evidence: Evidence) -> Iterator[Finding]:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.behaviour import cost, dip_documents, drive_temperature, record_power
+from bench_model.behaviour import cost, dip_documents, drive_temperature, hardware_events, record_power
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.files import read_json, require_sound
 from bench_model.evidence import sensor_coverage, telemetry_account
-from bench_model.workloads import thermal as thermal_soak
-from bench_model.workloads.concurrent_analysis import analysis as concurrent_analysis
-from bench_model.workloads.endurance import projection as endurance_projection
-from bench_model.workloads.hot_store import runs as hot_store_runs
-from bench_model.workloads.lan import analysis as lan
-from bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
-from bench_model.workloads.saturation import analysis as saturation
-from bench_model.workloads.streams_checksum import analysis as streams_checksum
+from bench_model.evidence.soundness import fault_of
+from bench_model.workloads.model import Maker
+from bench_model.workloads.table import MODELS
 
-Maker = Callable[[Path, Document], Document | None]  # None: the run has nothing to do with it
-
-# Each from the run's own results and telemetry; none reads another.
+# Each from the run's own results and telemetry; none reads another. First those that belong to no workload.
 MAKERS: dict[str, Maker] = {
     "results/drive_temperature.json": drive_temperature.of_bundle,
     "results/sensor_coverage.json": sensor_coverage.of_bundle,
@@ -30,15 +22,9 @@ MAKERS: dict[str, Maker] = {
     "results/record_power.json": record_power.of_bundle,
     "results/dips.json": dip_documents.dips_of_bundle,
     "results/throttling.json": dip_documents.throttling_of_bundle,
-    "results/thermal_soak.json": thermal_soak.of_bundle,
-    endurance_projection.NAME: endurance_projection.of_bundle,
-    "results/raid_comparison.json": raid_comparison.of_bundle,
+    hardware_events.NAME: hardware_events.of_bundle,
     telemetry_account.NAME: telemetry_account.of_bundle,
-    "results/streams_checksum_analysis.json": streams_checksum.of_bundle,
-    hot_store_runs.NAME: hot_store_runs.of_bundle,
-    "results/lan_analysis.json": lan.of_bundle,
-    concurrent_analysis.NAME: concurrent_analysis.of_bundle,
-    saturation.NAME: saturation.of_bundle,
+    **{one.file: one.make for model in MODELS.values() for one in model.beside if one.make},
 }
 
 
@@ -54,7 +40,8 @@ class Fault:
 def documents(bundle: Path) -> tuple[dict[str, Document], list[Fault]]:
     """Name and content of each derived document of `bundle`, whose run.json names the target; and those that could not be made.
 
-    One that fails takes neither the others nor the verdict away: what it would have shown then counts as not measured."""
+    Each is held against its type or schema before anybody stores it. One that fails takes neither the others nor the verdict away: what
+    it would have shown then counts as not measured."""
     require_sound(bundle)
     run: Document = read_json(bundle, "run.json")
     made: dict[str, Document] = {}
@@ -65,6 +52,10 @@ def documents(bundle: Path) -> tuple[dict[str, Document], list[Fault]]:
         except Exception as error:  # whatever a maker trips over, it is named and makes the run an ERROR
             faults.append(Fault(name, f"{type(error).__name__}: {error}", traceback.format_exc()))
             continue
-        if document is not None:
+        if document is None:
+            continue
+        if odd := fault_of(name, document):
+            faults.append(Fault(name, odd, odd))
+        else:
             made[name] = document
     return made, faults

@@ -67,7 +67,7 @@ def collectors_of(metrics: Path) -> dict[str, str]:
     for name, entry in declared.items():
         _, mark, file = str(entry["source"]).partition(COLLECTOR_SOURCE)
         if mark:
-            found[name] = file.partition(".py")[0]
+            found[name] = file.partition(".py")[0].rpartition("/")[2]  # a collector may stand in a room of its own
     return found
 
 

@@ -14,12 +14,12 @@ from typing import Final
 
 from bench_model.base.units import convert
 from bench_model.bundle.evidence import Document, Evidence
-from bench_model.bundle.soundness import faults
 from bench_model.documents.struct import as_document
 from bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
 from bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
 from bench_model.evidence.conditions import with_condition
 from bench_model.evidence.measured import Measured, measure
+from bench_model.evidence.soundness import faults
 from bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile

@@ -6,12 +6,20 @@ later than everything that was stored, and a percentile that falls among the los
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
+from bench_model.bundle.evidence import Document
+from bench_model.documents.struct import Amount, Block, Closed, Ordinal, Positive
+from bench_model.documents.struct import Count as Whole
 from bench_model.statistics import hdr
+from bench_model.workloads.model import Asked, Count, Model, stated
+from bench_model.workloads.plan import INVALIDATES, Plan, Problem, agreeing, column, counting, follows, rows
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 BEYOND_MIN = 10  # [P] values that must lie beyond a percentile
@@ -28,6 +36,97 @@ KNEE_RULE = (
     f"percentile exceeds {KNEE_FACTOR:g} times its lowest value at the rates below. The sustained rate is the one before it; a point that "
     "does not count ends the search"
 )
+
+
+class StoredLatency(Closed, frozen=True):
+    """us of the stored superchunks, as daqwriter gives it. `definition`: from what to what. `hdr`: compressed, HdrHistogram's V2."""
+
+    definition: str
+    count: Whole
+    min: Amount
+    mean: Amount
+    p50: Amount
+    p90: Amount
+    p99: Amount
+    p99_9: Amount
+    p99_99: Amount
+    max: Amount
+    hdr_unit: Literal["ns"]
+    hdr: Annotated[str, Meta(pattern="^HIST[A-Za-z0-9+/]*={0,2}$")]
+
+
+class Knee(Closed, frozen=True):
+    """`sustained_bytes_per_s`: B/s: the highest rate before the knee; a lower bound where the knee was not reached; `knee_bytes_per_s`:
+    B/s; null: not reached; `judged_bytes_per_s`: B/s: the sustained rate where a requirement may be held against it; null: only a lower
+    bound below the demand is known"""
+
+    sustained_bytes_per_s: float | None
+    knee_bytes_per_s: float | None
+    judged_bytes_per_s: float | None
+    why: str
+    rule: str
+
+
+class AtDemand(Closed, frozen=True):
+    """`p99_9_us`: us; `p99_999_us`: us"""
+
+    p99_9_us: float | None
+    p99_999_us: float | None
+    lost: Whole | None
+
+
+class Percentile(Closed, frozen=True):
+    """`us`: us from intended arrival to durable; `reason`: why there is no value"""
+
+    percentile: Positive
+    us: Amount | None
+    reason: str | None
+
+
+class Point(Closed, frozen=True):
+    """`load_factor`: on the scaled demand; `asked_bytes_per_s`: B/s that the source was to offer; `offered_bytes_per_s`: B/s that it
+    offered; `stored_bytes_per_s`: B/s, draining and final flush included; `achieved_fraction`: offered over due; `worst_lateness_us`:
+    us: of the source's own emissions after their intended arrival; `late_superchunks`: that the source emitted late; `offered`:
+    superchunks; `stored`: superchunks; `lost`: superchunks that found their ring full; `busy_count`: episodes of "Dataflow is BUSY";
+    `backlog_high_water_bytes`: B; `percentiles`: of all that was offered, lost ones counting as later than all others; `latency_us`: of
+    the stored superchunks, as daqwriter gives it; `admissible`: false: masked, not drawn; `reason`: why the point is masked"""
+
+    load_factor: Positive
+    asked_bytes_per_s: Positive
+    offered_bytes_per_s: Amount
+    stored_bytes_per_s: Amount
+    achieved_fraction: Annotated[float, Meta(ge=0, le=1)]
+    worst_lateness_us: Amount
+    late_superchunks: Whole
+    offered: Whole
+    stored: Whole
+    lost: Whole
+    busy_count: Whole
+    backlog_high_water_bytes: Whole
+    percentiles: list[Percentile]
+    latency_us: StoredLatency
+    admissible: bool
+    reason: str | None
+
+
+class LatencyUnderLoad(Closed, frozen=True):
+    """results/latency_under_load.json: latency from intended arrival to durable against offered rate. `superchunk_bytes`: B;
+    `superchunk_rate_hz`: Hz per link, before scale and load factor; `seconds_per_point`: s; `block_bytes`: B per write;
+    `ring_bytes_per_link`: B; `reasons`: why a metric has no value, by metric"""
+
+    schema_version: Literal[1]
+    links: Ordinal
+    superchunk_bytes: Ordinal
+    superchunk_rate_hz: Positive
+    scale: Positive
+    seconds_per_point: Positive
+    block_bytes: Block
+    ring_bytes_per_link: Ordinal
+    percentile_rule: str
+    reasons: dict[str, str]
+    knee: Knee
+    at_demand: AtDemand
+    points: list[Point]
 
 
 @dataclass(frozen=True)
@@ -117,3 +216,61 @@ def _beyond(point: dict[str, Any], tail_us: float | None, lowest_us: float | Non
 
 def _knee(sustained: float | None, knee: float | None, why: str) -> dict[str, Any]:
     return {"sustained_bytes_per_s": sustained, "knee_bytes_per_s": knee, "why": why, "rule": KNEE_RULE}
+
+
+def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
+    """A rung beyond the demand may be more than the source can offer: no requirement rests on it."""
+    points = document["points"]
+    yield from rows("load factor", plan.parameters["load_factors"], column(points, "load_factor"), "{:g}".format)
+    needed = [one for one in points if one["load_factor"] <= 1]
+    yield from agreeing("load factor", ((f"{one['load_factor']:g}", one) for one in points))
+    yield from counting("load factor", ((f"{one['load_factor']:g}", one) for one in needed))
+    knee = find_knee(points)
+    demand = _demand(plan, document)
+    judged = judged_rate(knee, demand)
+    yield from follows("the knee", document["knee"], {**knee, "judged_bytes_per_s": judged})
+    at = next((one for one in points if one["load_factor"] == 1), None)
+    made = (value_of(at, 99.9), value_of(at, 99.999), at["lost"]) if at else (None, None, None)
+    yield from follows(
+        "the row at the demand", tuple(document["at_demand"][key] for key in ("p99_9_us", "p99_999_us", "lost")), made
+    )
+    for one in points:
+        name = f"load factor {one['load_factor']:g}"
+        yield from rows(f"{name}: percentile", PERCENTILES, column(one["percentiles"], "percentile"), "{:g}".format)
+        odd = [
+            each["percentile"] for each in one["percentiles"] if (each["us"] is None) != (each["reason"] is not None)
+        ]
+        if odd:
+            yield f"{name}: percentile {odd[0]:g} has neither a value nor a reason, or both", INVALIDATES
+        yield from follows(f"{name}: what was offered", one["offered"], one["stored"] + one["lost"])
+        if not math.isclose(one["asked_bytes_per_s"], one["load_factor"] * demand, rel_tol=1e-9):
+            yield (
+                f"{name}: {one['asked_bytes_per_s']:g} B/s were asked for instead of {one['load_factor'] * demand:g} B/s",
+                INVALIDATES,
+            )
+
+
+def _demand(plan: Plan, document: Document) -> float:
+    """B/s that one scaled readout unit delivers, by the result's own parameters, which are the scenario's (`as_asked`)."""
+    per_link = document["superchunk_bytes"] * float(document["superchunk_rate_hz"])
+    return float(document["links"] * per_link * plan.scale)
+
+
+def _rung(asked: Asked, point: Document) -> float | None:
+    """Superchunks of one offered load; a masked one was not offered in full, and says so."""
+    if point.get("admissible") is False:
+        return None
+    each = asked.rate() * asked.scale / float(asked.own["superchunk_bytes"])
+    return each * float(point["load_factor"]) * float(asked.own["seconds_per_point"])
+
+
+MODEL = Model(
+    coverage,
+    (
+        Count("links", stated("links")),
+        Count("superchunk_bytes", stated("superchunk_bytes")),
+        Count("seconds_per_point", stated("seconds_per_point")),
+        Count("points[].offered", _rung),
+    ),
+    result=LatencyUnderLoad,
+)

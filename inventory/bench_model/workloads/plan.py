@@ -53,9 +53,7 @@ class Plan:
 
 Problem = str | tuple[str, str]  # a hole's text, or (text, effect)
 Coverage = Callable[[Plan, Document], Iterable[Problem]]
-Beside = Callable[
-    [Plan, Document, Document], Iterable[Problem]
-]  # (plan, the workload's result, the document beside it)
+Held = Callable[[Plan, Document, Document], Iterable[Problem]]  # (plan, the workload's result, the document beside it)
 
 
 def plan_of(run: Document, workload: str) -> Plan:

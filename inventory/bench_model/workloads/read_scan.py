@@ -12,9 +12,9 @@ from bench_model.base.errors import BenchError
 from bench_model.base.units import binary_label
 from bench_model.bundle.evidence import Document
 from bench_model.documents.struct import Struct, as_document, read
+from bench_model.workloads.model import RUNTIME_MIN, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, counting, follows, rows
 
-RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
 DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
 AGREEING = 0.02  # [P] share by which a tool's own rate may differ from its bytes over its time
 LATE_S = 0.01  # fio's allowance for a row of its log that comes early or late
@@ -103,7 +103,7 @@ def name_of(key: Key) -> str:
 
 
 def why_masked(runtime_s: float, seconds: float, bytes_read: int, device_bytes: int | None) -> str | None:
-    if runtime_s < RUNTIME_SHARE_MIN * seconds:
+    if runtime_s < RUNTIME_MIN * seconds:
         return f"ran for {runtime_s:.2f} s of {seconds:g} s"
     if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * bytes_read:
         return f"the device counted {device_bytes} B of the {bytes_read} B that the tool says it read"
@@ -219,3 +219,14 @@ def _accounted(point: Point, sample_s: float) -> bool:
 
 def _close(one: float, other: float, share: float = AGREEING) -> bool:
     return math.isclose(one, other, rel_tol=share)
+
+
+MODEL = Model(
+    coverage,
+    (
+        Count("seconds_per_point", stated("seconds_per_point")),
+        Count("file_bytes", stated("file_size")),
+        Count("scans[].points[].runtime_s", stated("seconds_per_point"), RUNTIME_MIN),
+    ),
+    result=ReadScan,
+)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from bench_model.base.units import KIB, MIB, binary_label
+from bench_model.bundle.evidence import Document
+from bench_model.documents.results import WritePoint
+from bench_model.documents.struct import Amount, Closed, Ordinal, Positive, as_document, read
 from bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau
+from bench_model.workloads.model import Count, Model, stated
+from bench_model.workloads.plan import Plan, Problem, column, counting, follows, rows
 
 RATIO_BLOCK_BYTES, FEW_THREADS, MANY_THREADS = 32 * KIB, 1, 10
 CPU_BLOCK_BYTES = 4 * MIB
@@ -29,6 +36,91 @@ class Point:
     block_bytes: int
     rate: float | None
     system_percent: float
+
+
+class ThreadPoint(WritePoint, frozen=True, kw_only=True):
+    threads: Ordinal
+
+
+class SeriesPlateau(Closed, frozen=True):
+    throughput_bytes_per_s: float
+    from_threads: Ordinal
+
+
+class Series(Closed, frozen=True):
+    block_bytes: Ordinal
+    plateau: SeriesPlateau | None
+
+
+class Plateau(Closed, frozen=True):
+    """The highest of the series' plateaus, B/s."""
+
+    throughput_bytes_per_s: float | None
+    rule: str
+
+
+class Ratio(Closed, frozen=True):
+    """`value`: throughput with the most threads over that with one."""
+
+    block_bytes: int
+    threads: list[int]
+    value: float | None
+
+
+class SystemCpu(Closed, frozen=True):
+    """System time of a thread as a share of one CPU, largest of the scanned numbers of threads."""
+
+    block_bytes: int
+    highest_fraction: float | None
+
+
+class Scan(Closed, frozen=True):
+    """`condition`: fresh or overwritten. `reasons`: why a metric has no value, by metric."""
+
+    tool: Literal["fio", "daqwriter"]
+    tool_version: str
+    condition: str
+    points: list[ThreadPoint]
+    series: list[Series]
+    plateau: Plateau
+    ratio: Ratio
+    system_cpu: SystemCpu
+    saturating_block_bytes: int | None
+    reasons: dict[str, str]
+
+
+class ThreadScan(Closed, frozen=True):
+    """results/thread_scan.json. `io_depth`: writes in flight of each thread. `ramp_s`: before each measurement. `file_bytes`: all threads.
+    Metrics and `reasons` are those of the first scan."""
+
+    schema_version: Literal[1]
+    io_depth: Ordinal
+    seconds_per_point: Positive
+    ramp_s: Amount
+    sample_s: Positive
+    file_bytes: Ordinal
+    scans: Annotated[list[Scan], Meta(min_length=1)]
+    reasons: dict[str, str]
+
+
+def result(parameters: Document, sample_s: float, scans: Sequence[Document]) -> Document:
+    """results/thread_scan.json from the tools' points."""
+    made = []
+    for scan in scans:
+        found, reasons = summarize([point_of(one) for one in scan["points"]])
+        made.append(read({**scan, **found, "reasons": reasons}, Scan, f"the scan with {scan['tool']}"))
+    return as_document(
+        ThreadScan(
+            schema_version=1,
+            io_depth=parameters["io_depth"],
+            seconds_per_point=parameters["seconds_per_point"],
+            ramp_s=parameters["ramp_s"],
+            sample_s=sample_s,
+            file_bytes=parameters["file_size"],
+            scans=made,
+            reasons=made[0].reasons,
+        )
+    )
 
 
 def summarize(points: Sequence[Point]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -93,3 +185,32 @@ def _saturating(points: Sequence[Point]) -> int | None:
         return None
     floor = PLATEAU_SHARE * max(rate for rate, _ in known)
     return min(size for rate, size in known if rate >= floor)
+
+
+def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
+    sizes, threads = plan.parameters["block_sizes"], plan.parameters["threads"]
+    grid = [(number, size) for size in sizes for number in threads]
+    yield from rows("the scan with", plan.parameters["tools"], column(document["scans"], "tool"))
+    for scan in document["scans"]:
+        what, points = f"{scan['tool']}: the point with", scan["points"]
+        yield from rows(what, grid, [(one["threads"], one["block_bytes"]) for one in points], _thread_point)
+        yield from counting(what, ((_thread_point((one["threads"], one["block_bytes"])), one) for one in points))
+        found, _ = summarize([point_of(one) for one in points])
+        yield from follows(f"{scan['tool']}: the summary", {key: scan[key] for key in found}, found)
+
+
+def point_of(one: Document) -> Point:
+    """A row of results/thread_scan.json."""
+    rate = one["throughput_bytes_per_s"] if one["admissible"] else None
+    return Point(one["threads"], one["block_bytes"], rate, one["cpu_system_percent"])
+
+
+def _thread_point(key: tuple[int, int]) -> str:
+    return f"{key[0]} thread{'s' if key[0] > 1 else ''} and blocks of {binary_label(key[1])}"
+
+
+MODEL = Model(
+    coverage,
+    (Count("seconds_per_point", stated("seconds_per_point")), Count("file_bytes", stated("file_size"))),
+    result=ThreadScan,
+)

@@ -22,8 +22,8 @@ from audit.good import MAKERS as EVIDENCE
 from audit.good import results_of
 from audit.good.case import INVENTORY, Case, case_of, evidence_of
 from audit.mutants import Mutant
-from bench_model.bundle import soundness
 from bench_model.bundle.evidence import Document, Evidence
+from bench_model.evidence import soundness
 from bench_model.evidence.derived import MAKERS
 from bench_model.profiles.scenarios import load_scenario
 from bench_model.statistics.bootstrap import SeriesInterval, mean_interval

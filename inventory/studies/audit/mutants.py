@@ -17,8 +17,8 @@ from typing import Any
 
 from bench_model.bundle.evidence import FILES, Document, Evidence
 from bench_model.documents.results import DriveTemperature, Reasoned
-from bench_model.documents.schemas import TYPES
 from bench_model.evidence.measured import found_at
+from bench_model.evidence.schemas import TYPES
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile
 

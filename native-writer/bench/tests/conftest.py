@@ -1,53 +1,7 @@
-"""Fixtures of the bench's tests: recorded results of the real tools, a folder on a file system that takes O_DIRECT, and daqwriter."""
+"""The fixtures of all benches' tests."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+from bench_fixtures import daqwriter, disk
 
-import pytest
-
-RECORDED = Path(__file__).parent / "recorded"
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture
-def recorded() -> Path:
-    return RECORDED
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """The system's temporary folder may be in memory; the checkout is not."""
-    parent = ROOT / "build" / "tests"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=parent))
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="session")
-def daqwriter() -> Path:
-    path = ROOT / "build" / "native-writer" / "daqwriter"
-    if not path.exists():
-        pytest.fail(f"{path} is missing; `make native` builds it")
-    return path
-
-
-@pytest.fixture(scope="session")
-def agent() -> Path:
-    path = ROOT / "build" / "telemetry_agent.pyz"
-    if not path.exists():
-        pytest.fail(f"{path} is missing; `make agent` builds it")
-    return path
-
-
-@pytest.fixture(scope="session")
-def influxd() -> Path:
-    path = Path(os.environ.get("INFLUXD_BIN") or ROOT / "build" / "tools" / "influxd")
-    if not path.exists():
-        pytest.fail(f"{path} is missing; `make influxd` builds it, INFLUXD_BIN names another")
-    return path
+__all__ = ["daqwriter", "disk"]  # fixtures, for pytest to find

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from writer_bench import cli
-from writer_bench.parts import budget
+from bench_rounds import cli
+from writer_bench import budget
 
 
 def point(where: str, count: int, **costs: float | None) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from bench_model.statistics.paired import Pair
-from writer_bench import criteria, tables
-from writer_bench.parts import PARTS, memory, write
-from writer_bench.ratios import summary
+from bench_rounds import criteria, tables
+from bench_rounds.part import Settings
+from bench_rounds.parts import known_parts
+from bench_rounds.ratios import summary
+from writer_bench import memory, write
 
 
 def ratio_point(block: int, threads: int, throughput: float | None, cpu: float | None) -> dict[str, Any]:
@@ -31,6 +33,13 @@ def ratio_point(block: int, threads: int, throughput: float | None, cpu: float |
 
 def outcomes(found: list[criteria.Criterion]) -> dict[str, bool]:
     return {one.id: one.met for one in found}
+
+
+def test_every_block_in_flight_is_another_one() -> None:
+    for block, threads in write.grid(Settings()):
+        span = write.span_bytes(block, threads)
+        assert span // threads // block >= 2 * write.DEPTH
+        assert span % (8 << 20) == 0  # laid out in whole blocks of 8 MiB
 
 
 def test_write_meets_all() -> None:
@@ -71,7 +80,7 @@ def test_nothing_measured_is_no_success() -> None:
 
 
 def test_every_part_misses_its_criteria_when_nothing_could_run() -> None:
-    for part in PARTS.values():
+    for part in known_parts().values():
         assert not any(one.met for one in part.judge([])), part.name
 
 
@@ -127,12 +136,14 @@ def test_what_is_undecided_is_neither_met_nor_missed_in_the_summary() -> None:
     made = document([ratio_point(4096, 1, 1.05, 0.4)], [])
     open_ = criteria.Criterion("x.loss", "a loss", 0.5, 0.1, False, undecided="more repetitions would decide")
     made["criteria"] = [*made["criteria"], open_.document()]
-    text = tables.summary([made], PARTS)
+    text = tables.summary([made], known_parts())
     assert "| a loss | 0.5 | 0.1 | **undecided** more repetitions would decide |" in text
     assert text.endswith("Result: undecided x.loss (1 of 9).\n")
     assert tables.missed([made]) == []
     made["criteria"][0]["met"] = False
-    assert "Result: missed write.throughput (1 of 9); undecided x.loss (1 of 9)." in tables.summary([made], PARTS)
+    assert "Result: missed write.throughput (1 of 9); undecided x.loss (1 of 9)." in tables.summary(
+        [made], known_parts()
+    )
 
 
 def document(points: list[dict[str, Any]], reservations: list[str]) -> dict[str, Any]:
@@ -164,20 +175,20 @@ def document(points: list[dict[str, Any]], reservations: list[str]) -> dict[str,
 
 def test_summary_shows_failures_notes_misses_and_what_was_not_run() -> None:
     points = [ratio_point(4096, 1, 1.05, 0.8), ratio_point(8192, 1, None, None)]
-    text = tables.summary([document(points, ["quick look"])], PARTS)
+    text = tables.summary([document(points, ["quick look"])], known_parts())
     assert "**Not a claim: quick look.**" in text
     assert "| 4096 x 1 | 1.000 | failed |" not in text
     assert "| 4096 x 1 | 1.000 | 1.000 | 1.050 [1.050, 1.050] n=1 |" in text
     assert "| 8192 x 1 | 1.000 | failed | **failed** |" in text
     assert "- 8192 x 1: fio failed: no space left" in text
     assert "- a note" in text
-    assert f"Not run: {', '.join(name for name in PARTS if name != 'write')}." in text
+    assert f"Not run: {', '.join(name for name in known_parts() if name != 'write')}." in text
     assert "Result: missed write.throughput, write.throughput_worst" in text
     assert "huge pages" not in text  # a column without any value is left out
 
 
 def test_summary_of_a_claim() -> None:
-    text = tables.summary([document([ratio_point(4096, 1, 1.05, 0.4)], [])], PARTS)
+    text = tables.summary([document([ratio_point(4096, 1, 1.05, 0.4)], [])], known_parts())
     assert text.endswith("Result: all 8 criteria hold.\n")
     assert "Not a claim" not in text
-    assert "interrupted" in tables.summary([], PARTS, interrupted=True)
+    assert "interrupted" in tables.summary([], known_parts(), interrupted=True)

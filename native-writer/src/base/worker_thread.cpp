@@ -121,6 +121,17 @@ void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stal
   call_until(given_up, std::move(work));
 }
 
+void CallLimits::within(const std::string& what, std::function<void()> call) const {
+  static const std::atomic<int> nobody_interrupts{0};
+  static const StopClock never(nobody_interrupts);
+  try {
+    call_within(stop ? *stop : never, StopClock::kAnswerNs, to_ns(stall_limit_s), what, std::move(call));
+  } catch (const Unanswered&) {
+    keep_until_exit({});  // its thread must find the process as it is
+    throw;
+  }
+}
+
 void run_at_once(std::size_t count, const std::function<void(std::size_t)>& work) {
   if (count == 1) return work(0);
   std::vector<std::exception_ptr> thrown(count);

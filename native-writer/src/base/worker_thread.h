@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/status.h"
 #include "base/stop_clock.h"
@@ -49,6 +50,21 @@ class Unanswered : public Failure {
 // `after_ns` of an interruption. Then it still runs, and keep_until_exit() must be given what it uses.
 void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
                  std::function<void()> call);
+
+// The limits of calls that may wait for a drive and are not asked again.
+struct CallLimits {
+  double stall_limit_s = kDefaultStallLimitS;
+  const StopClock* stop = nullptr;  // null: nobody interrupts
+
+  // As call_within(), for a call that owns what it uses: the process then ends by leave().
+  void within(const std::string& what, std::function<void()> call) const;
+  template <typename Answer>
+  Answer answer(const std::string& what, std::function<Answer()> call) const {
+    const auto room = std::make_shared<Answer>();
+    within(what, [room, call = std::move(call)] { *room = call(); });
+    return std::move(*room);
+  }
+};
 
 // The same without a limit of its own: Unanswered with what `given_up` says, which is asked every 50 ms, as
 // soon as it says anything.

@@ -38,7 +38,13 @@ int run(int argc, char** argv) {
   }
   const std::atomic<int>& stop_signal = stop_on_signals();
   for (const ParsedCommand& command : commands) {
-    if (command.app->parsed()) return static_cast<int>(command.run(stop_signal));
+    if (!command.app->parsed()) continue;
+    try {
+      return static_cast<int>(command.run(stop_signal));
+    } catch (const Unanswered& failure) {  // before there was a run: no JSON
+      std::cerr << "daqwriter: " << failure.what() << "\n";
+      return static_cast<int>(leave(stop_signal != 0 ? ExitCode::interrupted : ExitCode::failed));
+    }
   }
   return static_cast<int>(ExitCode::refused);
 }

@@ -104,7 +104,8 @@ MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,
 ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   const MiniDaqOptions& asked = t.options;
   if (asked.unpaced) throw Refusal("--search looks for a rate: leave --unpaced away");
-  MiniDaqPlan full = plan_minidaq(asked);
+  const StopClock stop(stop_signal);
+  MiniDaqPlan full = plan_minidaq(asked, &stop);
   for (const TargetPlan& target : full.targets()) print_caution(target);
   for (ApplicationPlan& each : full.applications)
     each.target.claim.reset();  // every trial claims the device itself
@@ -115,7 +116,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   unpaced.keep = false;
   unpaced.line_protocol_path.clear();
   const auto record = [&](const MiniDaqOptions& options) {
-    return record_or_fail(options, plan_minidaq(options), stop_signal);
+    return record_or_fail(options, plan_minidaq(options, &stop), stop_signal);
   };
   // The first guess: nine tenths of what the writer takes when it is never kept waiting.
   const MiniDaqResult limit = record(unpaced);
@@ -153,7 +154,8 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   resolve(t);
   const MiniDaqOptions& o = t.options;
   if (t.search && !t.dry_run) return search(t, stop_signal);
-  const MiniDaqPlan plan = plan_minidaq(o);
+  const StopClock stop(stop_signal);
+  const MiniDaqPlan plan = plan_minidaq(o, &stop);
   for (const TargetPlan& target : plan.targets()) print_caution(target);
   if (t.dry_run) {
     std::cerr << minidaq_plan_text(o, plan);

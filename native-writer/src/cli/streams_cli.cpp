@@ -71,7 +71,8 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
   } catch (const Refusal&) {
     throw Refusal("--run-id '" + t.run_id + "': give 32 lower-case hexadecimal digits");
   }
-  const StreamsPlan plan = plan_streams(o);
+  const StopClock stop(stop_signal);
+  const StreamsPlan plan = plan_streams(o, &stop);
   const StreamsResult result =
       or_failed([&] { return run_streams(o, plan, engine_factory(o.used_engine()), stop_signal); },
                 [&](const std::string& error) { return failed_streams(o, error); });

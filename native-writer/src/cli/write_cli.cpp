@@ -62,7 +62,8 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
     o.further_targets.assign(t.targets.begin() + 1, t.targets.end());
   }
   require_no_target(o.null_sink, o.target);
-  const WritePlan plan = plan_write(o);
+  const StopClock stop(stop_signal);
+  const WritePlan plan = plan_write(o, &stop);
   for (const WriteTargetPlan& each : plan.targets) print_caution(each.target);
   const WriteResult result =
       or_failed([&] { return run_write(o, plan, engine_factory(o.used_engine()), stop_signal); },

@@ -1,7 +1,5 @@
 #include "format/event_format.h"
 
-#include <libdeflate.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -16,16 +14,6 @@ double unit_interval(std::uint64_t random) {
 }
 
 }  // namespace
-
-std::uint32_t header_crc(const EventHeader& header) {
-  EventHeader copy = header;
-  copy.header_crc = 0;
-  return libdeflate_crc32(0, &copy, sizeof copy);
-}
-
-bool valid_header(const EventHeader& header) {
-  return header.magic == kEventMagic && header_crc(header) == header.header_crc;
-}
 
 EventPlan::EventPlan(const RunParameters& run) : run_(run), key_(payload_key(run.seed, run.run_id)) {
   double sum = 0;

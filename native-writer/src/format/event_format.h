@@ -14,8 +14,9 @@ namespace daqwriter {
 
 // Starts each event and is part of its size.
 struct EventHeader {
+  static constexpr std::uint32_t kMagic = 0x56455144;  // "DQEV"
   std::uint32_t magic;
-  std::uint32_t header_crc;  // CRC-32 of these 64 bytes with this field zero
+  std::uint32_t header_crc;
   RecordId run_id;
   std::uint64_t event;      // counts the events of all streams
   std::uint64_t serial;     // counts those of this stream. Payload slot = serial % slots
@@ -24,14 +25,11 @@ struct EventHeader {
   std::uint32_t stream;
   std::uint32_t bytes;  // header included
 };
-static_assert(sizeof(EventHeader) == 64);
-constexpr std::uint32_t kEventMagic = 0x56455144;  // "DQEV"
+static_assert(sizeof(EventHeader) == kFrameHeaderBytes);
+constexpr std::uint32_t kEventMagic = EventHeader::kMagic;
 constexpr std::uint32_t kMinEventBytes = sizeof(EventHeader) + 1;
 constexpr std::uint32_t kMaxEventBytes = 256u << 20;  // mean; the largest is less than twice that
 constexpr std::size_t kMostStreams = 64;
-
-std::uint32_t header_crc(const EventHeader& header);
-bool valid_header(const EventHeader& header);  // magic and its own checksum
 
 // The content of a run's files follows from these parameters.
 struct RunParameters {

@@ -189,10 +189,11 @@ std::string trailer_fault(const TrailerOnDisk& t, std::uint64_t links) {
 
 }  // namespace
 
-std::uint32_t header_crc(const SuperchunkHeader& header) {
-  SuperchunkHeader copy = header;
-  copy.header_crc = 0;
-  return libdeflate_crc32(0, &copy, sizeof copy);
+std::uint32_t frame_header_crc(std::span<const std::byte, kFrameHeaderBytes> header) {
+  std::array<std::byte, kFrameHeaderBytes> copy;
+  std::copy(header.begin(), header.end(), copy.begin());
+  std::memset(copy.data() + offsetof(SuperchunkHeader, header_crc), 0, sizeof(std::uint32_t));
+  return libdeflate_crc32(0, copy.data(), copy.size());
 }
 
 RecordId random_record_id() {

@@ -2,10 +2,12 @@
 // carries a checksum of itself.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -28,10 +30,38 @@ RecordId random_record_id();
 RecordId parse_record_id(std::string_view hex);  // 32 hex digits, throws Refusal
 std::string record_id_text(const RecordId& id);
 
+// The two kinds of frames that data comes in, superchunks and events, begin with 64 bytes of one shape:
+// magic, checksum of the header, id of the record or run, and what that kind has besides.
+constexpr std::size_t kFrameHeaderBytes = 64;
+
+// CRC-32 of the 64 bytes with the field header_crc zero.
+std::uint32_t frame_header_crc(std::span<const std::byte, kFrameHeaderBytes> header);
+
+template <typename Header>
+std::uint32_t header_crc(const Header& header) {
+  static_assert(offsetof(Header, magic) == 0 && offsetof(Header, header_crc) == 4);
+  return frame_header_crc(std::as_bytes(std::span<const Header, 1>(&header, 1)));
+}
+
+// By magic and its own checksum.
+template <typename Header>
+bool valid_header(const Header& header) {
+  return header.magic == Header::kMagic && header_crc(header) == header.header_crc;
+}
+
+// The header that `bytes` begins with, valid or not; zeros where there are fewer.
+template <typename Header>
+Header header_at(std::span<const std::byte> bytes) {
+  Header header{};
+  std::memcpy(&header, bytes.data(), std::min(sizeof header, bytes.size()));
+  return header;
+}
+
 // Starts each superchunk and is part of its size, as a detector frame's header is.
 struct SuperchunkHeader {
+  static constexpr std::uint32_t kMagic = 0x43534e44;  // "DNSC"
   std::uint32_t magic;
-  std::uint32_t header_crc;  // CRC-32 of these 64 bytes with this field zero
+  std::uint32_t header_crc;
   RecordId record_id;
   std::uint64_t sequence;  // counts what the link emitted; skips what was lost
   std::uint64_t ordinal;   // counts what the link's ring accepted; never skips. Payload slot: see RecordMode
@@ -41,8 +71,8 @@ struct SuperchunkHeader {
   std::uint32_t payload_checksum;
   std::uint32_t checksum_kind;
 };
-static_assert(sizeof(SuperchunkHeader) == 64);
-constexpr std::uint32_t kSuperchunkMagic = 0x43534e44;  // "DNSC"
+static_assert(sizeof(SuperchunkHeader) == kFrameHeaderBytes);
+constexpr std::uint32_t kSuperchunkMagic = SuperchunkHeader::kMagic;
 constexpr std::uint32_t kMinSuperchunkBytes = sizeof(SuperchunkHeader) + 1;
 constexpr std::uint32_t kMaxSuperchunkBytes = 64u << 20;
 // A reader accepts no larger numbers, so that no sum or product of them wraps.
@@ -50,8 +80,6 @@ constexpr std::uint64_t kMaxRecordBytes = 1ull << 62;
 constexpr std::uint64_t kMaxCount = 1ull << 56;  // sequence, ordinal or serial
 constexpr std::uint32_t kMaxAlignment = 1u << 20;
 constexpr std::uint32_t kMaxFramedBlockBytes = 1u << 30;
-
-std::uint32_t header_crc(const SuperchunkHeader& header);
 
 // continuous: all that the links emitted; a gap in the sequence was lost. triggered: what was asked for; a
 // gap was lost or not asked for, and the payload's slot is sequence % slots.

@@ -178,7 +178,7 @@ struct MiniDaqResult : ApplicationResult {
 
 // `error` ended it before anything was recorded.
 MiniDaqResult failed_minidaq(const MiniDaqOptions& options, const std::string& error);
-MiniDaqPlan plan_minidaq(const MiniDaqOptions& options);
+MiniDaqPlan plan_minidaq(const MiniDaqOptions& options, const StopClock* stop = nullptr);
 // `stop_signal`: non-zero asks for an orderly end.
 MiniDaqResult run_minidaq(const MiniDaqOptions& options, const MiniDaqPlan& plan,
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal);

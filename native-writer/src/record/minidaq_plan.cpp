@@ -261,9 +261,9 @@ std::vector<std::string> target_paths(const MiniDaqOptions& o) {
 }
 
 // A file of its own for each application; on a device a part of its own.
-void plan_targets(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+void plan_targets(const MiniDaqOptions& o, const CallLimits& limits, MiniDaqPlan& plan) {
   require(o.null_sink || !o.target.empty(), "--target: name a new file or a block device");
-  TargetSet set(o.consent);
+  TargetSet set(o.consent, limits);
   std::uint32_t alignment = 0;
   for (const std::string& target : o.targets()) {
     TargetPlan shared;
@@ -329,12 +329,13 @@ double asked_bytes_per_s(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
   return static_cast<double>(o.all_applications()) * o.links * per_second * o.superchunk_bytes;
 }
 
-MiniDaqPlan plan_minidaq(const MiniDaqOptions& options) {
+MiniDaqPlan plan_minidaq(const MiniDaqOptions& options, const StopClock* stop) {
+  const CallLimits limits{options.stall_limit_s, stop};
   check_ranges(options);
-  check_reporting(options, target_paths(options), options.stall_limit_s);
+  check_reporting(options, target_paths(options), limits);
   check_target_tags(options, options.targets());
   MiniDaqPlan plan;
-  plan_targets(options, plan);
+  plan_targets(options, limits, plan);
   const TargetPlan& target = plan.target();
   require(options.block_bytes >= target.alignment && options.block_bytes % target.alignment == 0,
           "--block-size " + format_size(options.block_bytes) + ": must be a multiple of " +

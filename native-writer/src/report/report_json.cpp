@@ -149,8 +149,8 @@ void require_writable_output(const std::string& option, const std::string& path,
   require_apart(option + " " + path, all_that_holds(path), used);
 }
 
-void check_reporting(const Reporting& reporting, const std::vector<std::string>& used, double stall_limit_s,
-                     const StopClock* stop) {
+void check_reporting(const Reporting& reporting, const std::vector<std::string>& used,
+                     const CallLimits& limits) {
   require_within(bounds::kInterval, reporting.interval_s);
   const auto look = [reporting, used] {
     require_writable_output("--json", reporting.json_path, used);
@@ -158,17 +158,9 @@ void check_reporting(const Reporting& reporting, const std::vector<std::string>&
     if (reporting.json_path != "-") others.push_back(reporting.json_path);
     require_writable_output("--line-protocol", reporting.line_protocol_path, others);
   };
-  static const std::atomic<int> nobody_interrupts{0};
-  const StopClock never(nobody_interrupts);
-  try {
-    call_within(stop ? *stop : never, StopClock::kAnswerNs, to_ns(stall_limit_s),
-                (used.empty() || used.front().empty() ? reporting.json_path : used.front()) +
+  limits.within((used.empty() || used.front().empty() ? reporting.json_path : used.front()) +
                     ": looking whether the results lie apart from it",
                 look);
-  } catch (const Unanswered&) {
-    keep_until_exit({});  // its thread must find the process as it is
-    throw;
-  }
 }
 
 void check_target_tags(const Reporting& reporting, const std::vector<std::string>& targets) {

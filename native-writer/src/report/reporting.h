@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/stop_clock.h"
+#include "base/worker_thread.h"
 #include "report/line_protocol.h"
 
 namespace daqwriter {
@@ -21,7 +21,7 @@ struct Reporting {
 // from each other and from `used`, all that the command reads or writes besides. Unanswered when a drive does
 // not say within the limit, or before an interruption's time is over, what these are.
 void check_reporting(const Reporting& reporting, const std::vector<std::string>& used = {},
-                     double stall_limit_s = kDefaultStallLimitS, const StopClock* stop = nullptr);
+                     const CallLimits& limits = {});
 
 // Throws Refusal unless line protocol can tell these targets apart by their tag: with several, records of
 // each one carry target=PATH beside those of their sum, which do not.

@@ -82,7 +82,7 @@ struct StreamsResult {
 
 // Fills in what follows from the rest; confines this thread, and so all that it starts, to the CPUs asked
 // for. Throws Refusal.
-StreamsPlan plan_streams(StreamsOptions& options);
+StreamsPlan plan_streams(StreamsOptions& options, const StopClock* stop = nullptr);
 // `error` ended it before anything was written.
 StreamsResult failed_streams(const StreamsOptions& options, const std::string& error);
 StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan,

@@ -10,6 +10,7 @@
 #include "format/option_bounds.h"
 #include "report/report_json.h"
 #include "streams/streams.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 namespace {
@@ -61,15 +62,24 @@ void check_sizes(const StreamsOptions& o, std::uint64_t largest, std::uint64_t a
 }
 
 // The same checks as for a record's file, on the file system where the files will be.
-void plan_directory(const StreamsOptions& o, StreamsPlan& plan) {
+void plan_directory(const StreamsOptions& o, const CallLimits& limits, StreamsPlan& plan) {
   const fs::path directory(o.target);
-  if (fs::is_directory(directory)) {
-    require(fs::is_empty(directory),
-            "--target " + o.target + ": the directory is not empty; name a new or an empty one");
-    plan.target = plan_target((directory / kManifestName).string(), o.consent);
+  struct Found {
+    bool directory = false;
+    bool empty = false;
+    bool anything = false;
+  };
+  const auto found = limits.answer<Found>(o.target + ": looking at it", [directory] {
+    const bool is_directory = fs::is_directory(directory);
+    return Found{is_directory, is_directory && fs::is_empty(directory), fs::exists(directory)};
+  });
+  TargetSet set(o.consent, limits);
+  if (found.directory) {
+    require(found.empty, "--target " + o.target + ": the directory is not empty; name a new or an empty one");
+    plan.target = set.plan((directory / kManifestName).string());
   } else {
-    require(!fs::exists(directory), "--target " + o.target + ": not a directory; name a new or an empty one");
-    plan.target = plan_target(o.target, o.consent);
+    require(!found.anything, "--target " + o.target + ": not a directory; name a new or an empty one");
+    plan.target = set.plan(o.target);
     plan.create_directory = true;
   }
   plan.target.path = o.target;
@@ -102,7 +112,8 @@ void limit_bytes(const StreamsOptions& o, StreamsPlan& plan) {
 
 }  // namespace
 
-StreamsPlan plan_streams(StreamsOptions& o) {
+StreamsPlan plan_streams(StreamsOptions& o, const StopClock* stop) {
+  const CallLimits limits{o.stall_limit_s, stop};
   if (!o.cpus.empty()) {
     check_cpus(allowed_cpus(), o.cpus, "--cpus");
     pin_this_thread(o.cpus);  // every thread inherits it, those of the checksums too
@@ -110,11 +121,11 @@ StreamsPlan plan_streams(StreamsOptions& o) {
   if (o.checksum_threads == 0) o.checksum_threads = static_cast<unsigned>(allowed_cpus().size());
   if (o.smallest_parallel_bytes == 0) o.smallest_parallel_bytes = default_smallest_parallel_bytes(o.checksum);
   check_ranges(o);
-  check_reporting(o, {o.target}, o.stall_limit_s);
+  check_reporting(o, {o.target}, limits);
   if (o.random_run_id) o.run.run_id = random_record_id();
   StreamsPlan plan;
   plan.target.path = "null sink";
-  if (!o.null_sink) plan_directory(o, plan);
+  if (!o.null_sink) plan_directory(o, limits, plan);
   const std::uint32_t largest = EventPlan(o.run).largest_bytes();
   check_sizes(o, largest, plan.target.alignment);
   limit_bytes(o, plan);

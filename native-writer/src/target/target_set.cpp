@@ -102,16 +102,27 @@ std::size_t sharing_space(const TargetPlan& one, const std::vector<TargetPlan>& 
   }));
 }
 
-TargetSet::TargetSet(Consent consent, SystemPaths paths)
-    : consent_(std::move(consent)), paths_(std::move(paths)) {}
+TargetSet::TargetSet(Consent consent, const CallLimits& limits, SystemPaths paths)
+    : consent_(std::move(consent)), limits_(limits), paths_(std::move(paths)) {
+  constexpr double kForUsers_s = 1;  // plan_target() waits for those of a device, who may be about to leave
+  limits_.stall_limit_s += kForUsers_s;
+}
 
 TargetPlan TargetSet::plan(const std::string& path, const std::string& record_of) {
-  require_other_drive(path);
-  const TargetPlan plan = plan_target(path, consent_, paths_);
   const std::string name =
       record_of.empty() ? "--target " + path : path + ", a record of --target " + record_of;
-  require_other_file(plan, name);
+  // A copy: a drive that does not answer keeps it.
+  const TargetPlan plan =
+      limits_.answer<TargetPlan>(path + ": looking whether it may be written",
+                                 [path, name, own = *this] { return own.examine(path, name); });
   planned_.push_back({plan, name});
+  return plan;
+}
+
+TargetPlan TargetSet::examine(const std::string& path, const std::string& name) const {
+  require_other_drive(path);
+  TargetPlan plan = plan_target(path, consent_, paths_);
+  require_other_file(plan, name);
   return plan;
 }
 

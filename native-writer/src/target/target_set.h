@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/worker_thread.h"
 #include "target/target.h"
 
 namespace daqwriter {
@@ -26,17 +27,19 @@ std::size_t sharing_space(const TargetPlan& one, const std::vector<TargetPlan>& 
 // Plans targets one after the other. Nothing is written; the claims on devices last as long as the plans.
 class TargetSet {
  public:
-  explicit TargetSet(Consent consent, SystemPaths paths = {});
+  explicit TargetSet(Consent consent, const CallLimits& limits = {}, SystemPaths paths = {});
 
-  // As plan_target(); throws Refusal also when an earlier one is the same file or shows the same drive's
-  // data. `record_of`: the target as it was named, when `path` is one of its records.
+  // As plan_target(), within the limits; throws Refusal also when an earlier one is the same file or shows
+  // the same drive's data. `record_of`: the target as it was named, when `path` is one of its records.
   TargetPlan plan(const std::string& path, const std::string& record_of = "");
 
  private:
+  TargetPlan examine(const std::string& path, const std::string& name) const;
   void require_other_drive(const std::string& path) const;
   void require_other_file(const TargetPlan& plan, const std::string& its_name) const;
 
   Consent consent_;
+  CallLimits limits_;
   SystemPaths paths_;
   std::vector<std::pair<TargetPlan, std::string>> planned_;  // with names for messages
 };

@@ -85,7 +85,7 @@ void BlockWalk::close_superchunks() {
 
 // Superchunks of this record, whole or not.
 std::uint64_t BlockWalk::recognised() const {
-  const VerifyCounts& counts = verifier_.counts();
+  const VerifyCounts& counts = verifier_.findings().counts;
   return counts.present + counts.duplicated + counts.out_of_order + counts.corrupt + counts.torn;
 }
 

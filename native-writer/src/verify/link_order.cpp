@@ -9,7 +9,7 @@ std::optional<std::uint64_t> LinkOrder::after_outlier() const {
   return outlier_->ordinal + 1;
 }
 
-void LinkOrder::observe(const Sighting& seen, std::vector<OrderFinding>& findings) {
+bool LinkOrder::observe(const Sighting& seen, const Tell& tell) {
   next_sequence_ = std::max(next_sequence_, seen.sequence + 1);
   if (outlier_) {
     const Sighting outlier = *outlier_;
@@ -21,40 +21,38 @@ void LinkOrder::observe(const Sighting& seen, std::vector<OrderFinding>& finding
     } else if (seen.ordinal == outlier.ordinal) {
       // The same one twice in a row, ahead of its time: keep the first as the outlier, this one is a copy.
       outlier_ = outlier;
-      findings.push_back({OrderFinding::Kind::duplicated, seen});
-      return;
+      tell(FaultKind::duplicated, seen);
+      return true;
     } else {
       early_.insert(outlier.ordinal);
-      findings.push_back({OrderFinding::Kind::out_of_order, outlier});
+      tell(FaultKind::out_of_order, outlier);
     }
   }
-  place(seen, findings);
+  return place(seen, tell);
 }
 
-void LinkOrder::place(const Sighting& seen, std::vector<OrderFinding>& findings) {
+bool LinkOrder::place(const Sighting& seen, const Tell& tell) {
   while (early_.erase(expected_) > 0) {
     ++expected_;
     ++hole_sequence_;
   }
+  const auto copy = [&] {
+    tell(FaultKind::duplicated, seen);
+    return true;
+  };
   if (seen.ordinal == expected_) {
     ++expected_;
     hole_sequence_ = seen.sequence + 1;
-    return;
+    return false;
   }
   if (seen.ordinal > expected_) {
-    if (early_.contains(seen.ordinal)) {
-      findings.push_back({OrderFinding::Kind::duplicated, seen});
-    } else {
-      outlier_ = seen;
-    }
-    return;
+    if (early_.contains(seen.ordinal)) return copy();
+    outlier_ = seen;
+    return false;
   }
   auto hole = holes_.upper_bound(seen.ordinal);
-  if (hole == holes_.begin() || (--hole)->second.last < seen.ordinal) {
-    findings.push_back({OrderFinding::Kind::duplicated, seen});
-    return;
-  }
-  findings.push_back({OrderFinding::Kind::out_of_order, seen});
+  if (hole == holes_.begin() || (--hole)->second.last < seen.ordinal) return copy();
+  tell(FaultKind::out_of_order, seen);
   const Hole whole = hole->second;
   holes_.erase(hole);
   if (whole.first < seen.ordinal) {
@@ -64,6 +62,7 @@ void LinkOrder::place(const Sighting& seen, std::vector<OrderFinding>& findings)
     const std::uint64_t skipped = seen.ordinal + 1 - whole.first;
     holes_[seen.ordinal + 1] = {seen.ordinal + 1, whole.last, whole.sequence + skipped, whole.offset};
   }
+  return false;
 }
 
 // Ordinals [from, to) are missing, except for those that came early.

@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <vector>
+
+#include "verify/findings.h"
 
 namespace daqwriter {
 
@@ -16,11 +19,6 @@ struct Sighting {
   std::uint64_t ordinal = 0;
   std::uint64_t sequence = 0;
   std::uint64_t offset = 0;  // of the superchunk in the target, bytes
-};
-
-struct OrderFinding {
-  enum class Kind { duplicated, out_of_order } kind;
-  Sighting where;
 };
 
 struct Hole {
@@ -33,8 +31,12 @@ struct Hole {
 
 class LinkOrder {
  public:
-  // A superchunk of this link was found; what is wrong with its place is appended to `findings`.
-  void observe(const Sighting& seen, std::vector<OrderFinding>& findings);
+  // Told what is duplicated or out of order, and where.
+  using Tell = std::function<void(FaultKind kind, const Sighting& where)>;
+
+  // A superchunk of this link was found; `tell` is called for what is wrong with its place, or turns out to
+  // be with that of an earlier one. True if there was a copy.
+  bool observe(const Sighting& seen, const Tell& tell);
   // Ends the link. `stored`: how many there must be, when a trailer says so.
   std::vector<Hole> finish(std::optional<std::uint64_t> stored, std::uint64_t end_offset);
 
@@ -43,7 +45,7 @@ class LinkOrder {
   std::uint64_t sequences_seen() const { return next_sequence_; }  // highest sequence + 1
 
  private:
-  void place(const Sighting& seen, std::vector<OrderFinding>& findings);
+  bool place(const Sighting& seen, const Tell& tell);
   void open_hole(std::uint64_t from, std::uint64_t to, std::uint64_t offset);
 
   std::uint64_t expected_ = 0;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "verify/damage.h"
+
 namespace daqwriter {
 namespace {
 
@@ -13,14 +15,9 @@ std::string stale_text(const EventHeader& header) {
 
 }  // namespace
 
-void StreamFindings::add(const StreamFault& fault, std::uint64_t events_concerned) {
-  events.count(fault.kind, events_concerned);
-  ++total;
-  if (faults.size() < Verifier::kMaxFaults) faults.push_back(fault);
-}
-
-StreamVerifier::StreamVerifier(const Manifest& manifest, std::uint32_t stream, StreamFindings& findings)
-    : manifest_(manifest), plan_(manifest.run), stream_(stream), findings_(findings) {
+StreamVerifier::StreamVerifier(const Manifest& manifest, std::uint32_t stream, Findings& findings,
+                               std::uint64_t& unvouched)
+    : manifest_(manifest), plan_(manifest.run), stream_(stream), findings_(findings), unvouched_(unvouched) {
   for (const ClosedFile& file : manifest.files) {
     if (file.stream == stream) unseen_files_[file.first_serial] = &file;
   }
@@ -41,14 +38,13 @@ void StreamVerifier::begin_file(const std::string& name, const ClosedFile* line)
   done_ = false;
 }
 
-bool StreamVerifier::feed(std::span<const std::byte> data) {
+void StreamVerifier::feed(std::span<const std::byte> data) {
   if (line_ && line_->adler32) adler32_ = checksum_update(ChecksumKind::adler32, adler32_, data);
   window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(checked_));
   checked_ = 0;
   window_.insert(window_.end(), data.begin(), data.end());
   // Far enough to see the event behind a damaged one.
   check_events(2 * plan_.largest_bytes() + sizeof(EventHeader));
-  return !done_;
 }
 
 void StreamVerifier::check_events(std::size_t lookahead) {
@@ -88,9 +84,8 @@ bool StreamVerifier::end_file() {
 
 // The header of an event of this stream.
 std::optional<EventHeader> StreamVerifier::own_header(std::span<const std::byte> bytes) const {
-  EventHeader header;
-  if (bytes.size() < sizeof header) return std::nullopt;
-  std::memcpy(&header, bytes.data(), sizeof header);
+  if (bytes.size() < sizeof(EventHeader)) return std::nullopt;
+  const auto header = header_at<EventHeader>(bytes);
   const bool own = valid_header(header) && header.run_id == manifest_.run.run_id &&
                    header.seed == manifest_.run.seed && header.stream == stream_ &&
                    header.serial < kMaxCount && header.bytes == plan_.bytes_of(stream_, header.serial) &&
@@ -114,11 +109,10 @@ std::size_t StreamVerifier::check_event(std::span<const std::byte> rest) {
   }
   if (intact) {
     ++events_;
-    if (!is_copy(header->serial)) ++(line_ ? findings_.events.present : findings_.unvouched_events);
+    if (!is_copy(header->serial)) ++(line_ ? findings_.counts.present : unvouched_);
     return header->bytes;
   }
-  EventHeader raw{};
-  std::memcpy(&raw, rest.data(), std::min(sizeof raw, rest.size()));
+  const auto raw = header_at<EventHeader>(rest);
   const bool foreign = !header && valid_header(raw);
   if (!line_) {  // what is not vouched for ends where it is not recognisable
     if (events_ == 0 && foreign && raw.run_id != manifest_.run.run_id) unlisted_kind_ = FaultKind::stale;
@@ -204,8 +198,7 @@ StreamVerifier::Place StreamVerifier::place_of_damaged(std::span<const std::byte
 }
 
 void StreamVerifier::check_damaged(std::span<const std::byte> actual, std::uint64_t serial) {
-  EventHeader raw{};
-  std::memcpy(&raw, actual.data(), std::min(sizeof raw, actual.size()));
+  const auto raw = header_at<EventHeader>(actual);
   // Fields that cannot be recomputed are taken from the data.
   const EventHeader header = plan_.header(stream_, serial, raw.event, raw.arrival_ns);
   const auto whole = expected(std::max(actual.size(), sizeof header));
@@ -222,24 +215,18 @@ void StreamVerifier::check_damaged(std::span<const std::byte> actual, std::uint6
 
 // Notes that the event stands here; true if it stood somewhere before.
 bool StreamVerifier::is_copy(std::uint64_t serial) {
-  order_findings_.clear();
-  order_.observe({serial, serial, base_ + offset_}, order_findings_);
-  bool copy = false;
-  for (const OrderFinding& finding : order_findings_) {
-    const bool duplicated = finding.kind == OrderFinding::Kind::duplicated;
-    copy = copy || duplicated;
-    const auto file = std::prev(files_.upper_bound(finding.where.offset));
-    findings_.add({duplicated ? FaultKind::duplicated : FaultKind::out_of_order, file->second,
-                   finding.where.offset - file->first, stream_, finding.where.ordinal,
-                   duplicated ? "present once already" : "stands behind a later one, or before earlier ones"},
-                  1);
-  }
-  return copy;
+  return order_.observe({serial, serial, base_ + offset_}, [this](FaultKind kind, const Sighting& where) {
+    const auto file = std::prev(files_.upper_bound(where.offset));
+    findings_.add({kind, where.offset - file->first, stream_, where.ordinal,
+                   kind == FaultKind::duplicated ? "present once already"
+                                                 : "stands behind a later one, or before earlier ones",
+                   file->second});
+  });
 }
 
 void StreamVerifier::add(FaultKind kind, std::uint64_t offset, std::optional<std::uint64_t> serial,
                          const std::string& detail, std::uint64_t events) {
-  findings_.add({kind, files_[base_], offset, stream_, serial, detail}, events);
+  findings_.add({kind, offset, stream_, serial, detail, files_[base_]}, events);
 }
 
 void StreamVerifier::finish() {
@@ -250,7 +237,7 @@ void StreamVerifier::finish() {
   files_.try_emplace(0, stream_file_name(manifest_.prefix, stream_, 0));
   for (const Hole& hole : order_.finish(stored, std::max<std::uint64_t>(base_, 1) - 1)) add_missing(hole);
   for (const auto& [serial, file] : unseen_files_)
-    findings_.add({FaultKind::missing, file->name, 0, stream_, serial, "the file is missing"}, 0);
+    findings_.add({FaultKind::missing, 0, stream_, serial, "the file is missing", file->name}, 0);
 }
 
 // Events of a missing file are missing there; the others where the gap was noticed.
@@ -258,7 +245,7 @@ void StreamVerifier::add_missing(const Hole& hole) {
   for (std::uint64_t first = hole.first; first <= hole.last;) {
     std::uint64_t last = hole.last;
     auto file = std::prev(files_.upper_bound(hole.offset));
-    StreamFault fault{FaultKind::missing, file->second, hole.offset - file->first, stream_, first, ""};
+    Fault fault{FaultKind::missing, hole.offset - file->first, stream_, first, "", file->second};
     const auto unseen = unseen_files_.find(first);
     const auto next_unseen = unseen_files_.upper_bound(first);
     if (next_unseen != unseen_files_.end()) last = std::min(last, next_unseen->first - 1);

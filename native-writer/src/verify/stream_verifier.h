@@ -10,38 +10,22 @@
 #include <vector>
 
 #include "format/stream_manifest.h"
+#include "verify/findings.h"
 #include "verify/link_order.h"
-#include "verify/verifier.h"
 
 namespace daqwriter {
 
-struct StreamFault {
-  FaultKind kind = FaultKind::corrupt;
-  std::string file;
-  std::uint64_t offset_bytes = 0;
-  std::optional<std::uint32_t> stream;
-  std::optional<std::uint64_t> serial;
-  std::string detail;
-};
-
-// The findings in all streams.
-struct StreamFindings {
-  VerifyCounts events;                 // of files that the manifest lists
-  std::uint64_t unvouched_events = 0;  // intact, in files that it does not
-  std::uint64_t total = 0;             // faults, those of files included
-  std::vector<StreamFault> faults;     // the first Verifier::kMaxFaults
-
-  void add(const StreamFault& fault, std::uint64_t events_concerned);
-};
-
 class StreamVerifier {
  public:
-  StreamVerifier(const Manifest& manifest, std::uint32_t stream, StreamFindings& findings);
+  // Of all streams: `findings`, and the number of events that are `unvouched`, intact in files that the
+  // manifest does not list.
+  StreamVerifier(const Manifest& manifest, std::uint32_t stream, Findings& findings,
+                 std::uint64_t& unvouched);
 
   // `line`: what the manifest says about the file; null if it does not list it.
   void begin_file(const std::string& name, const ClosedFile* line);
-  // False once nothing more of this file is wanted.
-  bool feed(std::span<const std::byte> data);
+  void feed(std::span<const std::byte> data);
+  bool at_end() const { return done_; }  // nothing more of this file is wanted
   // True if the file is as listed.
   bool end_file();
   // After the last file.
@@ -70,9 +54,9 @@ class StreamVerifier {
   const Manifest& manifest_;
   EventPlan plan_;
   std::uint32_t stream_;
-  StreamFindings& findings_;
+  Findings& findings_;
+  std::uint64_t& unvouched_;
   LinkOrder order_;
-  std::vector<OrderFinding> order_findings_;
   std::map<std::uint64_t, std::string> files_;               // by where each begins in the whole stream
   std::map<std::uint64_t, const ClosedFile*> unseen_files_;  // listed, by first serial
   std::vector<std::byte> expected_;  // grows with what is there, not with what the manifest says

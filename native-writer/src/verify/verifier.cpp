@@ -31,21 +31,6 @@ std::uint64_t kept_payloads(const RecordHeader& record, std::uint64_t held) {
 
 }  // namespace
 
-std::string fault_kind_name(FaultKind kind) {
-  static constexpr std::array<const char*, 7> names = {"missing", "duplicated", "out_of_order", "corrupt",
-                                                       "torn",    "stale",      "incomplete"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-void VerifyCounts::count(FaultKind kind, std::uint64_t concerned) {
-  static constexpr std::array<std::uint64_t VerifyCounts::*, 6> kCounters = {
-      &VerifyCounts::missing, &VerifyCounts::duplicated, &VerifyCounts::out_of_order,
-      &VerifyCounts::corrupt, &VerifyCounts::torn,       &VerifyCounts::stale};
-  const auto index = static_cast<std::size_t>(kind);
-  // The kind `incomplete` is about the record, not about a superchunk.
-  if (index < kCounters.size()) this->*kCounters[index] += concerned;
-}
-
 std::uint64_t ExpectedPayload::bytes(const RecordHeader& record, std::uint64_t held) {
   return kept_payloads(record, held) * (record.superchunk_bytes - kHeaderBytes + sizeof(std::uint32_t));
 }
@@ -117,9 +102,8 @@ void Verifier::feed(std::span<const std::byte> data) {
 }
 
 void Verifier::check(std::span<const std::byte> superchunk) {
-  SuperchunkHeader header;
-  std::memcpy(&header, superchunk.data(), kHeaderBytes);
-  const bool header_valid = header.magic == kSuperchunkMagic && header_crc(header) == header.header_crc;
+  const auto header = header_at<SuperchunkHeader>(superchunk);
+  const bool header_valid = valid_header(header);
   if (!header_valid && !trailer_ && find_trailer_) {
     // Perhaps this is the end: superchunks stop anywhere, the trailer stands on the next aligned offset.
     trailer_ = find_trailer_(round_up(offset_, record_.alignment));
@@ -149,7 +133,7 @@ bool Verifier::check_intact(std::span<const std::byte> superchunk, const Superch
   const auto expected = expected_.payload(header.link, at);
   if (header.payload_checksum != expected_.checksum(header.link, at)) return false;
   if (std::memcmp(payload.data(), expected.data(), expected.size()) != 0) return false;
-  if (!place(header.link, {header.ordinal, header.sequence, offset_})) ++counts_.present;
+  if (!place(header.link, {header.ordinal, header.sequence, offset_})) ++findings_.counts.present;
   Ends& ends = ends_[header.link];
   if (header.ordinal == 0) ends.first = header.sequence;
   if (header.ordinal >= ends.ordinals) {
@@ -180,7 +164,7 @@ void Verifier::check_damaged(std::span<const std::byte> superchunk, const Superc
   // here.
   const std::uint64_t assumed = sequence.value_or(orders_[identity->link].sequences_seen());
   if (place(identity->link, {identity->ordinal, assumed, offset_})) return;  // a copy: counted as duplicated
-  add({kind, damage.first_offset, identity->link, sequence, detail});
+  findings_.add({kind, damage.first_offset, identity->link, sequence, detail});
 }
 
 // Identifies a superchunk by the rest of its payload. Tries only those that could come next.
@@ -237,25 +221,20 @@ void Verifier::unidentified(std::optional<RecordId> other) {
 // it. True if the superchunk is a copy of one that was there already.
 bool Verifier::place(std::uint32_t link, const Sighting& seen) {
   confirm_tail();
-  findings_.clear();
-  orders_[link].observe(seen, findings_);
-  bool is_copy = false;
-  for (const OrderFinding& finding : findings_) {
-    const bool copy = finding.kind == OrderFinding::Kind::duplicated;
-    is_copy = is_copy || copy;
-    add({copy ? FaultKind::duplicated : FaultKind::out_of_order, finding.where.offset, link,
-         finding.where.sequence,
-         copy ? "present once already" : "stands behind a later one of its link, or before earlier ones"});
-  }
-  return is_copy;
+  return orders_[link].observe(seen, [this, link](FaultKind kind, const Sighting& where) {
+    findings_.add({kind, where.offset, link, where.sequence,
+                   kind == FaultKind::duplicated
+                       ? "present once already"
+                       : "stands behind a later one of its link, or before earlier ones"});
+  });
 }
 
 void Verifier::confirm_tail() {
   for (const auto& [offset, other] : tail_) {
     unidentified_offsets_.push_back(offset);
-    add({other ? FaultKind::stale : FaultKind::corrupt, offset, std::nullopt, std::nullopt,
-         other ? "a superchunk of record " + record_id_text(*other)
-               : "nothing of a superchunk of this record is recognisable"});
+    findings_.add({other ? FaultKind::stale : FaultKind::corrupt, offset, std::nullopt, std::nullopt,
+                   other ? "a superchunk of record " + record_id_text(*other)
+                         : "nothing of a superchunk of this record is recognisable"});
   }
   tail_.clear();
 }
@@ -277,7 +256,7 @@ void Verifier::end_blocks(RecordTrailer trailer) {
 }
 
 void Verifier::note(FaultKind kind, std::uint64_t offset, const std::string& detail) {
-  add({kind, offset, std::nullopt, std::nullopt, detail}, 0);
+  findings_.add({kind, offset, std::nullopt, std::nullopt, detail}, 0);
 }
 
 void Verifier::finish() {
@@ -285,14 +264,15 @@ void Verifier::finish() {
   if (trailer_) confirm_tail();  // everything before the trailer belongs to the record
   tail_.clear();
   if (at_trailer() && offset_ - record_.alignment > trailer_->data_bytes) {
-    add({FaultKind::corrupt, record_.alignment + trailer_->data_bytes, std::nullopt, std::nullopt,
+    findings_.add(
+        {FaultKind::corrupt, record_.alignment + trailer_->data_bytes, std::nullopt, std::nullopt,
          "superchunks behind the " + std::to_string(trailer_->superchunks) + " that the trailer counts"},
         0);
   }
   add_missing();
   if (trailer_) compare_ends();
-  counts_.sum_up();
-  std::stable_sort(faults_.begin(), faults_.end(),
+  findings_.counts.sum_up();
+  std::stable_sort(findings_.faults.begin(), findings_.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.offset_bytes < b.offset_bytes; });
 }
 
@@ -312,9 +292,9 @@ void Verifier::add_missing() {
     const std::uint64_t skipped = std::max(order.sequences_seen(), order.expected()) - order.expected();
     const std::uint64_t lost = trailer_->links[link].lost;
     if (skipped > lost) {
-      add({FaultKind::missing, offset_, link, std::nullopt,
-           "sequence numbers skipped and not counted as lost"},
-          skipped - lost);
+      findings_.add({FaultKind::missing, offset_, link, std::nullopt,
+                     "sequence numbers skipped and not counted as lost"},
+                    skipped - lost);
     }
   }
   std::stable_sort(gaps.begin(), gaps.end(),
@@ -330,10 +310,10 @@ void Verifier::add_missing() {
   for (const auto& [link, hole, explained] : gaps) {
     const std::uint64_t count = hole.count() - explained;
     if (count == 0) continue;
-    add({FaultKind::missing, hole.offset, link, hole.sequence,
-         std::to_string(count) + " missing among ordinals " + std::to_string(hole.first) + " to " +
-             std::to_string(hole.last)},
-        count);
+    findings_.add({FaultKind::missing, hole.offset, link, hole.sequence,
+                   std::to_string(count) + " missing among ordinals " + std::to_string(hole.first) + " to " +
+                       std::to_string(hole.last)},
+                  count);
   }
 }
 
@@ -344,19 +324,14 @@ void Verifier::compare_ends() {
     const Ends& seen = ends_[link];
     const auto compare = [&](const char* which, std::uint64_t says, std::uint64_t is) {
       if (says == is) return;
-      add({FaultKind::corrupt, offset_, link, is,
-           std::string("the trailer says that the link's ") + which + " stored sequence is " +
-               std::to_string(says) + ", and the superchunk has " + std::to_string(is)},
-          0);
+      findings_.add({FaultKind::corrupt, offset_, link, is,
+                     std::string("the trailer says that the link's ") + which + " stored sequence is " +
+                         std::to_string(says) + ", and the superchunk has " + std::to_string(is)},
+                    0);
     };
     if (seen.first) compare("first", told.first_sequence, *seen.first);
     if (seen.ordinals > 0 && seen.ordinals == told.stored) compare("last", told.last_sequence, seen.last);
   }
-}
-
-void Verifier::add(const Fault& fault, std::uint64_t count) {
-  counts_.count(fault.kind, count);
-  if (faults_.size() < kMaxFaults) faults_.push_back(fault);
 }
 
 }  // namespace daqwriter

@@ -1,6 +1,6 @@
 // Promise: judges the superchunks of one record from its bytes alone: each is present once and intact, in
 // order per link, or is a fault of exactly one kind with its place. Fed with the data area in order; does no
-// I/O. expected = present + missing + corrupt + torn + stale.
+// I/O.
 #pragma once
 
 #include <array>
@@ -14,34 +14,10 @@
 #include "base/memory.h"
 #include "format/record_format.h"
 #include "verify/damage.h"
+#include "verify/findings.h"
 #include "verify/link_order.h"
 
 namespace daqwriter {
-
-enum class FaultKind { missing, duplicated, out_of_order, corrupt, torn, stale, incomplete };
-std::string fault_kind_name(FaultKind kind);
-
-struct Fault {
-  FaultKind kind = FaultKind::corrupt;
-  std::uint64_t offset_bytes = 0;
-  std::optional<std::uint32_t> link;
-  std::optional<std::uint64_t> sequence;
-  std::string detail;
-};
-
-struct VerifyCounts {
-  std::uint64_t expected = 0;
-  std::uint64_t present = 0;
-  std::uint64_t missing = 0;
-  std::uint64_t duplicated = 0;
-  std::uint64_t out_of_order = 0;
-  std::uint64_t corrupt = 0;
-  std::uint64_t torn = 0;
-  std::uint64_t stale = 0;
-  std::uint64_t faults() const { return missing + duplicated + out_of_order + corrupt + torn + stale; }
-  void count(FaultKind kind, std::uint64_t concerned);
-  void sum_up() { expected = present + missing + corrupt + torn + stale; }
-};
 
 // Recomputed payload and checksum of every slot: all at once where the record can hold as many superchunks as
 // there are slots, else each when it is asked for. So a header cannot ask for more than its record's size.
@@ -73,8 +49,6 @@ class ExpectedPayload {
 
 class Verifier {
  public:
-  static constexpr std::size_t kMaxFaults = 100;  // kept in detail; all are counted
-
   // `find_trailer(offset)`: a valid trailer of this record at exactly that offset, if there is one; asked
   // where the data could have ended.
   using TrailerProbe = std::function<std::optional<RecordTrailer>(std::uint64_t offset)>;
@@ -96,8 +70,7 @@ class Verifier {
   // Something besides the superchunks is wrong.
   void note(FaultKind kind, std::uint64_t offset, const std::string& detail);
 
-  const VerifyCounts& counts() const { return counts_; }
-  const std::vector<Fault>& faults() const { return faults_; }
+  const Findings& findings() const { return findings_; }
   const std::optional<RecordTrailer>& trailer() const { return trailer_; }
 
  private:
@@ -131,7 +104,6 @@ class Verifier {
   void confirm_tail();
   void add_missing();
   void compare_ends();
-  void add(const Fault& fault, std::uint64_t count = 1);
 
   RecordHeader record_;
   std::optional<RecordTrailer> trailer_;
@@ -139,8 +111,7 @@ class Verifier {
   ExpectedPayload expected_;
   std::vector<LinkOrder> orders_;
   std::vector<Ends> ends_;
-  VerifyCounts counts_;
-  std::vector<Fault> faults_;
+  Findings findings_;
   struct Unidentified {
     std::uint64_t offset = 0;
     std::optional<RecordId> other;  // a superchunk of that record
@@ -148,7 +119,6 @@ class Verifier {
   std::vector<Unidentified> tail_;  // perhaps behind the end of a record without trailer
   std::vector<std::uint64_t> unidentified_offsets_;
   std::vector<std::byte> carry_;
-  std::vector<OrderFinding> findings_;
   std::uint64_t offset_;  // of the next superchunk in the target
   bool ended_ = false;
 };

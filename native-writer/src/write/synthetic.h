@@ -100,7 +100,8 @@ struct WriteResult : WriteTargetResult {
   std::vector<std::uint64_t> series_bytes;
 };
 
-WritePlan plan_write(const WriteOptions& options);  // throws Refusal
+// Throws Refusal; Unanswered when a target does not say in time what it is.
+WritePlan plan_write(const WriteOptions& options, const StopClock* stop = nullptr);
 // `error` ended it before it could write anything.
 WriteResult failed_write(const WriteOptions& options, const std::string& error);
 WriteResult run_write(const WriteOptions& options, const WritePlan& plan, const EngineFactory& make_engine,

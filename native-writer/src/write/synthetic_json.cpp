@@ -148,11 +148,12 @@ void require_buffers(const WriteOptions& o, std::uint64_t bytes) {
 
 }  // namespace
 
-WritePlan plan_write(const WriteOptions& o) {
+WritePlan plan_write(const WriteOptions& o, const StopClock* stop) {
+  const CallLimits limits{o.stall_limit_s, stop};
   check_ranges(o);
-  check_reporting(o, o.targets(), o.stall_limit_s);
+  check_reporting(o, o.targets(), limits);
   check_target_tags(o, o.targets());
-  TargetSet set(o.consent);
+  TargetSet set(o.consent, limits);
   std::vector<TargetPlan> targets;
   for (const std::string& name : o.targets()) {
     TargetPlan none;

@@ -34,19 +34,20 @@ void judge(std::span<const std::byte> input) {
   manifest.files.push_back(line_of(0, 0, split));
   manifest.files.push_back(line_of(1, manifest.files[0].last_serial + 1, data.size() - split));
   if (flags & 4) manifest.end = RunEnd{"complete", {manifest.files[1].last_serial + 1, 0}};
-  StreamFindings findings;
-  StreamVerifier verifier(manifest, 0, findings);
+  Findings findings;
+  std::uint64_t unvouched = 0;
+  StreamVerifier verifier(manifest, 0, findings, unvouched);
   for (const unsigned file : {0u, 1u}) {
     const auto content = file == 0 ? whole.first(split) : whole.subspan(split);
     verifier.begin_file(manifest.files[file].name, flags & (1u << file) ? &manifest.files[file] : nullptr);
     constexpr std::size_t kPiece = 1000;
-    for (std::size_t at = 0; at < content.size(); at += kPiece)
-      if (!verifier.feed(content.subspan(at, std::min(kPiece, content.size() - at)))) break;
+    for (std::size_t at = 0; at < content.size() && !verifier.at_end(); at += kPiece)
+      verifier.feed(content.subspan(at, std::min(kPiece, content.size() - at)));
     verifier.end_file();
   }
   verifier.finish();
-  fuzz::require(findings.events.present <= data.size() / kMinEventBytes);
-  fuzz::require(findings.events.faults() == 0 || findings.total > 0);
+  fuzz::require(findings.counts.present <= data.size() / kMinEventBytes);
+  fuzz::require(findings.counts.faults() == 0 || findings.total > 0);
 }
 
 }  // namespace

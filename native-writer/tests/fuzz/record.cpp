@@ -34,9 +34,9 @@ void judge_framed(const RecordHeader& header, const RecordTrailer& trailer, fuzz
     walk.feed(std::span(data).subspan(at, std::min(kPiece, data.size() - at)));
   walk.finish();
   verifier.finish();
-  const VerifyCounts& counts = verifier.counts();
+  const VerifyCounts& counts = verifier.findings().counts;
   fuzz::require(counts.present <= held);
-  fuzz::require(counts.faults() == 0 || !verifier.faults().empty());
+  fuzz::require(counts.faults() == 0 || !verifier.findings().faults.empty());
 }
 
 void judge(std::span<const std::byte> input) {
@@ -64,9 +64,9 @@ void judge(std::span<const std::byte> input) {
     for (std::size_t at = 0; at < data.size() && !verifier.at_end(); at += kPiece)
       verifier.feed(std::span(data).subspan(at, std::min(kPiece, data.size() - at)));
     verifier.finish();
-    const VerifyCounts& counts = verifier.counts();
+    const VerifyCounts& counts = verifier.findings().counts;
     fuzz::require(counts.present <= data.size() / header.superchunk_bytes);
-    fuzz::require((counts.faults() == 0) || !verifier.faults().empty());
+    fuzz::require((counts.faults() == 0) || !verifier.findings().faults.empty());
   }
 }
 

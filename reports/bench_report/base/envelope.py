@@ -19,7 +19,7 @@ Series = NDArray[np.float64]
 def thinned(
     times: Sequence[float] | Series, values: Sequence[float] | Series, limit: int = MAX_DRAWN_POINTS
 ) -> tuple[Series, Series]:
-    """At most `limit` of the samples: the minimum and the maximum of each of limit/2 equal parts."""
+    """Returns at most `limit` of the samples: the minimum and the maximum of each of limit/2 equal parts."""
     x = np.asarray(times, dtype=np.float64)
     y = np.asarray(values, dtype=np.float64)
     if x.size <= limit:
@@ -35,7 +35,7 @@ def thinned(
 def thinned_together(
     times: Series, rows: Sequence[Series], limit: int = MAX_DRAWN_POINTS
 ) -> tuple[Series, list[Series]]:
-    """The same for rows that are drawn on top of each other, all of the length of `times`: of each part every row's extremes."""
+    """Does the same for rows that are drawn on top of each other, all of the length of `times`: each part keeps every row's extremes."""
     if times.size <= limit:
         return times, list(rows)
     kept = {0, times.size - 1}

@@ -16,5 +16,5 @@ class BundleError(BenchError):
         self.where = where
 
     def __reduce__(self) -> tuple[type[BundleError], tuple[str, str]]:
-        """So that it can come from another process."""
+        """Lets pickle carry the error over from another process."""
         return BundleError, (self.where, str(self).removeprefix(f"{self.where}: "))

@@ -88,7 +88,7 @@ class Node:
         return tuple(item.as_number() for item in self.items())
 
     def shown(self) -> str:
-        """The value as text for a table of things that only need to be shown."""
+        """Returns the value as text, for a table that only shows it."""
         if isinstance(self.value, str):
             return self.value
         if isinstance(self.value, list) and all(isinstance(item, str | int | float) for item in self.value):

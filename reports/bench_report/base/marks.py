@@ -1,6 +1,6 @@
 """References from one part of a report to another, and the typography of running text.
 
-Promise: whoever writes a sentence says `see_table("latency")` and needs no number; when the document is set, the reference becomes a link
+Promise: a sentence says `see_table("latency")` and needs no number; when the document is set, the reference becomes a link
 with the number, or the plain words given where the document has no such part. Everything else in a text is escaped.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup, escape
 
 BEGIN, MIDDLE, END = "\ue000", "\ue001", "\ue002"  # private use: no name of a device holds them
-# Controls, also of C1; turns and marks of direction; breaks of lines and paragraphs; byte order marks, annotations and tags. Joiners and
+# Controls, C1's too; turns and marks of direction; breaks of lines and paragraphs; byte order marks, annotations and tags. Joiners and
 # the zero-width space are left alone: scripts and long names need them. A line feed parts the lines of a cell, a tab is white space.
 CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ue000-\ue002\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -36,13 +36,13 @@ def see_section(name: str, otherwise: str = "its section") -> str:
 
 def visible(text: str) -> str:
     """The text with every control character as its code point, such as [U+202E]: a name from a bundle must not turn a line around, end
-    a page's text, or act on the terminal of whoever prints the file."""
+    a page's text, or act on a terminal that prints the file."""
     return CONTROLS.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What each part is called: by kind and name, `Table 3`, and the anchor that it stands at."""
+    """The parts' numbers: for each kind and name `Table 3`, and the anchor that it stands at."""
 
     labels: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 

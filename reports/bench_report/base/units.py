@@ -23,7 +23,7 @@ BINARY_PREFIXES = ((1.0, ""), (2.0**10, "Ki"), (2.0**20, "Mi"), (2.0**30, "Gi"),
 
 
 def grouped(digits: str) -> str:
-    """Thousands groups from five digits on, as ISO 80000 recommends."""
+    """Returns the digits in groups of three from five digits on, as ISO 80000 recommends."""
     if len(digits) < 5:
         return digits
     head = len(digits) % 3

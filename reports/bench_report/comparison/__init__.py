@@ -1,1 +1,1 @@
-"""Two to eight candidates, or the configurations of one run, side by side: what decides between them and what does not."""
+"""Two to eight candidates, or the configurations of one run, side by side: which differences decide between them and which do not."""

@@ -26,7 +26,7 @@ CANDIDATES, CONFIGURATIONS = "candidates", "configurations"
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line names."""
+    """The inputs that the command line names."""
 
     roots: tuple[Path, ...]
     prices: Path | None = None
@@ -68,7 +68,7 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
 def _contenders(
     kind: str, sources: Sequence[Source], prices: Prices | None, weights_file: Path | None
 ) -> tuple[list[Contender], list[Question], Weights]:
-    """Only of runs that count: an INADMISSIBLE or ERROR run is never ranked."""
+    """Returns contenders, questions and weights from runs that count: an INADMISSIBLE or ERROR run is never ranked."""
     counting = [source for source in sources if source.counts]
     known = questions_of(sources, Weights())
     weights = Weights() if weights_file is None else load_weights(weights_file, known)
@@ -84,7 +84,7 @@ def _contenders(
 
 
 def _unranked(kind: str, sources: Sequence[Source]) -> Document:
-    """What was asked, and what runs that do not count measured; nothing where all count."""
+    """Returns the questions and the measurements of runs that do not count; an empty document where all count."""
     if all(source.counts for source in sources):
         return {}
     questions = questions_of(sources, Weights())

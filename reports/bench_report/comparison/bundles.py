@@ -1,8 +1,8 @@
-"""What a decision needs of one run bundle: its verdict, the values behind it, its definitions and conditions.
+"""Reads from one run bundle what a decision needs: its verdict, the values behind it, its definitions and conditions.
 
 Promise: only run.json, profiles/, facts/ and the results are read, not the telemetry, so that sixty bundles take seconds. The verdict is
-judged again, and a run that is not sealed, was altered or contradicts itself is refused (bench_model.verdict.judging). What is missing
-is None or empty; what is there and broken is a BundleError that names file and field."""
+judged again, and a run that is not sealed, was altered or contradicts itself is refused (bench_model.verdict.judging). A missing part
+is None or empty; a part that is there and broken is a BundleError that names file and field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bench_model.profiles.requirements import RequirementProfile, load_requireme
 from bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, standing_of
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_document, read_text
-from bench_report.reading.dataset import Run
+from bench_report.reading.dataset.run import Run
 from bench_report.reading.load import run_document, versioned
 from bench_report.reading.load_run import run_of, verdict_of
 
@@ -65,7 +65,7 @@ class Source:
 
     @property
     def reason(self) -> str:
-        """Why it does not count, in a sentence."""
+        """Returns a sentence that says why the run does not count."""
         if self.verdict is None:
             return f"the run has no verdict (state: {self.run.state})"
         return self.verdict.reasons[0] if self.verdict.reasons else "the verdict gives no reason"
@@ -125,7 +125,7 @@ class Source:
 
 
 def read_source(root: Path) -> Source:
-    """Raises BundleError for a folder that is no run bundle, a damaged one, or one that others may not rest on."""
+    """Reads one bundle. Raises BundleError for a folder that is no run bundle, a damaged one, or one that others may not rest on."""
     document = run_document(root, f"{root}/run.json")
     stored, name = read_text(root, VERDICT), f"{root}/{VERDICT}"
     if stored is not None:
@@ -143,7 +143,7 @@ def read_source(root: Path) -> Source:
 
 
 def read_sources(roots: list[Path]) -> list[Source]:
-    """All of them, in the order of their start. Raises BundleError for a run that is named twice."""
+    """Reads all of them, in the order of their start. Raises BundleError for a run that is named twice."""
     found: dict[str, Source] = {}
     for root in roots:
         source = read_source(root)
@@ -161,7 +161,7 @@ _KNOWN_METRICS: dict[str, dict[str, ResultMetric]] = {}
 
 
 def _metrics(text: str, file: Path) -> dict[str, ResultMetric]:
-    """Runs of one bench share their definitions, which take a second to read."""
+    """Reads the definitions once for all runs that share them: they take a second to read."""
     if text not in _KNOWN_METRICS:
         _KNOWN_METRICS[text] = _checked(lambda: load_metrics(file))
     return _KNOWN_METRICS[text]

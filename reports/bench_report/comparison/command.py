@@ -1,4 +1,4 @@
-"""`bench_report compare`: bundles in, comparison.html, .pdf and .json out; or, with --check, whether a document still follows from them."""
+"""`bench_report compare`: makes comparison.html, .pdf and .json of bundles; with --check it says whether a document still follows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """The exit status. Errors are raised."""
+    """Returns the exit status; raises errors."""
     check_outputs(chosen)
     from bench_report.comparison.analysis import Asked, compare
     from bench_report.comparison.document import paper_of

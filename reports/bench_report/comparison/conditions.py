@@ -1,4 +1,4 @@
-"""Under what the runs were made: what differs is marked, run by run, so that a reader can judge whether it explains a difference."""
+"""The conditions of the runs: each difference is marked, run by run, so that a reader can judge whether it explains the values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench_report.base.fields import read_document
 from bench_report.comparison.bundles import Source
 
 TOOLS = ("daqwriter", "hotstore", "fio", "mdadm", "nvme", "redis", "telemetry_agent")
-AMBIENT_K = 3.0  # [P] air inlets that differ by less are alike
+AMBIENT_K = 3.0  # [P] air inlet temperatures that differ by less are alike
 AIR_INLETS = ("55.", "64.")  # IPMI entities: air inlet, external environment
 STORAGE_SETTINGS = ("storage-purge", "storage-lba", "storage-filesystem")  # others name the drives themselves
 NOT_RECORDED = "not recorded"
@@ -28,7 +28,7 @@ class Mark:
 
 
 def marks(sources: Sequence[Source]) -> list[Mark]:
-    """What differs between these runs, in a fixed order."""
+    """Returns the conditions that differ between these runs, in a fixed order."""
     table = [dict(_conditions(source)) for source in sources]
     names = list(dict.fromkeys(name for row in table for name in row))
     found = []
@@ -76,7 +76,7 @@ def _conditions(source: Source) -> Iterator[tuple[str, str | None]]:
 
 
 def _preconditioning(source: Source) -> str | None:
-    """What the workloads state of the target's condition."""
+    """Returns the target's condition as the workloads state it."""
     said: list[str] = []
     for name in ("block_scan", "snb_record", "steady_state"):
         result = source.result(name)
@@ -101,7 +101,7 @@ def _tuning(source: Source) -> Iterator[tuple[str, str | None]]:
 
 
 def _ambient(sources: Sequence[Source]) -> Mark | None:
-    """The air inlet's mean temperature by the BMC, where it has such a sensor; alike within AMBIENT_K."""
+    """Marks the air inlet's mean temperature by the BMC, where it has such a sensor; values within AMBIENT_K are alike."""
     degrees = {source.run.run_id: inlet_temperature(source) for source in sources}
     known = [value for value in degrees.values() if value is not None]
     if not known or (len(known) == len(degrees) and max(known) - min(known) <= AMBIENT_K):

@@ -42,7 +42,7 @@ def _plain(source: Source) -> Document:
 
 
 def configurations(source: Source, prices: Prices | None, weights: Weights) -> tuple[list[Contender], list[Question]]:
-    """Contenders and the requirements that each is held against. Raises BundleError for a bundle without its profiles."""
+    """Returns the contenders and the requirements that each is held against. Raises BundleError for a bundle without its profiles."""
     profile, candidate = source.profile, source.candidate
     if profile is None or candidate is None:
         raise BundleError(

@@ -66,7 +66,7 @@ def grouped(sources: Sequence[Source]) -> dict[str, list[Source]]:
 def contender_of(
     name: str, runs: Sequence[Source], questions: Sequence[Question], speed: str | None, prices: Prices | None
 ) -> Contender:
-    """From the runs that count. One run: its repetitions are its values; several: each run's judged value is one."""
+    """Makes a contender from its runs that count. One run: its repetitions are its values; several: each run's judged value is one."""
     units = RUNS if len(runs) > 1 else REPETITIONS
     series = {question.id: _series(runs, question) for question in questions}
     series[POWER] = _power(runs)
@@ -125,7 +125,7 @@ def _scaled(series: Series, factor: float) -> Series:
 
 
 def _power(runs: Sequence[Source]) -> Series:
-    """W of the whole server per GB/s stored, of each run the mean of its records."""
+    """Returns W of the whole server per GB/s stored: for each run the mean of its records."""
     of_runs: list[list[float | None]] = []
     for source in runs:
         result = source.result("record_power")
@@ -137,13 +137,13 @@ def _power(runs: Sequence[Source]) -> Series:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """None where one is missing: the mean of the others would be that of another run."""
+    """Returns the mean; None where a value is missing, since the mean of the others would be that of another run."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _decision(runs: Sequence[Source], requirement: str) -> str:
-    """Over all runs: missed by one is missed; met by all is met; a run without it leaves it undecided."""
+    """Returns one decision for all runs: missed by one is missed; met by all is met; a run without it leaves it undecided."""
     rows = [source.row(requirement) for source in runs]
     said = {None if row is None else row.decision for row in rows}
     if MISSED in said:
@@ -164,7 +164,7 @@ def _barred(runs: Sequence[Source], decisions: Mapping[str, str], questions: Seq
 
 
 def _agreed_figures(name: str, runs: Sequence[Source], prices: Prices | None) -> tuple[dict[str, Figure], str]:
-    """What all runs of a contender declare alike; a figure that they contradict each other in is none."""
+    """Returns the figures that all runs of a contender declare alike; it drops a figure in which they contradict each other."""
     declared = [declared_figures(name, source, prices) for source in runs]
     agreed: dict[str, Figure] = {}
     for key, figure in declared[0][0].items():

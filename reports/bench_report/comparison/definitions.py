@@ -1,7 +1,7 @@
-"""Are the runs about the same thing? Runs of another scenario or requirement profile are refused; whatever else differs in the documents
-that define a run is named with both sides, and keeps the requirements that rest on it from being compared.
+"""Checks that the runs are about the same thing: refuses runs of another scenario or requirement profile. Any other difference in the
+documents that define a run is named with both sides, and the requirements that rest on it are not compared.
 
-Everything in the documents is compared but for what `MAY_DIFFER` lists, so that a field that is added tomorrow is compared too."""
+All fields of the documents are compared but for those that `MAY_DIFFER` lists, so that a field that is added tomorrow is compared too."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_same(sources: Sequence[Source]) -> None:
 
 
 def check_alike(sources: Sequence[Source]) -> None:
-    """Raises BundleError for the first definition that differs, where nothing can be said of a part of the requirements."""
+    """Raises BundleError for the first definition that differs: for callers that cannot confine a difference to some requirements."""
     for one in _defined(sources):
         (value, runs), (other, others) = one.sides[:2]
         raise BundleError(
@@ -62,7 +62,7 @@ def check_alike(sources: Sequence[Source]) -> None:
 
 
 def _one_run(one: Source, two: Source) -> str:
-    """Why two bundles cannot come from two runs; empty where they can."""
+    """Returns the reason why two bundles cannot come from two runs; empty where they can."""
     spools = [_spool(source) for source in (one, two)]
     if spools[0] is not None and spools[0] == spools[1]:
         return "has the very telemetry of"
@@ -73,7 +73,7 @@ def _one_run(one: Source, two: Source) -> str:
 
 
 def _spool(source: Source) -> str | None:
-    """Hash of its telemetry by its manifest; None where it has none to speak of."""
+    """Returns the hash of its telemetry from its manifest; None without a manifest or without telemetry."""
     file = source.root / SPOOL
     if not (source.root / MANIFEST).is_file() or not file.is_file() or not file.stat().st_size:
         return None
@@ -84,7 +84,7 @@ def _spool(source: Source) -> str | None:
 
 
 def differences(sources: Sequence[Source]) -> list[Difference]:
-    """What differs in the definitions of these runs, or in the drives of one contender, each with all its values and their runs."""
+    """Returns differences in the definitions of these runs, or in the drives of one contender, each with all its values and runs."""
     return [*_defined(sources), *_other_drives(sources)]
 
 
@@ -99,7 +99,7 @@ def _defined(sources: Sequence[Source]) -> list[Difference]:
 
 
 def differing(values: Sequence[Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Each place at which documents differ and may not, with what stands there in each of them."""
+    """Yields each place at which documents differ and may not, with the value there in each of them."""
     if any(fnmatchcase("/".join(path), pattern) for pattern in MAY_DIFFER):
         return
     if all(isinstance(value, Mapping) for value in values):
@@ -110,7 +110,7 @@ def differing(values: Sequence[Any], path: tuple[str, ...]) -> Iterator[tuple[tu
 
 
 def _document(source: Source) -> dict[str, Any]:
-    """All that defines what a run asked, in one document."""
+    """Returns one document with every definition that a run rests on."""
     scenario = {key: node.value for key, node in source.document.at("scenario").entries()}
     if source.profile is None:
         return {"requirement profile": "is not in the bundle", "scenario": scenario}
@@ -126,7 +126,7 @@ def _document(source: Source) -> dict[str, Any]:
 
 
 def _concerned(path: tuple[str, ...], sources: Sequence[Source]) -> tuple[str, ...]:
-    """Ids of the requirements that rest on what stands at `path`; empty: all. What cannot be told to concern only some concerns all."""
+    """Returns ids of the requirements that rest on the field at `path`; empty: all, as for a field whose reach is unknown."""
     profiles = [source.profile for source in sources if source.profile is not None]
     metrics = dict.fromkeys((one.id, one.metric) for profile in profiles for one in profile.requirements)
     if path[:2] == ("requirement profile", "requirements") and len(path) > 2:
@@ -146,7 +146,7 @@ def _workloads(source: Source) -> list[str]:
 
 
 def _other_drives(sources: Sequence[Source]) -> Iterator[Difference]:
-    """Runs of one contender are repetitions of each other only on drives of the same models."""
+    """Yields differing drives: runs of one contender are repetitions of each other only on drives of the same models."""
     for name in dict.fromkeys(source.name for source in sources):
         own = [source for source in sources if source.name == name]
         models = [devices_text(source) for source in own]

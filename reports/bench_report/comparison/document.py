@@ -99,7 +99,7 @@ def _ranking(found: Document) -> Iterator[Part]:
 
 
 def _drawn(found: Document) -> list[Document]:
-    """Requirements whose values scatter: those that the score weighs first, then mandatory ones."""
+    """Returns the requirements whose values scatter: those that the score weighs first, then mandatory ones."""
     keys = [one["key"] for one in found["criteria"]]
     scatter = [
         one
@@ -138,7 +138,7 @@ def _values(found: Document, one: Document) -> Figure:
 
 
 def _near(one: Document) -> bool:
-    """A bound that lies far from all values would squeeze them together."""
+    """Says whether the bound lies near the values: one far away would squeeze them together."""
     values = [value for each in one["contenders"] for value in each["values"] if value is not None]
     span = max(values) - min(values)
     return bool(min(values) - 2 * span <= one["bound"] <= max(values) + 2 * span)
@@ -242,7 +242,7 @@ def _method(found: Document, command: str) -> Iterator[Part]:
         "zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they were measured in the "
         "same rounds in alternating order: then Student's t, stratified by order; else Welch's t over runs, or, with one run each, the "
         "runs' own intervals combined (MOVER), which knows no scatter between runs and decides nothing. Each row of the differences names "
-        "its method. What is asked for exactly is met or missed and never ranked."
+        "its method. An exact requirement is met or missed and never ranked."
     )
     yield (
         f"Many comparisons: the pairs within one requirement are one family, the pairs of the score another. In each, Holm's procedure "

@@ -30,7 +30,7 @@ def _interval(value: float, interval: list[float] | None, digits: int = 4) -> st
 
 
 def summary(found: Document) -> Table:
-    """One row for each contender: what a board wants to see beside each other."""
+    """Returns a row for each contender with the figures that a board compares."""
     speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
     speeds = {each["name"]: each for each in speed["contenders"]} if speed else {}
     scores = {one["name"]: one for one in found["scores"]}
@@ -154,7 +154,7 @@ def differences(found: Document) -> tuple[Part, ...]:
 
 
 def _same(one: Document) -> bool:
-    """Exactly alike: nothing to show."""
+    """Says whether the two are exactly alike, so that there is nothing to show."""
     neutral = 1.0 if one["scale"] == "ratio" else 0.0
     return bool(one["estimate"] == neutral and one["interval"] in (None, [neutral, neutral]))
 
@@ -184,7 +184,7 @@ def p_text(p: float | None) -> str:
 
 
 def not_distinguishable(found: Document) -> Iterator[Part]:
-    """Every pair about which nothing may be claimed, and why not."""
+    """Yields every pair about which nothing may be claimed, with the reason."""
     tags = letters(found)
     alike: list[str] = []
     rows: list[tuple[str, ...]] = []
@@ -249,7 +249,7 @@ def figures(found: Document) -> Table:
 
 
 def figure_reasons(found: Document) -> Iterator[Part]:
-    """Where declared figures come from, and why others are missing; once for all that share it."""
+    """Yields the sources of declared figures and the reasons for missing ones; each once for all that share it."""
     tags = letters(found)
     words_of = {**SHORT, "rack_units": "rack units"}
     bases: dict[tuple[str, str], list[str]] = {}
@@ -312,7 +312,7 @@ def unlike(found: Document) -> Iterator[Part]:
             rows.append((one["what"] if not index else "", value, ", ".join(names), barred if not index else ""))
     yield Table(
         ("Differs", "Value", "Of", "Not compared"), "tttt", tuple(rows),
-        "What is not alike. Where what was asked or the kind of evidence differs, values cannot be held against each other.", "unlike",
+        "Differences between runs. Where the question or the kind of evidence differs, values cannot be compared.", "unlike",
     )  # fmt: skip
 
 
@@ -355,4 +355,4 @@ def made_of(runs: Sequence[tuple[str, Document]]) -> Table:
     """(tag, run) of every bundle that a document rests on."""
     rows = tuple((tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest") for tag, run in runs)
     heads = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256")
-    return Table(heads, "ttc", rows, "What this document was made of.", "made-of")
+    return Table(heads, "ttc", rows, "The runs and programs that made this document.", "made-of")

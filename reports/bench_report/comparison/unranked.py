@@ -1,4 +1,4 @@
-"""What runs that do not count measured, side by side: nothing is compared, ranked or decided by it.
+"""Measurements of runs that do not count, side by side: they compare, rank and decide nothing.
 
 Promise: a run stands here because its evidence does not count, and each row says so; the values are those of its own verdict."""
 
@@ -43,7 +43,7 @@ def unranked_runs(sources: Sequence[Source], questions: Sequence[Question]) -> l
 
 
 def unranked_configurations(source: Source) -> list[Document]:
-    """Each target of a run that does not count. What an ERROR run left is too incomplete to be told apart by target."""
+    """Returns an entry for each target of a run that does not count. An ERROR run's remains are too incomplete to tell targets apart."""
     if source.counts or source.outcome != "INADMISSIBLE" or source.profile is None or source.candidate is None:
         return []
     made, questions = configurations(source, None, Weights())
@@ -71,7 +71,7 @@ def _entry(source: Source, name: str, rows: list[Document]) -> Document:
 
 
 def mark(found: Document) -> str:
-    """For every page; empty where every run that is shown counts."""
+    """Returns the mark for every page; empty where every run that is shown counts."""
     shown = found.get("unranked") or []
     if not shown:
         return ""
@@ -92,7 +92,7 @@ def side_by_side(found: Document) -> Iterator[Part]:
 
 
 def summary(found: Document) -> Table:
-    """For the first page of a comparison in which nothing counts."""
+    """Returns the first page's table for a comparison in which no run counts."""
     shown = found["unranked"][:COLUMNS_MAX]
     rest = len(found["unranked"]) - len(shown)
     caption = f"{mark(found).capitalize()}: what the runs measured, in the order in which they began."

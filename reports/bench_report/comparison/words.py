@@ -1,4 +1,4 @@
-"""The decision in plain words: who is best, who cannot be told from it, and what would change it.
+"""The decision in plain words: which contender is best, which ones are not distinguishable from it, and what would change that.
 
 Promise: every sentence follows from comparison.json alone."""
 
@@ -44,7 +44,7 @@ def shortened(name: str) -> str:
 
 
 def badge(found: Document) -> Badge:
-    """Who is left because others were not measured was not found to be the better one."""
+    """Returns the badge. A contender that is left because others were not measured is not called the better one."""
     kind = found["decision"]["kind"]
     return replace(BADGES[ONLY], css="tied") if kind == ONLY and found["not_ranked"] else BADGES[kind]
 
@@ -70,7 +70,7 @@ def meaning(found: Document) -> str:
 
 
 def reasons(found: Document) -> list[str]:
-    """What stands behind it, in the order in which a reader asks."""
+    """Returns the reasons for the decision, in the order in which a reader asks."""
     return [
         *_remedies(found), *_behind(found), *_near(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
         *_conditions(found),
@@ -78,7 +78,7 @@ def reasons(found: Document) -> list[str]:
 
 
 def _score_alike(found: Document) -> bool:
-    """The name alone puts one of them first."""
+    """Says whether the scores are alike, so that the name alone puts one of them first."""
     return len(found["scores"]) > 1 and found["scores"][1]["relative"] == 1.0
 
 
@@ -92,7 +92,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def against_best(found: Document, name: str) -> Document | None:
-    """The score's contrast of `name` with the one that is ahead, turned so that the one ahead comes first."""
+    """Returns the score's contrast of `name` with the one that is ahead, turned so that the one ahead comes first."""
     best = found["decision"]["best"]
     for one in found.get("score_contrasts", []):
         if {one["first"], one["second"]} == {best, name}:
@@ -150,7 +150,7 @@ def more_text(more: int | None) -> str:
 
 
 def _barred(found: Document) -> Iterator[str]:
-    """Contenders that share a reason share a sentence."""
+    """Yields a sentence for each reason, with all contenders that share it."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in found["contenders"]:
         if one["barred"]:
@@ -165,7 +165,7 @@ def _barred(found: Document) -> Iterator[str]:
 
 
 def _price(found: Document) -> Iterator[str]:
-    """At which price the order changes: of the one ahead, and of those whose price would have to change least."""
+    """Yields the prices at which the order changes: for the one ahead, and for those whose price would have to change least."""
     if found["decision"]["kind"] != CLEAR:
         return  # nobody is ahead for certain
     tags, currency = letters(found), currency_of(found)
@@ -213,7 +213,7 @@ def _criteria(found: Document) -> Iterator[str]:
         said = ", ".join(
             f"{SHORT.get(one['key'], one['key'])} {percent(100 * one['share'])}" for one in found["criteria"]
         )
-        yield f"What counts: {said} (as the weights file says)."
+        yield f"Weights: {said} (from the weights file)."
 
 
 def _conditions(found: Document) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Numbers of a column one below the other by their decimal points, whatever units follow them.
+"""Aligns the numbers of a column by their decimal points, whatever units follow them.
 
 Promise: the text of a cell is not touched; a cell only learns how much room it needs on its right so that its point stands where those of
-its column stand. A column that holds anything else than quantities is left alone.
+its column stand. A column that holds anything but quantities is left alone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _column(texts: list[str], kind: str) -> list[Filled]:
 
 
 def _tail(text: str) -> str | None:
-    """What stands behind the last whole digit; None for a text that is no quantity."""
+    """Returns the text behind the last whole digit; None for a text that is no quantity."""
     if text in (NONE, ""):
         return ""
     found = QUANTITY.match(text)
@@ -62,7 +62,7 @@ def _tail(text: str) -> str | None:
 
 @cache
 def _width(text: str) -> float:
-    """In em of the report's face, DejaVu Sans; digits are all of one width in it."""
+    """Returns the width in em of the report's face, DejaVu Sans, whose digits are all of one width."""
     if not text:
         return 0.0
     face = get_font(str(Path(get_data_path()) / "fonts/ttf/DejaVuSans.ttf"))

@@ -1,4 +1,4 @@
-"""What a PDF carries beside the document as JSON (see report_data): the requirement table, and the plotted numbers of every figure.
+"""A PDF's attachments beside the document as JSON (see report_data): the requirement table, and the plotted numbers of every figure.
 
 Promise: the numbers are those of the figures' own `data` and of the tables' own cells; nothing is computed here. The same
 document gives the same bytes.

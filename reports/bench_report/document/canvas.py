@@ -1,4 +1,4 @@
-"""What every figure shares: type, palette, axes, and the way to SVG that can stand inside one HTML document.
+"""The common base of all figures: type, palette, axes, and the way to SVG that can stand inside one HTML document.
 
 Promise: the same data give the same bytes; text stays text (searchable, and set in the document's own face); each
 figure's identifiers carry its name, so that several figures can share a document; the palette is made for the colour-blind,
@@ -81,7 +81,7 @@ class Drawn:
 class Figure:
     """A figure ready to be set.
 
-    `see` says in a sentence what to see, `caption` how it came about and what is left out, `alt` what is drawn, for the blind."""
+    `see` says in a sentence what to look for, `caption` how the figure was made and what it omits, `alt` describes it for the blind."""
 
     name: str
     title: str
@@ -148,7 +148,7 @@ def _hover_layer(figure: Sheet) -> str:
 
 
 def without_hover(html: str) -> str:
-    """The document as it is printed: nobody points at paper."""
+    """Returns the document for printing, without the hover layer."""
     return HOVER.sub("", html)
 
 
@@ -171,7 +171,7 @@ def label_panel(axes: Axes, text: str) -> None:
 
 
 def legend_above(axes: Axes, columns: int = 4) -> None:
-    """A legend outside of the plotting area, where it can hide no data; long names are cut in the middle."""
+    """Draws a legend outside of the plotting area, where it can hide no data; long names are cut in the middle."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
@@ -183,7 +183,7 @@ def legend_above(axes: Axes, columns: int = 4) -> None:
 
 
 def shortened(name: str, most: int = MOST_CHARACTERS) -> str:
-    """Both ends of a name that is too long for a legend or an axis: names of one kind differ at their ends."""
+    """Returns both ends of a name that is too long for a legend or an axis: names of one kind differ at their ends."""
     return name if len(name) <= most else f"{name[: most // 2]}\u2026{name[-(most // 2 - 1) :]}"
 
 
@@ -205,7 +205,7 @@ def _part_title_and_legend(axes: Axes) -> None:
 
 
 def shade(axes: Axes, spans: Iterable[tuple[float, float]], colour: str, hatch: str, label: str = "") -> None:
-    """Bands over the full height. The hatch tells them apart without colour."""
+    """Draws bands over the full height. The hatch tells them apart without colour."""
     # Opaque tints: in SVG an opacity would cover the hatch and its ground alike, and the hatch would vanish.
     red, green, blue = (1 - TINT * (1 - part) for part in to_rgb(colour))
     for start, end in spans:

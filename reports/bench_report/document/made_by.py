@@ -1,4 +1,4 @@
-"""With what a report was rendered, and from which runs."""
+"""The program and libraries that rendered a report, and the runs that it was made of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weasyprint.text.ffi import pango
 
-from bench_report.reading.dataset import NOT_SEALED
+from bench_report.reading.dataset.provenance import NOT_SEALED
 
 LIBRARIES = ("numpy", "scipy", "matplotlib", "jinja2", "markupsafe", "weasyprint", "pydyf", "fonttools")
 SOURCES = Path(__file__).resolve().parent.parent
@@ -31,7 +31,7 @@ def made_by() -> dict[str, str]:
 def _sources() -> str:
     """One hash over the renderer's own sources and templates, and the models that it uses."""
     whole = hashlib.sha256()
-    import bench_model  # where it is installed, is all that is asked of it
+    import bench_model  # it is only asked where it is installed
 
     for folder in (*FOLDERS, Path(str(bench_model.__file__)).parent):
         for file in sorted(folder.rglob("*")):
@@ -41,7 +41,7 @@ def _sources() -> str:
 
 
 def seal_of_runs(manifests: Iterable[str | None]) -> str:
-    """For every page of a document on several runs: one hash over those of their manifests, sorted, one to a line (see
+    """Returns the seal on every page of a document on several runs: one hash over those of their manifests, sorted, one to a line (see
     docs/provenance.md)."""
     given = list(manifests)
     known = sorted({one for one in given if one})

@@ -14,7 +14,7 @@ GLYPHS = {
     NO_VERDICT: "?",
     CONTRADICTORY: "\u2260",
 }
-# What the numbers say of one requirement, whatever the run's evidence counts for (see tables.requirements.state).
+# The result of one requirement by its numbers alone, whether or not the run's evidence counts (see tables.requirements.state).
 STATES = {"met": "\u2714", "missed": "\u2718", "undecided": "?", "not measured": "\u2013"}
 MEANINGS = {
     "PASS": "Every mandatory requirement is met, by evidence that counts.",

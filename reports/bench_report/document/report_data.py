@@ -1,6 +1,6 @@
 """Everything that a report states, for machines: each text and cell as it is set, each plotted point.
 
-Promise: taken from the very content that is rendered, so that a number in the report and not in here cannot be."""
+Promise: it is taken from the very content that is rendered, so that no number of the report can be missing here."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def document_data(
 
 
 def to_text(data: Mapping[str, Any]) -> str:
-    """Control characters as JSON escapes them: a machine gets the very text, and a terminal that prints the file nothing to obey."""
+    """Returns the JSON text with control characters escaped: a machine reads the exact text, a terminal that prints it obeys nothing."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
     return CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
 

@@ -1,6 +1,6 @@
-"""What a report is made of: sections of parts, in the order in which they are read.
+"""The parts of a report: sections of parts, in the order in which they are read.
 
-Promise: plain immutable data; who makes a part knows neither its number nor where it will stand (see `marks` for references).
+Promise: plain immutable data; the maker of a part knows neither its number nor its place (see `marks` for references).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from bench_report.document.canvas import Figure
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 
 @dataclass(frozen=True)
 class Lacking:
-    """What should be here and is not, as a sentence without its capital."""
+    """A missing part of the report, as a sentence without its capital."""
 
     text: str
 
@@ -67,8 +67,8 @@ Part = str | Figure | Table | Lacking | Warned | Heading | Bullets | Code | Fact
 
 @dataclass(frozen=True)
 class Section:
-    """`name` is the anchor. A figure's name must be its own in the whole report. An appendix is lettered and comes last. What is not
-    `printed` stands in the attached data only, and is neither numbered nor referred to."""
+    """`name` is the anchor. A figure's name must be unique in the whole report. An appendix is lettered and comes last. A section
+    that is not `printed` stands in the attached data only, and is neither numbered nor referred to."""
 
     name: str
     title: str

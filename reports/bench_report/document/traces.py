@@ -1,4 +1,4 @@
-"""What a finished sheet shows, read back from it: the numbers that were drawn, not those that were meant to be.
+"""Reads the numbers back from a finished sheet: those that were drawn, not those that were meant to be.
 
 Promise: every labelled mark of every panel is a `Trace` in the panel's own units; the same traces feed the hover layer of the HTML,
 the data attached to the PDF, and the tests that compare a figure with its bundle.
@@ -59,7 +59,7 @@ class Spot:
 
 
 def name_data(axes: Axes, *, x: str = "", y: str = "") -> None:
-    """States what the numbers of a panel are where its axis labels do not (a latency axis that writes us, ms and s)."""
+    """States quantity and unit of a panel whose axis labels do not (a latency axis that writes us, ms and s)."""
     NAMES[axes] = (x, y)
 
 
@@ -107,7 +107,7 @@ def _common(sheet: Sheet, axes: Axes) -> Trace:
 
 
 def _names(locator: object, formatter: object) -> tuple[tuple[float, str], ...]:
-    """Texts that stand at places of an axis, such as targets one below the other."""
+    """Returns the texts at places of an axis, such as targets one below the other."""
     if not isinstance(locator, FixedLocator) or not isinstance(formatter, FixedFormatter):
         return ()
     return tuple((float(at), text) for at, text in zip(np.asarray(locator()), formatter.seq, strict=False))
@@ -152,7 +152,7 @@ def _bars(container: BarContainer, common: Trace) -> Trace:
 
 
 def _spans(patches: Sequence[Rectangle], common: Trace) -> Iterator[Trace]:
-    """Shaded stretches of the panel, under their label: the first of a kind carries it, the others follow it."""
+    """Yields shaded stretches of the panel, under their label: the first of a kind carries it, the others follow it."""
     found: dict[tuple[str, str], list[float]] = {}
     names: dict[tuple[object, ...], str] = {}
     for patch in patches:
@@ -197,7 +197,7 @@ def _collection(found: Collection, common: Trace) -> Iterator[Trace]:
 
 
 def spots_of(sheet: Sheet, most: int) -> tuple[Spot, ...]:
-    """At most `most` points of the labelled lines that a reader may want the numbers of, with these numbers."""
+    """Returns at most `most` points of the labelled lines, with their numbers for the reader."""
     lines = [
         (axes, line, trace)
         for axes in sheet.axes

@@ -14,7 +14,7 @@ from bench_report.figures.references import COLOUR
 
 HEIGHT_MM, FARM_MM, MASS_MM = 82.0, 66.0, 70.0
 MB = 1e6
-FARTHEST = 4.0  # a stated point more than so many times above the measured ones would squash them
+FARTHEST = 4.0  # a stated point that lies more than this factor above the measured ones would squash them
 MARKERS = ("D", "s", "^", "v")
 
 

@@ -25,10 +25,11 @@ from bench_report.document.canvas import (
     to_svg,
 )
 from bench_report.figures.references import COLOUR, dashes, measured_references
-from bench_report.reading.dataset import BlockPoint, BlockScan, Bundle
+from bench_report.reading.dataset.block_scan import BlockPoint, BlockScan
+from bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 78.0
-FARTHEST = 4.0  # a reference line more than so many times above the data would squash them
+FARTHEST = 4.0  # a reference line that lies more than this factor above the data would squash them
 MOST_LABELS = 16
 BESIDE = 1.15  # times the block size: where its repetitions stand
 
@@ -89,7 +90,7 @@ def _spread(point: BlockPoint) -> tuple[float, float]:
 def _draw_points(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
     points = scan.points
     line = [point.throughput_bytes_per_s / GIB if point.admissible else math.nan for point in points]
-    # not a number breaks the line: no stroke may suggest what a masked point would have been
+    # NaN breaks the line: no stroke may suggest the value of a masked point
     label = "mean" if alone else f"{scan.tool}, mean"
     axes.plot(
         [point.block_bytes for point in points], line, color=look.colour, linestyle=look.dashes, marker=look.marker,
@@ -114,7 +115,7 @@ def _repeated(scan: BlockScan) -> list[tuple[int, float]]:
 
 
 def _draw_repetitions(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
-    """Beside the scan's own point, so that neither hides the other."""
+    """Draws the repetitions beside the scan's own point, so that neither hides the other."""
     found = _repeated(scan)
     if not found:
         return
@@ -165,7 +166,7 @@ def _draw_references(axes: Axes, references: Sequence[Reference]) -> None:
 
 
 def _set_axes(axes: Axes, points: Sequence[BlockPoint], highest: float) -> None:
-    """Every measured size has its place on the axis, the masked ones too: a gap is then seen as a gap."""
+    """Gives every measured size its place on the axis, the masked ones too: a gap is then seen as a gap."""
     sizes = [point.block_bytes for point in points]
     labelled = sizes[:: max(1, -(-len(sizes) // MOST_LABELS))]
     axes.set_xscale("log", base=2)
@@ -224,7 +225,7 @@ def _large_blocks_text(scan: BlockScan) -> str:
 
 
 def _repetitions_text(scan: BlockScan) -> str:
-    """What requirements on large blocks are judged by, with how many and which range."""
+    """Says how many repetitions judge the requirements on large blocks, and their range."""
     rates = [rate for _, rate in _repeated(scan)]
     sizes = sorted({one.block_bytes for one in scan.repetitions})
     each = sorted({sum(one.block_bytes == size for one in scan.repetitions) for size in sizes})

@@ -1,4 +1,4 @@
-"""One sustained load: its rate with the dips shaded, the drives' temperature, and what each dip is put down to."""
+"""One sustained load: its rate with the dips shaded, the drives' temperature, and the cause of each dip."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from bench_report.document.canvas import (
     sheet,
     to_svg,
 )
-from bench_report.reading.dataset import Bundle, Track
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.telemetry import Track
 
 RATE_MM, HEAT_MM, CAUSE_MM, MARGIN_MM = 44.0, 30.0, 6.0, 20.0
 CAUSE_TOP_MM = 8.0
@@ -29,7 +30,7 @@ MOST_TRACKS = len(SERIES)
 
 
 def dip_figure(bundle: Bundle, window: Node, name: str) -> Figure | None:
-    """None where the telemetry holds no rate of the target's device during the load."""
+    """Draws the load; None where the telemetry holds no rate of the target's device during it."""
     origin = window.at("start_utc_s").as_number() - bundle.run.started.timestamp()
     length = window.at("duration_s").as_number()
     rate = _rate(bundle, window, origin, length)

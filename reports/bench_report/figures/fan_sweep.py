@@ -13,7 +13,7 @@ HEIGHT_MM = 84.0
 
 
 def fan_figure(points: Sequence[Node]) -> Figure | None:
-    """None with fewer than two duties: a single one is no curve."""
+    """Draws the sweep; None with fewer than two duties: a single one is no curve."""
     if len(points) < POINTS_MIN:
         return None
     ordered = sorted(points, key=lambda point: point.at("duty_percent").as_number())

@@ -1,4 +1,4 @@
-"""What the machine did meanwhile: drive, processors, temperature on one time axis, with the run's phases shaded."""
+"""The machine during the run: drive, processors, temperature on one time axis, with the run's phases shaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from bench_report.document.canvas import (
     shortened,
     to_svg,
 )
-from bench_report.reading.dataset import Bundle, HostSeries, Phase, Track
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.telemetry import HostSeries, Phase, Track
 
 CPU_MODES = (
     ("user", BLUE, ""),
@@ -38,7 +39,7 @@ MOST_CORES_STACKED = 4
 MOST_LINES = 6
 PANEL_MM, CORE_MM, MARGIN_MM = 36.0, 27.0, 16.0
 MAP_COLUMNS = 400
-LEAST_NAMED_SHARE = 0.07  # of the axis: a narrower band has no room for its name
+LEAST_NAMED_SHARE = 0.07  # share of the axis: a narrower band has no room for its name
 PHASE_SHADES = ("#eef3f7", "#dfe8ef")
 
 
@@ -91,7 +92,7 @@ def _span(host: HostSeries) -> tuple[float, float]:
 
 
 def _within(phases: Sequence[Phase], start: float, end: float) -> list[Phase]:
-    """What of the phases lies on the axis: telemetry begins after the provisioning and ends before the report."""
+    """Returns the parts of the phases that lie on the axis: telemetry begins after the provisioning and ends before the report."""
     cut = [Phase(phase.name, max(phase.start_s, start), min(phase.end_s, end)) for phase in phases]
     return [phase for phase in cut if phase.end_s > phase.start_s]
 
@@ -194,7 +195,7 @@ def _mean_of_cores(host: HostSeries) -> dict[str, Track]:
 
 
 def _draw_map(figure: Sheet, axes: Axes, host: HostSeries) -> None:
-    """One row for each CPU; a dark stripe is a busy one. A raster, so that 256 CPUs weigh no more than 8."""
+    """Draws one row for each CPU; a dark stripe is a busy one. It is a raster, so that 256 CPUs take no more bytes than 8."""
     cores = sorted(host.cpu_percent, key=_core_order)
     start, end = _span(host)
     times = np.linspace(start, end, MAP_COLUMNS)

@@ -1,6 +1,6 @@
 """The hot store's figures: KOPS against value size (figures 5 and 6 of the DAQDB paper), KOPS against time, scale out.
 
-KOPS is thousands of operations per second. What the paper states in words is drawn as references; its points are not stated."""
+KOPS is thousands of operations per second. Figures that the paper states in words are drawn as references; its points are not stated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KOPS = 1e3
 PANEL_MM = 62.0
 SERIES_MM = 46.0
 SCALE_MM = 40.0
-REFERENCE_FARTHEST = 2.5  # a reference that lies more than so many times above the data is named and not drawn
+REFERENCE_FARTHEST = 2.5  # a reference that lies more than this factor above the data is named and not drawn
 SIDES = {
     "put": "put thread in process; redis-benchmark SET over TCP",
     "consume": "get-and-remove thread in process; redis-benchmark GET over TCP",
@@ -70,18 +70,18 @@ def kops(value: float) -> str:
 
 
 def backlog_of(document: Node) -> str:
-    """What may be put and not yet removed."""
+    """Returns the backlog in words: the amount that may be put and not yet removed."""
     size = document.at("capacity_bytes").as_integer() // BACKLOG_PARTS
     return f"{binary_size(size)} ({count(size)}{THIN}B)"
 
 
 def repetition_of(point: Node) -> int:
-    """A store that was measured before there were repetitions was measured once."""
+    """Returns the point's repetition; results from before there were repetitions have one."""
     return point.integer("repetition") or 1
 
 
 def middle_points(document: Node) -> list[Node]:
-    """Of each value size the repetition in the middle of those that count, by its puts over Redis (of two the lower one); where none
+    """Returns for each value size the middle repetition of those that count, by its puts over Redis (the lower one of two); where none
     counts, one that does not."""
     by_size: dict[int, list[Node]] = {}
     for point in document.list("points"):
@@ -96,7 +96,7 @@ def _middle(repetitions: list[Node]) -> Node:
 
 
 def size_figure(document: Node) -> Figure | None:
-    """Mean KOPS with whiskers to the least sample and of one standard deviation, by value size."""
+    """Draws mean KOPS by value size, with whiskers to the least sample and of one standard deviation."""
     points = middle_points(document)
     drawn = [point for point in points if point.at("admissible").as_flag()]
     if not drawn:

@@ -1,4 +1,4 @@
-"""The LAN between nodes: event building with its incast, and what each setting contributes."""
+"""The LAN between nodes: event building with its incast, and the contribution of each setting."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def settings_figure(found: Node, analysis: Node) -> Figure | None:
 
 
 def _settings_words(experiments: Sequence[Node]) -> str:
-    """How many change anything for certain: an interval that holds 1 decides nothing."""
+    """Says how many settings change anything for certain: an interval that holds 1 decides nothing."""
     ends = [one.at(key).numbers("interval") for one in experiments for key in ("bandwidth", "latency")]
     known = [pair for pair in ends if len(pair) == 2]
     certain = sum(not low <= 1 <= high for low, high in known)

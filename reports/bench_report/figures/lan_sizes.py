@@ -1,6 +1,6 @@
 """The LAN against message size: bandwidth, latency, CPU use and memory bandwidth.
 
-What the presentation states in words is drawn as references; the points of its figures are not stated."""
+Figures that the presentation states in words are drawn as references; the points of its figures are not stated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PANEL_MM, SMALL_MM = 66.0, 44.0
 def _draw(
     axes: Axes, points: Sequence[Node], value: Value, factor: float, spread: tuple[Value, Value] | None = None
 ) -> float:
-    """Every series, gaps where a point does not count; returns the highest value."""
+    """Draws every series, with gaps where a point does not count; returns the highest value."""
     top = 0.0
     for (label, own), (colour, dashes, marker) in zip(series_of(points).items(), SERIES * 2, strict=False):
         x = [one.at("message_bytes").as_integer() for one in own]
@@ -123,7 +123,7 @@ def _total(point: Node) -> float | None:
 def _extreme(
     points: Sequence[Node], value: Value, pick: Callable[..., tuple[float, Node]], text: Callable[[float], str]
 ) -> str:
-    """The highest or lowest of those that count, with where it was seen."""
+    """Names the highest or lowest value of those that count, and its place."""
     known = [(one, point) for point in counted(points) if (one := value(point)) is not None]
     best, where = pick(known, key=lambda one: one[0])
     return f"{text(best)} ({where.at('operation').as_text()}, messages of {size_text(where)})"

@@ -1,4 +1,4 @@
-"""What the LAN's figures share: units, which points count, references, and what a caption says of them."""
+"""The common parts of the LAN's figures: units, points that count, references, and the words of captions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def counted(points: Sequence[Node]) -> list[Node]:
 
 
 def series_of(points: Sequence[Node]) -> dict[str, list[Node]]:
-    """Points by what makes a series of them: the tool, both directions or one, and the topology."""
+    """Returns the points by series: the tool, both directions or one, and the topology make one."""
     found: dict[str, list[Node]] = {}
     for one in points:
         both = ", both directions" if one.at("bidirectional").as_flag() else ""
@@ -53,7 +53,7 @@ def references(analysis: Node, found: Node, keys: Sequence[tuple[str, str]]) -> 
 
 
 def levels(axes: Axes, wanted: Sequence[tuple[str, float, bool]], top: float) -> str:
-    """Draws those that do not squash the data; names the others."""
+    """Draws the references that do not squash the data; returns words that name the others."""
     shown = [one for one in wanted if one[1] / GBIT <= FARTHEST * top]
     for label, value, published in shown:
         axes.axhline(
@@ -70,7 +70,7 @@ def levels(axes: Axes, wanted: Sequence[tuple[str, float, bool]], top: float) ->
 
 
 def masked_text(points: Sequence[Node], table: str) -> str:
-    """Points that are not drawn; `table` has their reasons."""
+    """Says how many points are not drawn; `table` has their reasons."""
     bad = [one.at("id").as_text() for one in points if not one.at("admissible").as_flag()]
     return (
         f" Not drawn, since the point does not count (reasons in {see_table(table)}): {', '.join(bad)}." if bad else ""
@@ -86,7 +86,7 @@ def source_text(analysis: Node) -> str:
 
 
 def where_text(found: Node) -> str:
-    """What was scaled down, for every caption."""
+    """Says for every caption where the transfers ran and what was scaled down."""
     network = found.at("network")
     if network.at("kind").as_text() != "namespaces":
         return f" {network.at('nodes').as_integer()} hosts."

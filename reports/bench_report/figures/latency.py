@@ -12,7 +12,9 @@ from bench_report.base.envelope import thinned
 from bench_report.base.units import count, factor_text, latency
 from bench_report.document.canvas import SERIES, Figure, legend_above, sheet, to_svg
 from bench_report.document.traces import name_data
-from bench_report.reading.dataset import Bundle, Latency, Minidaq
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.latency import Latency
+from bench_report.reading.dataset.record import Minidaq
 
 HEIGHT_MM = 64.0
 TICK_PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
@@ -85,7 +87,7 @@ def _decoded(label: str, found: Latency) -> Curve:
 
 
 def _unit_us(histogram: hdr.Histogram, found: Latency) -> float:
-    """The unit of the encoded values. It is tested against the percentiles beside it, and found by them if not told."""
+    """Returns the unit of the encoded values, in us: tested against the percentiles beside it, and found by them if it is not stated."""
     units = (UNITS_US[found.hdr_unit],) if found.hdr_unit in UNITS_US else tuple(UNITS_US.values())
     checks = [(percentile, us) for percentile, us in found.points_us if percentile < 100 and us > 0]
     if not checks:
@@ -98,7 +100,7 @@ def _unit_us(histogram: hdr.Histogram, found: Latency) -> float:
 
 
 def _agrees(histogram: hdr.Histogram, percentile: float, reported: float) -> bool:
-    """Whether a reported value may be the percentile: one place up or down is a matter of rounding the rank."""
+    """Says whether a reported value may be the percentile: one place up or down comes from rounding the rank."""
     rank = histogram.rank_of(percentile)
     low, high = histogram.value_of_rank(rank - 1), histogram.value_of_rank(rank + 1)
     return low * (1 - AGREEMENT) - 1 <= reported <= high * (1 + AGREEMENT) + 1

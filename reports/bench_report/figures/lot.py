@@ -14,7 +14,7 @@ class DriveRow:
     label: str
     values: tuple[float, ...]
     mean: float
-    group: str  # its firmware
+    group: str  # the drive's firmware
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from bench_report.document.canvas import (
 )
 
 ROW_MM, MARGIN_MM = 9.0, 24.0
-JITTER = 0.16  # of a row: rounds one above the other
-LEAST_SPAN = 1.25  # an axis of ratios reaches at least so far to either side of 1
+JITTER = 0.16  # share of a row's height, for rounds one above the other
+LEAST_SPAN = 1.25  # an axis of ratios reaches at least this factor to either side of 1
 
 
 @dataclass(frozen=True)

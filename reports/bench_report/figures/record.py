@@ -1,4 +1,4 @@
-"""The record against time: what was offered, what was stored, and what had to wait in memory in between."""
+"""The record against time: data offered, data stored, and the backlog that waited in memory in between."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ from bench_report.document.canvas import (
     sheet,
     to_svg,
 )
-from bench_report.reading.dataset import Bundle, Demand, Minidaq, Series
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.record import Minidaq, Series
+from bench_report.reading.dataset.run import Demand
 
 HEIGHT_MM = 84.0
 MOST_FIGURES = 3
@@ -38,7 +40,7 @@ ROOM = 1.12  # above the highest value, so that a line never touches the frame
 
 
 def record_figures(bundle: Bundle) -> list[Figure]:
-    """One figure for each repetition; of many, those with the largest backlog, since these decide the buffer."""
+    """Draws one figure for each repetition; from many, those with the largest backlog, since these decide the buffer."""
     drawn = [
         (number, repetition.minidaq, repetition.minidaq.series)
         for number, repetition in enumerate(bundle.repetitions, 1)
@@ -152,7 +154,7 @@ def _draw_backlog(axes: Axes, series: Series, minidaq: Minidaq | None, divisor: 
 
 def _draw_spans(panels: tuple[Axes, ...], minidaq: Minidaq, series: Series) -> None:
     end = series.t_s[-1]
-    # An episode shorter than a hair on paper is drawn as one: BUSY must not be invisible.
+    # A very short episode is drawn as wide as a hair on paper: BUSY must not be invisible.
     least = end / 600
     for axes in panels:
         if _visible_drain(minidaq, series) and minidaq.record_s is not None:
@@ -162,7 +164,7 @@ def _draw_spans(panels: tuple[Axes, ...], minidaq: Minidaq, series: Series) -> N
 
 
 def _bands(episodes: tuple[tuple[float, float], ...], least: float) -> list[tuple[float, float]]:
-    """Episodes that would touch on paper become one band: thousands of them are still a few bands."""
+    """Joins episodes that would touch on paper into one band, so that thousands of them become a few bands."""
     bands: list[tuple[float, float]] = []
     for start, length in sorted(episodes):
         end = start + max(length, least)
@@ -220,7 +222,7 @@ def _interval(series: Series) -> float:
 
 
 def punctuality(minidaq: Minidaq) -> Iterator[str]:
-    """How well the source kept to its times, as it was measured."""
+    """Yields sentences on how well the source kept to its times, as it was measured."""
     offered = dict(minidaq.superchunks).get("offered")
     late, worst = minidaq.source_late_superchunks, minidaq.source_worst_lateness_us
     if late is None or not offered:
@@ -235,7 +237,7 @@ def punctuality(minidaq: Minidaq) -> Iterator[str]:
 
 
 def _highest(series: Series, minidaq: Minidaq | None) -> tuple[float | None, float, bool]:
-    """When the backlog was highest, how high, and whether this is the writer's own mark. A writer that stopped no time of it has None."""
+    """Returns when the backlog was highest (None if the writer noted no time), how high, and whether this is the writer's own mark."""
     if minidaq and minidaq.backlog_high_bytes is not None:
         return minidaq.backlog_high_s, minidaq.backlog_high_bytes, True
     at = max(range(len(series.t_s)), key=lambda index: series.backlog_bytes[index])

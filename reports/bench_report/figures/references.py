@@ -1,6 +1,6 @@
 """Published figures as reference lines: always dash-dotted, labelled "published", and attributed in the caption.
 
-Nothing published is drawn like a measurement, and nothing is drawn that the bundle does not name the source of."""
+No published figure is drawn like a measurement, and only figures whose source the bundle names are drawn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from bench_model.profiles.published import PublishedDevice, PublishedFigure, of_metric
 from bench_report.document.canvas import PURPLE
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 DASHES = (0, (6, 2, 1, 2))
 DOTS_MOST = 4
 
 
 def dashes(number: int) -> tuple[int, tuple[int, ...]]:
-    """Dash-dotted lines of their own for several references in one figure: the first has one dot, the second two, and so on."""
+    """Returns a dash-dotted pattern for each of several references in one figure: the first has one dot, the second two, and so on."""
     return (0, (6, 2, *((1, 2) * (1 + number % DOTS_MOST))))
 
 
@@ -40,7 +40,7 @@ class Reference:
 
     @property
     def attribution(self) -> str:
-        """One sentence: what is stated, how it came about, under which conditions, and by whom."""
+        """Returns one sentence that names the stated figure, its origin, its conditions and its author."""
         number = f"{self.figure.value:g}".rstrip()
         unit = {"percent": "%", "1": "times"}.get(self.figure.unit, self.figure.unit)
         stated = " ".join(part for part in (self.figure.qualifier, number, unit) if part)

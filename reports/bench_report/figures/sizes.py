@@ -1,4 +1,4 @@
-"""What figures of throughput share: an axis of sizes in powers of two, GiB/s upwards, published references, spread of samples."""
+"""The common parts of throughput figures: an axis of sizes in powers of two, GiB/s upwards, published references, spread of samples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bench_report.base.units import GIB, binary_size, in_gib_per_s
 from bench_report.document.canvas import INK
 from bench_report.figures.references import COLOUR, Reference, dashes
 
-FARTHEST = 2.2  # a reference line more than so many times above the data would squash them
+FARTHEST = 2.2  # a reference line that lies more than this factor above the data would squash them
 MOST_LABELS = 16
 
 
 def size_axis(axes: Axes, sizes: Sequence[int], label: str) -> None:
-    """Every measured size has its place, the masked ones too: a gap is then seen as a gap."""
+    """Gives every measured size its place, the masked ones too: a gap is then seen as a gap."""
     labelled = sizes[:: max(1, -(-len(sizes) // MOST_LABELS))]
     axes.set_xscale("log", base=2)
     axes.set_xlim(min(sizes) / 1.35, max(sizes) * 1.35)
@@ -33,7 +33,7 @@ def rate_axis(axes: Axes, highest_bytes_per_s: float) -> None:
 
 
 def split_references(references: Sequence[Reference], top: float) -> tuple[list[Reference], list[Reference]]:
-    """(those to draw, those so far above the data that only the caption names them)."""
+    """Returns (references to draw, references so far above the data that only the caption names them)."""
     shown = [one for one in references if one.value <= FARTHEST * top]
     return shown, [one for one in references if one not in shown]
 
@@ -53,7 +53,7 @@ def beyond_text(references: Sequence[Reference]) -> str:
 def draw_spread(
     axes: Axes, x: Sequence[float], y: Sequence[float], samples: Sequence[Sequence[float]], colour: str
 ) -> None:
-    """Bars from the lowest to the highest sample of each point; all in B/s."""
+    """Draws bars from the lowest to the highest sample of each point; all in B/s."""
     below = [max(0.0, (value - min(found, default=value)) / GIB) for value, found in zip(y, samples, strict=True)]
     above = [max(0.0, (max(found, default=value) - value) / GIB) for value, found in zip(y, samples, strict=True)]
     axes.errorbar(
@@ -63,12 +63,12 @@ def draw_spread(
 
 
 def with_gaps(values: Sequence[float | None]) -> list[float]:
-    """In GiB/s; not a number breaks the line, so that no stroke suggests what a masked point would have been."""
+    """Returns the values in GiB/s; NaN breaks the line, so that no stroke suggests the value of a masked point."""
     return [math.nan if value is None else value / GIB for value in values]
 
 
 def samples_text(numbers: Sequence[int]) -> str:
-    """`4` or `3 to 5`: how many samples the points have."""
+    """Returns the number of samples that the points have: `4` or `3 to 5`."""
     found = sorted({number for number in numbers if number})
     if not found:
         return "no"

@@ -13,14 +13,14 @@ from bench_report.base.units import GB, percent, quantity
 from bench_report.document.canvas import BLUE, GREEN, GREY, INK, VERMILLION, Figure, legend_above, shade, sheet, to_svg
 
 HEIGHT_MM = 66.0
-BAND = RANGE_SHARE_MAX / 2  # of the mean, above and below it
+BAND = RANGE_SHARE_MAX / 2  # share of the mean, above and below it
 ROOM = 1.15
 SCALES = {"B/s": (GB, "GB/s"), "IOPS": (1e3, "1000 operations/s"), "us": (1.0, "\u00b5s")}
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """What the figure needs of a test. `window`: the steady one, or the last that was tried; `values` by round, None where masked."""
+    """A test's data for the figure. `window`: the steady one, or the last that was tried; `values` by round, None where masked."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Rounds:
 
 
 def rounds_figure(test: Rounds) -> Figure | None:
-    """None where no round counts."""
+    """Draws the test's rounds; None where no round counts."""
     drawn = [value for value in test.values if value is not None]
     if not drawn:
         return None

@@ -15,9 +15,9 @@ from bench_report.figures.references import COLOUR, DASHES
 
 HEIGHT_MM = 78.0
 SHARES_MM = 62.0
-DODGE = 0.025  # of the axis' length, so that bars of neighbouring series do not hide each other
-FARTHEST = 2.2  # a line more than so many times above the points would squash them
-WIDTH = 0.38  # of a stream's place, one bar
+DODGE = 0.025  # share of the axis' length, so that bars of neighbouring series do not hide each other
+FARTHEST = 2.2  # a line that lies more than this factor above the points would squash them
+WIDTH = 0.38  # share of a stream's place that one bar takes
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def thread_figure(
 
 
 def _logarithmic(axes: Axes, points: Sequence[ThreadPoint], top: float) -> None:
-    """Decades above 1; what lies below, zero and noise beneath it included, is linear."""
+    """Makes the axis logarithmic above 1 and linear below, where zero and noise lie."""
     least = min(min(point.value, point.low if point.low is not None else point.value) for point in points)
     axes.set_yscale("symlog", linthresh=1.0, linscale=0.5)
     highest = 10.0 ** math.ceil(math.log10(max(top, 10.0)))
@@ -118,7 +118,7 @@ def _draw(axes: Axes, label: str, own: Sequence[ThreadPoint], shift: float, inde
 def share_figure(
     name: str, title: str, asked: Sequence[float], achieved: Sequence[float], reference: Level | None, caption: str
 ) -> Figure:
-    """Two bars for each stream: what it was to have of the events, and what it had of the bytes."""
+    """Draws two bars for each stream: its planned share of the events, and its share of the bytes."""
     with sheet(SHARES_MM) as (figure, (axes,)):
         places = range(len(asked))
         for offset, values, colour, hatch, label in (
@@ -151,7 +151,7 @@ def share_figure(
 
 
 def _see(series: Sequence[tuple[str, Sequence[ThreadPoint]]]) -> str:
-    """Each series at its most threads: that is where the lines part."""
+    """Says what each series reaches with its most threads, where the lines part."""
     ends = [(label, max(own, key=lambda point: point.threads)) for label, own in series]
     told = (
         f"{label} {significant(end.value, 3)} with {end.threads} thread{'s' if end.threads != 1 else ''}"

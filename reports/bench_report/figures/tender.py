@@ -1,6 +1,6 @@
 """Figures of a decision: values with their intervals, price against throughput, break-even prices, shares of the weights.
 
-Contenders stand in rows or carry their letter; what is dominated has a shape of its own, so that no colour is needed."""
+Contenders stand in rows or carry their letter; a dominated one has a shape of its own, so that no colour is needed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bench_report.base.units import significant
 from bench_report.document.canvas import BLUE, FAINT, GREY, INK, VERMILLION, Figure, legend_above, sheet, to_svg
 
 ROW_MM, MARGIN_MM = 6.4, 22.0
-MARGIN_SHARE = 0.15  # of the span of the values, on both sides
-HEIGHT_PT, LABEL_PT, LETTER_SHARE, LOWEST_PT = 170.0, 9.0, 0.009, -9.0  # of the plot; of a label: height, width, place
+MARGIN_SHARE = 0.15  # share of the span of the values, on both sides
+HEIGHT_PT, LABEL_PT, LETTER_SHARE, LOWEST_PT = 170.0, 9.0, 0.009, -9.0  # of the plot; a label: height, width, place
 SHAPES = {
     "front": ("o", "not dominated"),
     "maybe dominated": ("D", "dominated by the estimates, not for certain"),
@@ -108,7 +108,7 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPoint], across: str, up: str) -> Figure:
-    """Right and below is worse on neither axis or both: best is up and to the left. Boxes are the intervals."""
+    """Draws price against throughput: the best place is up and to the left, the worst down and to the right. Boxes are the intervals."""
     with sheet(82) as (figure, (axes,)):
         seen: set[str] = set()
         lifted = _label_offsets(points)
@@ -143,18 +143,18 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """Of an axis that shows where points lie, not how long bars are: from zero only where that costs no more than half of it."""
+    """Returns the limits of an axis that shows points, not bars: from zero only where that takes no more than half of it."""
     low, high = min(values), max(values)
     room = MARGIN_SHARE * (high - low)
     return (0.0, 1.12 * high) if room == 0 or low < high / 2 else (low - room, high + room)
 
 
 def _label_offsets(points: Sequence[ParetoPoint]) -> dict[str, float]:
-    """How far above its point each label stands (pt): from the lowest up, each as low as those placed before it allow."""
+    """Returns how far each label stands above its point (pt): from the lowest up, each as low as those placed before it allow."""
     left, right = _limits([value for point in points for value in point.across])
     bottom, top = _limits([value for point in points for value in point.up])
     offsets: dict[str, float] = {}
-    placed: list[tuple[float, float, float]] = []  # of labels: share across from, to; pt up
+    placed: list[tuple[float, float, float]] = []  # places taken by labels: share across from, to; pt up
     for point in sorted(points, key=lambda one: one.up[0]):
         x, offset = (point.across[0] - left) / (right - left), LOWEST_PT
         y = (point.up[0] - bottom) / (top - bottom) * HEIGHT_PT
@@ -169,14 +169,14 @@ def _label_offsets(points: Sequence[ParetoPoint]) -> dict[str, float]:
 
 
 def _staircase(axes: Axes, points: Sequence[ParetoPoint]) -> None:
-    """Along those that no other dominates by the estimates: below and right of it lies what is dominated."""
+    """Draws a line along the points that no other dominates by the estimates: dominated ones lie below and to the right of it."""
     front = sorted((point.across[0], point.up[0]) for point in points if point.kind == "front")
     if len(front) > 1:
         axes.step(*zip(*front, strict=True), where="post", color=BLUE, linewidth=0.8, linestyle=":", zorder=1)
 
 
 def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], currency: str) -> Figure:
-    """From today's price to the one at which the order changes."""
+    """Draws bars from today's price to the one at which the order changes."""
     with sheet(MARGIN_MM + len(rows) * ROW_MM) as (figure, (axes,)):
         seen: set[str] = set()
         for place, row in enumerate(rows):
@@ -210,7 +210,7 @@ def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], 
 
 
 def share_figure(name: str, title: str, caption: str, rows: Sequence[tuple[str, float, float | None]]) -> Figure:
-    """(label, share of the weights, chance of being first as weighed), both of 1."""
+    """Draws rows of (label, share of the weights, chance of being first as weighed); both are shares of 1."""
     with sheet(MARGIN_MM + len(rows) * (ROW_MM + 2)) as (figure, (axes,)):
         places = range(len(rows))
         shares = [100 * share for _, share, _ in rows]

@@ -17,15 +17,15 @@ from bench_report.base.units import BARE_UNITS, SPELLED
 from bench_report.document.canvas import BLUE, GREY, INK, ORANGE, VERMILLION, Figure, legend_above, sheet, to_svg
 
 HEIGHT_MM, HEIGHT_ADJUSTED_MM = 56.0, 92.0
-MOST_MARKS = 24  # of changes in one figure; beyond, only those at a step are drawn
+MOST_MARKS = 24  # most changes in one figure; of more, only those at a step are drawn
 DATES = 6
-ROOM = 0.1  # of the axis, above the data for the letters
+ROOM = 0.1  # share of the axis above the data, for the letters
 SIGNS = {"at_least": "\N{GREATER-THAN OR EQUAL TO}", "at_most": "\N{LESS-THAN OR EQUAL TO}", "equal": "="}
 SIDES = {"at_least": "below", "at_most": "above", "equal": "off"}
 
 
 def trend_figure(track: Track, history: History, marks: dict[int, str]) -> Figure | None:
-    """`marks`: letters of the changes by the run that they precede. None for fewer than two values."""
+    """Draws the metric over the runs; None for fewer than two values. `marks`: letters of the changes by the run that they precede."""
     if len(track.values) < 2:
         return None
     adjusted = bool(track.adjusted)
@@ -117,7 +117,7 @@ def _levels(axes: Axes, track: Track, values: Sequence[float], steps: Sequence[S
 
 
 def _drift_line(axes: Axes, track: Track, history: History, values: Sequence[float], where: np.ndarray) -> None:
-    """Through the runs of the present level, as it was fitted over time."""
+    """Draws the drift through the runs of the present level, as it was fitted over time."""
     if track.drift is None or (track.adjusted and values is not track.adjusted):
         return
     chosen = slice(len(values) - track.drift.n, None)

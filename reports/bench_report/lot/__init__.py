@@ -1,1 +1,1 @@
-"""K of N drives of one model: what the tested ones say about the lot, and what sets single drives apart."""
+"""K of N drives of one model: conclusions from the tested ones about the lot, and differences of single drives."""

@@ -1,4 +1,4 @@
-"""Run bundles -> lot.json: acceptance, tolerance bounds, the drive that limits a stripe, and what sets single drives apart."""
+"""Run bundles -> lot.json: acceptance, tolerance bounds, the drive that limits a stripe, and differences of single drives."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from bench_report.lot.drives import FAILED, FIRMWARE, PASSED, UNTESTED, Drive, d
 
 Document = dict[str, Any]
 MET, REFUTED, OPEN = "met", "refuted", "open"
-OC_POINTS = (1, 2, 5, 10, 20)  # percent of the lot that fails
+OC_POINTS = (1, 2, 5, 10, 20)  # percentages of the lot that fail
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line names. `lot_size`: drives in the lot, the tested ones included; `stripe`: members of a stripe."""
+    """The inputs that the command line names. `lot_size`: drives in the lot, the tested ones included; `stripe`: members of a stripe."""
 
     roots: tuple[Path, ...]
     lot_size: int | None = None
@@ -48,7 +48,7 @@ class Asked:
 
 
 def lot(asked: Asked) -> tuple[Document, list[Source]]:
-    """The document, and the runs that it rests on. Raises BundleError for what makes no lot."""
+    """Returns the document, and the runs that it rests on. Raises BundleError for runs that make no lot."""
     sources = read_sources(list(asked.roots))
     check_same(sources)
     check_alike([source for source in sources if source.counts])
@@ -116,7 +116,7 @@ def _drive(drive: Drive) -> Document:
 
 
 def _acceptance(tested: Sequence[Drive], unresolved: list[str], lot_size: int | None) -> Document | None:
-    """`unresolved`: drives that ran, and none of whose runs counts. To leave them out would pick the sample by its results."""
+    """Returns the lot's acceptance. `unresolved`: drives without a run that counts; leaving them out would bias the sample."""
     if not tested:
         return None
     number, passed, ran = len(tested), sum(drive.outcome == PASSED for drive in tested), len(tested) + len(unresolved)
@@ -143,7 +143,7 @@ def _acceptance(tested: Sequence[Drive], unresolved: list[str], lot_size: int | 
 def _question(
     question: Question, tested: Sequence[Drive], unresolved: Sequence[str], asked: Asked, identity: Sequence[Document]
 ) -> Document:
-    """One requirement over the drives that have values of it; each drive counts once, by its mean."""
+    """Returns one requirement over the drives that have values of it; each drive counts once, by its mean."""
     values = {drive.serial: drive.values[question.id] for drive in tested if drive.values.get(question.id)}
     means = {serial: fmean(own) for serial, own in values.items()}
     lower = question.larger_is_better
@@ -168,9 +168,9 @@ def _question(
 
 
 def _claim(question: Question, tested: Sequence[Drive], unresolved: Sequence[str], lot_size: int | None) -> Document:
-    """Do the lot's drives meet the bound? One tested drive that does not refutes it, and one without a value leaves it open.
+    """Decides whether the lot's drives meet the bound. One tested drive that does not refutes it; one without a value leaves it open.
 
-    Met: as many drives as a bound without any assumption needs, or the whole lot. No number of drives shows values to be normal."""
+    Met needs as many drives as a bound without any assumption does, or the whole lot: no number of drives shows values to be normal."""
     refuted = [drive.serial for drive in tested if _refutes(question, drive)]
     missing = [*(drive.serial for drive in tested if not _answers(question, drive)), *unresolved]
     whole = lot_size is not None and len(tested) == lot_size
@@ -196,7 +196,7 @@ def _claim(question: Question, tested: Sequence[Drive], unresolved: Sequence[str
 
 
 def _refutes(question: Question, drive: Drive) -> bool:
-    """One value suffices: a mean over runs hides none."""
+    """Says whether the drive misses the bound with any value: a mean over runs hides none."""
     inside = all(_inside(question, value) for value in drive.values.get(question.id, ()))
     return not inside or decision.MISSED in drive.decisions.get(question.id, ())
 
@@ -210,12 +210,12 @@ def _inside(question: Question, value: float) -> bool:
 
 
 def _answers(question: Question, drive: Drive) -> bool:
-    """Every run of its own has a value and is decided."""
+    """Says whether every run of the drive alone has a value and is decided."""
     return bool(drive.values.get(question.id)) and set(drive.decisions.get(question.id, ())) == {decision.MET}
 
 
 def _limiting(question: Question, values: dict[str, list[float]], stripe: int | None) -> Document | None:
-    """A stripe's rate is its members times the slowest of them; only throughputs add up like that."""
+    """Finds the drive that limits a stripe: its rate is the members' number times the slowest; only throughputs add up like that."""
     found = limiting(values, question.larger_is_better)
     if found is None or question.comparison == "equal":
         return None
@@ -230,7 +230,7 @@ def _limiting(question: Question, values: dict[str, list[float]], stripe: int | 
 
 
 def _clusters(means: dict[str, float], identity: Sequence[Document]) -> Document | None:
-    """Two groups of drives by their values, and the reported differences that go with them (Fisher's exact test)."""
+    """Splits the drives into two groups by their values, with the reported differences that go with them (Fisher's exact test)."""
     found = clusters(means)
     if found is None:
         return None
@@ -247,7 +247,7 @@ def _clusters(means: dict[str, float], identity: Sequence[Document]) -> Document
 
 
 def differences(drives: Sequence[Drive]) -> list[Document]:
-    """What drives of one model report differently: each value with its serials, the commonest first."""
+    """Returns the readings in which drives of one model differ: each value with its serials, the commonest first."""
     found = []
     names = list(dict.fromkeys(what for drive in drives for what in drive.identity))
     for what in names:
@@ -264,7 +264,7 @@ def differences(drives: Sequence[Drive]) -> list[Document]:
 
 
 def _changed(drives: Sequence[Drive]) -> list[Document]:
-    """What one drive reported differently in different runs, such as a firmware that somebody updated."""
+    """Returns the readings in which one drive's runs differ, such as a firmware that somebody updated."""
     return [
         {
             "serial": drive.serial,

@@ -1,4 +1,4 @@
-"""lot.json as a paper: K of N first, then what single drives are like."""
+"""lot.json as a paper: K of N first, then the single drives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench_report.output.paper import Badge, Paper
 Document = dict[str, Any]
 SERIALS_MAX = 12
 NOT_RECORDED = (
-    "What no bundle of this bench records: the drive's FRU or OCP hardware revision, NAND die and controller stepping."
+    "No bundle of this bench records the drive's FRU or OCP hardware revision, NAND die and controller stepping."
 )
 
 
@@ -108,7 +108,7 @@ def _acceptance(found: Document) -> Iterator[Part]:
         yield f"All {found['lot_size']} drives of the lot were tested: nothing about it is left to chance."
         return
     yield (
-        f"Of this lot of {found['lot_size']} drives at most {one['failing_at_most']} fail (95{THIN}%, hypergeometric), the tested ones "
+        f"At most {one['failing_at_most']} of the {found['lot_size']} drives of this lot fail (95{THIN}%, hypergeometric), the tested ones "
         "included."
     )
     plan = one["plan"]
@@ -137,7 +137,7 @@ def _acceptance(found: Document) -> Iterator[Part]:
     )
     yield Table(
         ("Failing drives in the lot", "Share", "Accepted by this plan"), "nnn", rows,
-        "What the plan lets through: the chance that a lot with so many failing drives is accepted.", "plan",
+        "The plan's risk: the chance that a lot with so many failing drives is accepted.", "plan",
     )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _tolerance(found: Document) -> Iterator[Part]:
     rows = []
     for one in found["requirements"]:
         if one["comparison"] == "equal":
-            continue  # what is asked for exactly has no side
+            continue  # an exact bound has no side
         known = one["tolerance"]
         side = "lower" if one["comparison"] == "at_least" else "upper"
         free = (

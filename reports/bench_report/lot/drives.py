@@ -1,4 +1,4 @@
-"""Run bundles as drives of a lot: what each drive reports of itself, and what it measured in runs of its own."""
+"""Run bundles as drives of a lot: each drive's reports of itself, and its measurements in runs where it was alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Drive:
     outcomes: list[str] = field(default_factory=list)  # of runs of its own that count
     unresolved: list[str] = field(default_factory=list)  # runs of its own that do not count
     values: dict[str, list[float]] = field(default_factory=dict)
-    decisions: dict[str, list[str | None]] = field(default_factory=dict)  # by requirement: of each run of its own
+    decisions: dict[str, list[str | None]] = field(default_factory=dict)  # by requirement: one for each run of its own
     identity: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @property
@@ -36,7 +36,7 @@ class Drive:
         return UNTESTED if not self.outcomes else FAILED if "FAIL" in self.outcomes else PASSED
 
     def of(self, what: str) -> str:
-        """What it reported; of several values the last."""
+        """Returns the drive's report of `what`; the last of several values."""
         return list(self.identity.get(what, {"not reported": []}))[-1]
 
     def report(self, what: str, value: str | None, run_id: str) -> None:
@@ -45,7 +45,7 @@ class Drive:
 
 
 def drives_of(sources: Sequence[Source], model: str | None) -> list[Drive]:
-    """By serial. Raises BundleError for runs without drives, or drives of several models where none is chosen."""
+    """Returns the drives by serial. Raises BundleError for runs without drives, or for drives of several models where none is chosen."""
     found: dict[str, Drive] = {}
     for source in sources:
         nodes = list(_members(source))
@@ -86,7 +86,7 @@ def _of_one_model(found: dict[str, Drive], model: str | None) -> list[Drive]:
 
 
 def _members(source: Source) -> Iterator[Node]:
-    """The drives beneath the run's target, and those of each target that it compared."""
+    """Yields the drives beneath the run's target, and those of each target that it compared."""
     target = source.document.find("target")
     if is_comparison(source):
         result = source.result("raid_vs_3dxp")
@@ -106,7 +106,7 @@ def _identify(drive: Drive, node: Node, run_id: str) -> None:
 
 
 def _identify_by_smart(found: dict[str, Drive], members: dict[str, Node], source: Source) -> None:
-    """From what smartctl read before the run: PCI ids, controller, sector format, spare."""
+    """Notes what smartctl read before the run: PCI ids, controller, sector format, spare."""
     document = read_document(source.root, "facts/smart-before.json")
     for item in document.at("devices").items() if document else ():
         data = item.find("data")
@@ -141,7 +141,7 @@ def _plain(value: int | None) -> str | None:
 
 
 def _identify_by_logs(found: dict[str, Drive], members: dict[str, Node], source: Source) -> None:
-    """From the telemetry: which counters of the OCP log the drive keeps, and which log counts its NAND writes."""
+    """Notes from the telemetry which counters of the OCP log the drive keeps, and which log counts its NAND writes."""
     kept: dict[str, set[str]] = {}
     try:
         for point in points_of_bundle(source.root, {"smart_ocp", "smart"}):
@@ -159,7 +159,7 @@ def _identify_by_logs(found: dict[str, Drive], members: dict[str, Node], source:
 
 
 def _measure(found: dict[str, Drive], members: list[str], source: Source) -> None:
-    """Only of runs that count, and only where the drive was alone: an array's rate is nobody's own, nor is one beside a nameless drive."""
+    """Takes values of runs that count and had one drive alone: an array's rate, or one beside a nameless drive, belongs to no drive."""
     if is_comparison(source):
         if source.counts:
             _measure_targets(found, source)

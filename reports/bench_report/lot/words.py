@@ -1,4 +1,4 @@
-"""What a lot report says in sentences; each follows from lot.json alone."""
+"""The sentences of a lot report; each follows from lot.json alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
 def oddities(found: Document) -> int:
-    """How many things set drives of this lot apart: reported differences, changes from run to run, clusters."""
+    """Counts the things that set drives of this lot apart: reported differences, changes from run to run, clusters."""
     clusters = sum(bool(one["clusters"] and one["clusters"]["there"]) for one in found["requirements"])
     return len(found["differences"]) + len(found["changed"]) + clusters
 
@@ -25,7 +25,7 @@ def meaning(found: Document) -> str:
     share = percent(100 * one["at_least"])
     text = f"{one['passed']} of {one['tested']} tested drives pass: with 95{THIN}% confidence at least {share} of such drives do."
     if found["lot_size"] is not None and one["tested"] < found["lot_size"]:
-        text += f" Of this lot of {found['lot_size']}, at most {one['failing_at_most']} fail."
+        text += f" At most {one['failing_at_most']} of the {found['lot_size']} drives of this lot fail."
     return text
 
 
@@ -68,7 +68,7 @@ def _bounds(found: Document) -> Iterator[str]:
 
 
 def claim_sentence(one: Document) -> str:
-    """Whether such drives meet what is asked, and what says so."""
+    """Says whether such drives meet the requirement, and by which evidence."""
     claim, bound = one["claim"], one["bound"]
     asked = bound if isinstance(bound, str) else quantity(bound, one["unit"], trim=True)
     what = f"{SIDES[one['comparison']]} {asked} at full scale"
@@ -87,7 +87,7 @@ def _slowest(found: Document) -> Iterator[str]:
 
 
 def stripe_sentence(one: Document) -> str:
-    """Which drive a stripe waits for, what it costs, and how certain that is."""
+    """Says which drive a stripe waits for, the cost of that, and how certain it is."""
     known = one["limiting"]
     lost = 1 - known["stripe_rate"] / known["sum_rate"]
     text = (
@@ -127,7 +127,7 @@ def _differences(found: Document) -> Iterator[str]:
 
 
 def cluster_sentence(one: Document) -> str:
-    """Two groups in the values, and whether something that the drives report goes with them."""
+    """Describes the two groups in the values, and the reported differences that go with them."""
     found = one["clusters"]
     p = "< 0.001" if found["p"] < 0.001 else f"= {found['p']:.2g}"
     text = (

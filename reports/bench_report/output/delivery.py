@@ -1,4 +1,4 @@
-"""What documents on several runs share at the command line: where they go, how they are made again, whether one still follows."""
+"""The common command line of documents on several runs: their place, the command that makes them again, the check of a stored one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench_model.profiles.yaml_source import check_document
 from bench_report.base.errors import BundleError
 
-if TYPE_CHECKING:  # the drawing libraries take seconds to load, which a mistyped argument need not wait for
+if TYPE_CHECKING:  # the drawing libraries take seconds to load: a mistyped argument does not wait for them
     from bench_report.output.paper import Paper
 
 RUNS_NAMED = 4
@@ -37,7 +37,7 @@ def check_outputs(chosen: argparse.Namespace) -> None:
 def deliver(
     chosen: argparse.Namespace, stem: str, found: Mapping[str, Any], moment: datetime, paper_of: Callable[..., Paper]
 ) -> int:
-    """Writes the document, or checks one. Exit status 0: written, or the same; 1: --check found a difference."""
+    """Writes the document, or checks one. Returns the exit status: 0 written, or the same; 1 --check found a difference."""
     from bench_report.output.paper import write
 
     text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
@@ -50,7 +50,7 @@ def deliver(
 
 
 def command_of(chosen: argparse.Namespace) -> str:
-    """How to make the document again; files by their names rather than their places on this machine."""
+    """Returns the command that makes the document again, with files by their names rather than their places on this machine."""
     names = [shlex.quote(f"runs/{path.resolve().name}") for path in chosen.bundles]
     runs = " ".join(names) if len(names) <= RUNS_NAMED else f"the {len(names)} runs above"
     return f'make {chosen.command} RUNS="{runs}"' + "".join(
@@ -61,7 +61,7 @@ def command_of(chosen: argparse.Namespace) -> str:
 
 
 def checked(file: Path, again: str) -> int:
-    """0 when `file` says what was just computed, to the letter; else 1 and the first difference on stderr."""
+    """Returns 0 when `file` equals the document just computed, to the letter; else 1, with the first difference on stderr."""
     try:
         before = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,6 +1,6 @@
 """No empty boxes on paper: a character that no font of this machine has is printed as its code point, such as [U+1F9EA].
 
-Promise: a text that the report's own faces cover is returned as it is, without a look at other fonts; nothing that can be shown is
+Promise: a text that the report's own faces cover is returned as it is, without a look at other fonts; no character that can be shown is
 replaced.
 """
 
@@ -34,8 +34,8 @@ def legible(text: str) -> str:
 
 @cache
 def _installed() -> tuple[str, ...]:
-    """What the page is set from. Matplotlib's own list is none of that: it is kept from an earlier day, and holds a font "Last Resort"
-    that claims to have every character and draws a box for each."""
+    """Returns the fonts that the page is set from. Matplotlib's own list does not serve: it is kept from an earlier day, and
+    holds a font "Last Resort" that claims to have every character and draws a box for each."""
     return tuple(sorted(findSystemFonts()))
 
 

@@ -1,6 +1,6 @@
 """A document on several runs: its first page, and the way to its files.
 
-Promise: as of a run's report: all files are complete or none is touched, and the same input gives the same bytes."""
+Promise: as for a run's report, all files are complete or none is touched, and the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Paper:
 
 
 def write(paper: Paper, folder: Path, stem: str, machine_readable: str) -> list[Path]:
-    """`<stem>.html`, `.pdf`, `.json` and `-data.json` in `folder`, which is made where it is missing."""
+    """Writes `<stem>.html`, `.pdf`, `.json` and `-data.json` into `folder`, which it makes where it is missing."""
     content = machine_readable.encode()
     names = Names(f"{stem}.html", f"{stem}.pdf", f"{stem}-data.json")
     found = files_of(document_of(paper, {f"{stem}.json": content}), TEMPLATE, _front(paper), names)

@@ -1,4 +1,4 @@
-"""What PDF/UA-1 asks of a PDF and WeasyPrint leaves out: the scope of table headers, figures' boxes in the page's own units, words for
+"""Adds what PDF/UA-1 asks for and WeasyPrint leaves out: the scope of table headers, figures' boxes in the page's own units, words for
 links, and attachments as associated files.
 
 Promise: only attributes of structure elements, annotations and file specifications are touched; the page's content is not.
@@ -14,7 +14,7 @@ POINTS_PER_PX = 0.75
 
 
 def complete(document: Any, pdf: Any) -> None:
-    """A finisher for WeasyPrint's write_pdf."""
+    """Completes the PDF: a finisher for WeasyPrint's write_pdf."""
     by_number = {found.number: found for found in pdf.objects if isinstance(found, pydyf.Dictionary)}
     pages = dict(zip(pdf.page_references, document.pages, strict=True))
     for element in list(by_number.values()):
@@ -38,7 +38,7 @@ def _parent(element: Any, by_number: dict[int, Any]) -> Any:
 
 
 def _place(figure: Any, pages: dict[bytes, Any]) -> None:
-    """WeasyPrint gives CSS pixels from the top of the page; PDF counts points from its bottom (ISO 32000-1, 14.8.5.4.3)."""
+    """Converts boxes: WeasyPrint gives CSS pixels from the top of the page; PDF counts points from its bottom (ISO 32000-1, 14.8.5.4.3)."""
     page = pages.get(figure["Pg"])
     if page is None:
         return
@@ -48,7 +48,7 @@ def _place(figure: Any, pages: dict[bytes, Any]) -> None:
 
 
 def _describe_links(page: Any) -> None:
-    """An alternative description for each link, its own words (ISO 14289-1, 7.18.5)."""
+    """Gives each link an alternative description, its own words (ISO 14289-1, 7.18.5)."""
     for box in page._page_box.descendants():
         annotation = getattr(box, "link_annotation", None)
         if annotation is not None and box.element is not None:
@@ -56,7 +56,7 @@ def _describe_links(page: Any) -> None:
 
 
 def _associate(pdf: Any, files: list[Any]) -> None:
-    """Associated files of the whole document (ISO 32000-2, 14.13): data that the report was made of."""
+    """Makes the attachments associated files of the whole document (ISO 32000-2, 14.13): data that the report was made of."""
     for one in files:
         one["AFRelationship"] = "/Data"
     if files:

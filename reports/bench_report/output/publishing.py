@@ -22,12 +22,12 @@ from bench_report.document.document import Document, lay_out
 from bench_report.document.made_by import made_by
 from bench_report.output import typeset
 
-LONG_PAGES = 20  # from so many on, readers look for a figure or a table by its list
+LONG_PAGES = 20  # from this number on, readers look for a figure or a table by its list
 
 
 @dataclass(frozen=True)
 class Names:
-    """Of the files of one kind of report."""
+    """File names of one kind of report."""
 
     html: str
     pdf: str
@@ -35,7 +35,7 @@ class Names:
 
 
 def files_of(document: Document, template: str, front: Mapping[str, Any], names: Names) -> dict[str, bytes]:
-    """Name and content of each file. `template` sets the front page from `front` (see typeset.to_html)."""
+    """Returns name and content of each file. `template` sets the front page from `front` (see typeset.to_html)."""
     laid = lay_out(document)
     html = typeset.to_html(document, laid, template, front)
     data = report_data.to_text(report_data.document_data(document, laid, front, made_by())).encode()

@@ -31,7 +31,7 @@ from bench_report.output.legible import legible
 from bench_report.output.pdf_tags import complete
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
-LARGEST_LINKED = 400_000  # bytes of a figure's points that the HTML carries itself; of larger ones the PDF has them
+LARGEST_LINKED = 400_000  # most bytes of a figure's points that the HTML carries itself; the PDF has larger ones
 EVERYTHING = "Every text, cell and plotted number of this report, for machines"
 SMALL_TABLE, SMALL_TEXT = 6, 1200  # rows and characters that stay together on one page
 
@@ -61,7 +61,7 @@ def _is_small(table: Table) -> bool:
 
 
 def _points_link(placed: Placed) -> str:
-    """The figure's points as a link that a browser saves; empty where they are too many to carry along."""
+    """Returns the figure's points as a link that a browser saves; empty where they are too many to carry along."""
     if not isinstance(placed.part, Figure):
         return ""
     rows = [POINT_HEADS, *figure_rows(placed.label, placed.part)]
@@ -71,7 +71,7 @@ def _points_link(placed: Placed) -> str:
 
 
 def _summaries(figure: Figure) -> list[tuple[str, str, str, str, str]]:
-    """Panel, series, n, least and most of each drawn line and bar, for those who cannot see it."""
+    """Returns panel, series, n, least and most of each drawn line and bar, for those who cannot see it."""
     found = []
     for trace in figure.data:
         values = [value for value in (trace.y or trace.high) if value == value]
@@ -112,7 +112,7 @@ def to_pdf(html: str, document: Document) -> bytes:
 
 @contextmanager
 def _complaints() -> Iterator[list[str]]:
-    """What WeasyPrint would only log as an error: a report with a hole in it is not a report."""
+    """Collects the errors that WeasyPrint would only log: a report with a hole in it is not a report."""
     found: list[str] = []
 
     class Collector(logging.Handler):

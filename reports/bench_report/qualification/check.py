@@ -1,6 +1,6 @@
-"""Do the reports of a bundle say what its evidence gives? Renders them again and compares: first the numbers, then the looks.
+"""Checks that a bundle's reports follow from its evidence: renders them again and compares first the numbers, then the looks.
 
-Promise: a difference that another renderer, library or font explains is told as that, and what then cannot be confirmed is said."""
+Promise: a difference that another renderer, library or font explains is reported as such, with the parts that nobody can confirm then."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bench_report.base.fields import read_document
 from bench_report.document.report_data import traces_in, values_in
 from bench_report.document.table import LINE
 from bench_report.qualification.render import HTML_NAME, PDF_NAME, reports_of
-from bench_report.reading.dataset import DIFFERENT
+from bench_report.reading.dataset.provenance import DIFFERENT
 
 SHOWN = 10
 MADE_BY = "made_by"
@@ -32,7 +32,7 @@ UNSEEN_TAGS = ("style", "script", "svg")
 
 
 def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
-    """`problems`, `notes` and a `summary` of what was compared. Raises BundleError for a bundle that cannot be rendered."""
+    """Returns `problems`, `notes` and a `summary` of the comparison. Raises BundleError for a bundle that cannot be rendered."""
     node = read_document(root, REPORT_DATA)
     if node is None or not isinstance(node.value, dict):
         raise BundleError(REPORT_DATA, "is missing, or holds no JSON object")
@@ -57,9 +57,9 @@ def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
 
 
 def stated_different(stored: Mapping[str, Any]) -> list[str]:
-    """The fields that the stored report itself calls different from those of whoever rendered it: to call none so is no harm there.
+    """Returns the fields that the stored report itself calls different from its renderer's: a report that names none does no harm.
 
-    Whether they do differ from the checker's own, `make check-bundle` says by itself."""
+    `make check-bundle` finds by itself whether they differ from the checker's own."""
     sections = stored.get("sections")
     for section in sections if isinstance(sections, list) else []:
         parts = section.get("parts") if isinstance(section, dict) and section.get("name") == "provenance" else None
@@ -72,7 +72,7 @@ def stated_different(stored: Mapping[str, Any]) -> list[str]:
 
 
 def other_versions(stored: object, now: dict[str, str]) -> str:
-    """What the stored reports were rendered with, where that is not what is installed now; empty when it is the same."""
+    """Names the renderer and libraries of the stored reports that differ from the installed ones; empty when all are the same."""
     if not isinstance(stored, dict):
         return "an unknown renderer"
     changed = [key for key in sorted(stored.keys() | now.keys()) if stored.get(key) != now.get(key)]
@@ -81,7 +81,7 @@ def other_versions(stored: object, now: dict[str, str]) -> str:
 
 
 def _numbers(stored: dict[str, Any], again: dict[str, Any], other: str) -> list[str]:
-    """Every number and text, by what it is called."""
+    """Returns the differing numbers and texts, each by its name."""
     before, now = ({key: value for key, value in one.items() if key != MADE_BY} for one in (stored, again))
     found = list(islice(differences(before, now, near=0), 10_000))
     why = (
@@ -96,7 +96,7 @@ def _numbers(stored: dict[str, Any], again: dict[str, Any], other: str) -> list[
 
 
 def _looks(name: str, root: Path, made: bytes, words: Any, other: str) -> str | None:
-    """A file that differs: in its words, or only in how they are set."""
+    """Says whether a file differs in its words, or only in how they are set; None where it is the same."""
     try:
         stored = read_bytes(root, name)
     except OSError as error:
@@ -122,7 +122,7 @@ def _looks(name: str, root: Path, made: bytes, words: Any, other: str) -> str | 
 
 
 class _Words(HTMLParser):
-    """What a reader of the page is told in words; the figures' numbers are compared by themselves."""
+    """Collects the words that a reader of the page sees; the figures' numbers are compared by themselves."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,13 +147,13 @@ def words_of_html(content: bytes) -> list[str]:
 
 
 def words_of_pdf(content: bytes) -> list[str]:
-    """Without white space and breaks, which are the layout's."""
+    """Returns the words without white space and breaks, which belong to the layout."""
     pages = PdfReader(io.BytesIO(content)).pages
     return re.sub(r"\s+", " ", " ".join(page.extract_text() for page in pages)).split()
 
 
 def fonts_of(content: bytes) -> set[str]:
-    """Names of the fonts in a PDF, without the mark of their subset."""
+    """Returns names of the fonts in a PDF, without the mark of their subset."""
     found: set[str] = set()
     for page in PdfReader(io.BytesIO(content)).pages:
         for font in (page.get("/Resources", {}).get("/Font") or {}).values():

@@ -1,9 +1,10 @@
 """The findings that matter most, in plain words, by a rule that anybody can follow.
 
 Promise: the order depends on the bundle alone and is stated in the report: (1) the bench broke or nothing was judged, (2) evidence that
-does not count, (3) requirements missed, undecided, not measured, in this order, mandatory before advisory, the worst relative margin first,
-(4) the smallest relative margin among the requirements that are met, (5) conditions that cast doubt: dips without a known cause, silent
-collectors, tuning not as asked or not read back, drives whose own records got worse, files that are missing, (6) the other margins.
+does not count, then faults of the hardware while it was watched, (3) requirements missed, undecided, not measured, in this order,
+mandatory before advisory, the worst relative margin first, (4) the smallest relative margin among the requirements that are met,
+(5) conditions that cast doubt: dips without a known cause, silent collectors, tuning not as asked or not read back, drives whose own
+records got worse, files that are missing, (6) the other margins.
 """
 
 from __future__ import annotations
@@ -16,26 +17,27 @@ from bench_model.documents.verdict import Judgement
 from bench_report.base.marks import see_section, see_table
 from bench_report.base.units import duration
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.tables.drives import got_worse
 from bench_report.tables.requirements import beside_bound, brief, state, weight
 
 MOST = 3
 MOST_IN_TABLE = 40
-GAP_PERIODS = 10.0  # a collector that was silent for so many of its periods, and for a second at least, has a gap
+FAULTS_NAMED, FAULT_CHARACTERS = 3, 160
+GAP_PERIODS = 10.0  # a collector has a gap when it was silent for this many of its periods, and for a second at least
 GAP_S_MIN = 1.0
 ASKS_LESS = " asks for less than the requirement profile demands: "
 RULE = (
-    "Order of the findings: the bench broke or nothing was judged; evidence that does not count; requirements missed, then "
-    "undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest relative margin among "
-    "those met; conditions that cast doubt on the measurement; the other margins. What was scaled down is said in a box of its own "
-    "on the first page."
+    "Order of the findings: the bench broke or nothing was judged; evidence that does not count; faults of the hardware; "
+    "requirements missed, then undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest "
+    "relative margin among those met; conditions that cast doubt on the measurement; the other margins. What was scaled down is said in a "
+    "box of its own on the first page."
 )
 
 
 @dataclass(frozen=True)
 class Remark:
-    """`kind` in two or three words, `text` in a sentence, `why` in another, for which the first page has no room."""
+    """`kind` in two or three words, `text` in a sentence, `why` in another one, which the first page leaves out."""
 
     kind: str
     text: str
@@ -43,7 +45,7 @@ class Remark:
 
 
 def findings(bundle: Bundle) -> list[Remark]:
-    return [*_broken(bundle), *_invalid(bundle), *_requirements(bundle)]
+    return [*_broken(bundle), *_invalid(bundle), *_hardware(bundle), *_requirements(bundle)]
 
 
 def findings_table(bundle: Bundle) -> Table | None:
@@ -84,6 +86,18 @@ def _invalid(bundle: Bundle) -> Iterator[Remark]:
     for found in bundle.verdict.findings if bundle.verdict else ():
         if found.invalidates:
             yield Remark("Evidence does not count", f"{found.text.rstrip('.')}.")
+
+
+def _hardware(bundle: Bundle) -> Iterator[Remark]:
+    """One remark for all faults of the hardware, the gravest by name: a cause stands before what it caused."""
+    found = bundle.results.get("hardware_events")
+    told = found.texts("sentences") if found else []
+    if told:
+        more = f"; {len(told) - FAULTS_NAMED} more" if len(told) > FAULTS_NAMED else ""
+        named = "; ".join(
+            one if len(one) <= FAULT_CHARACTERS else f"{one[:FAULT_CHARACTERS]}..." for one in told[:FAULTS_NAMED]
+        )
+        yield Remark("Hardware fault", f"{named}{more}; see {see_table('hardware-events')}.")
 
 
 def _requirements(bundle: Bundle) -> Iterator[Remark]:
@@ -178,7 +192,7 @@ def _tuning(bundle: Bundle) -> Iterator[Remark]:
 
 
 def reasons_of_verdict(bundle: Bundle) -> tuple[str, ...]:
-    """The verdict's own reasons, and its findings that are none, but what the findings' table or the box on scale already says."""
+    """Returns the verdict's reasons and further findings, without those that the findings' table or the box on scale already states."""
     verdict = bundle.verdict
     if verdict is None:
         return ()
@@ -194,7 +208,7 @@ def reasons_of_verdict(bundle: Bundle) -> tuple[str, ...]:
 
 
 def limits(bundle: Bundle) -> list[str]:
-    """What was scaled down, as the first page says it: what asks for too little in one line, with its first parameter; all of it stands
+    """Returns the limits of scale for the first page: parameters that ask for too little share one line, which names the first; all stand
     among the findings."""
     whole = [text for text in bundle.run.scaled_down if ASKS_LESS not in text]
     less = [text for text in bundle.run.scaled_down if ASKS_LESS in text]

@@ -1,4 +1,4 @@
-"""The first page: what a reader has to know who reads nothing else."""
+"""The first page: enough for a reader who reads nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench_report.document.section import Pair
 from bench_report.qualification import view
 from bench_report.qualification.findings import MOST, Remark, findings, limits
 from bench_report.qualification.next_step import next_step
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.tables.drives import drive_lines
 
 MOST_DRIVE_LINES = 4
@@ -32,7 +32,7 @@ def content(bundle: Bundle) -> dict[str, Any]:
 
 
 def _more(remarks: list[Remark]) -> str:
-    """How many findings of each kind the other sections hold."""
+    """Counts the findings of each kind in the other sections."""
     if not remarks:
         return ""
     kinds = Counter(one.kind for one in remarks)
@@ -41,7 +41,7 @@ def _more(remarks: list[Remark]) -> str:
 
 
 def bought(bundle: Bundle) -> list[Pair]:
-    """What was bought for what: the machine, its drives, the job, and who asks what of it."""
+    """Returns the facts about the purchase: the machine, its drives, the job, and the source of the requirements."""
     run = bundle.run
     who = {pair.label: pair.value for pair in view.candidate_pairs(bundle) if pair.known}
     candidate = [who[label] for label in ("Description", "Processor", "Memory", "System") if label in who]

@@ -1,6 +1,6 @@
-"""What whoever reads the report does next: one line, with the parameter that would decide.
+"""The reader's next step: one line, with the parameter that would decide.
 
-Promise: it follows from the verdict and the scenario alone. A length or a number is printed only where the verdict computed by how much the
+Promise: it follows from the verdict and the scenario alone. A length or a number is printed only where the verdict computed how far the
 run was too short; where the scenario has no such parameter, the verdict's own words stand in its place.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bench_model.documents.verdict import Judgement
 from bench_report.base.units import factor_text
 from bench_report.qualification import view
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.tables.requirements import brief, state
 
 LARGE_BLOCKS = "block_scan.large_block_throughput"  # judged by the scan's repetitions, not by its points
@@ -23,7 +23,7 @@ LEAST_FACTOR = 1.1  # as the verdict's own advice has it
 
 @dataclass(frozen=True)
 class NextStep:
-    """A sentence, and what to type or to write into the scenario; `code` is empty where nothing is."""
+    """A sentence, and the code to type or to write into the scenario; `code` is empty where there is none."""
 
     text: str
     code: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def _decide(bundle: Bundle, rows: list[Judgement]) -> NextStep:
 
 
 def parameters(bundle: Bundle, row: Judgement) -> Iterator[tuple[str, float]]:
-    """The scenario's parameters that decide a row, with the values that they would need."""
+    """Yields the scenario's parameters that decide a row, with the values that they would need."""
     if row.length_factor:
         key = _place(bundle, row, "seconds_per_", "duration_s")
         if key:
@@ -106,7 +106,7 @@ def parameters(bundle: Bundle, row: Judgement) -> Iterator[tuple[str, float]]:
 
 
 def _place(bundle: Bundle, row: Judgement, *starts: str) -> str | None:
-    """Where the scenario has the first of such numbers: in the part of the workload that the row is judged by, then for the whole run."""
+    """Returns the first place of such a number in the scenario: in the part of the row's workload, then for the whole run."""
     workload = f"workloads.{row.metric.partition('.')[0]}."
     part = workload + "confirm." if row.metric == LARGE_BLOCKS else workload
     known = dict(bundle.run.lengths)
@@ -123,6 +123,6 @@ def _again(bundle: Bundle) -> tuple[str, ...]:
 
 
 def _full(bundle: Bundle) -> tuple[str, ...]:
-    """The same job at full load, its times as the scenario's full form has them."""
+    """Returns the same job at full load, with the times of the scenario's full form."""
     words = [word for word in _again(bundle)[0].split(" ") if not word.startswith(("SCALE=", "DURATION="))]
     return (" ".join([*words, "SCALE=1"]),)

@@ -1,6 +1,6 @@
 """Bundle -> the qualification report's sections, in the order in which a reader who was not there needs them.
 
-Promise: every section says what should be in it and is not; what a run was not asked for has no section.
+Promise: every section names its missing parts; a workload that a run was not asked for has no section.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from bench_report.figures.record import record_figures
 from bench_report.qualification import view
 from bench_report.qualification.findings import RULE, findings_table, reasons_of_verdict
 from bench_report.qualification.glossary import TERMS
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.sections.registry import sections_of
 from bench_report.sections.telemetry_account import telemetry_account_section
 from bench_report.tables import measured as tables_measured
 from bench_report.tables import requirements as requirement_table
 from bench_report.tables import run as tables
 from bench_report.tables.drives import drive_table, smart_table
+from bench_report.tables.hardware import hardware_parts
 from bench_report.tables.provenance import provenance_table
 from bench_report.tables.raw import raw_tables
 
@@ -84,7 +85,7 @@ def _candidate(bundle: Bundle) -> Section:
 
 
 def _workloads(bundle: Bundle) -> list[Section]:
-    """Of the two oldest workloads those that the run asked for or has results of."""
+    """Returns the sections of the two oldest workloads, where the run asked for them or has results."""
     asked = bundle.run.workloads
     record = "snb_record" in asked or bool(bundle.repetitions)
     scan = "block_scan" in asked or bundle.block_scan is not None
@@ -147,7 +148,8 @@ def _tuning(bundle: Bundle) -> Section:
 
 def _health(bundle: Bundle) -> Section:
     lacking = "no health record of a drive (facts/smart-before.json, facts/smart-after.json)."
-    return Section("health", "The drives' health before and after", tuple(_or(smart_table(bundle), lacking)))
+    parts = [*_or(smart_table(bundle), lacking), *hardware_parts(bundle)]
+    return Section("health", "The drives' health before and after", tuple(parts))
 
 
 def _events(bundle: Bundle) -> Section:
@@ -201,7 +203,7 @@ def _provenance(bundle: Bundle) -> Section:
 
 
 def _said(sections: Sequence[Section]) -> str:
-    """The words of all parts, in which a term of the glossary may occur."""
+    """Returns the words of all parts, in which a term of the glossary may occur."""
     found: list[str] = []
     for part in (part for section in sections for part in section.parts):
         if isinstance(part, Table):

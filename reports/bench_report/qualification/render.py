@@ -17,7 +17,7 @@ from bench_report.document.document import Document, lay_out
 from bench_report.output import typeset
 from bench_report.output.publishing import Names, files_of, replace_all
 from bench_report.qualification import first_page, outline, view
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load import load
 from bench_report.tables import requirements as requirement_table
 from bench_report.tables.provenance import different_fields

@@ -1,7 +1,7 @@
-"""What the report says, as finished text: the template only places it.
+"""The report's finished text: the template only places it.
 
-Promise: every number here went through `units`; what was not recorded is said so in words; a run at reduced scale, or whose evidence was
-altered, never reads as a plain PASS, and one whose stored verdict is not what follows from its evidence is no PASS at all.
+Promise: every number here went through `units`; words say that a value was not recorded; a run at reduced scale, or whose evidence was
+altered, never reads as a plain PASS, and one whose stored verdict does not follow from its evidence is no PASS at all.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bench_report.document.outcome import (
 )
 from bench_report.document.section import Pair
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 NOT_REPORTED = "not reported by the device"
 MOST_SOURCES = 3
@@ -78,7 +78,7 @@ def outcome_of(bundle: Bundle) -> Outcome:
 
 
 def limited(bundle: Bundle) -> bool:
-    """Scaled down, or declared beforehand as a rehearsal."""
+    """Says whether the run was scaled down, or declared beforehand as a rehearsal."""
     run, verdict = bundle.run, bundle.verdict
     return bool(
         run.scaled_down or (run.scale is not None and run.scale < 1) or (verdict and verdict.declared_rehearsal)
@@ -108,7 +108,7 @@ def _contradictory(again: Again) -> Outcome:
 
 
 def contradictions_table(bundle: Bundle) -> Table | None:
-    """Every field of the stored verdict that is not what follows from the evidence, a line for each."""
+    """Returns a row for each field of the stored verdict that does not follow from the evidence."""
     rows = tuple((one.field, one.stored, one.recomputed) for one in (bundle.again.differences if bundle.again else ()))
     if not rows:
         return None
@@ -119,7 +119,7 @@ def contradictions_table(bundle: Bundle) -> Table | None:
 
 
 def _only_undecided(bundle: Bundle) -> bool:
-    """Nothing is wrong with the evidence but that there is too little of it."""
+    """Says whether the only fault of the evidence is that there is too little of it."""
     verdict = bundle.verdict
     if verdict is None or verdict.findings:
         return False
@@ -177,7 +177,7 @@ def profile_sources(bundle: Bundle) -> str:
 
 
 def contents_pairs(bundle: Bundle) -> list[Pair]:
-    """What stands where in the bundle, for who wants to check."""
+    """Returns the bundle's files and their contents, for a reader who wants to check."""
     run = bundle.run
     seed = [Pair("Random seed", str(run.seed))] if run.seed is not None else []
     return [
@@ -230,7 +230,7 @@ def demand_cells(bundle: Bundle) -> list[DemandCell]:
 
 
 def _source_cell(bundle: Bundle) -> Iterator[DemandCell]:
-    """How punctual the source was, in the repetition in which it was least so."""
+    """Yields the source's punctuality in its worst repetition."""
     found = [
         (one.minidaq.source_late_superchunks / offered, one.minidaq)
         for one in bundle.repetitions

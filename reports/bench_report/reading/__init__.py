@@ -1,1 +1,1 @@
-"""Promise: what a bundle says, as typed values, or one error that names file and field. Imports base."""
+"""Promise: a bundle's content as typed values, or one error that names file and field. Imports base."""

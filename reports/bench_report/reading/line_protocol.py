@@ -20,7 +20,7 @@ __all__ = ["Point", "Spool", "read_spool"]
 
 @dataclass(frozen=True)
 class Spool:
-    """What one file held: the points asked for, all lines counted, and whether its end was torn."""
+    """The content of one file: the points asked for, the number of all lines, and whether its end was torn."""
 
     points: tuple[Point, ...]
     lines: int
@@ -28,7 +28,7 @@ class Spool:
 
 
 def read_spool(root: Path, name: str, measurements: Collection[str]) -> Spool | None:
-    """The points of the wanted measurements, or None when the bundle holds no such file."""
+    """Returns the points of the wanted measurements, or None when the bundle holds no such file."""
     wanted = tuple(measurement + mark for measurement in measurements for mark in ", ")
     points: list[Point] = []
     lines = 0

@@ -1,8 +1,8 @@
 """Reads one run bundle.
 
 Promise: run.json must be there and sound; any other file may be missing, and then the bundle says in plain words
-what the report lacks for it. A file that is there but broken is an error that names it: a report never papers
-over damaged evidence. The verdict is judged again: what the bundle stores of it is only compared with that.
+which part of the report that costs. A file that is there but broken is an error that names it: a report never papers
+over damaged evidence. The verdict is judged again: the bundle's stored one is only compared with that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from bench_model.verdict.judging import VERDICT, Again, judged_again
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_document, read_text
 from bench_report.reading import telemetry
-from bench_report.reading.dataset import Accounting, Bundle, Run
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.run import Run
+from bench_report.reading.dataset.telemetry import Accounting
 from bench_report.reading.load_results import block_scan_of, repetitions_of
 from bench_report.reading.load_run import read_events, run_of, settings_of, verdict_of
 from bench_report.reading.load_smart import smart_of
@@ -63,7 +65,7 @@ def load(root: Path) -> Bundle:
     workload = telemetry.workload_points(root)
     events = read_events(root, EVENTS_FILE)
     again = _judged_again(root)
-    if again and again.contradicts:  # what the run said of its own outcome stands as little as its verdict does
+    if again and again.contradicts:  # the run's statement of its own outcome counts as little as its stored verdict
         events = tuple(event for event in events if event.kind != "verdict")
     return Bundle(
         run=run,
@@ -89,7 +91,7 @@ def load(root: Path) -> Bundle:
 
 
 def _judged_again(root: Path) -> Again | None:
-    """None without a stored verdict. One that lacks a field, or has another value in it, is contradicted field by field."""
+    """Judges again; None without a stored verdict. A field that the stored one lacks, or states otherwise, is listed as contradicted."""
     return None if _document(root, VERDICT) is None else judged_again(root)
 
 
@@ -103,7 +105,7 @@ def _accounting(root: Path) -> Accounting | None:
 
 
 def _expected(run: Run) -> dict[str, str]:
-    """What this run's bundle should hold, and what the report lacks without it."""
+    """Returns the files that this run's bundle should hold, each with the part that the report lacks without it."""
     own = {f"results/{name}.json": f"the results of {name.replace('_', ' ')}" for name in run.workloads}
     others = {name: lack for name, lack in LACKING.items() if name not in WORKLOAD_FILES or name in own}
     return {**own, **others}
@@ -130,7 +132,7 @@ def _document(root: Path, name: str) -> Node | None:
 
 
 def versioned(node: Node, name: str) -> Node:
-    """The document itself. Raises BundleError for one of another schema version than this reader knows."""
+    """Returns the document itself. Raises BundleError for one of another schema version than this reader knows."""
     version = node.integer("schema_version")
     if version not in (None, SCHEMA_VERSION):
         raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")

@@ -1,6 +1,6 @@
 """Reads results/*.json into the dataset's types.
 
-Promise: a result that is there is complete in what the figures draw, or the error names the field; lists that
+Promise: a result that is there has every value that the figures draw, or the error names the field; lists that
 belong together have the same length.
 """
 
@@ -9,17 +9,9 @@ from __future__ import annotations
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node
 from bench_report.base.units import binary_size
-from bench_report.reading.dataset import (
-    BlockPoint,
-    BlockScan,
-    Fault,
-    LargeRepetition,
-    Latency,
-    Minidaq,
-    Repetition,
-    Series,
-    Verify,
-)
+from bench_report.reading.dataset.block_scan import BlockPoint, BlockScan, LargeRepetition
+from bench_report.reading.dataset.latency import Latency
+from bench_report.reading.dataset.record import Fault, Minidaq, Repetition, Series, Verify
 
 PERCENTILE_FIELDS = (
     ("p50", 50.0),
@@ -62,7 +54,7 @@ def block_scan_of(node: Node) -> BlockScan:
 
 
 def _large_repetitions(large: Node) -> tuple[LargeRepetition, ...]:
-    """A single one is the scan's own point over again: nothing was measured a second time."""
+    """Returns the repetitions of large blocks; none where there is one, which is the scan's own point and was not measured again."""
     found = tuple(_large_repetition(item) for item in large.list("repetitions"))
     return found if len(found) > 1 else ()
 
@@ -133,7 +125,7 @@ def _repetition(node: Node) -> Repetition:
 
 
 def _section(node: Node, key: str) -> Node:
-    """A part that may be absent, read as an empty one: each of its fields is then None."""
+    """Returns a part that may be absent; an absent one is read as empty, with None for each field."""
     return node.find(key) or Node({}, node.file, f"{node.path}.{key}".lstrip("."))
 
 
@@ -205,7 +197,7 @@ def _series(node: Node) -> Series | None:
             raise BundleError(node.at("t_s").where, f"times must increase, but {time} does not")
     times, columns = _without_splinter(times, columns)
     offered, stored, backlog = columns
-    # by the true length of each interval: the last one may be shorter, and the clock of the others trembles
+    # divides by the true length of each interval: the last one may be shorter, and the others' lengths vary slightly
     lengths = [time - before for before, time in zip((0.0, *times), times, strict=False)]
     return Series(
         t_s=times,

@@ -1,7 +1,7 @@
 """Reads run.json, verdict.json, facts/ and events.jsonl into the dataset's types.
 
-Promise: what the report cannot do without (run id, candidate, scenario, requirement, dates) is demanded by name;
-everything else may be absent and then is None, but never of the wrong type.
+Promise: fields that the report cannot do without (run id, candidate, scenario, requirement, dates) are demanded by name;
+any other field may be absent and then is None, but never of the wrong type.
 """
 
 from __future__ import annotations
@@ -15,15 +15,9 @@ from bench_model.documents.struct import read
 from bench_model.documents.verdict import Verdict
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_text
-from bench_report.reading.dataset import (
-    Candidate,
-    Demand,
-    Device,
-    Event,
-    Run,
-    Setting,
-    Target,
-)
+from bench_report.reading.dataset.machine import Setting
+from bench_report.reading.dataset.run import Candidate, Demand, Device, Run, Target
+from bench_report.reading.dataset.telemetry import Event
 
 STATES = ("running", "finished", "interrupted", "error")
 
@@ -82,7 +76,7 @@ def _workloads(parameters: Node | None) -> tuple[str, ...]:
 
 
 def _lengths(node: Node | None, place: str = "") -> Iterator[tuple[str, float]]:
-    """`workloads.block_scan.seconds_per_point`, 3: what a longer or an oftener repeated measurement would change."""
+    """Yields the numbers that a longer or repeated measurement would change, such as `workloads.block_scan.seconds_per_point`, 3."""
     if node is None or not isinstance(node.value, dict):
         return
     for key, child in node.entries():
@@ -158,7 +152,7 @@ def _demand(node: Node) -> Demand:
 
 
 def verdict_of(node: Node) -> Verdict:
-    """Raises BundleError that names the field which is not what the bench writes."""
+    """Reads a verdict. Raises BundleError that names a field which the bench does not write like that."""
     try:
         return read(node.value, Verdict, node.where)
     except BenchError as error:

@@ -1,4 +1,4 @@
-"""Reads facts/smart-*.json: what smartctl reported of each drive, flattened to readings that can be compared.
+"""Reads facts/smart-*.json: smartctl's report on each drive, flattened to readings that can be compared.
 
 Promise: a reading is taken over in the drive's own unit and words; only values that are numbers, texts or flags become readings.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from bench_model.behaviour.smart_facts import counts_errors
 from bench_report.base.fields import Node
-from bench_report.reading.dataset import Smart
+from bench_report.reading.dataset.machine import Smart
 
 IDENTITY = ("model_name", "serial_number", "firmware_version")
 NVME_LOG = "nvme_smart_health_information_log"
@@ -42,7 +42,7 @@ def _readings(data: Node) -> Iterator[tuple[str, float | str]]:
         yield from _plain(key, data.find(key))
     temperature = data.find("temperature")
     current = temperature.find("current") if temperature and isinstance(temperature.value, dict) else None
-    if current and current.value != 0:  # what tools and controllers say for want of a temperature
+    if current and current.value != 0:  # values that tools and controllers give when they have no temperature
         yield from _plain("temperature", current)
     for group, key, name in FURTHER:
         found = data.find(group)
@@ -63,7 +63,7 @@ def _readings(data: Node) -> Iterator[tuple[str, float | str]]:
 
 
 def _attribute(row: Node) -> Iterator[tuple[str, float | str]]:
-    """Its count; the text leads with it where the 48 bits hold more than one number: `31 (Min/Max 19/45)`."""
+    """Yields the attribute's count; where the 48 bits hold more than one number, the text begins with it: `31 (Min/Max 19/45)`."""
     raw, name = row.find("raw"), row.at("name").as_text()
     text = raw.find("string") if raw else None
     match = LEADING.match(text.value) if text and isinstance(text.value, str) else None

@@ -1,4 +1,4 @@
-"""Where a bundle comes from: its seal, who signed it, and by which profiles it was run and judged."""
+"""A bundle's origin: its seal, its signer, and the profiles by which it was run and judged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from bench_model.bundle.files import plain_file
 from bench_model.bundle.provenance import MANIFEST, digest_in, digest_of, key_of
 from bench_report.base.fields import Node
-from bench_report.reading.dataset import Provenance
+from bench_report.reading.dataset.provenance import Provenance
 
 
 def provenance_of(root: Path, run: Node) -> Provenance:
@@ -20,7 +20,7 @@ def provenance_of(root: Path, run: Node) -> Provenance:
 
 
 def _profiles(root: Path, run: Node) -> Iterator[tuple[str, str]]:
-    """The files that say what was run and by what it was judged."""
+    """Yields the profiles that the run followed and was judged by."""
     for kind in ("scenario", "requirement"):
         name = f"profiles/{kind}s/{run.at(kind).at('id').as_text()}.yml"
         if plain_file(root, name):

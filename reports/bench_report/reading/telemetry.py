@@ -17,7 +17,8 @@ from bench_model.bundle.column_file import load_columns
 from bench_model.bundle.columns import Column, Columns
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node
-from bench_report.reading.dataset import Accounting, Collector, Event, HostSeries, Phase, Series, Track
+from bench_report.reading.dataset.record import Series
+from bench_report.reading.dataset.telemetry import Accounting, Collector, Event, HostSeries, Phase, Track
 from bench_report.reading.line_protocol import Point, Spool, read_spool
 
 POINTS_FILE, WORKLOAD_FILE = "telemetry/points.lp", "telemetry/workload.lp"
@@ -34,7 +35,7 @@ RUN_PHASES = {
     "verify": "tuning check",
 }  # by the event's source
 WRITER_PHASES = {"verify": "read-back"}  # by the tag of the writer's records
-SHORTEST_PHASE_SHARE = 0.004  # of the run: a drain of milliseconds needs no band of its own
+SHORTEST_PHASE_SHARE = 0.004  # share of the run: a drain of milliseconds needs no band of its own
 ACCOUNTED = (
     ("points.collected", "points collected"), ("points.spooled", "points spooled"), ("points.unspooled", "points not spooled"),
     ("points.delivered", "points delivered to InfluxDB"), ("points.rejected", "points rejected by InfluxDB"),
@@ -78,7 +79,7 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
 
 
 def columns_of(root: Path) -> Columns | None:
-    """What reports draw of the candidate's spool. Raises BundleError that names file and line."""
+    """Returns the columns of the candidate's spool that reports draw. Raises BundleError that names file and line."""
     try:
         return load_columns(root)
     except UnicodeDecodeError as error:
@@ -92,7 +93,7 @@ def columns_of(root: Path) -> Columns | None:
 
 
 def _track(columns: Sequence[Column], start: datetime) -> Track:
-    """In time order. The spool is in order of arrival, not of time."""
+    """Returns the samples in time order; the spool is in order of arrival."""
     times = np.concatenate([column.times_ns for column in columns])
     values = np.concatenate([column.values for column in columns])
     order = np.argsort(times, kind="stable")
@@ -136,7 +137,7 @@ def workload_points(root: Path) -> Spool | None:
 
 
 def live_series(spool: Spool | None) -> Series | None:
-    """The last record in the writer's live records: cumulative counts, turned into rates."""
+    """Returns the last record in the writer's live records, with cumulative counts turned into rates."""
     if spool is None:
         return None
     runs = [points for name, points in _stretches(spool.points) if name == "record"]
@@ -170,7 +171,7 @@ def _stretches(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
 
 
 def phases(events: Sequence[Event], spool: Spool | None, start: datetime, end: datetime | None) -> tuple[Phase, ...]:
-    """Phases by the events; record and read-back by the writer's own records, which are finer, where it left any."""
+    """Returns the phases by the events; record and read-back by the writer's own records, which are finer, where it left any."""
     marked = _event_phases(events, start, end)
     written = [
         Phase(

@@ -11,7 +11,7 @@ from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.figures.analysis import Stated, WorkerPoint, farm_figure, mass_figure, workers_figure
 from bench_report.figures.references import measured_references
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.sections.analysis_tables import farm_table, physics_table, points_table, sets_table, storage_table
 
 TITLE = "Concurrent analysis of ROOT files"
@@ -116,7 +116,7 @@ def _worker_points(series: Node) -> list[WorkerPoint]:
 
 
 def _device_figure(found: Node, derived: Node) -> Figure | None:
-    """What was asked of the files beside what the device was read, on the judged storage."""
+    """Draws the bytes asked of the files beside the bytes read from the device, on the judged storage."""
     layout, storage = found.texts("layouts")[0], derived.at("judged").at("storage").as_text()
     series = []
     for one in derived.list("series"):
@@ -195,7 +195,7 @@ def _mass_figure(derived: Node) -> Figure | None:
 
 
 def _expected(fit: Node, edges: list[float]) -> list[float]:
-    """The fitted pairs of each bin: a Gaussian, and an exponential from LOW to HIGH."""
+    """Returns the fitted pairs of each bin: a Gaussian, and an exponential from LOW to HIGH."""
     signal, mass, width, background, slope = (
         fit.at(name).at("value").as_number() for name in ("signal", "mass", "width", "background", "slope")
     )

@@ -1,4 +1,4 @@
-"""How targets were brought into their conditions: one table for every workload that conditions its target."""
+"""The conditioning of targets: one table for every workload that conditions its target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench_report.document.table import Table
 
 
 def conditioning_table(name: str, evidence: list[tuple[str, Node]]) -> Table:
-    """One row for each (what it was done for, evidence of rig.workloads.shared.conditioning)."""
+    """Returns a row for each (purpose, evidence of rig.workloads.shared.conditioning)."""
     return Table(
         heads=("Before", "Purge", "Reads zero", "Preconditioning", "Written", "Time", "Rate"),
         kinds="ttntnnn", rows=tuple(_row(label, node) for label, node in evidence), name=name,

@@ -1,4 +1,4 @@
-"""What the run cost in hours, data and energy, and how each repeated measurement decided when to stop."""
+"""The run's cost in hours, data and energy, and the rule by which each repeated measurement stopped."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from bench_report.base.fields import Node
 from bench_report.base.units import NONE, THIN, decimal_size, duration, percent, significant
 from bench_report.document.section import Part, Section
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 J_PER_KWH = 3.6e6
 
 
 def cost_section(bundle: Bundle) -> Section | None:
-    """Of results/cost.json; None in a bundle without it."""
+    """Makes the section from results/cost.json; None in a bundle without it."""
     node = bundle.results.get("cost")
     if node is None:
         return None
@@ -66,7 +66,7 @@ def _phases(node: Node) -> Table | None:
 
 
 def _looks(workload: str, stopping: Node) -> Iterator[Part]:
-    """How a measurement that may be repeated decided to stop. One that was not meant to be repeated needs no words."""
+    """Yields how a repeated measurement decided to stop; nothing for one that was not meant to be repeated."""
     least, most = stopping.at("repetitions_min").as_integer(), stopping.at("repetitions_max").as_integer()
     if most == least:
         return

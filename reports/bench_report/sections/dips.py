@@ -10,7 +10,7 @@ from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
 from bench_report.figures.dips import dip_figure
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 MOST_FIGURES = 3
 MOST_ROWS = 40
@@ -102,7 +102,7 @@ def _episodes_words(throttling: Node) -> str:
 
 
 def _figures(bundle: Bundle, windows: Sequence[Node]) -> list[Figure]:
-    """Of the loads that lost most; of the longest one where none lost anything."""
+    """Returns figures of the loads that lost most, or of the longest one where none lost anything."""
     dipped = [window for window in windows if window.list("dips")]
     chosen = sorted(dipped, key=_lost, reverse=True)[:MOST_FIGURES]
     if not chosen:

@@ -12,7 +12,7 @@ from bench_report.base.units import NONE, THIN, count, decimal_rate, decimal_siz
 from bench_report.document.canvas import BLUE, GREY, INK, VERMILLION, Figure, label_panel, legend_above, sheet, to_svg
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 92.0
 TB = 1e12
@@ -71,7 +71,7 @@ def _figure(document: Node) -> Figure | None:
         written[number] = total / TB
     factor, unit = (1.0, "TB") if total >= TB else (1e3, "GB")
     x = [written[step.at("number").as_integer()] * factor for step in steps]
-    # not a number breaks the line: no stroke may suggest what a masked step would have been
+    # NaN breaks the line: no stroke may suggest the value of a masked step
     line = [step.at("throughput_bytes_per_s").as_number() / 1e9 if step in drawn else math.nan for step in steps]
     y = [value for value in line if not math.isnan(value)]
     name, title = "endurance", "Throughput and wear against what was written"
@@ -167,7 +167,7 @@ def _wear_table(projection: Node) -> Table:
         for drive in projection.list("drives")
     )
     heads = ("Drive", "Written", "Percentage used", "Wear (% per TB)", "Write amplification", "Spare", "Media errors")
-    caption = "What the drives say, from the first reading to the last; intervals hold the steps that they count in."
+    caption = "The drives' own readings, from the first to the last; intervals hold the steps that they count in."
     return Table(heads, "tnnttnn", rows, caption, "endurance-wear")
 
 

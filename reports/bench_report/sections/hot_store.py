@@ -7,7 +7,7 @@ from bench_report.base.units import NONE, count, decimal_size, percent, signific
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
 from bench_report.figures.hot_store import backlog_of, kops, repetition_of, scale_figure, series_figure, size_figure
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 TITLE = "Key-value hot store"
 
@@ -102,7 +102,7 @@ def _latency(rate: Node) -> str:
 
 
 def _moved(points: list[Node]) -> str:
-    """Where a hypervisor or a scheduler moves the CPUs the rate may change with their distance: whoever sees the scatter must know."""
+    """Names values during which a hypervisor or scheduler moved the CPUs: their distance may change the rate, and explains scatter."""
     found = []
     for point in points:
         own = point.at("embedded")

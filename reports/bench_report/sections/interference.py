@@ -1,4 +1,4 @@
-"""Interference: who slows whom down, and what it costs the burst."""
+"""Interference: which load slows down which other one, and the cost to the burst."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench_report.base.units import NONE, TIMES, count, decimal_rate, decimal_si
 from bench_report.document.canvas import INK, Figure, sheet, to_svg
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 CELL_MM, HEAD_MM = 12.0, 26.0
 MOST_COLOUR = 8.0  # slowdowns above are drawn in the darkest colour; the number says how much
@@ -124,7 +124,7 @@ def _burst_table(document: Node) -> Table | None:
         heads,
         "tnnnnnn",
         tuple(rows),
-        "What the burst lost, over all of its runs that count.",
+        "The burst's losses, over all of its runs that count.",
         "interference-burst",
         odd,
     )

@@ -1,4 +1,4 @@
-"""The 100 Gbit/s LAN (LHCb): bandwidth, latency, CPU, event building, settings; what each port is."""
+"""The 100 Gbit/s LAN (LHCb): bandwidth, latency, CPU, event building, settings, and the ports' properties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench_report.document.table import Table
 from bench_report.figures.lan_nodes import building_figure, crowd_label, settings_figure
 from bench_report.figures.lan_sizes import bandwidth_figure, latency_figure
 from bench_report.figures.lan_words import gbit, share_text, size_text
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 TITLE = "100 Gbit/s LAN for event building"
 ENGINES = {
@@ -110,7 +110,7 @@ def _odd(points: list[Node]) -> frozenset[int]:
 
 
 def _cpu(one: Node, key: str) -> str:
-    """Of the candidate, and of its peer behind a stroke; of many peers, the most."""
+    """Returns the candidate's CPU use and, behind a stroke, its peer's; the highest of many peers."""
     cpu, peers = one.find("cpu"), one.find("cpu_of_peers")
     own = NONE if cpu is None else share_text(cpu.number(key))
     others = [found for _, peer in peers.entries() if (found := peer.number(key)) is not None] if peers else []

@@ -15,7 +15,7 @@ from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
 from bench_report.document.traces import name_data
 from bench_report.figures.latency import Curve, curve_of, draw_curve, set_latency_axis, set_percentile_axes
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load_results import latency_of
 
 HEIGHT_MM, SPECTRUM_MM = 84.0, 70.0
@@ -134,7 +134,7 @@ def _caption(node: Node, points: list[Node], drawn: list[Node]) -> str:
 
 
 def _chosen(node: Node, points: list[Node]) -> list[Node]:
-    """The lowest rate, the sustained one, and the first one at or beyond the knee, else the highest."""
+    """Chooses the lowest rate, the sustained one, and the first one at or beyond the knee, else the highest."""
     drawn = [point for point in points if point.at("admissible").as_flag() and point.at("stored").as_integer()]
     if not drawn:
         return []
@@ -206,7 +206,7 @@ def _row(point: Node) -> tuple[str, ...]:
 
 
 def _see(drawn: list[Node]) -> str:
-    """How the rarest percentile that both ends of the axis have moves from the lowest to the highest rate."""
+    """Says how the rarest percentile that both ends of the axis have moves from the lowest to the highest rate."""
     first, last = _values(drawn[0]), _values(drawn[-1])
     shared = [percentile for percentile in PERCENTILES if first.get(percentile) and last.get(percentile)]
     if not shared:

@@ -24,7 +24,7 @@ from bench_report.figures.sizes import (
     split_references,
     with_gaps,
 )
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 80.0
 LIMITS = {
@@ -43,7 +43,7 @@ class _Size:
     counted: list[Node]
 
     def rate(self, key: str = "") -> float | None:
-        """Median of the MiniDAQ's throughput, or of the synthetic writes'; None where no repetition counts."""
+        """Returns the median of the MiniDAQ's throughput, or of the synthetic writes'; None where no repetition counts."""
         found = [_of(point, key).number("throughput_bytes_per_s") for point in self.counted]
         rates = [one for one in found if one is not None]
         return statistics.median(rates) if rates else None
@@ -72,7 +72,7 @@ def _sizes(points: list[Node]) -> list[_Size]:
 
 
 def _repetition(point: Node) -> int:
-    """A scan from before repetitions was made once."""
+    """Returns the repetition; 1 for scans from before there were repetitions."""
     return point.integer("repetition") or 1
 
 

@@ -1,4 +1,4 @@
-"""The comparison of RAID sets with a reference drive: what each costs and gives, the paired ratios, and what others published."""
+"""The comparison of RAID sets with a reference drive: each one's cost and yield, the paired ratios, and published figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
 from bench_report.figures.pairs import RateRow, RatioRow, RoundRatio, rate_figure, ratio_figure
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 RESULT, MEASURED = "raid_comparison", "raid_vs_3dxp"
 QUANTITIES = {
@@ -219,7 +219,7 @@ def _disturbed(found: Node) -> Table | None:
 
 
 def _power(target: Node) -> str:
-    """The median, with its n where some rounds have none."""
+    """Returns the median, with its n where some rounds lack a value."""
     power = target.at("added_power_w")
     shown = _number(power.number("median"))
     partial = power.number("median") is not None and power.text("reason")
@@ -254,7 +254,7 @@ def _costs(found: Node) -> Table:
 
 
 def _without(found: Node) -> Iterator[Part]:
-    """Where declared figures come from, and why others are missing; one sentence each."""
+    """Yields a sentence for the source of each declared figure, and for the reason of each missing one."""
     bases: dict[tuple[str, str], list[str]] = {}
     reasons: dict[tuple[str, str], list[str]] = {}
     for target in found.at("targets").items():

@@ -6,7 +6,7 @@ from bench_report.base.fields import Node
 from bench_report.base.units import NONE, binary_size, count, in_gb_per_s, latency
 from bench_report.document.section import Part, Section
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 
 def section(bundle: Bundle) -> Section | None:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from bench_model.profiles.scenarios import workload_names
 from bench_report.document.section import Maker, Section
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.sections.cost import cost_section
 from bench_report.sections.dips import dips_section
 

@@ -1,4 +1,4 @@
-"""The saturation run: the rate against bytes written, where it falls, and what is left afterwards."""
+"""The saturation run: the rate against bytes written, where it falls, and the rate afterwards."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bench_report.base.units import GB, NONE, decimal_rate, decimal_size, durati
 from bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, shade, sheet, to_svg
 from bench_report.document.section import Lacking, Part, Section, Warned
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.sections.conditioning import conditioning_table
 
 NAME, TITLE = "saturation", "Saturation: the rate until the target is full"
 HEIGHT_MM = 82.0
-STRETCHES = 200  # drawn of a pass: each the mean over so many samples
+STRETCHES = 200  # points drawn for a pass at most: each is the mean of several samples
 ROOM = 1.12
 FOUND = {"cliff": "cliff", "none": "no cliff", "unknown": "cannot be told"}
 
@@ -84,7 +84,7 @@ def _times(count: int) -> str:
 
 
 def _part_only(rows: Sequence[Node]) -> list[Part]:
-    """A small share of the room never fills a cache: its curve must not be read as the drive's."""
+    """Warns where a small share of the room was written: it never fills a cache, so that its curve must not be read as the drive's."""
     shares = [row.at("written_bytes").as_number() / row.at("capacity_bytes").as_number() for row in rows]
     if not shares or min(shares) > 0.99:
         return []

@@ -1,4 +1,4 @@
-"""What belongs to a supernova-burst record besides its rates: the target's condition, and what the server drew."""
+"""A supernova-burst record besides its rates: the target's condition, and the server's power."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from bench_report.base.fields import Node
 from bench_report.base.units import NONE, count, decimal_rate, quantity
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.sections.conditioning import conditioning_table
 
 
 def section(bundle: Bundle) -> Section | None:
-    """None for a run without a record, and for one of which there is nothing to say."""
+    """Returns the section; None for a run without a record, and where there is nothing to report on it."""
     record, power = bundle.results.get("snb_record"), bundle.results.get("record_power")
     if record is None:
         return None

@@ -1,4 +1,4 @@
-"""The steady-state tests: what was done to the target before, the rounds, the window, and the figures that hold in it."""
+"""The steady-state tests: the target's preparation, the rounds, the window, and the figures that hold in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench_report.base.units import NONE, binary_size, decimal_rate, decimal_siz
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
 from bench_report.figures.steady import Rounds, rounds_figure
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.sections.conditioning import conditioning_table
 
 NAME = "steady_state"
@@ -105,7 +105,7 @@ def _parts_of(test: Node) -> list[Part]:
 
 
 def _window(test: Node, values: tuple[float | None, ...], steady: bool) -> Window | None:
-    """The window that the result names; of a test that is not steady, the last that has all of its rounds."""
+    """Returns the window that the result names; for a test that is not steady, the last that has all of its rounds."""
     if not steady:
         tried = windows(values)
         return tried[-1] if tried else None
@@ -131,7 +131,7 @@ def _window_table(test: Node, window: Window, steady: bool) -> Table:
 
 
 def _points_table(test: Node) -> Table:
-    """Every point of a round, as it was on average in the steady window."""
+    """Returns a row for every point of a round, with its mean in the steady window."""
     found = test.at("window")
     first, last = found.at("first_round").as_integer(), found.at("last_round").as_integer()
     inside = [item for item in test.list("rounds") if first <= item.at("round").as_integer() <= last]

@@ -8,7 +8,7 @@ from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.figures.references import measured_references
 from bench_report.figures.streams import Level, ThreadPoint, share_figure, thread_figure
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 from bench_report.sections.streams_tables import (
     HANDING_OUT,
     comparison_table,
@@ -176,7 +176,7 @@ def _capital(text: str) -> str:
 
 
 def _is_point(one: Node, variant: str, placement: str) -> bool:
-    """The switched-off setup is the series' point at one thread where every CPU may be used."""
+    """Says whether the setup is a point of the series: the switched-off one is its point at one thread where every CPU may be used."""
     setup, kind = one.at("setup"), one.at("kind").as_text()
     if setup.at("variant").as_text() != variant or setup.at("placement").as_text() != placement:
         return False

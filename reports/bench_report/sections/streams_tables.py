@@ -17,7 +17,7 @@ from bench_report.base.units import (
 )
 from bench_report.document.table import Table
 
-ALONE = ("ceiling", "smt")  # comparisons that say nothing of the checksum against the original
+ALONE = ("ceiling", "smt")  # comparisons that do not hold the checksum against the original
 HANDING_OUT = {
     "thread-per-chunk": "(i) a thread per chunk",
     "pool-cv": "(ii) pool, condition variables both ways",
@@ -80,7 +80,7 @@ def comparison_table(found: Node, analysis: Node) -> Table:
 
 
 def _decision(one: Node, slower: bool) -> str:
-    """Slower than the original is said at a level for all setups together; the other comparisons stand for themselves."""
+    """Returns the decision in words. "Slower than the original" holds at a level for all setups together; others stand for themselves."""
     found = one.text("decision")
     if found == "above":
         return "faster"

@@ -1,4 +1,4 @@
-"""What became of every telemetry point: expected, collected, in the bundle, in InfluxDB, and the name of each difference."""
+"""The account of every telemetry point: expected, collected, in the bundle, in InfluxDB, and the name of each difference."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from bench_report.base.fields import Node
 from bench_report.base.units import NONE, count
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 SHOWN_REASON = 300  # characters of a reason; the whole text is in the file
 
 
 def telemetry_account_section(bundle: Bundle) -> Section | None:
-    """Of results/telemetry_account.json; None in a bundle without it."""
+    """Makes the section from results/telemetry_account.json; None in a bundle without it."""
     node = bundle.results.get("telemetry_account")
     if node is None:
         return None
@@ -36,7 +36,7 @@ def telemetry_account_section(bundle: Bundle) -> Section | None:
 
 
 def _measurements(node: Node) -> Iterator[Part]:
-    """A row for each measurement that lacks something, and for all together; a line for those that are complete."""
+    """Yields a row for each measurement that lacks something, one for all together, and a line for those that are complete."""
     collectors = {one.at("name").as_text(): one for one in node.list("collectors")}
     rows, complete = [], []
     for name, row in node.at("measurements").entries():

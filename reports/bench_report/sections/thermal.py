@@ -1,4 +1,4 @@
-"""The thermal soak: what ended it, how warm the drives became, what the record would have lost, and the fan-speed sweep."""
+"""The thermal soak: its end, the drives' temperatures, the record's expected loss, and the fan-speed sweep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
 from bench_report.figures.fan_sweep import fan_figure
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 CAPTION = (
     "The drives' temperatures during the soak, beside their own limits. Heading for: the end of the approach that the readings follow, "
@@ -63,7 +63,7 @@ def _degrees(node: Node, key: str) -> str:
 
 
 def _heading(node: Node) -> str:
-    """Where the temperature is heading, with its interval."""
+    """Says where the temperature is heading, with its interval."""
     ends = node.numbers("equilibrium_interval_degC") if node.find("equilibrium_interval_degC") else ()
     value = _degrees(node, "equilibrium_degC")
     return f"{value} ({significant(ends[0], 3)} to {significant(ends[1], 3)})" if len(ends) == 2 else value
@@ -109,7 +109,7 @@ def _record_table(soak: Node) -> Table | None:
         decimal_size(record.at("buffer_bytes").as_number()),
     )
     caption = (
-        f"What a record of {duration(record.at('duration_s').as_number())} at {demand} would have needed and lost, with the declared "
+        f"A record of {duration(record.at('duration_s').as_number())} at {demand}: the buffer needed, and the loss with the declared "
         f"buffer of {buffer}."
     )
     return Table(("Record", "Buffer needed", "Lost"), "tnn", tuple(rows), caption, "record-loss")

@@ -22,12 +22,12 @@ from bench_report.figures.sizes import (
     split_references,
     with_gaps,
 )
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 88.0
 MARKERS = "os^DvP<X>*"
 DASHES = ("-", "--", "-.", ":")
-DODGE = 0.012  # of the axis' length, so that bars of neighbouring series do not hide each other
+DODGE = 0.012  # share of the axis' length, so that bars of neighbouring series do not hide each other
 PUBLISHED = (("thread_ratio_32KiB", "ratio"), ("system_cpu_per_thread_4MiB", "CPU"))
 
 

@@ -1,4 +1,4 @@
-"""The drives: who they are, and what they say of their health before and after the run.
+"""The drives: their identity, and their own account of their health before and after the run.
 
 Promise: a drive that reports nothing is named with the reason; a reading that got worse is marked, and so is one that is bad as it
 stands (a failed self-assessment, a critical warning); the worst drives come first and none is left out; the unit of a reading is the
@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from bench_report.base.marks import see_table
 from bench_report.base.units import MINUS, NONE, count, decimal_size, significant
 from bench_report.document.table import WELL, Table
-from bench_report.reading.dataset import Bundle, Device, Smart
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.machine import Smart
+from bench_report.reading.dataset.run import Device
 
 DATA_UNIT_BYTES = 512_000.0
 DATA_UNITS = ("data_units_written", "data_units_read")
@@ -56,7 +58,7 @@ def _link(device: Device) -> str:
 
 
 def drive_lines(bundle: Bundle) -> list[str]:
-    """For the first page, drives that are alike in one line: their number, model, capacity, firmware and names."""
+    """Returns the first page's lines: drives that are alike share one, with their number, model, capacity, firmware and names."""
     found = devices_of(bundle)
     arrays = [f"array {one.name}, {one.raid_level}" for one in found if one.raid_level]
     kinds = Counter(_alike(one) for one in found if not one.raid_level)
@@ -92,7 +94,7 @@ def _unreported(found: Sequence[Device]) -> str:
 
 
 def smart_table(bundle: Bundle) -> Table | None:
-    """Readings that changed, and those that a buyer asks for first; all of them are in the appendix."""
+    """Returns readings that changed, and those that a buyer asks for first; all of them are in the appendix."""
     pairs = _pairs(bundle)
     if not pairs:
         return None
@@ -124,7 +126,7 @@ Marked = tuple[bool, tuple[str, ...]]
 
 
 def _drive_rows(device: str, before: Smart | None, after: Smart | None) -> list[Marked]:
-    """(is it marked, cells) of one drive, marked ones first."""
+    """Returns rows of (is it marked, cells) for one drive, marked ones first."""
     whole = list(_compared(before, after))
     if not whole:
         return [(True, (device, _why_not(before, after), NONE, NONE, NONE))]
@@ -138,7 +140,7 @@ def _drive_rows(device: str, before: Smart | None, after: Smart | None) -> list[
 
 
 def _one_row(rows: list[Marked]) -> Marked:
-    """All that is marked of a drive in one row, else its first reading."""
+    """Returns one row with all marked readings of a drive, else with its first reading."""
     bad = [cells for marked, cells in rows if marked] or [rows[0][1]]
     return rows[0][0], (bad[0][0], *("; ".join(cells) for cells in list(zip(*bad, strict=True))[1:]))
 
@@ -148,7 +150,7 @@ def _errors(before: Smart | None, after: Smart | None) -> frozenset[str]:
 
 
 def _standing(name: str, first: Reading, last: Reading) -> str:
-    """What is bad as it stands, whatever it was before."""
+    """Returns words for a reading that is bad by itself, whatever it was before; else empty."""
     now = first if last is None else last
     if name == "self_assessment_passed" and now == "no":
         return "its own self-assessment is that it fails"
@@ -177,7 +179,7 @@ def smart_raw_table(bundle: Bundle) -> Table | None:
 
 
 def got_worse(bundle: Bundle) -> list[str]:
-    """`/dev/nvme0n1: media errors 0 before, 3 after`, and what is bad as it stands, for the findings."""
+    """Returns for the findings the readings that got worse (`/dev/nvme0n1: media errors 0 before, 3 after`) or are bad by themselves."""
     found = []
     for device, before, after in _pairs(bundle):
         for name, first, last in _compared(before, after):
@@ -192,7 +194,7 @@ def got_worse(bundle: Bundle) -> list[str]:
 def worse(name: str, first: Reading, last: Reading, errors: frozenset[str] = frozenset()) -> bool:
     if isinstance(first, float) and isinstance(last, float):
         return (name in WORSE_UP | errors and last > first) or (name in WORSE_DOWN and last < first)
-    # Another firmware, another serial, or a self-assessment that turned.
+    # another firmware, another serial, or a self-assessment that changed
     return isinstance(first, str) and isinstance(last, str) and first != last
 
 

@@ -1,6 +1,6 @@
 """The tables of what was measured: block sizes, latencies, and the record's integrity.
 
-Promise: as in tables.py. A number that the writer or the verifier did not give is a dash, never a zero.
+Promise: a number that the writer or the verifier did not give is a dash, never a zero.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from bench_report.base.units import (
     significant,
 )
 from bench_report.document.table import Table, pairs_table, plain_words
-from bench_report.reading.dataset import BlockPoint, Bundle, LargeRepetition, Latency, Minidaq, Verify
+from bench_report.reading.dataset.block_scan import BlockPoint, LargeRepetition
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.latency import Latency
+from bench_report.reading.dataset.record import Minidaq, Verify
 
 MOST_FAULTS = 25
 PERCENTILES = ((50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9"), (99.99, "p99.99"), (100.0, "max"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bench_model.bundle.provenance import MANIFEST
 from bench_report.document.table import LINE, Table
-from bench_report.reading.dataset import DIFFERENT, NOT_SEALED, UNSIGNED, Provenance
+from bench_report.reading.dataset.provenance import DIFFERENT, NOT_SEALED, UNSIGNED, Provenance
 
 NAME_MAX, DIFFERENT_MAX = 100, 20
 

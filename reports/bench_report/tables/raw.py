@@ -1,6 +1,6 @@
 """The appendix: values as the bundle holds them, unrounded, so that a reader can calculate with them.
 
-Promise: numbers are written with all digits that a double holds, in the unit of the head; what is absent is a dash.
+Promise: numbers are written with all digits that a double holds, in the unit of the head; an absent one is a dash.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from bench_report.base.units import NONE
 from bench_report.document.table import Table
-from bench_report.reading.dataset import Bundle, Latency, Minidaq
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.latency import Latency
+from bench_report.reading.dataset.record import Minidaq
 from bench_report.tables.drives import smart_raw_table
 
 QUANTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
@@ -31,7 +33,7 @@ def _cut(table: Table) -> Table:
 
 
 def _number(value: float | str | None) -> str:
-    """The fewest digits that give the same double again."""
+    """Returns the fewest digits that give the same double again."""
     if value is None or isinstance(value, str):
         return value or NONE
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)

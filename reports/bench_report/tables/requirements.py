@@ -1,6 +1,6 @@
 """The requirement table as finished text: bound, measured value, margin and why.
 
-Promise: every number went through `units`; what all rows have in common is said once, below the table or in its caption.
+Promise: every number went through `units`; facts that all rows share are said once, below the table or in its caption.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from bench_report.base.units import (
     significant,
 )
 from bench_report.document.table import LINE, Table
-from bench_report.reading.dataset import Bundle
+from bench_report.reading.dataset.bundle import Bundle
 
 SELF_EVIDENT = ("Met", "Missed")  # the outcome beside it says as much
 EXACT = (
     "observation: ",
     ", exact; it bounds no other repetition",
-)  # of the verdicts of older benches, and of this one's
+)  # words of older benches' verdicts, and of this one's
 THIS_RUN = "this run only"
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
@@ -52,7 +52,7 @@ def requirement_table(bundle: Bundle) -> Table | None:
 
 
 def summary_table(bundle: Bundle) -> Table | None:
-    """The first page's: one row for each requirement, of many those that come first in the order of findings."""
+    """Returns the first page's table: one row for each requirement; from many, those that come first in the order of findings."""
     judged = bundle.verdict.requirements if bundle.verdict else ()
     if not judged:
         return None
@@ -84,14 +84,14 @@ def summary_table(bundle: Bundle) -> Table | None:
 
 
 def _counted(judged: Sequence[Judgement]) -> str:
-    """`Met 7, missed 1, undecided 0, not measured 1.`: what the numbers say, whatever the evidence counts for."""
+    """Returns `Met 7, missed 1, undecided 0, not measured 1.`: the results by the numbers alone, whether or not the evidence counts."""
     found = Counter(state(one) for one in judged)
     text = ", ".join(f"{word} {found[word]}" for word in ("met", "missed", "undecided", "not measured"))
     return text[0].upper() + text[1:] + "."
 
 
 def state(judged: Judgement) -> str:
-    """What the numbers alone say of a requirement; the outcome also weighs what the evidence counts for."""
+    """Returns a requirement's result by the numbers alone; the outcome also weighs whether the evidence counts."""
     if judged.measured is None:
         return "not measured"
     if judged.decision:
@@ -100,9 +100,9 @@ def state(judged: Judgement) -> str:
 
 
 def weight(judged: Judgement) -> tuple[int, float]:
-    """The order of findings: missed, undecided, not measured (mandatory before advisory in each), then met by rising relative margin.
+    """Returns the place in the findings: missed, undecided, not measured (mandatory before advisory in each), then met by relative margin.
 
-    A count that has to be exact has no relative margin: missed it comes first, met it comes last."""
+    A count that has to be exact has no relative margin: a missed one comes first, a met one last."""
     at = state(judged)
     rank = ("missed", "undecided", "not measured", "met").index(at)
     relative = judged.margin_percent
@@ -114,7 +114,7 @@ def weight(judged: Judgement) -> tuple[int, float]:
 
 
 def _confidence(judged: Judgement) -> str:
-    """Interval, or the reason that there is none, in a word; n where it is not the same for all."""
+    """Returns the interval, or in a word the reason why there is none; with n where it is not the same for all."""
     if judged.measured is None:
         return NONE
     if judged.confidence_interval:
@@ -152,7 +152,7 @@ def shared_reason(bundle: Bundle) -> str:
 
 
 def notes(bundle: Bundle) -> tuple[str, ...]:
-    """What the rows' short words mean, where they stand."""
+    """Returns the meaning of the short words that rows use."""
     judged = bundle.verdict.requirements if bundle.verdict else ()
     said = []
     if any(row.confidence_interval and row.confidence for row in judged):
@@ -191,7 +191,7 @@ def _row(judged: Judgement, bundle: Bundle, shared: str, number: int | None) -> 
 
 
 def brief(judged: Judgement) -> str:
-    """What is required, cut where the first page has no room for more; the full table has all of it."""
+    """Returns the requirement's text, cut where the first page has no room for more; the full table has all of it."""
     text = judged.text.rstrip(".")
     return text if len(text) <= MOST_BRIEF else f"{text[:MOST_BRIEF].rstrip()}\u2026"
 
@@ -239,7 +239,7 @@ def _held(name: str, bundle: Bundle) -> bool:
 
 
 def _derivation(judged: Judgement, scale: float | None) -> str:
-    """How the bound of this run follows from the requirement's, where the two differ."""
+    """Says how the bound of this run follows from the requirement's, where the two differ."""
     if judged.scaled_bound == judged.bound:
         return ""
     whole = quantity(judged.bound, judged.unit, trim=True)
@@ -249,14 +249,14 @@ def _derivation(judged: Judgement, scale: float | None) -> str:
 
 
 def _reason(judged: Judgement, shared: str) -> str:
-    """Why, unless the row or the note below the table says it."""
+    """Returns the reason, unless the row or the note below the table says it."""
     if not judged.reason or judged.reason in (shared, *SELF_EVIDENT):
         return ""
     return judged.reason.removeprefix("Undecided: ") if judged.decision == "undecided" else judged.reason
 
 
 def _spread(judged: Judgement, shared: int | None) -> tuple[str, ...]:
-    """Below the measured value: its interval and how that was made, how the values scattered, and how many they are."""
+    """Returns lines below the measured value: its interval with the method, the scatter of the values, and their number."""
     parts = []
     if judged.confidence_interval:
         level = (

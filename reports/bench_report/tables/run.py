@@ -1,6 +1,6 @@
 """The tables of a run's tuning, events and telemetry, cell by cell as finished text.
 
-Promise: a cell that has no value says so with a dash; what is cut for length says how much is left and where it is.
+Promise: a cell that has no value says so with a dash; a text that is cut for length says how much is left and where it is.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, utc
 from bench_report.document.table import WELL, Table
-from bench_report.reading.dataset import Bundle, Collector, Event, Setting
+from bench_report.reading.dataset.bundle import Bundle
+from bench_report.reading.dataset.machine import Setting
+from bench_report.reading.dataset.telemetry import Collector, Event
 
 MOST_EVENTS = 200
 GAP_PERIODS = 2.0
@@ -48,7 +50,7 @@ def _after(bundle: Bundle) -> dict[tuple[str, str | None], Setting]:
 
 
 def _left_alone(setting: Setting, bundle: Bundle) -> bool:
-    """Nothing was asked of it, and nothing moved it."""
+    """Says whether nothing was asked of the setting, and nothing moved it."""
     later = _after(bundle).get((setting.id, setting.subject))
     asked = setting.asked not in (None, "", "keep")
     moved = (later is not None and later.read_back != setting.read_back) or (
@@ -83,7 +85,7 @@ def _tuning_note(before: Sequence[Setting], after: Sequence[Setting] | None) -> 
 
 
 def _worth_a_row(events: Sequence[Event]) -> list[Event]:
-    """All but the beginnings of tests that ended: their ends have rows."""
+    """Returns all events but the beginnings of tests that ended: their ends have rows."""
     ended = {one.text.partition(": ")[2] for one in events if one.kind == "test" and not one.text.startswith("begin: ")}
     return [
         one
@@ -93,7 +95,7 @@ def _worth_a_row(events: Sequence[Event]) -> list[Event]:
 
 
 def event_table(bundle: Bundle) -> Table | None:
-    """What happened when; the steps of one phase share a row, and what is out of the ordinary is marked."""
+    """Returns the events by time; the steps of one phase share a row, and unusual ones are marked."""
     if not bundle.events:
         return None
     start = bundle.run.started
@@ -128,7 +130,7 @@ def _told(group: Sequence[Event]) -> str:
 
 
 def _since(seconds: float) -> str:
-    """To the hundredth, so that the points of a column stand below each other."""
+    """Returns the time to the hundredth, so that the points of a column stand below each other."""
     return f"{seconds:.2f}{THIN}s" if abs(seconds) >= 0.005 else f"0{THIN}s"
 
 
@@ -173,7 +175,7 @@ def collector_table(bundle: Bundle) -> Table | None:
 
 
 def _told_by_account(bundle: Bundle) -> frozenset[str]:
-    """Collectors without a sample, of which the telemetry account already says why."""
+    """Returns collectors without a sample whose reason the telemetry account already gives."""
     account = bundle.results.get("telemetry_account")
     rows = account.list("collectors") if account else ()
     return frozenset(
@@ -184,7 +186,7 @@ def _told_by_account(bundle: Bundle) -> frozenset[str]:
 
 
 def _quiet(one: Collector) -> bool:
-    """It worked, and was never silent for longer than two of its periods: nothing to tell."""
+    """Says whether a collector worked and was never silent for longer than two of its periods, so that it needs no row."""
     return (
         one.status in WELL
         and not one.detail

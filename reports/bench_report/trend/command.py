@@ -57,7 +57,7 @@ def _manifest(night: Night) -> str | None:
 
 
 def document(trend: Trend) -> dict[str, Any]:
-    """The same as data: every number that is drawn or said."""
+    """Returns the same as data: every number that is drawn or said."""
     history = trend.history
     good = history.last_good
     return {

@@ -46,13 +46,13 @@ def sections_of(trend: Trend) -> list[Section]:
 
 
 def letters(positions: Sequence[int]) -> dict[int, str]:
-    """A, B, ... Z, AA, ... for each place where something changed."""
+    """Returns A, B, ... Z, AA, ... for each place where something changed."""
     words = ("".join(word) for length in counting(1) for word in product(ascii_uppercase, repeat=length))
     return dict(zip(positions, islice(words, len(positions)), strict=True))
 
 
 def outcome_of(trend: Trend) -> Outcome:
-    """The newest run's outcome, and what the trend adds to it."""
+    """Returns the newest run's outcome, with the trend's addition to it."""
     newest, good = trend.history.newest, trend.history.last_good
     worse = [track for track in trend.tracks if any(one.worse for one in _steps(track))]
     near = [
@@ -72,12 +72,12 @@ def outcome_of(trend: Trend) -> Outcome:
 
 
 def _steps(track: Track) -> tuple[Coincidence, ...]:
-    """Those that count: with the temperature taken out, where there is a dependence on it."""
+    """Returns the steps that count: with the temperature taken out, where the metric depends on it."""
     return track.adjusted_steps if track.adjusted else track.steps
 
 
 def _varies(track: Track) -> bool:
-    """An even series needs no figure."""
+    """Says whether the series varies: an even one needs no figure."""
     return len(track.values) > 1 and len(set(track.values)) > 1
 
 

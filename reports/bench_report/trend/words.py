@@ -1,4 +1,4 @@
-"""What the trend report says in sentences. Never that one thing caused another."""
+"""The trend report's sentences. None says that one thing caused another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench_model.nights.steps import LEVEL
 from bench_model.nights.trend import Coincidence, Track, Trend
 from bench_report.base.units import BARE_UNITS, NONE, percent, quantity, significant, utc
 
-MOST_CHANGES = 6  # of one place in a sentence; the table has all
+MOST_CHANGES = 6  # most changes of one place in a sentence; the table has all
 COINCIDES = "Coinciding is not causing: what else changed that night without being recorded is unknown."
 
 
@@ -62,7 +62,7 @@ def step_sentence(one: Coincidence, track: Track, trend: Trend) -> str:
 
 
 def _elsewhere(changes: Sequence[Change], trend: Trend) -> str:
-    """How often the same fact changed elsewhere: one coincidence of one is weak."""
+    """Says how often the same fact changed elsewhere: a single coincidence is weak evidence."""
     first = changes[0]
     places = sum(1 for _, other in trend.changes if any((c.group, c.name) == (first.group, first.name) for c in other))
     times = "only here" if places == 1 else f"at {places} places"
@@ -101,7 +101,7 @@ def warmth_sentences(track: Track, trend: Trend) -> list[str]:
 
 
 def drift_sentence(track: Track) -> str:
-    """Empty where there is no trend."""
+    """Describes the drift; empty where there is no trend."""
     line = track.drift
     if line is None or not line.trend:
         return ""

@@ -31,6 +31,15 @@ class Layout:
         return self.repository / "inventory"
 
     @property
+    def ansible(self) -> Path:
+        return self.repository / "ansible"
+
+    @property
+    def module_utils(self) -> Path:
+        """Our parts of Ansible's modules that know nothing of Ansible: the guard of drives, BMCs, the kernel's facts."""
+        return self.ansible / "module_utils"
+
+    @property
     def build(self) -> Path:
         return self.repository / "build"
 

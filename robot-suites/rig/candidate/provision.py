@@ -145,10 +145,14 @@ def provisioner(
 
 
 def bmc_secret(layout: Layout, candidate: Candidate) -> dict[str, str]:
+    """The password of the candidate's BMC, as `secret_of` finds it."""
+    return secret_of(layout, candidate.name, candidate.document.get("bmc", {}))
+
+
+def secret_of(layout: Layout, name_of_candidate: str, bmc: Mapping[str, Any]) -> dict[str, str]:
     """The BMC's password as the environment variable that the roles read: from our environment, or from the file that the inventory names.
 
     Raises BenchError when the file cannot be read or others may read it."""
-    bmc = candidate.document.get("bmc", {})
     name = bmc.get("password_env")  # no BMC, or one that is only reached in band, has none
     if name is None:
         return {}
@@ -163,7 +167,7 @@ def bmc_secret(layout: Layout, candidate: Candidate) -> dict[str, str]:
         return {name: file.read_text(encoding="utf-8").strip()}
     except OSError as error:
         raise BenchError(
-            f"{candidate.name}: bmc.password_file {file}: {error.strerror}. Write the BMC's password into it, or set the environment "
+            f"{name_of_candidate}: bmc.password_file {file}: {error.strerror}. Write the BMC's password into it, or set the environment "
             f"variable {name}"
         ) from None
 

@@ -1,1 +1,1 @@
-"""Promise: who checks a bundle takes data from it, and trust from their own configuration alone. Imports workloads and the rooms below."""
+"""Promise: a checker takes data from a bundle, and trust from its own configuration alone. Imports workloads and the rooms below."""

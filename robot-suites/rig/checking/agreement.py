@@ -1,4 +1,4 @@
-"""Does a bundle name one run of one machine? Its folder, run.json, and the facts that were read from the candidate, against each other."""
+"""Checks that a bundle names one run of one machine: compares its folder, run.json, and the facts that were read from the candidate."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CHALLENGE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
 def challenge(text: str) -> str:
-    """The nonce itself. Raises ValueError for one that is not of the form that run.json takes."""
+    """Returns the nonce itself. Raises ValueError for one that is not of the form that run.json takes."""
     if not CHALLENGE.fullmatch(text):
         raise ValueError(f"{text[:80]!r} is no challenge: 1 to 128 of the characters A-Z a-z 0-9 . _ : + / = @ -")
     return text
 
 
 def challenge_problems(run: Mapping[str, Any], asked: str | None) -> list[str]:
-    """`asked`: the challenge that the checker had given to the run; None: the checker names none."""
+    """Returns the faults of the bundle's challenge. `asked`: the one that the checker gave to the run; None: the checker names none."""
     stated = run.get("challenge")
     if stated is not None and not (isinstance(stated, str) and CHALLENGE.fullmatch(stated)):
         return ["run.json: challenge is no nonce that `make qualify CHALLENGE=` takes"]
@@ -41,7 +41,7 @@ def folder_problems(path: Path, run: Mapping[str, Any]) -> list[str]:
 
 
 def identity_problems(bundle: Path, run: Mapping[str, Any]) -> list[str]:
-    """Where run.json's candidate is not the machine that the identity check and the facts of the run were taken from."""
+    """Returns faults where run.json's candidate is not the machine of the run's identity check and facts."""
     name = str(run["candidate"]["name"])
     if plain_file(bundle, LAB) is None:
         return [f"{LAB}: is missing, so that nothing says which machine {name!r} is"]
@@ -61,7 +61,7 @@ def _host(bundle: Path, run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _checks(bundle: Path, candidate: Candidate, run: Mapping[str, Any], target: Mapping[str, Any]) -> Iterator[str]:
-    """The identity check once more, from what run.json states; drives besides the target are in no other document."""
+    """Yields differences of the identity check, made again from run.json's statements; no other document has drives besides the target."""
     document = find_document(bundle, IDENTITY)
     if document is None:
         return  # the judge says that no identity was checked
@@ -82,7 +82,7 @@ def _checks(bundle: Path, candidate: Candidate, run: Mapping[str, Any], target: 
 
 
 def _path(subject: str, key: str) -> bool:
-    """A drive's device node, which a restart may change."""
+    """Says whether `key` of the subject is a drive's device node, which a restart may change."""
     return key == "found" and re.fullmatch(r"drive (?!under ).*", subject) is not None
 
 
@@ -95,7 +95,7 @@ def _drives(target: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Stated(Survey):
-    """A survey of what run.json states, where the drives beneath the target stand by themselves."""
+    """A survey made of run.json's statements, where the drives beneath the target stand by themselves."""
 
     def drives_of(self, device: Device | None) -> list[Device]:
         return [device_from(node["description"]) for node in self.devices]

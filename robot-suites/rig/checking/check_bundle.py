@@ -1,7 +1,7 @@
-"""`make check-bundle`: is a bundle what its run left, who vouches for it, and does everything that it states follow from its evidence?
+"""`make check-bundle`: checks that a bundle is what its run left, who vouches for it, and that all its statements follow from its evidence.
 
-A bundle gives data and nothing else: no file that it names is opened, nothing in it is templated or executed, and no key that it brings is
-trusted. Whom to trust and what to judge by comes from the checker: allowed signers, scenario, requirements, metrics, challenge."""
+A bundle gives data and nothing else: no file that it names is opened, no text in it is templated or executed, and no key that it brings is
+trusted. The checker brings its own allowed signers, scenario, requirements, metrics and challenge."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ UNTRUSTED = (State.UNSIGNED, State.UNKNOWN, State.NOT_VALID)
 
 @dataclass
 class Check:
-    """`lines` say how each part stands, `problems` name the faults, `notes` say what could not be compared, and why. `evidence`: the worth
-    of the evidence's signature."""
+    """`lines` say how each part stands, `problems` name the faults, `notes` name the parts that could not be compared, and why.
+    `evidence`: the worth of the evidence's signature."""
 
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Check:
 
     @property
     def conclusion(self) -> str:
-        """Returns the conclusion in words that nobody can take for trust where nobody vouches."""
+        """Returns the conclusion in words that do not suggest trust where nobody vouches."""
         if self.problems:
             return f"{len(self.problems)} differences"
         if self.evidence is State.TRUSTED:
@@ -64,7 +64,7 @@ def check_bundle(
 ) -> Check:
     """Checks the bundle at `path` against its seals, itself, the checker's `own` profiles, and the `challenge` that its run was given.
 
-    With `allowed_signers` only what a trusted key signed is well. Raises BenchError for what is no bundle, or none that can be read."""
+    With `allowed_signers` only a bundle that a trusted key signed is well. Raises BenchError for a folder that is no readable bundle."""
     bundle = Bundle.open(path)
     _require_ours(bundle)
     check = check_seals(bundle, allowed_signers)
@@ -80,12 +80,12 @@ def check_bundle(
 
 
 def printable(text: str) -> str:
-    """A bundle's text may hold what moves a terminal's cursor, or turns the direction of its lines."""
+    """Returns the text without characters that move a terminal's cursor or turn the direction of its lines."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
-    """Both manifests and their signatures, without computing anything again."""
+    """Checks both manifests and their signatures, without computing anything again."""
     check = Check()
     _check_evidence(check, bundle)
     _check_signature(check, bundle, MANIFEST, "signature", allowed_signers)
@@ -103,7 +103,7 @@ def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
 
 
 def _require_ours(bundle: Bundle) -> None:
-    """Another tool's folder may hold a run.json, too. Raises BenchError that names what is wrong with it."""
+    """Raises BenchError, with the fault, for a run.json that is not ours: another tool's folder may hold one, too."""
     version = bundle.run.get("schema_version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
         raise BenchError(
@@ -128,7 +128,7 @@ def _check_evidence(check: Check, bundle: Bundle) -> None:
 
 
 def _check_origin(check: Check, bundle: Bundle, challenge: str | None) -> None:
-    """Folder, candidate and challenge: is it the run that it says it is?"""
+    """Checks folder, candidate and challenge: they must be those of the run that the bundle claims to be."""
     problems = folder_problems(bundle.path, bundle.run) + challenge_problems(bundle.run, challenge)
     try:
         problems += identity_problems(bundle.path, bundle.run)
@@ -178,7 +178,7 @@ def _complaint(found: Signature) -> str:
 
 
 def _check_results(check: Check, bundle: Bundle) -> None:
-    """Do the results follow from what the run's tools said?"""
+    """Checks that the results follow from the output of the run's tools."""
     found = extract_again(bundle.path)
     check.part("results", f"extracted again: {', '.join(found.again) or 'none'}, as stored", found.problems)
     check.notes += found.notes
@@ -211,7 +211,7 @@ def _told(check: Check, what: str, make: Callable[[], dict[str, Any] | None]) ->
 
 
 def _derived_problems(bundle: Bundle) -> list[str]:
-    """Documents that do not follow from the bundle's telemetry and results."""
+    """Returns the documents that do not follow from the bundle's telemetry and results."""
     made, faults = derived.documents(bundle.path)
     problems = [
         f"{name}: differs from what the bundle's telemetry and results give"
@@ -234,7 +234,7 @@ def _column_problems(bundle: Bundle) -> list[str]:
 
 
 def _read(bundle: Bundle, name: str) -> object:
-    """A document that is no JSON equals nothing."""
+    """Returns the document; None where it is missing or no JSON."""
     try:
         return bundle.read(name)
     except BenchError:
@@ -242,7 +242,7 @@ def _read(bundle: Bundle, name: str) -> object:
 
 
 def _check_numbers(check: Check, bundle: Bundle) -> None:
-    """Does every number of the reports follow from the evidence?"""
+    """Checks that every number of the reports follows from the evidence."""
     if plain_file(bundle.path, REPORT_DATA) is None:
         check.lines.append(f"numbers    not compared: there is no {REPORT_DATA}")
         return

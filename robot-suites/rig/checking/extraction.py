@@ -1,7 +1,7 @@
-"""Results are extracted twice: by the workload while it runs, and by `make check-bundle` from what the run's tools said.
+"""Results are extracted twice: by the workload while it runs, and by `make check-bundle` from the output of the run's tools.
 
 It is the same code both times (`Workload.run`). During the run it asks the candidate, and a journal keeps every answer; afterwards it
-asks the journal and results/raw (rig.candidate.journal). Whatever differs then was altered, or does not follow from what the tools said."""
+asks the journal and results/raw (rig.candidate.journal). A difference then was altered, or does not follow from the tools' output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench_model.base.differing import differences, shown
 from bench_model.base.errors import BenchError
 from bench_model.bundle.files import read_json
 from bench_model.bundle.provenance import digest_in
-from bench_model.profiles.yaml_source import check_document
+from bench_model.evidence.soundness import fault_of
 from rig.base.bundle import Bundle
 from rig.candidate.context import RunContext
 from rig.candidate.journal import PLAIN, SUFFIX, Answers, DivergedError, Line, Replay, read_journal, recorded
@@ -36,8 +36,8 @@ def measured(context: RunContext, workload: Workload) -> dict[str, Any]:
 
     with recorded(context.machine, context.raw, workload.name) as machine:
         document = workload.run(replace(context, machine=machine), report)
-        if workload.schema:
-            check_document(document, workload.schema, workload.result)
+        if fault := fault_of(workload.result, document):
+            raise BenchError(fault)
         context.bundle.write(workload.result, document)
     for text, data in workload.notes(document):
         context.bundle.event("busy", workload.name, text, **data)
@@ -46,7 +46,7 @@ def measured(context: RunContext, workload: Workload) -> dict[str, Any]:
 
 @dataclass
 class Extraction:
-    """`again`: the documents that were extracted again. `problems`: what does not follow; `notes`: what could not be asked, and why."""
+    """`again`: documents that were extracted again. `problems`: values that do not follow; `notes`: unanswered questions, with reasons."""
 
     again: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Extraction:
 
 
 def extract_again(path: Path) -> Extraction:
-    """Extracts every result of the bundle at `path` again and compares it with what is stored. Writes nothing there."""
+    """Extracts every result of the bundle at `path` again and compares it with the stored one. Writes nothing there."""
     bundle, found = Bundle.open(path), Extraction()
     try:
         workloads = workloads_of(RunContext(bundle, Replay(Answers([], path), local=True)).scenario)
@@ -74,7 +74,7 @@ def extract_again(path: Path) -> Extraction:
 
 
 def _say_without(found: Extraction, bundle: Bundle, workload: Workload, others_have: bool) -> None:
-    """A journal that is missing beside others was taken away; where there is none, the bench did not write any yet."""
+    """Notes missing journals: one that is missing beside others was taken away; an older bench wrote none at all."""
     if not (bundle.path / workload.result).exists():
         return
     if others_have:
@@ -111,14 +111,14 @@ def _ended(lines: Sequence[Line]) -> bool:
 
 
 def _say_unfinished(found: Extraction, bundle: Bundle, workload: Workload) -> None:
-    """A run that ended in an error may leave the beginning of a result, by which nothing is met."""
+    """Notes an unfinished result: a run that ended in an error may leave the beginning of one, which meets no requirement."""
     text = f"{workload.result}: cannot be extracted again: its journal has no end, so that the workload did not finish"
     passed = bundle.run.get("state") == "finished"
     (found.problems if passed else found.notes).append(text)
 
 
 def _silent(text: str, step: int, steps: int, seconds: float) -> None:
-    """Announces nothing: nobody watches."""
+    """Does nothing with announcements: nobody watches."""
 
 
 def _bare_copy(bundle: Bundle, folder: Path) -> Bundle:
@@ -183,7 +183,7 @@ def _raw_problems(raw: Path, journals: Sequence[Sequence[Line]]) -> list[str]:
 
 
 def _digest(folder: Path, name: str) -> str | None:
-    """None where `folder` has no plain file of that name."""
+    """Returns the file's hash; None where `folder` has no plain file of that name."""
     try:
         return digest_in(folder, name) if PLAIN.fullmatch(name) else None
     except (BenchError, FileNotFoundError):

@@ -69,7 +69,7 @@ def compared(bundle: Path, run: Mapping[str, Any], own: Own) -> list[Profile]:
         name = f"profiles/{folder}/{identifier}.yml"
         theirs = _document(bundle, name)
         differences = list(_of_profile(kind, identifier, theirs, own))
-        # To parse the metrics takes seconds, and most often they are the same to the last byte.
+        # Parsing the metrics takes seconds, and most often they are the same to the last byte.
         if kind == "requirement" and read_bytes(bundle, METRICS) != (own.inventory / "metrics.yml").read_bytes():
             differences += _of_metrics(_document(bundle, METRICS), _metrics_used(theirs), own)
         found.append(Profile(kind, identifier, digest_in(bundle, name), tuple(differences)))
@@ -77,7 +77,7 @@ def compared(bundle: Path, run: Mapping[str, Any], own: Own) -> list[Profile]:
 
 
 def altered_parameters(bundle: Path, run: Mapping[str, Any]) -> list[str]:
-    """Where the parameters that run.json states are not the bundle's scenario, but for what SCALE= and DURATION= chose."""
+    """Returns where run.json's parameters differ from the bundle's scenario, but for those that SCALE= and DURATION= chose."""
     name = f"profiles/scenarios/{plain_id(run['scenario']['id'], 'run.json: scenario.id')}.yml"
     file, stated = _document(bundle, name), dict(run["scenario"].get("parameters") or {})
     asked = run.get("request") or {}

@@ -21,7 +21,7 @@ REPORT_S_MAX = 300.0
 
 
 def signing_for(inventory: Path, candidate: str) -> Signing:
-    """Who signs, and who is trusted, by the environment or the candidate's inventory. Raises BenchError."""
+    """Returns the signing key and the trusted keys, from the environment or the candidate's inventory. Raises BenchError."""
     told = variables_of(inventory, candidate, (signing.INVENTORY_KEY,)).get(signing.INVENTORY_KEY)
     return signing.chosen(told, inventory.parent, wanted=("key",))
 
@@ -29,8 +29,8 @@ def signing_for(inventory: Path, candidate: str) -> Signing:
 def render_and_seal(bundle: Path, signer: Signer | None = None, different: Sequence[str] = ()) -> str | None:
     """Renders and seals the reports. Returns why they are not signed although a key was given; None otherwise.
 
-    They say themselves by which key they are signed, so that one that fails only then makes them be rendered again. `different`: the
-    fields of the bundle's profiles that are not those of whoever renders, for every page."""
+    The reports name the key that signs them, so that a key that fails afterwards causes a second rendering. `different`: the
+    fields of the bundle's profiles that are not those of the renderer, for every page."""
     said = [word for one in different for word in ("--different", one)]
     _render(bundle, [*(("--signer", signer.key.text) if signer else ()), *said])
     try:
@@ -47,7 +47,7 @@ def report_again(
 ) -> list[str]:
     """`make report`: returns the message for the user. The evidence stays as the run left it; only the reports' seal is renewed.
 
-    `key` signs the reports only of evidence that verified: nothing altered, and signed by a trusted key or by `key` itself. The evidence is
+    `key` signs reports only where the evidence verified: unaltered, and signed by a trusted key or by `key` itself. The evidence is
     never signed here, and a report by a laboratory's key on evidence that nobody vouches for would vouch for it."""
     signer, path = Signer.of(key), bundle.path
     require_sound(path)
@@ -94,7 +94,7 @@ def _unsigned(evidence: Signature) -> str:
 
 
 def _split_seal(path: Path, evidence: Signature) -> None:
-    """A bundle from before the reports had a seal of their own gets the evidence's anew, without them."""
+    """Renews the evidence's seal, without the reports, in a bundle from before the reports had a seal of their own."""
     if set(read_manifest(path / MANIFEST)).isdisjoint(REPORTS):
         return
     if evidence.state is not State.UNSIGNED:
@@ -105,7 +105,7 @@ def _split_seal(path: Path, evidence: Signature) -> None:
 
 
 def _different(bundle: Bundle, own: Own) -> tuple[list[str], list[str]]:
-    """The fields of the bundle's profiles that are not the checker's, and the lines that say so."""
+    """Returns the fields of the bundle's profiles that are not the checker's, and the lines that say so."""
     try:
         found = [one for profile in compared(bundle.path, bundle.run, own) for one in profile.differences]
     except BenchError as error:
@@ -114,6 +114,6 @@ def _different(bundle: Bundle, own: Own) -> tuple[list[str], list[str]]:
 
 
 def _render(bundle: Path, options: list[str]) -> None:
-    """The reports of `bundle`, rendered in a process of its own."""
+    """Renders the reports of `bundle` in a process of its own."""
     argv = [sys.executable, "-m", "bench_report", "render", str(bundle), *options]
     LocalShell().run(argv, timeout_s=REPORT_S_MAX).check("rendering the report")

@@ -1,4 +1,4 @@
-"""Seals a bundle, and says what changed since. Two seals: one over the evidence, one over the reports, which carry the first one's hash.
+"""Seals a bundle, and names files that changed since. One seal is over the evidence, one over the reports, which carry the first's hash.
 
 Promise: a signature stands beside a manifest only as long as it is one for that manifest's bytes."""
 
@@ -70,7 +70,7 @@ def _seal(bundle: Path, manifest: str, names: list[str], signer: Signer | None) 
 
 
 def altered_evidence(bundle: Path) -> list[Change]:
-    """Files that are missing, differ from the evidence's manifest, or are not in it. Raises BenchError without a sound manifest."""
+    """Returns files that are missing, differ from the evidence's manifest, or are not in it. Raises BenchError without a sound manifest."""
     if not sealed(bundle):
         raise BenchError(f"{bundle} has no {MANIFEST}: the run did not finish. Only a finished run can be checked")
     found, listed = survey(bundle), read_manifest(bundle / MANIFEST)

@@ -66,7 +66,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Signing:
-    """Which key signs, and which file names the trusted ones; None: nobody said so."""
+    """The key that signs, and the file that names the trusted ones; None: nobody named one."""
 
     key: Path | None = None
     allowed_signers: Path | None = None
@@ -80,7 +80,7 @@ def chosen(
 ) -> Signing:
     """The environment's choice (`make ... SIGN_KEY= ALLOWED_SIGNERS=`), else the inventory's, whose relative paths begin at `folder`.
 
-    Only what is `wanted` has to be there: who verifies needs no key. Raises RefusedError that names the variable or the inventory's key."""
+    Only the `wanted` file has to be there: a verifier needs no key. Raises RefusedError that names the variable or the inventory's key."""
     if inventory is not None and not isinstance(inventory, Mapping):
         raise RefusedError(
             f"inventory: {INVENTORY_KEY} is {inventory!r}; write it as {{key: FILE, allowed_signers: FILE}}"
@@ -95,7 +95,7 @@ def chosen(
 
 
 def of_checker(inventory: Path, wanted: Collection[str]) -> Signing:
-    """The same for whoever checks a bundle: the environment's choice, else `bench_signing` in `all: vars:` of the checker's own inventory.
+    """The same for the checker of a bundle: the environment's choice, else `bench_signing` in `all: vars:` of the checker's own inventory.
 
     It is read as plain YAML: nothing is templated, and no candidate has to be in it."""
     node = read_yaml(inventory).data if inventory.is_file() else None
@@ -176,7 +176,7 @@ def _keygen(words: list[str | Path], content: bytes) -> subprocess.CompletedProc
 
 
 def end_of(run: Mapping[str, Any]) -> datetime | None:
-    """When a run ended, by its run.json. Raises RefusedError where that is no time: a key has to be valid at one."""
+    """Returns when a run ended, by its run.json. Raises RefusedError where that is no time: a key has to be valid at one."""
     finished = run.get("finished_utc")
     try:
         return datetime.fromisoformat(finished).astimezone(UTC) if finished is not None else None

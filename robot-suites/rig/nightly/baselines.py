@@ -68,7 +68,7 @@ def task_key(night: Night) -> str:
 def prune(runs: Path, keep: int, baselines: Baselines, nights: Sequence[Night]) -> list[str]:
     """Deletes bundles of PASS beyond the newest `keep` of each task; returns their names.
 
-    Never one that did not pass, a baseline, the one that `latest` names, or one that differs from its manifest."""
+    It never deletes one that did not pass, a baseline, the one that `latest` names, or one that differs from its manifest."""
     protected = {*baselines.paths(), (runs / "latest").resolve()}
     passed: dict[str, list[Night]] = {}
     for night in sorted(nights, key=lambda one: one.started):

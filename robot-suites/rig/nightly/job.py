@@ -1,6 +1,6 @@
 """One job of a night: `python -m rig qualify` in a process of its own, and its outcome.
 
-A process each, so that a fault in one run cannot take the night with it, and so that a stop is what an operator's Ctrl-C is to a run:
+Each job has a process, so that a fault in one run cannot end the night, and so that a stop has the effect of an operator's Ctrl-C:
 SIGTERM, upon which the run restores the machine and seals its bundle as interrupted."""
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ LAST_BYTES = 16384
 
 @dataclass(frozen=True)
 class Where:
-    """Folders and options that all runs of a night share."""
+    """Folders and options that all runs share. `more`: further words of their command lines."""
 
     inventory: Path
     runs: Path
     influx_url: str | None = None
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class Ended:
 def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[Entry]:
     """Runs the job to its end; one entry per target. `stop` is asked again and again: its text, when not empty, ends the run."""
     try:
-        with all_exclusive(load_candidate(where.inventory, job.candidate), "make nightly, looking whether it is free"):
+        with all_exclusive(load_candidate(where.inventory, job.candidate), "looking whether it is free"):
             pass
     except ProfileError:
-        pass  # the run itself says what is wrong with the entry
+        pass  # the run itself names the fault of the entry
     except RefusedError as error:
         return [Entry(job, SKIPPED, str(error))]
     before = _bundles(where.runs)
@@ -70,7 +71,7 @@ def command(job: Job, where: Where) -> list[str]:
         "--influx-url": where.influx_url,
     }  # fmt: skip
     chosen = [str(word) for pair in options.items() if pair[1] is not None for word in pair]
-    return [*UNTIL_PARENT_DIES, sys.executable, "-m", "rig", "qualify", *chosen]
+    return [*UNTIL_PARENT_DIES, sys.executable, "-m", "rig", "qualify", *chosen, *where.more]
 
 
 def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str]) -> Ended:
@@ -132,7 +133,7 @@ def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
 
 
 def _reason(night: Night) -> str:
-    """Why the run did not finish, else its verdict's first reason."""
+    """Returns why the run did not finish, else its verdict's first reason."""
     broke = json.loads((night.path / "run.json").read_text(encoding="utf-8")).get("state_reason")
     if broke:
         return str(broke)

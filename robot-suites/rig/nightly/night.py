@@ -1,20 +1,17 @@
-"""A night of acceptance runs: one after another, each compared with its baseline, documents after every one of them.
+"""A night of acceptance runs: one after another or several candidates at once, each compared with its baseline, documents after every run.
 
-Whatever one run does, the next is started. SIGTERM or Ctrl-C ends the running one politely and skips the others; `--resume` goes on."""
+However one run ends, the next is started. SIGTERM or Ctrl-C ends the running one politely and skips the others; `--resume` goes on."""
 
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -26,7 +23,6 @@ from bench_model.nights.night import FINISHED, Night, read_night
 from bench_model.nights.outcome import (
     ERROR,
     INTERRUPTED,
-    SKIPPED,
     Entry,
     Job,
     document,
@@ -41,38 +37,27 @@ from bench_model.profiles.yaml_source import check_document
 from rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from rig.base.shell import LocalShell
 from rig.nightly.baselines import Baselines, prune
-from rig.nightly.job import Where, run_job
+from rig.nightly.fleet import NOT_BEGUN, Fleet
+from rig.nightly.job import Where
+from rig.nightly.lanes import Stop
 from rig.nightly.plan import Plan
 
 DOCUMENT, SUMMARY, XUNIT, OCP = "nightly.json", "summary.txt", "xunit.xml", "ocp"
-NOT_BEGUN = "not begun: "
 REPORT_S_MAX = 600.0
 DONE = ("finished", "interrupted")
-
-
-@dataclass
-class Stop:
-    """The reason why the night has to end now; each wait asks for it."""
-
-    deadline: float | None = None
-    reason: str = ""
-
-    def __call__(self) -> str:
-        if not self.reason and self.deadline is not None and time.monotonic() >= self.deadline:
-            self.reason = "the night's time limit was reached"
-        return self.reason
 
 
 class Nightly:
     """One night. `execute` returns the exit status."""
 
-    def __init__(self, plan: Plan, where: Where, folder: Path, console: Console) -> None:
-        """`folder`: the night's own, which may hold what an interrupted one left."""
+    def __init__(self, plan: Plan, where: Where, folder: Path, console: Console, at_once: int = 1) -> None:
+        """`folder`: the night's own, which may hold what an interrupted one left. `at_once`: candidates at the same time."""
         self._plan, self._where, self._folder, self._console = plan, where, folder, console
         self._started = now_utc()
         self._baselines = Baselines(folder.parent)
+        self._at_once = at_once
         self._entries: list[Entry] = []
-        self._stop = Stop()
+        self._stop = Stop("the night's time limit was reached")
         self._resumed: dict[Job, list[Entry]] = {}
 
     def resume(self) -> None:
@@ -102,21 +87,13 @@ class Nightly:
         point_latest(self._folder.parent, self._folder.name)
         if self._plan.time_limit_s is not None:
             self._stop.deadline = time.monotonic() + self._plan.time_limit_s
-        with self._stoppable():
-            for number, job in enumerate(self._plan.jobs, start=1):
-                self._entries += self._resumed.get(job) or self._one(number, job)
-                self._write("running")
+        fleet = Fleet(self._plan.jobs, self._where, self._folder, self._console, self._at_once, self._stop)
+        self._entries = fleet.execute("the night", self._resumed, self._compared, self._goes_on)
         return self._conclude()
 
-    def _one(self, number: int, job: Job) -> list[Entry]:
-        if reason := self._stop():
-            return [Entry(job, SKIPPED, f"{NOT_BEGUN}{reason}")]
-        log = self._folder / f"{number:02d}-{job.candidate}.log"
-        self._say(f"{number} of {len(self._plan.jobs)}: {job.name} (its output: {log})")
-        entries = [self._compared(entry) for entry in run_job(job, self._where, log, self._stop)]
-        for entry in entries:
-            self._say(f"  {entry.worst}: {entry.reason or 'nothing to report'}")
-        return entries
+    def _goes_on(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._write("running")
 
     def _compared(self, entry: Entry) -> Entry:
         """The entry with its comparison; a run that did not finish has none."""
@@ -141,20 +118,6 @@ class Nightly:
             if one.candidate == night.candidate and one.state == FINISHED and one.id != night.id and one.started < night.started
         ]  # fmt: skip
         return sorted(chosen, key=lambda one: one.started)
-
-    @contextmanager
-    def _stoppable(self) -> Iterator[None]:
-        """SIGTERM (systemd's stop) and Ctrl-C end the night, not the process: what is running is put back first."""
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            self._stop.reason = self._stop.reason or f"the night was stopped by {signal.Signals(number).name}"
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _conclude(self) -> int:
         interrupted = any(_unfinished(entry) for entry in self._entries)

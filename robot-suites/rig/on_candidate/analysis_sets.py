@@ -13,7 +13,7 @@ PATTERNS = ("events-*.root", "set.json")
 
 
 def remove(folder: Path) -> int:
-    """How many files were removed; none there is fine. A foreign file stays, and is an error."""
+    """Removes the set and returns how many files that were; none there is fine. A foreign file stays, and is an error."""
     count = 0
     for pattern in PATTERNS:
         for file in folder.glob(pattern):

@@ -1,4 +1,4 @@
-"""Which CPUs of this machine share a physical core: `cpu_topology.py`. Reads /sys only, and which CPUs this process may use.
+"""Tells which CPUs of this machine share a physical core: `cpu_topology.py`. Reads only /sys and this process's allowed CPUs.
 
 Prints {cpus, smt}: `cpus` lists the usable ones, [{cpu, package, core, thread}], where `core` counts physical cores of the whole
 machine and `thread` a core's usable CPUs, from 0; `smt` is the kernel's own word (on, off, forceoff, notsupported, ...) or null.
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 CPUS = Path("/sys/devices/system/cpu")
-SIBLINGS = ("core_cpus_list", "thread_siblings_list")  # the second is what kernels before 5.3 call it
+SIBLINGS = ("core_cpus_list", "thread_siblings_list")  # the second is the name in kernels before 5.3
 
 
 class TopologyError(Exception):
-    """What the kernel does not tell, for {error}."""
+    """The kernel does not tell the topology; the text becomes {error}."""
 
 
 def parse_list(text: str) -> list[int]:

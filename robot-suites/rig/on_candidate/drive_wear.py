@@ -1,4 +1,4 @@
-"""What drives say of the writing that they have taken: counters and health, all drives in one reading. Reads only.
+"""Reads drives' own accounts of the data written to them: counters and health, all drives in one reading. Changes nothing.
 
 `drive_wear.py NAME ...` (kernel names); prints {result: {boot_id, drives: [...]}} or {error}. A field that a drive does
 not report is null. NAND writes come from the OCP data-centre SSD log page (C0h), recognised by its GUID; from Intel's and
@@ -23,7 +23,7 @@ OCP_GUID = bytes.fromhex(
 )  # OCP Datacenter NVMe SSD specification, SMART-20, as the drive sends it
 INTEL_VENDORS = (0x8086, 0x025E)  # PCI vendors Intel and Solidigm
 INTEL_ITEM_BYTES, INTEL_NAND, INTEL_HOST, INTEL_UNIT_BYTES = 12, 0xF4, 0xF5, 32 * 2**20
-HOST_COUNTS_AGREE = 0.02  # of a drive's two counts of one thing, which are taken a moment apart and round differently
+HOST_COUNTS_AGREE = 0.02  # greatest difference of a drive's two counts of one thing, which are taken a moment apart and round differently
 ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
 ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
 HEALTH = (
@@ -63,14 +63,14 @@ def smart_document(name: str) -> dict[str, Any]:
 def nand_bytes(page: bytes) -> int | None:
     """Physical media bytes written, of an OCP SMART page; None when the page is another vendor's, or counts none.
 
-    A number of ones only is none: it never grows, as if nothing were ever written onto the NAND."""
+    A number whose bits are all ones is no count: it never grows, as if no data were ever written onto the NAND."""
     if len(page) < LOG_BYTES or page[496:512] not in (OCP_GUID, OCP_GUID[::-1]) or page[0:16] == b"\xff" * 16:
         return None
     return int.from_bytes(page[0:16], "little")
 
 
 def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
-    """Of Intel's page, in steps of 32 MiB; None where its count of host writes is not in that unit."""
+    """Returns NAND writes from Intel's page, in steps of 32 MiB; None where its count of host writes is not in that unit."""
     items = {page[at]: page[at + 5 : at + 11] for at in reversed(range(0, len(page) - 11, INTEL_ITEM_BYTES))}
     if len(page) < LOG_BYTES or INTEL_NAND not in items or INTEL_HOST not in items:
         return None
@@ -101,7 +101,7 @@ def log_page(name: str, number: str) -> bytes:
 
 
 def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> dict[str, Any]:
-    """`nand_bytes`, what it counts in, and whose log it is from; all null where no log counts it."""
+    """Returns `nand_bytes`, its unit, and the log that it is from; all null where no log counts it."""
     found: tuple[int | None, int | None, str | None] = (None, None, None)
     written = nand_bytes(log_page(name, OCP_LOG))
     by_ata = ata_nand_bytes(document)

@@ -1,4 +1,4 @@
-"""Redis servers for the hot store, and what is run against them: `hot_store_nodes.py PLAN` (JSON). Prints {result} or {error}.
+"""Runs Redis servers for the hot store, and a plan's steps against them: `hot_store_nodes.py PLAN` (JSON). Prints {result} or {error}.
 
 PLAN: {folder, network: loopback | namespaces, masters, replicas, clients, cluster, append_only, unix_socket, maxmemory_bytes,
 node_timeout_ms, steps}.
@@ -10,7 +10,7 @@ its own behind a bridge. Steps, in order, each with its entry in the result:
   {do: reference, value_bytes, seconds, sample_s, clients}   redis-benchmark's SET beside its GET, by the server's own counters
   {do: restart}                                         kill -9 of every server, and the same again on their files
   {do: replace, node}                                   a server that was killed comes back as a replica
-Everything ends with this program, however it ends; what an earlier one left that was killed outright is removed first."""
+All processes end with this program, however it ends; it first removes what an earlier one left that was killed outright."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Network:
         return namespaces.inside(self.name(member))
 
     def bytes_sent(self) -> int | None:
-        """By all members so far: what their ends of the bridge have received."""
+        """Returns the bytes that all members sent so far, as their ends of the bridge have received them."""
         if self.kind != "namespaces":
             return None
         files = [Path(f"/sys/class/net/{self.name(member)}/statistics/rx_bytes") for member in self.members]
@@ -193,7 +193,7 @@ class Nodes:
         ).strip()
 
     def cluster_is_whole(self) -> bool:
-        """Every slot has an owner, and every owner its replicas, with all data."""
+        """Says whether every slot has an owner, and every owner its replicas, with all data."""
         replicas = self.plan.get("replicas", 0)
         for node in self.servers:
             if "cluster_state:ok" not in self.ask(node, "cluster", "info"):
@@ -217,7 +217,7 @@ class Nodes:
             time.sleep(0.1)
 
     def run(self, step: dict[str, Any]) -> dict[str, Any]:
-        """All processes at once; those with `kill_after_s` get kill -9 then, and so does the server `kill_node`."""
+        """Runs all processes at once; those with `kill_after_s` get kill -9 then, and so does the server `kill_node`."""
         ends = ",".join(self.endpoint(node) for node in sorted(self.servers))
         sent, started = self.network.bytes_sent(), time.monotonic()
         running = []
@@ -258,7 +258,7 @@ class Nodes:
         return {"processes": said, "seconds": time.monotonic() - started, "network_bytes": moved}
 
     def wait_for_work(self, step: dict[str, Any], processes: list[subprocess.Popen[bytes]], deadline: float) -> None:
-        """Until `kill_from` is there: a store's room takes longer to reserve than some loads last. Processes that all ended have none."""
+        """Waits until `kill_from` is there, or all processes ended: a store's room takes longer to reserve than some loads last."""
         file = Path(step["kill_from"].replace("{folder}", str(self.folder)))
         while not file.exists() and any(process.poll() is None for process in processes):
             if time.monotonic() > deadline:

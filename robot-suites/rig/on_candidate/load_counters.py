@@ -1,4 +1,4 @@
-"""What the machine has done so far: CPU time, md's own threads, bytes that drives were asked to write. Reads /proc and /sys only.
+"""The machine's counters so far: CPU time, md's own threads, bytes that drives were asked to write. Reads /proc and /sys only.
 
 `load_counters.py [--array NAME] DEVICE ...`; prints {clock_s, kernel_cpu_s, total_cpu_s, md_threads_s, written_bytes}."""
 
@@ -29,7 +29,7 @@ def thread_times(array: str, ticks: int, proc: Path = Path("/proc")) -> dict[str
     for file in proc.glob("[0-9]*/stat"):
         try:
             head, _, rest = file.read_text(encoding="ascii", errors="replace").rpartition(")")
-        except OSError:  # it ended meanwhile
+        except OSError:  # the thread ended meanwhile
             continue
         name = head.partition("(")[2]
         if name.startswith(array + "_"):

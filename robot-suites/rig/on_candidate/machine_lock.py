@@ -25,7 +25,7 @@ NAME = "daq-storage-bench.lock"
 
 
 class LockError(Exception):
-    """Another owner has it. `owner`: who, where only his control node can say whether he lives."""
+    """Another owner has the lock. `owner` names him where only his control node can say whether he lives."""
 
     def __init__(self, text: str, owner: dict[str, Any] | None = None) -> None:
         super().__init__(text)
@@ -33,14 +33,14 @@ class LockError(Exception):
 
 
 def lock_folder() -> Path:
-    """Outlives a reboot and is anybody's; DAQ_BENCH_LOCK_DIR moves it, for tests and for machines that share a file system."""
+    """Returns a folder that outlives a reboot and that any user may use; DAQ_BENCH_LOCK_DIR moves it, for tests and shared file systems."""
     return Path(os.environ.get(FOLDER_VARIABLE, "/var/tmp"))
 
 
 def opened(path: Path) -> int:
-    """The lock file, made if it is not there; only readable where it belongs to another user, which locks as well.
+    """Opens the lock file, made if it is not there; only for reading where it belongs to another user, which locks as well.
 
-    Whoever makes a link or a pipe of that name does not get a file of ours written, nor the bench hung."""
+    A link or a pipe of that name neither leads to a write elsewhere nor hangs the bench."""
     # Without O_CREAT first: in a sticky world-writable folder the kernel refuses O_CREAT on another user's file.
     flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -57,7 +57,7 @@ def opened(path: Path) -> int:
 
 
 def owner_of(handle: int) -> dict[str, Any] | None:
-    """Who wrote himself in; None for nobody, and for what no bench wrote."""
+    """Returns the owner that the file names; None without one, and for text that no bench wrote."""
     try:
         found = json.loads(os.pread(handle, 4096, 0).decode("utf-8"))
         return {
@@ -99,7 +99,7 @@ def machine_id() -> str:
 
 
 def began(pid: int) -> str:
-    """When a process began, in the kernel's ticks since boot, with the boot; empty for one that is not there."""
+    """Returns when a process began, in the kernel's ticks since boot, with the boot; empty for one that is not there."""
     try:
         ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()}:{ticks}"
@@ -119,7 +119,7 @@ def age(seconds: float) -> str:
 
 
 def lives(owner: dict[str, Any], me: dict[str, Any]) -> bool | None:
-    """Whether the owner's process runs, as seen here or by his control node (`gone`); None where nobody has looked."""
+    """Says whether the owner's process runs, as seen here or by his control node (`gone`); None where nobody has looked."""
     if owner["id"] in me.get("gone", []):
         return False
     if owner["node"] != machine_id():
@@ -128,7 +128,7 @@ def lives(owner: dict[str, Any], me: dict[str, Any]) -> bool | None:
 
 
 def acquire(handle: int, me: dict[str, Any]) -> str:
-    """Takes the lock; returns what is to be said of an owner who is gone. Raises LockError that names the owner."""
+    """Takes the lock; returns the message about an owner who is gone. Raises LockError that names the owner."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,6 +1,6 @@
 """Network namespaces behind a bridge, of the programs that have several hosts on one machine.
 
-Names begin with two letters and the program's process number: whoever comes later can tell what one that was killed outright has left."""
+Names begin with two letters and the program's process number: a later program can tell what one that was killed outright has left."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PACKAGES = {"ip": "iproute2", "tc": "iproute2", "rdma": "iproute2", "redis-cli":
 
 
 class NodesError(Exception):
-    """What could not be run, for {error}."""
+    """A command could not be run; the text becomes {error}."""
 
 
 def tool(*argv: str, check: bool = True) -> str:
-    """What a tool prints, in English. Raises NodesError when it is not there, or fails and `check` is set."""
+    """Runs a tool and returns its output, in English. Raises NodesError when it is not there, or fails and `check` is set."""
     if shutil.which(argv[0], path=SEARCH) is None:
         raise NodesError(f"{argv[0]} is not there: install {PACKAGES.get(argv[0], argv[0])} on this host")
     environment = {**os.environ, "LC_ALL": "C", "PATH": SEARCH}
@@ -30,12 +30,12 @@ def tool(*argv: str, check: bool = True) -> str:
 
 
 def inside(namespace: str) -> list[str]:
-    """The words before a command that is to run there."""
+    """Returns the words before a command that run it in the namespace."""
     return ["ip", "netns", "exec", namespace]
 
 
 def remove_left_behind(letters: str) -> None:
-    """Namespaces and links whose program is gone: `letters`, its process number, one more letter and digits."""
+    """Removes namespaces and links whose program is gone: `letters`, its process number, one more letter and digits."""
     ours = re.compile(rf"{letters}(\d+)[a-z]\d*")
     names = re.findall(r"^(\S+)", tool("ip", "netns", "list", check=False), re.MULTILINE)
     links = re.findall(r"^\d+: ([^:@]+)", tool("ip", "-o", "link"), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""How the hosts of one transfer begin at the same moment: a TCP connection each to node0, over the network that is measured."""
+"""Lets the hosts of one transfer begin at the same moment: each has a TCP connection to node0, over the network that is measured."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ network: {kind: namespaces, topology: direct | switch, nodes, rate_bytes_per_s |
 namespace with the port eth0, two of them wired together or all behind a bridge whose ports have that rate and queue; or {kind: host, node,
 interface, addresses: {node: address}}: this machine's own port.
 settings: {id, value} of every port, or {id, files: {path: value}}; in force for this one transfer and put back however it ends, a kill
-included: what was there before is in `journal` first, and the next start puts it back.
+included: the first values are in `journal` before the change, and the next start puts them back.
 processes: {name, at, argv, role: server | client}; {nodeN} in argv is that node's address, {port} its interface. Clients start when
 all servers listen: with `meet` those of all hosts, which then begin at the same moment (a TCP connection each to node0 says so).
 The result has every setting's read-back, each process' end and output, CPU ticks and port counters at both ends of the window. RDMA traffic
@@ -40,7 +40,7 @@ COUNTERS = ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "rx_dropped", "t
 
 
 def listens(pid: int) -> bool | None:
-    """Whether the process has a TCP socket that listens, or an RDMA connection identifier that does; None: RDMA's cannot be seen."""
+    """Says whether the process has a listening TCP socket or RDMA connection identifier; None: RDMA's cannot be seen."""
     try:
         own = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
     except OSError:  # it is on its way into its namespace, or has ended

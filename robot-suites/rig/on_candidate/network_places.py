@@ -1,4 +1,4 @@
-"""Where the processes of a transfer run: this machine's own port, or nodes in network namespaces."""
+"""The places where a transfer's processes run: this machine's own port, or nodes in network namespaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rig.on_candidate.network_meeting import meet
 
 SUBNET = "198.18.1"  # RFC 2544: benchmarks between hosts
 LETTERS = "ln"
-BURST_S = 0.001  # of a shaper: so much may leave at once
+BURST_S = 0.001  # a shaper's burst: this much may leave at once
 BURST_MIN_BYTES = 256 << 10  # one segment of the largest size that a kernel without real hardware passes on
 
 
@@ -43,7 +43,7 @@ class Host:
         return []
 
     def remove(self) -> None:
-        """Nothing was made."""
+        """Does nothing: there is nothing to remove."""
 
     def queue_drops(self) -> int | None:
         return None
@@ -111,7 +111,7 @@ class Namespaces:
         return [] if self.direct else [*(self._port(node) for node in self.nodes), f"{self.prefix}b"]
 
     def queue_drops(self) -> int | None:
-        """Packets that the switch's ports had no room for, so far; None without a switch."""
+        """Returns the packets that the switch's ports had no room for, so far; None without a switch."""
         if self.direct:
             return None
         said = [json.loads(tool("tc", "-s", "-j", "qdisc", "show", "dev", self._port(node))) for node in self.nodes]

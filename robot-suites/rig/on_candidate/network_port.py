@@ -1,4 +1,4 @@
-"""What one network port is and how it is set: `network_port.py INTERFACE`. Prints {result}; what a port does not tell is null.
+"""Describes one network port and its settings: `network_port.py INTERFACE`. Prints {result}; a value that a port does not tell is null.
 
 Reads /sys and ethtool; changes nothing."""
 
@@ -50,7 +50,7 @@ def ethtool(letter: str, interface: str) -> str:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """`name: value` of each line; the first of a name, "n/a" left out."""
+    """Returns `name: value` of each line; the first of a name, "n/a" left out."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.strip().partition(":")

@@ -1,4 +1,4 @@
-"""The RDMA device of a network port, and what it has counted: a real card's RDMA traffic passes its interface's counters by."""
+"""The RDMA device of a network port, and its counters: a real card's RDMA traffic passes its interface's counters by."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORD_BYTES = 4  # these two count octets divided by 4 (Linux, Documentation/ABI/
 
 
 def ports_of(interface: str) -> list[Path]:
-    """The device ports with an address (GID) of this interface: a card's, a bond's, a VLAN's, soft RoCE's. Each has up to 1024 to read."""
+    """Returns device ports with an address (GID) of this interface: card, bond, VLAN, soft RoCE. Each has up to 1024 to read."""
     found = set()
     for entry in INFINIBAND.glob("*/ports/*/gid_attrs/ndevs/*"):
         with contextlib.suppress(OSError):  # an entry without an address cannot be read
@@ -22,14 +22,14 @@ def ports_of(interface: str) -> list[Path]:
 
 
 def devices_of(interface: str) -> list[str]:
-    """Names: those of the port's own PCI function, which may have no address yet, and those with an address of it."""
+    """Returns device names: those of the port's own PCI function, which may have no address yet, and those with an address of it."""
     own = NET / interface / "device" / "infiniband"
     there = {entry.name for entry in own.iterdir()} if own.is_dir() else set()
     return sorted(there | {port.parents[1].name for port in ports_of(interface)})
 
 
 def bytes_of(port: Path | None) -> dict[str, int]:
-    """Bytes so far through a device port; empty without one, and for one that does not count (soft RoCE)."""
+    """Returns bytes so far through a device port; empty without one, and for one that does not count (soft RoCE)."""
     with contextlib.suppress(OSError, ValueError):
         if port is not None:
             folder = port / "counters"

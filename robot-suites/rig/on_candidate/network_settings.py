@@ -21,14 +21,14 @@ PAUSES = {"rx-pause": ("rx", "RX"), "tx-pause": ("tx", "TX")}
 
 
 def field(text: str, name: str, section: str = "") -> str | None:
-    """The value of `name:` in what ethtool prints, behind `section` if one is named; None where it has none."""
+    """Returns the value of `name:` in ethtool's output, behind `section` if one is named; None where there is none."""
     part = text.partition(section)[2] if section else text
     match = re.search(rf"^{re.escape(name)}:\s*(\S+)", part, re.MULTILINE)
     return match[1] if match and match[1] != "n/a" else None
 
 
 def read_setting(where: list[str], port: str, name: str) -> str | None:
-    """What is in force; None where the port has no such setting."""
+    """Returns the value in force; None where the port has no such setting."""
     if name in SYSFS:
         return tool(*where, "cat", f"/sys/class/net/{port}/{SYSFS[name]}").strip()
     if name in FEATURES:
@@ -58,14 +58,14 @@ def write_setting(where: list[str], port: str, name: str, value: str) -> None:
 
 
 def resolved(where: list[str], port: str, name: str, value: str) -> str:
-    """`max` of a ring is what the card can have."""
+    """Returns the asked value, with `max` of a ring replaced by the card's largest."""
     if value != "max" or name not in RINGS:
         return value
     return field(tool(*where, "ethtool", "-g", port, check=False), RINGS[name][1], "Pre-set maximums:") or value
 
 
 class Settings:
-    """What is to be in force for this transfer. A record for each: {id, at, asked, before, read_back, held, restored, status, detail}."""
+    """The settings for this transfer, with a record for each: {id, at, asked, before, read_back, held, restored, status, detail}."""
 
     def __init__(self, network: Host | Namespaces, asked: list[dict[str, Any]], journal: Path | None) -> None:
         self.network, self.asked, self.journal = network, asked, journal
@@ -135,7 +135,7 @@ class Settings:
             record.update(status="refused", detail=str(error), read_back=record["before"])
 
     def look_again(self) -> None:
-        """Whether they held until the transfer's end."""
+        """Reads the settings again and notes whether they held until the transfer's end."""
         for record in self.records:
             if record["before"] is not None:
                 record["held"] = record["read"]() == record["read_back"]

@@ -1,4 +1,4 @@
-"""What a Linux machine says of itself: identity, drives, target folder. Reads /proc, /sys and lsblk; changes nothing.
+"""A Linux machine's account of itself: identity, drives, target folder. Reads /proc, /sys and lsblk; changes nothing.
 
 Prints {host, devices, target}; `target` is null when no folder was named or it is not there."""
 

@@ -1,7 +1,7 @@
 """Purges a whole drive or gives it back, under the claim of `daqwriter guard`, which starts this program.
 
-`purge SERIAL PATH METHOD`; `release SERIAL PATH`. The claimed descriptor's number stands in DAQWRITER_CLAIM; without it nothing is done.
-Prints {result} or {error}."""
+`purge SERIAL PATH METHOD`; `release SERIAL PATH`. The claimed descriptor's number stands in DAQWRITER_CLAIM; without it the program does
+nothing. Prints {result} or {error}."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from typing import Any
 TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 BLKDISCARD, BLKRRPART, BLKGETSIZE64 = 0x1277, 0x125F, 0x80081272  # linux/fs.h
 DISCARD_STEP_BYTES = 2**36
-END_BYTES = 2**20  # of a drive's start and end: every signature that libblkid knows lies in there
+END_BYTES = 2**20  # bytes at a drive's start and end: every signature that libblkid knows lies in there
 SAMPLES, SAMPLE_BYTES = 64, 4096
 
 
 class RefusalError(Exception):
-    """Why the drive is not written to, or cannot be treated as asked."""
+    """The drive is not written to, or cannot be treated as asked; the text says why."""
 
 
 def said(*argv: str) -> str:
@@ -34,7 +34,7 @@ def said(*argv: str) -> str:
 
 
 def signatures(path: str) -> list[str]:
-    """Types that libblkid finds on the drive now."""
+    """Returns the types that libblkid finds on the drive now."""
     return said("wipefs", "--noheadings", "--output", "TYPE", path).split()
 
 
@@ -53,7 +53,7 @@ class Drive:
         self.size_bytes = int(struct.unpack("Q", fcntl.ioctl(self.fd, BLKGETSIZE64, b"\0" * 8))[0])
 
     def purge(self, method: str) -> dict[str, Any]:
-        """Gives every block back to the drive; says what then reads as zeros."""
+        """Gives every block back to the drive; returns the method, the size and the share that then reads as zeros."""
         if method == "discard":
             self._discard()
             tool = "BLKDISCARD"
@@ -93,7 +93,7 @@ class Drive:
         return " ".join(argv)
 
     def _zero_share(self) -> float:
-        """Share of evenly spread places that read back as zeros, past the page cache."""
+        """Returns the share of evenly spread places that read back as zeros, past the page cache."""
         fd = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
         try:
             with mmap.mmap(-1, SAMPLE_BYTES) as page:
@@ -108,7 +108,7 @@ class Drive:
         return zeros / SAMPLES
 
     def release(self) -> dict[str, Any]:
-        """Leaves nothing that could be taken for a file system, an array or a partition table: both ends are zeroed and read back."""
+        """Zeroes both ends and reads them back, so that no file system, array or partition table is found there."""
         before, zeros = signatures(self.path), b"\0" * END_BYTES
         for offset in (0, max(0, self.size_bytes - END_BYTES)):
             os.pwrite(self.fd, zeros[: self.size_bytes], offset)

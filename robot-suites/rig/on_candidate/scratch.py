@@ -38,7 +38,7 @@ OWN_FOLDERS = ("streams-checksum-*", "concurrent-analysis-*")  # empty by then, 
 
 
 class ForeignFilesError(Exception):
-    """The folder holds what the bench did not put there."""
+    """The folder holds files that the bench did not put there."""
 
 
 def create(directory: Path, run_id: str) -> Path:
@@ -80,7 +80,7 @@ def remove_stale(directory: Path) -> list[tuple[str, int]]:
 
 
 def main(arguments: list[str]) -> dict[str, Any]:
-    """Runs one command; what the user can mend comes back as {error}."""
+    """Runs one command; a fault that the user can mend comes back as {error}."""
     command, path = arguments[0], Path(arguments[1])
     try:
         if command in ("folder", "create"):

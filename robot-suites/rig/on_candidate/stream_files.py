@@ -1,7 +1,7 @@
 """The files of a `daqwriter streams` run, looked at by other code than daqwriter's: `check DIRECTORY DEFINITION_BYTES`, `remove DIRECTORY`.
 
 `check` reads every file of the directory back, after asking the kernel to forget what it holds of it, and takes its adler32 with
-Python's zlib in one go over the whole, without splits, threads or copies. Of the smallest file of up to DEFINITION_BYTES it takes it once
+Python's zlib in one go over the whole, without splits, threads or copies. For the smallest file of up to DEFINITION_BYTES it takes it once
 more by RFC 1950's definition, with sums and no library at all. Prints {result: {closed, files: [{name, bytes, recorded, zlib, definition,
 fault}]}} or {error}; checksums are 8 hexadecimal digits. `remove` takes the run's own files and the directory away."""
 
@@ -23,7 +23,7 @@ BASE = 65521  # the largest prime below 2^16, RFC 1950
 
 
 class FilesError(Exception):
-    """What cannot be looked at, for {error}."""
+    """A file cannot be looked at; the text becomes {error}."""
 
 
 def adler32_by_definition(pieces: Any) -> int:
@@ -45,7 +45,7 @@ def adler32_by_zlib(pieces: Any) -> int:
 
 
 def pieces_of(file: Path) -> Any:
-    """The file's bytes, from the drive: what the page cache held of it is dropped before."""
+    """Yields the file's bytes from the drive: its pages in the page cache are dropped before."""
     descriptor = os.open(file, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -2,8 +2,8 @@
 
 SPEC: {victim: {name, argv}, disturbers: [...], services: [...], lead_s, sample_s, limit_s}. Services (a server that a client
 needs) start first, then the disturbers; after `lead_s` the victim starts, and when it has ended the others are ended.
-Each disturber's progress (CPU time, bytes read and written) is sampled throughout, so that whoever reads the result can
-tell whether it was really at work. Everything ends with this program, however it ends."""
+Each disturber's progress (CPU time, bytes read and written) is sampled throughout, so that a reader of the result can
+tell whether it was really at work. All processes end with this program, however it ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVICE_S = 0.5
 
 
 class TogetherError(Exception):
-    """What could not be run, for {error}."""
+    """A command could not be run; the text becomes {error}."""
 
 
 class Task:

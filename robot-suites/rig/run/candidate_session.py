@@ -110,12 +110,12 @@ class CandidateSession:
             self.directory = raw_path(self.profiles.candidate, survey(self.machine))
 
     def at(self, target: str) -> CandidateSession:
-        """The same candidate with another of its targets."""
+        """Returns the same candidate with another of its targets."""
         profiles = replace(self.profiles, candidate=self.profiles.candidate.aimed_at(target))
         return replace(self, profiles=profiles, directory=target_directory(self.layout, profiles.candidate))
 
     def survey(self) -> tuple[Survey, float, float]:
-        """The survey, and our clock before and after it, s."""
+        """Returns the survey, and our clock before and after it, s."""
         before = time.time()
         found = survey(self.machine, self.directory)
         return found, before, time.time()
@@ -154,14 +154,14 @@ class CandidateSession:
         return bmc_agent(self.layout, candidate, bundle, influx, {"host": candidate.name, "run": bundle.id})
 
     def reconnect(self) -> None:
-        """After provisioning, which may have rebooted the candidate."""
+        """Connects again after provisioning, which may have rebooted the candidate."""
         if isinstance(self.machine, SshMachine):
             self.machine.link.ensure()
             if self.machine.lock:
                 self.machine.lock.renew()
 
     def await_return(self) -> None:
-        """Before a clean-up: a candidate that is being rebooted is waited for. Raises BenchError when it does not come back."""
+        """Waits, before a clean-up, for a candidate that is being rebooted. Raises BenchError when it does not come back."""
         if not isinstance(self.machine, SshMachine):
             return
         candidate = self.profiles.candidate

@@ -16,7 +16,7 @@ class ClockLog:
         self._readings: list[dict[str, Any]] = []
 
     def note(self, when: str, found: Survey, before_s: float, after_s: float) -> None:
-        """A survey that the candidate answered between `before_s` and `after_s` by our clock."""
+        """Notes a survey that the candidate answered between `before_s` and `after_s` by our clock."""
         reading = {
             "when": when,
             "difference_s": round(found.clock_s - (before_s + after_s) / 2, 6),

@@ -1,7 +1,7 @@
 """Targets besides the run's own, from within a suite: built on their drives, looked at, described; taken away again.
 
-Ansible does the building, under the same guard as for the run's own target. What is still there when a run ends, however it
-ends, `restore` undoes. Each target that was opened leaves `facts/target-<name>.json`, which becomes `further_targets` of run.json."""
+Ansible does the building, under the same guard as for the run's own target. `restore` undoes whatever is still there when a run
+ends, however it ends. Each target that was opened leaves `facts/target-<name>.json`, which becomes `further_targets` of run.json."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def reserve_of(candidate: Candidate, free: int) -> int:
 
 
 def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, directory: Path) -> None:
-    """For a target that provisioning is yet to build: raises RefusedError while nothing on its drives has been erased.
+    """Checks a target that provisioning is yet to build: raises RefusedError while nothing on its drives has been erased.
 
     An upper bound, without what a file system keeps for itself; the built target is looked at again. Drives that are not
     there are left to the identity check and the storage role's guard."""
@@ -193,7 +193,7 @@ def check_programs(scenario: Scenario, layout: Layout) -> None:
 
 
 def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
-    """Raises RefusedError for what a workload cannot do on this candidate."""
+    """Raises RefusedError for a demand that a workload cannot meet on this candidate."""
     for workload in workloads_of(scenario):
         if candidate.target.is_raw and not workload.raw:
             raise RefusedError(

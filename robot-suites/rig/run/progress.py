@@ -24,7 +24,7 @@ from rig.workloads.registry import WORKLOADS
 REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
 TAIL_BYTES = 8192
-STALE_NS = 1.5e9  # a record that is older belongs to what ran before
+STALE_NS = 1.5e9  # a record that is older belongs to an earlier phase
 REMOTE_STALE_NS = 5e9  # the agent's period, the mirror and the clocks' difference come on top
 
 
@@ -97,7 +97,7 @@ class Plan:
         return self._now() - self._started
 
     def left_s(self) -> float:
-        """What the running phase still needs by its estimate, and the whole of those that follow."""
+        """Returns the time that the running phase still needs by its estimate, plus the whole of those that follow."""
         now, left = self._now(), 0.0
         for phase in self._phases:
             if phase.started is None:
@@ -229,3 +229,8 @@ class ProgressDisplay:
         table.add_row("backlog", backlog + trouble)
         table.add_row("time", f"{clock(snapshot.elapsed_s)} elapsed, about {clock(snapshot.left_s)} left")
         return table
+
+
+def announce(bundle: Bundle, name: str, text: str) -> None:
+    """Begins a phase of the run that has one step."""
+    bundle.event("phase", name, text, step=1, steps=1)

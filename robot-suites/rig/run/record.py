@@ -81,7 +81,7 @@ def target_document(candidate: Candidate, found: Survey, scratch: Path, director
 
 
 def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
-    """Copies what the verdict rests on, so that the bundle can be judged anywhere.
+    """Copies the profiles that the verdict rests on, so that the bundle can be judged anywhere.
 
     Only this candidate's `bench_candidate` is copied of the inventory: connection details may hold secrets."""
     folder = bundle.path / "profiles"
@@ -100,7 +100,7 @@ def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
 
 
 def _copy_profile(source: Scenarios | Requirements, copy: Path) -> None:
-    """The file itself, or, where it takes from others, the whole with the files that it was put together from."""
+    """Copies the file itself, or, where it takes from others, the whole that was put together from them."""
     if len(source.files) == 1:
         shutil.copyfile(source.file, copy)
         return

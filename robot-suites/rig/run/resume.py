@@ -17,7 +17,7 @@ PROFILES = ("profiles/scenarios", "profiles/requirements")
 
 
 def request_document(request: Request) -> dict[str, Any]:
-    """run.json's `request`: what the command line chose beyond the profiles."""
+    """Returns run.json's `request`: the command line's choices beyond the profiles."""
     return {
         "inventory": str(request.inventory.resolve()) if request.inventory else None,
         "scale": request.scale,

@@ -17,7 +17,7 @@ RUN_S_MAX = 7 * 86400.0  # bounds a forgotten endurance run; each command inside
 
 
 def suite_files(repository: Path, scenario: Scenario) -> list[Path]:
-    """identity first: with --exitonfailure nothing is written to a machine that is not the declared one."""
+    """Returns the suites, identity first: with --exitonfailure nothing is written to a machine that is not the declared one."""
     folder = repository / "robot-suites" / "suites"
     files = [folder / f"{name}.robot" for name in (IDENTITY, *scenario.workloads)]
     for file in files:

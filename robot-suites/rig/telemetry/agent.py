@@ -69,8 +69,13 @@ class Agent:
             text=True,
             start_new_session=True,
         )
-        if not self._says_ready(self._process):
-            self.kill()
+        ready = False
+        try:
+            ready = self._says_ready(self._process)
+        finally:
+            if not ready:  # Ctrl-C while it starts, too
+                self.kill()
+        if not ready:
             raise BenchError(f"the telemetry agent did not start; see {self._spool / LOG_FILE}")
 
     @staticmethod

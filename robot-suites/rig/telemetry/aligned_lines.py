@@ -10,7 +10,7 @@ from rig.base.event_lines import span_line, tag
 
 
 def aligned_lines(bundle: Bundle) -> Iterator[str]:
-    """The measurement `aligned`: two runs are compared by it (reports/bench_dashboards/compare.py)."""
+    """Yields the measurement `aligned`: two runs are compared by it (reports/bench_dashboards/compare.py)."""
     head = f"aligned,host={tag(bundle.run['candidate']['name'])},run={tag(bundle.id)}"
     for point in aligned.points(bundle.path, bundle.run):
         device = f",device={tag(point.device)}" if point.device else ""
@@ -19,7 +19,7 @@ def aligned_lines(bundle: Bundle) -> Iterator[str]:
 
 
 def busy_lines(bundle: Bundle) -> Iterator[str]:
-    """Each time that a record's dataflow was BUSY, as a span: known only from the record's own account."""
+    """Yields each time that a record's dataflow was BUSY, as a span: only the record's own account knows them."""
     host = f",host={tag(bundle.run['candidate']['name'])}"
     for begin_s, end_s, text in aligned.busy_spans(bundle.path):
         line = span_line(bundle.id, "busy", "snb_record", text, round(begin_s * 1e9), round(end_s * 1e9))

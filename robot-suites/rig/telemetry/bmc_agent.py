@@ -29,12 +29,12 @@ LOOK_EVERY_S = 0.2
 
 
 def may_read_in_band(candidate: Candidate) -> bool:
-    """Whether the candidate's own agent may use the candidate's IPMI device (bmc.in_band; true when left out)."""
+    """Says whether the candidate's own agent may use the candidate's IPMI device (bmc.in_band; true when left out)."""
     return bool(candidate.document.get("bmc", {}).get("in_band", True))
 
 
 def reads_in_band(points: Path, report_s_max: float = REPORT_S_MAX, silence_s: float = SILENCE_S) -> bool:
-    """Whether the candidate's agent, which has just been started, reads the BMC in band, as its spool says.
+    """Says whether the candidate's agent, which has just been started, reads the BMC in band, by its spool.
 
     Raises BenchError when it says nothing in time."""
     deadline = time.monotonic() + report_s_max

@@ -1,4 +1,4 @@
-"""The history in InfluxDB: verdicts, runs and events, and what an outage kept from it. The bundles stay the record.
+"""The history in InfluxDB: verdicts, runs and events, and the delivery of data that an outage kept back. The bundles stay the record.
 
 It lies in a retention policy of its own, which outlives the raw telemetry by years: nightly acceptance runs are compared by it."""
 
@@ -14,12 +14,13 @@ from influxdb_client import InfluxDBClient, Point  # type: ignore[attr-defined]
 from influxdb_client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
-from bench_model.base.errors import BenchError
+from bench_model.base.errors import BenchError, RefusedError
 from bench_model.bundle.files import find_document
 from bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
 from bench_model.evidence import telemetry_account
 from rig.base.bundle import Bundle
 from rig.base.influx import DATABASE, HISTORY, Influx, InfluxError
+from rig.candidate.lock import exclusive
 from rig.telemetry.agent import replay
 from rig.telemetry.aligned_lines import aligned_lines, busy_lines
 from rig.telemetry.influx_counts import counts_document
@@ -81,7 +82,7 @@ def run_point(bundle: Bundle) -> Point | None:
 
 
 def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
-    """A point of this run, timed at its end, with what runs are compared by."""
+    """Returns a point of this run, timed at its end, with the tags by which runs are compared."""
     run = bundle.run
     drives = run.get("target", {}).get("drives") or [{}]
     known = {
@@ -100,7 +101,7 @@ def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
 
 
 def report_path(bundle: Bundle) -> str:
-    """Below the folder of the runs, wherever that is served from."""
+    """Returns the report's path below the folder of the runs, wherever that is served from."""
     return f"{bundle.id}/{REPORT}"
 
 
@@ -109,7 +110,7 @@ def nanoseconds(moment: datetime) -> int:
 
 
 def trigger_ns(bundle: Bundle) -> int | None:
-    """When the run's first record began, on the candidate's clock: what two runs are aligned at. None: nothing was loaded."""
+    """Returns when the run's first record began, on the candidate's clock: two runs are aligned there. None: nothing was loaded."""
     record: dict[str, Any] = bundle.read("results/snb_record.json") or {}
     for repetition in record.get("repetitions", []):
         return nanoseconds(datetime.fromisoformat(repetition["minidaq"]["started_utc"]))
@@ -134,7 +135,7 @@ def event_lines(bundle: Bundle) -> list[str]:
 
 
 def publish(path: Path, influx: Influx) -> str | None:
-    """Writes verdict, run, events and aligned series into the history; what kept InfluxDB from taking them, or None.
+    """Writes verdict, run, events and aligned series into the history; returns why InfluxDB did not take them, or None.
 
     Doing it again changes nothing."""
     bundle = Bundle.open(path)
@@ -160,7 +161,7 @@ def _remedy(influx: Influx, error: InfluxError) -> str:
 
 
 def undelivered(path: Path) -> bool:
-    """Does the finished run in `path` hold telemetry or a verdict that InfluxDB has not got?"""
+    """Says whether the finished run in `path` holds telemetry or a verdict that InfluxDB has not got."""
     folders = spool_folders(path)
     if not folders or not (path / "verdict.json").exists():
         return False
@@ -173,7 +174,7 @@ def _is_behind(folder: Path) -> bool:
 
 
 def replay_run(agent: Path, path: Path, influx: Influx) -> str | None:
-    """Delivers all that InfluxDB has not got of one run, and accounts for it again; what kept something from it, or None."""
+    """Delivers all that InfluxDB lacks of one run, and accounts for it again; returns why something was kept back, or None."""
     for folder in spool_folders(path):
         replayed = replay(agent, folder, influx)
         if replayed.returncode != 0:
@@ -203,16 +204,25 @@ def account_again(bundle: Bundle, influx: Influx) -> dict[str, Any] | None:
 
 
 def replay_earlier(agent: Path, runs: Path, influx: Influx) -> Iterator[str]:
-    """Delivers what outages kept back, run by run; yields the id of each run that is now complete."""
+    """Delivers what outages kept back, run by run; yields the id of each run that is now complete.
+
+    A run whose candidate is being qualified is left alone: it may be that very run, which delivers for itself."""
     for file in sorted(runs.glob("*/run.json")):
-        if not file.parent.is_symlink() and _is_due(file.parent):
-            if replay_run(agent, file.parent, influx):
-                return
-            yield file.parent.name
+        candidate = (find_document(file.parent, file.name) or {}).get("candidate", {}).get("name")
+        if file.parent.is_symlink() or not candidate or not _is_due(file.parent):
+            continue
+        try:
+            with exclusive(candidate, "delivering what an outage kept back"):
+                kept_back = replay_run(agent, file.parent, influx)
+        except RefusedError:
+            continue
+        if kept_back:
+            return
+        yield file.parent.name
 
 
 def _is_due(path: Path) -> bool:
-    """Skips a damaged run beside the own one: `make replay` reports it."""
+    """Says whether a run has undelivered telemetry; False for a damaged one, which `make replay` reports."""
     try:
         return undelivered(path)
     except BenchError:
@@ -220,7 +230,7 @@ def _is_due(path: Path) -> bool:
 
 
 def influx_of(telemetry: dict[str, Any]) -> Influx:
-    """The server that a run used, by its run.json; without its tokens."""
+    """Returns the server that a run used, by its run.json; without its tokens."""
     return Influx(
         url=telemetry["influx_url"],
         database=telemetry.get("database", DATABASE),

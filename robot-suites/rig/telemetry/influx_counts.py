@@ -1,7 +1,7 @@
 """Counts the points of one run in InfluxDB, by measurement, exactly.
 
 COUNT counts values of a field, and points of a series need not have the same fields. So the server counts every field of every series;
-where the field that is there most often is there as often as the bundle has points of this series, that is the number. Else the
+where the most frequent field occurs as often as the bundle has points of this series, that is the number. Else the
 series' points are fetched, page by page, and counted one by one."""
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ UNITS_S = {"h": 3600, "m": 60, "s": 1}
 
 
 def identifier(text: str) -> str:
-    """A name in InfluxQL."""
+    """Returns a name as InfluxQL writes it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def literal(text: str) -> str:
-    """A string in InfluxQL."""
+    """Returns a string as InfluxQL writes it."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -74,7 +74,7 @@ def _count_one_by_one(influx: Influx, where: str, tags: dict[str, str]) -> int:
 
 
 def retention_s(influx: Influx) -> int | None:
-    """How long the database keeps telemetry, s; None: for ever. Raises InfluxError."""
+    """Returns how long the database keeps telemetry, s; None: for ever. Raises InfluxError."""
     for series in influx.query(f"SHOW RETENTION POLICIES ON {identifier(influx.database)}"):
         for row in series.get("values", []):
             policy = dict(zip(series["columns"], row, strict=True))
@@ -128,5 +128,5 @@ def rejected(*paths: Path) -> dict[str, dict[str, int]]:
 
 
 def general(reason: str) -> str:
-    """A refusal without what differs from line to line, so that thousands of them are one entry."""
+    """Returns a refusal without the parts that differ from line to line, so that thousands of them are one entry."""
     return re.sub(r"'[^']*'", "'...'", reason)[:300]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -80,12 +81,19 @@ class LocalInflux:
         return pid if executable.name.startswith("influxd") else None
 
     def start(self, port: int = DEFAULT_PORT) -> str:
-        """Starts the server, or finds it running; returns its URL. Another program on `port` makes it take the next free one."""
-        running = self.running_url()
-        if running:
-            create_database(running, DATABASE)
-            return running
+        """Starts the server, or finds it running; returns its URL. Another program on `port` makes it take the next free one.
+
+        Runs of several candidates begin at the same moment: one of them starts the server, the others wait until it answers."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / "starting").open("a", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            running = self.running_url()
+            if running:
+                create_database(running, DATABASE)
+                return running
+            return self._start(port)
+
+    def _start(self, port: int) -> str:
         http_port = free_port(port)
         url = f"http://127.0.0.1:{http_port}"
         config = self.directory / "influxdb.conf"
@@ -101,8 +109,8 @@ class LocalInflux:
                 start_new_session=True,
                 env=environment_for_children(),
             )
-        self._pid_file.write_text(str(process.pid), encoding="ascii")
         self._url_file.write_text(url, encoding="ascii")
+        self._pid_file.write_text(str(process.pid), encoding="ascii")
         self._wait_until_ready(url, process)
         create_database(url, DATABASE)
         return url

@@ -5,11 +5,10 @@ fio's file is written once before the first point, so that every point overwrite
 file system's allocation. Evidence that a point's bytes reached the device is the device's own write counter.
 
 A short point draws the curve and decides nothing. With `confirm` every large block size is measured again, several times and for
-longer; these repetitions are what the throughput of large blocks is judged by (docs/scenarios-scans.md)."""
+longer; the throughput of large blocks is judged by these repetitions (docs/scenarios-scans.md)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +17,12 @@ from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import binary_label, decimal_label
+from bench_model.documents.results import WritePoint
+from bench_model.documents.struct import as_document, read
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.statistics.plateau import LARGE_BLOCK_BYTES, RULE, deciding_point, find_plateau, is_large
+from bench_model.workloads.block_scan import BlockScan, LargeBlocks, LargeRepetition, Plateau
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.candidate.machine import Machine
@@ -38,7 +40,7 @@ PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_si
 LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
 
 START_S = 0.6  # fio's own start
-WRITING_BYTES_PER_S = 2e9  # guess of what laying out a file takes, for the progress display
+WRITING_BYTES_PER_S = 2e9  # guessed time to lay out a file, for the progress display
 
 
 @dataclass(frozen=True)
@@ -59,21 +61,21 @@ def estimated_s(scenario: Scenario) -> float:
 
 
 def turns(parameters: dict[str, Any]) -> list[tuple[int, int]]:
-    """(repetition, block size) of what `confirm` measures again, in order. The sizes take turns: a size's repetitions then lie
-    apart in time, so that one slow spell of the drive is not all that they see."""
+    """Returns (repetition, block size) of the points that `confirm` measures again, in order. The sizes take turns: a size's repetitions
+    then lie apart in time, so that one slow spell of the drive does not hit all of them."""
     large = [size for size in parameters["block_sizes"] if is_large(size)]
     count = parameters["confirm"]["repetitions"] if "confirm" in parameters else 0
     return [(number, size) for number in range(1, count + 1) for size in large]
 
 
 def _longer(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with which a repetition is measured."""
+    """Returns the parameters with which a repetition is measured."""
     plan = parameters.get("confirm", {})
     return {**parameters, "seconds_per_point": plan.get("seconds_per_repetition", parameters["seconds_per_point"])}
 
 
 def _tools(parameters: dict[str, Any]) -> list[str]:
-    """fio first: its scan is the one that the document's own figures are of."""
+    """Returns the tools, fio first: the document's own figures are those of its scan."""
     return list(parameters.get("tools", ["fio"]))
 
 
@@ -186,7 +188,7 @@ Measure = Callable[[int, dict[str, Any], str], dict[str, Any]]
 def _points(
     parameters: dict[str, Any], measure_one: Measure, report: Report, said: str = ""
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One tool's points, and the repetitions of `confirm`. `said`: with what, for the progress display."""
+    """Returns one tool's points, and the repetitions of `confirm`. `said`: the tool's words for the progress display."""
     sizes, asked, longer = parameters["block_sizes"], turns(parameters), _longer(parameters)
     steps, points, again = len(sizes) + len(asked), [], []
     for step, size in enumerate(sizes, start=1):
@@ -238,7 +240,7 @@ def document(
     tool: str = "fio",
     condition: str = "overwrite of a file that was written once before the scan",
 ) -> dict[str, Any]:
-    """One tool's scan from its points; what it does not show is null, and `reasons` says why by metric.
+    """Returns one tool's scan from its points; a value that it does not show is null, and `reasons` says why by metric.
 
     `again`: the repetitions that large blocks are judged by. Without any, the scan's lowest large point stands there alone."""
     measured = [
@@ -255,37 +257,37 @@ def document(
         )
     if why := _why_not_judged(repetitions):
         reasons[LARGE_BLOCK_METRIC] = why
-    return {
-        "schema_version": 1,
-        "tool": tool,
-        "tool_version": version,
-        "io_depth": parameters["io_depth"],
-        "threads": 1,
-        "seconds_per_point": parameters["seconds_per_point"],
-        "ramp_s": parameters["ramp_s"],
-        "sample_s": SAMPLE_MS / 1000,
-        "file_bytes": parameters["file_size"],
-        "direct": True,
-        "condition": condition,
-        "points": points,
-        "plateau": {
-            "throughput_bytes_per_s": plateau.throughput_bytes_per_s if plateau else None,
-            "from_block_bytes": plateau.from_block_bytes if plateau else None,
-            "rule": RULE,
-        },
-        "large_blocks": {
-            "throughput_bytes_per_s": lowest["throughput_bytes_per_s"] if lowest else None,
-            "throughput_bytes_per_s_samples": lowest["throughput_bytes_per_s_samples"] if lowest else [],
-            "from_block_bytes": LARGE_BLOCK_BYTES,
-            "seconds_per_repetition": _longer(parameters)["seconds_per_point"],
-            "repetitions": repetitions,
-        },
-        "reasons": reasons,
-    }
+    return as_document(
+        BlockScan(
+            schema_version=1,
+            tool=tool,
+            tool_version=version,
+            io_depth=parameters["io_depth"],
+            threads=1,
+            seconds_per_point=parameters["seconds_per_point"],
+            ramp_s=parameters["ramp_s"],
+            sample_s=SAMPLE_MS / 1000,
+            file_bytes=parameters["file_size"],
+            direct=True,
+            condition=condition,
+            points=[read(one, WritePoint, f"{tool}'s point") for one in points],
+            plateau=Plateau(
+                plateau.throughput_bytes_per_s if plateau else None, plateau.from_block_bytes if plateau else None, RULE
+            ),
+            large_blocks=LargeBlocks(
+                throughput_bytes_per_s=lowest["throughput_bytes_per_s"] if lowest else None,
+                throughput_bytes_per_s_samples=lowest["throughput_bytes_per_s_samples"] if lowest else [],
+                from_block_bytes=LARGE_BLOCK_BYTES,
+                seconds_per_repetition=_longer(parameters)["seconds_per_point"],
+                repetitions=[read(one, LargeRepetition, f"{tool}'s repetition") for one in repetitions],
+            ),
+            reasons=reasons,
+        )
+    )
 
 
 def _why_not_judged(repetitions: list[dict[str, Any]]) -> str:
-    """Why large blocks have no throughput; empty where every repetition counts."""
+    """Returns why large blocks have no throughput; empty where every repetition counts."""
     if not repetitions:
         return "no block size of at least 8 MiB was measured"
     holes = [
@@ -373,48 +375,40 @@ def parse_point(
     output: str, block_bytes: int, seconds: float, bandwidth_log: str, device_bytes: int | None
 ) -> dict[str, Any]:
     """One point of results/block_scan.json from fio's JSON and its bandwidth log. Raises BenchError for fio's errors and for no writes."""
-    try:
-        document = json.loads(output)
-        fio.demand_readable(document, f"block size {block_bytes} B")
-        job = document["jobs"][0]
-        write = job["write"]
-        latency = write["lat_ns"]
-    except (ValueError, KeyError, IndexError) as error:
-        raise BenchError(
-            f"fio's output at block size {block_bytes} B cannot be read ({error!r}); it is kept in results/raw"
-        ) from None
-    if job["error"] or not write["io_bytes"]:
-        raise BenchError(
-            f"fio at block size {block_bytes} B ended with error {job['error']} after {write['io_bytes']} B"
-        )
-    runtime_s = write["runtime"] / 1000
-    reason = _why_masked(runtime_s, seconds, write["io_bytes"], device_bytes)
-    percentiles = {float(key): value / 1000 for key, value in latency["percentile"].items()}
-    return {
-        "block_bytes": block_bytes,
-        "throughput_bytes_per_s": write["bw_bytes"],
-        "iops": write["iops"],
-        "bytes_written": write["io_bytes"],
-        "runtime_s": runtime_s,
-        "throughput_bytes_per_s_samples": fio.bandwidth_samples(
-            bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"]
-        ),
-        "latency_us": {
-            "p50": percentiles[50.0],
-            "p99": percentiles[99.0],
-            "p99_9": percentiles[99.9],
-            "max": latency["max"] / 1000,
-            "mean": latency["mean"] / 1000,
-        },
-        "cpu_user_percent": job["usr_cpu"],
-        "cpu_system_percent": job["sys_cpu"],
-        "device_bytes_written": device_bytes,
-        "admissible": reason is None,
-        "reason": reason,
-    }
+    what = f"block size {block_bytes} B"
+    with fio.readable(what):
+        job = fio.document_of(output, what)["jobs"][0]
+        write = {name: fio.number(job["write"], name) for name in ("io_bytes", "runtime", "bw_bytes", "iops")}
+        if job["error"] or not write["io_bytes"]:
+            raise BenchError(f"fio at {what} ended with error {str(job['error'])[:40]} after {write['io_bytes']} B")
+        latency, percentiles = job["write"]["lat_ns"], fio.percentiles_us(job["write"]["lat_ns"])
+        runtime_s = write["runtime"] / 1000
+        reason = _why_masked(runtime_s, seconds, write["io_bytes"], device_bytes)
+        return {
+            "block_bytes": block_bytes,
+            "throughput_bytes_per_s": write["bw_bytes"],
+            "iops": write["iops"],
+            "bytes_written": write["io_bytes"],
+            "runtime_s": runtime_s,
+            "throughput_bytes_per_s_samples": fio.bandwidth_samples(
+                bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"]
+            ),
+            "latency_us": {
+                "p50": percentiles[50.0],
+                "p99": percentiles[99.0],
+                "p99_9": percentiles[99.9],
+                "max": fio.number(latency, "max") / 1000,
+                "mean": fio.number(latency, "mean") / 1000,
+            },
+            "cpu_user_percent": fio.number(job, "usr_cpu"),
+            "cpu_system_percent": fio.number(job, "sys_cpu"),
+            "device_bytes_written": device_bytes,
+            "admissible": reason is None,
+            "reason": reason,
+        }
 
 
-def _why_masked(runtime_s: float, seconds: float, io_bytes: int, device_bytes: int | None) -> str | None:
+def _why_masked(runtime_s: float, seconds: float, io_bytes: float, device_bytes: int | None) -> str | None:
     if runtime_s < RUNTIME_SHARE_MIN * seconds:
         return f"ran for {runtime_s:.2f} s of {seconds:g} s"
     if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * io_bytes:

@@ -191,7 +191,7 @@ def point(factor: float, demand: Demand, record: dict[str, Any]) -> dict[str, An
 
 
 def document(ladder: Ladder, points: list[dict[str, Any]]) -> dict[str, Any]:
-    """results/latency_under_load.json from its points; what it does not show is null, and `reasons` says why by metric."""
+    """results/latency_under_load.json from its points; a value that it does not show is null, and `reasons` says why by metric."""
     parameters, knee = ladder.parameters, find_knee(points)
     judged = judged_rate(knee, ladder.demand(1.0).offered_bytes_per_s)
     reasons = {} if judged is not None else {SUSTAINED: f"no rate that can be judged: the knee was {knee['why']}"}

@@ -3,7 +3,7 @@
 For each request size, daqwriter searches the highest trigger rate without inhibit, then one record at that rate is the point.
 When it meets an inhibit in that longer record, the rate is lowered by 2 % and tried again, as often as BACK_OFFS says.
 Synthetic writes by two threads with blocks of the same size run in the same round, before or after in turn, so that drift cancels.
-The scenario's `repetitions` makes the whole pass over the sizes so often: only between repetitions is it seen how runs scatter.
+The scenario's `repetitions` is the number of whole passes over the sizes: only repetitions show how runs scatter.
 Like with like: both write new, preallocated files, and both rates include draining and the final flush."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Load:
         return float(links * parameters["superchunk_bytes"] * self.link_rate_hz)
 
     def highest_trigger_rate_hz(self, request_bytes: int) -> float:
-        """At which requests, rounded up to whole superchunks of every link, ask for all that arrives."""
+        """Returns the rate at which requests, rounded up to whole superchunks of every link, ask for all that arrives."""
         parameters = self.parameters
         per_link = math.ceil(request_bytes / (parameters["links"] * parameters["superchunk_bytes"]))
         return float(self.link_rate_hz / per_link) * (1 - 1e-6)  # less than all, also when its digits are rounded
@@ -66,7 +66,7 @@ def estimated_s(scenario: Scenario) -> float:
 
 def turns(parameters: dict[str, Any], repetitions: int) -> list[tuple[int, int]]:
     """(repetition, request size) in the order of measuring. A size's repetitions lie a whole pass apart, so that one slow spell of
-    the drive is not all that they see."""
+    the drive does not hit all of them."""
     return [(number, size) for number in range(1, repetitions + 1) for size in parameters["request_sizes"]]
 
 
@@ -138,7 +138,7 @@ def run_minidaq_scan(site: Site, load: Load, repetitions: int, seed: int, report
         text = f"request size {binary_label(request_bytes)}, repetition {repetition} of {repetitions}"
         report(text, step, len(asked), estimated_point_s(load.parameters))
         name = f"{request_bytes}-repetition-{repetition}"
-        first = (sizes.index(request_bytes) + repetition) % 2 == 1  # of a size, and of its neighbours, in turn
+        first = (sizes.index(request_bytes) + repetition) % 2 == 1  # alternates for and between sizes
         synthetic = _synthetic(site, load, request_bytes, name) if first else None
         search, runs = _minidaq(site, load, request_bytes, seed, name)
         synthetic = synthetic or _synthetic(site, load, request_bytes, name)
@@ -274,7 +274,7 @@ def _record_names(applications: int) -> list[str]:
 
 
 def _block_bytes(parameters: dict[str, Any], request_bytes: int) -> int:
-    """A request is written as it comes: with blocks of its own size, up to the largest write that the scenario allows."""
+    """Returns the block size: a request is written with blocks of its own size, up to the largest write that the scenario allows."""
     return min(-(-request_bytes // 4096) * 4096, int(parameters["block_size"]))
 
 
@@ -309,7 +309,7 @@ def _synthetic(site: Site, load: Load, request_bytes: int, name: str) -> dict[st
 
 
 def _samples(series: dict[str, Any], key: str) -> list[float]:
-    """B/s of each interval but those of under half the usual length, which hold what was left over."""
+    """Returns B/s of each interval but those of under half the usual length, which hold the remainder."""
     ends = [0.0, *series["t_s"]]
     lengths = [end - begin for begin, end in pairwise(ends)]
     return [

@@ -209,5 +209,4 @@ WORKLOAD = Workload(
     memory=_memory,
     check=_check,
     checks=(every_point_should_have_been_measured, at_least_half_of_the_points_should_count),
-    has_schema=False,
 )

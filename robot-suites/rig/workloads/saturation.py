@@ -101,7 +101,7 @@ def _reserve(raw_drive: bool, dedicated: bool, room: int) -> int:
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
-    """Refuses, before anything is written, what has no size, fills somebody's file system, or exceeds the write budget."""
+    """Refuses, before anything is written, a pass that has no size, fills somebody's file system, or exceeds the write budget."""
     parameters, at = scenario.workloads[NAME], f"{scenario.file}: workloads.{NAME}"
     if parameters["block_size"] % 4096:
         raise RefusedError(
@@ -231,7 +231,7 @@ def run_saturation(
     report: Report,
     keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """Every pass; `keep` gets the document after each. Returns results/saturation.json. What was written is taken away."""
+    """Every pass; `keep` gets the document after each. Returns results/saturation.json. The written data is removed."""
     version = version_of(plan.site)
     wear = Wear(machine, plan.worn.drives, plan.worn.experiment.candidate)
     before, health = wear.read()
@@ -275,7 +275,7 @@ def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, rep
             "daqwriter-write",
             300 + asked / WRITE_BYTES_PER_S_MIN,
         )
-    except BaseException:  # a Ctrl-C, a lost candidate: what the drives say now is better than the whole reservation
+    except BaseException:  # a Ctrl-C, a lost candidate: the drives' counts now are better than the reservation
         with suppress(BenchError):
             ledger.settle_interrupted(entry, wear.read()[0])
         raise

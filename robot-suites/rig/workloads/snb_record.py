@@ -33,7 +33,7 @@ READ_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bou
 class RecordPlan:
     """Everything that one record needs besides its repetition number. `work` is on the candidate, `raw` in the bundle.
 
-    `load` gives what is loaded by its name. `capacity_bytes`: of the drive or array, where there is one. `dedicated`: nothing but the
+    `load` gives the load's target by its name. `capacity_bytes`: of the drive or array, where there is one. `dedicated`: nothing but the
     bench's files is on it."""
 
     daqwriter: Path
@@ -135,7 +135,6 @@ WORKLOAD = Workload(
     run,
     memory=_rings,
     raw=True,
-    has_schema=False,
     checks=(every_superchunk_should_be_accounted_for, read_back_should_cover_the_whole_record),
     notes=_busy,
 )
@@ -171,7 +170,7 @@ def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: R
 
 
 def conditions_of(parameters: dict[str, Any]) -> list[str | None]:
-    """The conditions of the target that are recorded in; a scenario that names none records in the one that is found."""
+    """Returns the target's conditions to record in; a scenario that names none records in the one that it finds."""
     return [*parameters.get("conditions", [])] or [None]
 
 
@@ -261,8 +260,8 @@ def repetition_document(
 ) -> dict[str, Any]:
     """One repetition of results/snb_record.json: both documents and what follows from the two together.
 
-    `condition`: what the target was brought into before; None: it was taken as it was. `verified_fraction` is what read back intact
-    over what was *offered*, so that a lost superchunk counts against it."""
+    `condition`: the target's, which the bench brought about; None: taken as it was. `verified_fraction` is superchunks read back
+    intact over those *offered*, so that a lost superchunk counts against it."""
     counts = verify["superchunks"]
     kinds = ("missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
     offered = minidaq["superchunks"]["offered"]

@@ -11,7 +11,7 @@ from bench_model.base.errors import RefusedError
 from bench_model.base.units import binary_label, decimal_label
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
-from bench_model.workloads.thread_scan import FEW_THREADS, MANY_THREADS, Point, summarize
+from bench_model.workloads.thread_scan import FEW_THREADS, MANY_THREADS, result
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.workloads import block_scan as fio_scan
@@ -104,37 +104,7 @@ def run_thread_scan(site: Site, parameters: dict[str, Any], report: Report) -> d
         run = _with_fio if tool == "fio" else _with_daqwriter
         version, condition, points = run(site, parameters, announce)
         scans.append({"tool": tool, "tool_version": version, "condition": condition, "points": points})
-    return document(parameters, scans)
-
-
-def document(parameters: dict[str, Any], scans: list[dict[str, Any]]) -> dict[str, Any]:
-    """results/thread_scan.json from the tools' points."""
-    made = [{**scan, **_summary(scan["points"])} for scan in scans]
-    return {
-        "schema_version": 1,
-        "io_depth": parameters["io_depth"],
-        "seconds_per_point": parameters["seconds_per_point"],
-        "ramp_s": parameters["ramp_s"],
-        "sample_s": SAMPLE_S,
-        "file_bytes": parameters["file_size"],
-        "scans": made,
-        "reasons": made[0]["reasons"],
-    }
-
-
-def _summary(points: list[dict[str, Any]]) -> dict[str, Any]:
-    found, reasons = summarize(
-        [
-            Point(
-                point["threads"],
-                point["block_bytes"],
-                point["throughput_bytes_per_s"] if point["admissible"] else None,
-                point["cpu_system_percent"],
-            )
-            for point in points
-        ]
-    )
-    return {**found, "reasons": reasons}
+    return result(parameters, SAMPLE_S, scans)
 
 
 Announce = Callable[[int, str], None]

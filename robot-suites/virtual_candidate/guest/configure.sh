@@ -12,7 +12,7 @@ HERE="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)"
 readonly HERE
 SCRATCH="$(mktemp -d)"
 readonly SCRATCH
-readonly ROOT_IMAGE_SIZE=1500M # sparse; what is over the tree's 350 MB is for the bench's programs and results
+readonly ROOT_IMAGE_SIZE=3000M # sparse; what is over the tree's 350 MB is for the bench's programs, results and a scratch file of a rehearsal
 
 plain_root=""
 clean() {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from bench_model.bundle.files import strict
 
 BITS = 8.0
 
@@ -35,7 +36,7 @@ class Flow:
 def parse(text: str) -> Flow:
     """Raises ValueError."""
     try:
-        document = json.loads(text)
+        document = strict(text, doubled_keys=True)
     except ValueError:
         raise ValueError(f"iperf3's output is no whole JSON document: it ends in {text[-40:]!r}") from None
     if not isinstance(document, dict):

@@ -15,6 +15,7 @@ MAKERS: dict[str, Callable[[Case], dict[str, Document]]] = {
     "snb_record": record.documents,
     "block_scan": scans.block_scan,
     "thread_scan": scans.thread_scan,
+    "read_scan": scans.read_scan,
     "minidaq_scan": scans.minidaq_scan,
     "latency_under_load": scans.latency_under_load,
     "interference": interference.documents,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.bundle.evidence import Document, Evidence
-from bench_model.evidence.coverage import Plan, plan_of
 from bench_model.profiles.metrics import ResultMetric, load_metrics
 from bench_model.profiles.requirements import RequirementProfile, load_requirements
 from bench_model.profiles.scenarios import Scenario, load_scenario
+from bench_model.workloads.plan import Plan, plan_of
 from rig.workloads.registry import declared_limits
 
 INVENTORY = Path(__file__).resolve().parents[3]

@@ -6,8 +6,8 @@ from typing import Any
 
 from audit.good.case import Case
 from bench_model.bundle.evidence import Document
-from bench_model.evidence.coverage import disturbers_of
-from bench_model.workloads.interference import ratio, slowdown_of
+from bench_model.documents.struct import as_document
+from bench_model.workloads.interference import disturbers_of, ratio, slowdown_of
 from rig.workloads.interference.workload import LEAD_S, SAMPLE_S, demand_of
 
 
@@ -53,7 +53,7 @@ def _cell(case: Case, victim: str, disturber: str, rounds: int) -> dict[str, Any
         "victim": victim,
         "disturber": disturber,
         "pairs": pairs,
-        "slowdown": found.as_document() if found else None,
+        "slowdown": as_document(found) if found else None,
         "reason": None,
     }
 

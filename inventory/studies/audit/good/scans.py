@@ -7,11 +7,13 @@ from typing import Any
 from audit.good.case import RATE, Case
 from audit.good.record import latency
 from bench_model.bundle.evidence import Document
+from bench_model.workloads import read_scan as reads
+from bench_model.workloads import thread_scan as threads
 from bench_model.workloads.latency_under_load import PERCENTILES
 from rig.workloads import block_scan as fio_scan
 from rig.workloads import latency_under_load as ladder
 from rig.workloads import minidaq_scan as minidaq
-from rig.workloads import thread_scan as threads
+from rig.workloads.shared.write_point import SAMPLE_S
 
 LARGE = 2**23
 
@@ -75,7 +77,7 @@ def thread_scan(case: Case) -> dict[str, Document]:
             for number in parameters["threads"]
         ]
         scans.append({"tool": tool, "tool_version": f"{tool}-1", "condition": "overwritten", "points": points})
-    return {"results/thread_scan.json": threads.document(parameters, scans)}
+    return {"results/thread_scan.json": threads.result(parameters, SAMPLE_S, scans)}
 
 
 def minidaq_scan(case: Case) -> dict[str, Document]:
@@ -148,3 +150,19 @@ def _rung(rungs: ladder.Ladder, factor: float) -> Document:
         "admissible": True,
         "reason": None,
     }
+
+
+def read_scan(case: Case) -> dict[str, Document]:
+    own = case.plan("read_scan").parameters
+    seconds = float(own["seconds_per_point"])
+
+    def point(key: reads.Key) -> reads.Point:
+        rate = case.around(10e9 if key[0] == "sequential" else 2e5 * key[1])
+        read = round(rate * seconds)
+        latency = reads.Latency(60.0, 50.0, 90.0, 200.0, 900.0)
+        samples = case.series(rate, 80)
+        return reads.Point(*key, read / seconds, read / seconds / key[1], read, seconds, samples, latency, read, None)
+
+    points = [point(key) for key in reads.grid(own)]
+    again = [point(key) for key in reads.chosen(points) for _ in range(case.scenario.repetitions)]
+    return {"results/read_scan.json": reads.result(own, 0.25, [reads.Scan("fio", "fio-3.36", points)], again)}

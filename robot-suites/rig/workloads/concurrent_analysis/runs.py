@@ -1,4 +1,4 @@
-"""The analysis reader on a candidate: what one call of it is, and what it leaves. What runs there is `agents/analysis_reader`."""
+"""The analysis reader on a candidate (`agents/analysis_reader`): its calls, and the output that each one leaves."""
 
 from __future__ import annotations
 

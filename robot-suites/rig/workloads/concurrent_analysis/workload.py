@@ -27,9 +27,9 @@ from rig.workloads.shared.open_target import ObservedTargets, Targets
 NAME = "concurrent_analysis"
 KINDS = ("sparse", "full")
 SLOW_DISK = "slow-disk"
-ROUNDS_MIN = 4  # of fewer pairs no interval is worth having
+ROUNDS_MIN = 4  # fewer pairs give no useful interval
 FILE_MARGIN, IMAGE_MARGIN, FILESYSTEM_BYTES = 1.15, 1.1, 64 << 20  # as in agents/analysis_reader
-ROOM_BYTES = 0.05e9  # of the expectation of a run's length: what two cores generate and read, in B/s
+ROOM_BYTES = 0.05e9  # B/s that two cores generate and read, for the expected length of a run
 PASS_BYTES_MAX = 1e9
 STARTING_S, FARM_STARTING_S = 2.0, 8.0
 CORES_ASSUMED = 4  # for the display, before the candidate was asked
@@ -70,7 +70,7 @@ def _need(scenario: Scenario) -> Need:
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
-    """Refuses what could not be compared."""
+    """Refuses a plan whose points could not be compared."""
     own, at = scenario.workloads[NAME], f"{scenario.file}: workloads.{NAME}"
     if scenario.repetitions < ROUNDS_MIN or scenario.repetitions % 2:
         raise RefusedError(
@@ -252,7 +252,7 @@ class Campaign:
         )  # fmt: skip
 
     def _scan(self, storage: Storage, folder: Path, wanted: SetPlan, counts: Sequence[int]) -> None:
-        """Passes over small sets are one call each: a reader takes longer to start than to read them."""
+        """Measures a set; passes over small sets are one call, since a reader takes longer to start than to read them."""
         for repetition in range(1, self._plan.repetitions + 1):
             ordered = list(counts if repetition % 2 else reversed(counts))
             for group in [ordered] if wanted.raw_bytes < PASS_BYTES_MAX else [[one] for one in ordered]:
@@ -282,7 +282,7 @@ class Campaign:
         self._points.append({"storage": storage, "layout": wanted.layout, "repetition": repetition, **kept})
 
     def _measure_farm(self, storage: Storage, folder: Path, wanted: SetPlan) -> dict[str, Any] | None:
-        """None where the candidate has fewer cores than the farm has nodes."""
+        """Measures the farm; None where the candidate has fewer cores than the farm has nodes."""
         asked, cores = self._own["farm"], self._plan.cpus.cores
         if len(cores) < asked["nodes"]:
             return None
@@ -298,7 +298,7 @@ class Campaign:
         return {key: found[key] for key in ("analysis", "nodes", "rounds")}
 
     def _slow_disk(self, storage: Storage) -> None:
-        """The contrast; a machine that cannot hold a device back has none, and says why."""
+        """Measures the slow disk as a contrast; a machine that cannot hold a device back has none, and says why."""
         asked, layout = self._own["slow_disk"], self._own["layouts"][0]
         held = {"read_iops": asked["read_iops"], "read_bytes_per_s": asked["read_bandwidth_size"]}
         entry: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,20 +89,19 @@ def write(machine: Machine, plan: Plan, step: Step, number: int) -> dict[str, An
 
 def parse_step(output: str, what: str) -> dict[str, Any]:
     """{written_bytes, duration_s, throughput_bytes_per_s, jobs} of one step. Raises BenchError for a failed or unreadable one."""
-    try:
-        jobs = json.loads(output)["jobs"]
-        failed = [job["jobname"] for job in jobs if job["error"]]
+    asked = what.removeprefix("fio in ")
+    with fio.readable(asked):
+        jobs = fio.document_of(output, asked, ["bw_bytes"])["jobs"]
+        failed = [str(job["jobname"]) for job in jobs if job["error"]]
         done = [
             {
                 "name": job["jobname"],
-                "written_bytes": job["write"]["io_bytes"],
-                "duration_s": job["write"]["runtime"] / 1000,
-                "throughput_bytes_per_s": job["write"]["bw_bytes"],
+                "written_bytes": fio.number(job["write"], "io_bytes"),
+                "duration_s": fio.number(job["write"], "runtime") / 1000,
+                "throughput_bytes_per_s": fio.number(job["write"], "bw_bytes"),
             }
             for job in jobs
         ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"{what}: its output cannot be read ({error!r}); it is kept in results/raw") from None
     duration = max((job["duration_s"] for job in done), default=0.0)
     if failed or duration <= 0:
         raise BenchError(f"{what}: {', '.join(failed) or 'every job'} ended with an error or without writing")

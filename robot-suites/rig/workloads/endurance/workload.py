@@ -183,7 +183,7 @@ def run_experiment(
             written = write(machine, plan, step, entry["number"])
         except (
             BaseException
-        ):  # a Ctrl-C, a lost candidate: what the drives say now is better than the whole reservation
+        ):  # a Ctrl-C, a lost candidate: the drives' present counts are better than the whole reservation
             with suppress(BenchError):
                 ledger.settle_interrupted(entry, wear.read()[0])
                 document |= _account(ledger)
@@ -251,7 +251,7 @@ def _stated_limits(plan: Plan, health: list[dict[str, Any]]) -> list[str]:
 
 
 def _reasons(health: list[dict[str, Any]]) -> dict[str, str]:
-    """Why a metric of the drives' health has no value."""
+    """Returns why metrics of the drives' health have no value."""
     silent = {key: [one["id"] for one in health if one[key] is None] for key in HEALTH_METRICS}
     return {
         f"endurance.{key}": f"{', '.join(ids)}: no NVMe health log that reports it"

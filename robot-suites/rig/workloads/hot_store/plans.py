@@ -13,12 +13,12 @@ Plan = dict[str, Any]
 Step = dict[str, Any]
 
 WARM_UP_S = 1.0
-START_S = 60.0  # what a step may take beyond its own time: reserving the store's room, forming a cluster, an idle machine's noise
+START_S = 60.0  # time that a step may take beyond its own: reserving the store's room, forming a cluster, an idle machine's noise
 NODE_TIMEOUT_MS = 2000
 REDIS_MAXMEMORY_BYTES = 1 << 30
 PATIENCE_S = 30.0
-DRAINED_S = 1.0  # nothing to claim for so long: consumers are done
-DRAIN_FACTOR = 20  # consumers may take so many times as long as the producers
+DRAINED_S = 1.0  # consumers are done when there was nothing to claim for this long
+DRAIN_FACTOR = 20  # consumers may take this many times as long as the producers
 WORK_S = 2.0  # the consumers' work together; one of them is killed in its middle
 
 

@@ -141,7 +141,7 @@ WORKLOAD = Workload(
 
 @dataclass(frozen=True)
 class HotSite:
-    """Where it runs. `scratch`: on the target. `work`: the tools' output on the candidate; `raw`: the same in the bundle."""
+    """The workload's places. `scratch`: on the target. `work`: the tools' output on the candidate; `raw`: the same in the bundle."""
 
     machine: Machine
     tools: plans.Tools
@@ -156,7 +156,7 @@ class HotSite:
         return HotSite(context.machine, tools, context.scratch, work, context.raw)
 
     def carry_out(self, plan: plans.Plan) -> list[dict[str, Any]]:
-        """The result of each step. Raises BenchError when a process failed by itself, also one that was to be killed."""
+        """Returns the result of each step. Raises BenchError when a process failed by itself, also one that was to be killed."""
         timeout_s = 120 + sum(step.get("timeout_s", plans.START_S + step.get("seconds", 0)) for step in plan["steps"])
         done: list[dict[str, Any]] = self.machine.call("hot_store_nodes", json.dumps(plan), timeout_s=timeout_s)
         for step, said in zip(plan["steps"], done, strict=True):
@@ -220,7 +220,7 @@ class Campaign:
         }
 
     def _point(self, repetition: int, value_bytes: int) -> dict[str, Any]:
-        """The embedded store and Redis in turns, now the one first and now the other: of a size, and of its neighbours."""
+        """Measures the embedded store and Redis in turns; which one is first alternates for a size, and between neighbouring sizes."""
         seconds, name = self.parameters["seconds_per_point"], f"{value_bytes}-repetition-{repetition}"
         self._begin(f"values of {value_bytes} B, repetition {repetition}", (3 * seconds) + 6)
         embedded, redis, drive = f"hot-store-{name}", f"hot-store-redis-{name}", None

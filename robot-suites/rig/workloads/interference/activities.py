@@ -1,8 +1,7 @@
-"""The things that a storage server does on a DAQ day, as commands that run for a given time, and what each is measured by."""
+"""The things that a storage server does on a DAQ day, as commands that run for a given time, and the measure of each."""
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 
 from bench_model.base.errors import BenchError
 from bench_model.base.load import Demand
+from bench_model.bundle.files import strict
 from rig.candidate.machine import Machine
 from rig.workloads.shared.fio import demand_readable
 
@@ -43,7 +43,7 @@ class Measured:
 
 
 class Activity(ABC):
-    """`work`: what its progress shows in (rig.on_candidate.together); `larger_is_better`: of its value."""
+    """`work`: the counter that shows its progress (rig.on_candidate.together); `larger_is_better`: whether its value is."""
 
     name: ClassVar[str]
     work: ClassVar[str]
@@ -60,7 +60,7 @@ class Activity(ABC):
 
     @abstractmethod
     def measured(self, output: str, seconds: float, tag: str, machine: Machine) -> Measured:
-        """From the command's standard output, or the file that it wrote. Raises BenchError where there is nothing to read."""
+        """Reads the value from the command's standard output, or its file. Raises BenchError where there is nothing to read."""
 
     def services(self) -> list[dict[str, Any]]:
         """The services that it needs while it runs, such as a server."""
@@ -72,7 +72,7 @@ class Activity(ABC):
 
     def _json(self, text: str) -> dict[str, Any]:
         try:
-            document: dict[str, Any] = json.loads(text)
+            document: dict[str, Any] = strict(text, doubled_keys=True)
         except ValueError as error:
             raise BenchError(f"the output of {self.name} cannot be read: {error}") from None
         return document

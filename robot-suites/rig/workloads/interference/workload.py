@@ -13,9 +13,10 @@ from typing import Any
 from bench_model.base.errors import BenchError, InterruptedRunError, RefusedError
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
+from bench_model.documents.struct import as_document
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
-from bench_model.workloads.interference import overlap_problem, ratio, slowdown_of
+from bench_model.workloads.interference import ALL, BURST, disturbers_of, overlap_problem, ratio, slowdown_of
 from rig.base.bundle import to_json
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
@@ -23,14 +24,12 @@ from rig.candidate.machine import Machine
 from rig.workloads.interference.activities import KINDS, Activity, Fio, Measured, Setting
 from rig.workloads.shared.base import Need, Note, Report, Workload
 
-ALL = "all"
 LEAD_S = 2.0  # disturbers are at work for this long before the victim starts
 # A disturber must outlast the victim, whose tool needs time to start and end, however busy the machine is.
 MARGIN_SHARE, MARGIN_S = 0.5, 15.0
 SAMPLE_S = 0.25
 LIMIT_S = 180.0
-SETTLE_S = 1.0  # for the display: what a run takes besides its time
-BURST = "burst"
+SETTLE_S = 1.0  # for the display: overhead of a run besides its time
 
 
 def demand_of(scenario: Scenario) -> Demand:
@@ -46,14 +45,8 @@ def demand_of(scenario: Scenario) -> Demand:
 
 
 def disturber_s(seconds: float) -> float:
-    """How long a disturber is told to run for a victim of `seconds`; it is ended when the victim is done."""
+    """Returns how long a disturber is told to run for a victim of `seconds`; it is ended when the victim is done."""
     return LEAD_S + seconds * (1 + MARGIN_SHARE) + MARGIN_S
-
-
-def disturbers_of(victim: str, asked: list[str]) -> list[str]:
-    """Each other activity alone, and all of them where that is more than one."""
-    others = [name for name in asked if name != victim]
-    return [*others, ALL] if len(others) > 1 else others
 
 
 def estimated_s(scenario: Scenario) -> float:
@@ -84,7 +77,7 @@ def _rings(scenario: Scenario) -> Need:
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
-    """Refuses what names an activity without its parameters, or has nothing to compare."""
+    """Refuses a scenario that names an activity without its parameters, or has nothing to compare."""
     parameters, at = scenario.workloads["interference"], f"{scenario.file}: workloads.interference"
     if scenario.duration_s is None:
         raise RefusedError(
@@ -318,7 +311,7 @@ def _cell(plan: Plan, cell: tuple[str, str], pairs: list[dict[str, Any]]) -> dic
         "victim": cell[0],
         "disturber": cell[1],
         "pairs": pairs,
-        "slowdown": found.as_document() if found else None,
+        "slowdown": as_document(found) if found else None,
         "reason": None if found else pairs[0]["reason"],
     }
 
@@ -359,7 +352,7 @@ def document(plan: Plan, cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _burst(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The burst's losses, alone and under each disturbance, over all runs that were what they should be."""
+    """Returns the burst's losses, alone and under each disturbance, over all runs that count."""
     found = []
     mine = [cell for cell in cells if cell["victim"] == BURST]
     rows = [("none", "solo", mine)] + [(cell["disturber"], "disturbed", [cell]) for cell in mine]

@@ -36,7 +36,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Flows that run at the same time, and what is in force meanwhile."""
+    """Flows that run at the same time, and the settings in force meanwhile."""
 
     id: str
     kind: str
@@ -153,7 +153,7 @@ class Tools:
     def _perftest(
         self, tool: str, size: int, seconds: float, options: Sequence[str]
     ) -> tuple[Flow, tuple[str, str, list[str]]]:
-        """-D counts from the first message; what --margin leaves off at either end is not measured, so that it is added."""
+        """-D counts from the first message; --margin leaves time off at either end unmeasured, so that it is added."""
         margin = max(1, round(self.warm_up_s))
         common = [
             "--size", str(size), "--duration", str(round(seconds) + 2 * margin), "--margin", str(margin), "--rdma_cm", "--CPU-freq",

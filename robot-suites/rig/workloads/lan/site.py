@@ -1,4 +1,4 @@
-"""Where the workload `lan` runs: nodes in network namespaces of the candidate, or the candidate and its peers, each a host of its own."""
+"""The places of the workload `lan`: nodes in network namespaces of the candidate, or the candidate and its peers, each one host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rig.candidate.machine import Machine
 from rig.on_candidate.network_meeting import NOT_MET
 from rig.workloads.lan.plans import Settings, Transfer
 
-PROVISIONED = "tuning-before.json"  # what provisioning found before it tuned (ansible/module_utils/bench_state.py)
+PROVISIONED = "tuning-before.json"  # values from before provisioning's tuning (ansible/module_utils/bench_state.py)
 JOURNAL = "lan-settings.json"
 OF_ROLES = ("cpu-", "nic-irq-affinity")
 GRACE_S = 20.0
@@ -104,7 +104,7 @@ class LanSite:
         ]
 
     def try_settings(self, settings: Settings) -> list[dict[str, Any]]:
-        """Puts settings into force for a moment; the records of what came of it."""
+        """Puts settings into force for a moment; returns the records of the results."""
         return list(self._call([], settings)["settings"])
 
     def _call(self, processes: Sequence[dict[str, Any]], settings: Settings | None = None) -> dict[str, Any]:

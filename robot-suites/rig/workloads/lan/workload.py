@@ -1,5 +1,5 @@
-"""The 100 Gbit/s LAN (LHCb): bandwidth and latency against message size, many to one, all to all, event building, and what each setting
-contributes. Over perftest where all nodes have RDMA devices, over iperf3 and netprobe where they have TCP alone.
+"""The 100 Gbit/s LAN (LHCb): bandwidth and latency against message size, many to one, all to all, event building, and each setting's
+contribution. Over perftest where all nodes have RDMA devices, over iperf3 and netprobe where they have TCP alone.
 
 The candidate's entry in the inventory names its port and its peers (`network`); without one, the nodes are network namespaces of the
 candidate with shaped ports: a rehearsal."""
@@ -33,7 +33,7 @@ def _of(scenario: Scenario) -> dict[str, Any]:
 
 
 def _counts(scenario: Scenario) -> tuple[int, int]:
-    """(transfers of the scans, halves of the settings' pairs); what the candidate turns out not to have is not known yet."""
+    """Returns (transfers of the scans, halves of the settings' pairs); settings that the candidate may lack are counted."""
     own = _of(scenario)
     each = len(own["message_sizes"]) + len(own["bidirectional_sizes"]) + len(own["latency_sizes"])
     scans = (
@@ -62,7 +62,7 @@ def _need(scenario: Scenario) -> Need:
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
-    """Refuses what could not be measured."""
+    """Refuses a plan that could not be measured."""
     own, at = _of(scenario), f"{scenario.file}: workloads.{NAME}"
     declared = candidate.document.get("network")
     emulated = own.get("emulated")
@@ -113,7 +113,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
 
 
 def every_message_size_should_have_been_measured(context: RunContext, document: dict[str, Any]) -> None:
-    """Fails when a size lacks its bandwidth or its latency in a topology; what was measured may still turn out not to count."""
+    """Fails when a size lacks its bandwidth or its latency in a topology; a measured one may still turn out not to count."""
     asked = context.scenario.workloads[NAME]
     for kind, key in (("bandwidth", "message_sizes"), ("latency", "latency_sizes")):
         wanted = {(topology, size) for topology in document["network"]["topologies"] for size in asked[key]}
@@ -260,7 +260,7 @@ class Campaign:
         return found
 
     def _settings(self) -> list[plans.Setting]:
-        """Those that can be tried: what the ports have and take, and what provisioning applied. The others are left out with a reason."""
+        """Returns settings to try: those that the ports have and take, and those of provisioning. Others are left out with a reason."""
         found = []
         for one in self._own["settings"]["list"]:
             setting = plans.Setting.of(one)

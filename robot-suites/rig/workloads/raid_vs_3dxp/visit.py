@@ -1,4 +1,4 @@
-"""One visit of the comparison: what one target does in one round. A write at full speed, then a paced record.
+"""One visit of the comparison: one target's work in one round, a write at full speed, then a paced record.
 
 The throughput is that of `daqwriter write` at the burst's block size, not of an unpaced MiniDAQ: no checksum and no copy stand
 between the drive and the figure, so that neither bounds a fast set, and the CPU time is that of the I/O path alone, in which
@@ -30,7 +30,7 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.
 
 @dataclass(frozen=True)
 class VisitPlan:
-    """What all visits have in common. `work` is on the candidate, `raw` in the bundle."""
+    """The common values of all visits. `work` is on the candidate, `raw` in the bundle."""
 
     machine: Machine
     daqwriter: Path
@@ -97,7 +97,7 @@ def visit(plan: VisitPlan, target: OpenTarget, name: str, seed: int) -> dict[str
 
 
 def counters(machine: Machine, target: OpenTarget) -> dict[str, Any]:
-    """What the candidate has done so far (on_candidate/load_counters.py)."""
+    """Returns the candidate's counters so far (on_candidate/load_counters.py)."""
     array = ["--array", target.device] if target.device and target.document["device"]["members"] else []
     found: dict[str, Any] = machine.call("load_counters", *array, *target.drives)
     return found

@@ -26,7 +26,7 @@ from rig.workloads.shared.base import Need, Report, Workload
 from rig.workloads.shared.open_target import ObservedTargets, Targets
 
 NAME = "raid_vs_3dxp"
-BUILD_S = 15.0  # what building a set takes on the machines seen so far, without a resync; only for the display
+BUILD_S = 15.0  # time to build a set on the machines seen so far, without a resync; only for the display
 
 
 def _visits(scenario: Scenario) -> int:
@@ -147,7 +147,7 @@ def run_comparison(
 
 @contextmanager
 def _open(targets: Targets, group: Sequence[Target], progress: _Progress) -> Iterator[list[OpenTarget]]:
-    """The group's sets, up; taken away after it. After an interruption that is left to `restore`, which needs no time of ours."""
+    """Builds the group's sets and takes them away after it. After an interruption `restore` does that, which needs no time of ours."""
     opened: list[OpenTarget] = []
     try:
         for one in group:
@@ -245,7 +245,7 @@ def _hazards(
 def document(
     parameters: dict[str, Any], described: dict[str, dict[str, Any]], rounds: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """results/raid_vs_3dxp.json: what was measured. What follows from it is results/raid_comparison.json."""
+    """Returns results/raid_vs_3dxp.json, the measurements; results/raid_comparison.json has the conclusions."""
     limits = [
         f"The set {name} is a scratch file on {one['filesystem']}, not the candidate's own storage set aside for the record"
         for name, one in described.items()

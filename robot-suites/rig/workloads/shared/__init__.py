@@ -1,1 +1,1 @@
-"""Promise: what several workloads need is here once. Imports candidate and base."""
+"""Promise: the code that several workloads need is here once. Imports candidate and base."""

@@ -29,7 +29,7 @@ class Need:
 
 
 def _accept(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
-    """Nothing beyond space and memory to check."""
+    """Accepts: there is nothing to check beyond space and memory."""
 
 
 def _no_memory(scenario: Scenario) -> Need:
@@ -53,19 +53,21 @@ def at_least_half(what: str, rows: Sequence[Document]) -> None:
 
 @dataclass(frozen=True)
 class Workload:
-    """A suite `robot-suites/suites/<name>.robot`, its parameters `workloads.<name>` of a scenario, its `results/<name>.json`.
+    (
+        """A suite `robot-suites/suites/<name>.robot`, its parameters `workloads.<name>` of a scenario, its `results/<name>.json`.
 
     `seconds`: expected duration. `need`: the most that it keeps on the target at a time. `memory`: RAM for buffers, which
-    the candidate must declare. `check`: raises RefusedError, before anything is written, for what cannot work on this
-    candidate. `limits`: one sentence for each respect in which what the scenario asks for is no real measurement, whatever a
+    the candidate must declare. `check`: raises RefusedError, before anything is written, for a load that cannot work on this
+    candidate. `limits`: one sentence for each respect in which the scenario asks for no real measurement, whatever a
     requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the report's first page.
-    `raw`: it can load a drive that has no file system. `program`: what it needs of this project besides daqwriter.
+    `raw`: it can load a drive that has no file system. `program`: this project's program that it needs besides daqwriter.
 
     `run`: loads the candidate and returns the result. All that the result rests on comes from the run's scenario, from the context's
-    machine, and from that machine's `observe` for what no command says: then the result can be extracted again from the run's journal
+    machine, and from that machine's `observe` for values that no command gives: then the result can be extracted again from the journal
     (rig.checking.extraction), without the context's facilities. `checks`: keywords of its suite, which show that the result is whole.
-    `notes`: BUSY episodes and losses in the result that become events of the run.
-    `has_schema`: of its result, in inventory/schemas."""
+    `notes`: BUSY episodes and losses in the result that become events of the run."""
+        ""
+    )
 
     name: str
     seconds: Callable[[Scenario], float]
@@ -79,12 +81,7 @@ class Workload:
     checks: tuple[Check, ...] = ()
     notes: Callable[[Document], Iterable[Note]] = _no_notes
     stem: str = ""  # of the result's file where it is not the name
-    has_schema: bool = True
 
     @property
     def result(self) -> str:
         return f"results/{self.stem or self.name}.json"
-
-    @property
-    def schema(self) -> str | None:
-        return (self.stem or self.name).replace("_", "-") if self.has_schema else None

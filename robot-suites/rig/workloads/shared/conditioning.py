@@ -1,4 +1,4 @@
-"""Brings what is loaded into a named condition, and says with evidence which one it is.
+"""Brings the target into a named condition, and says with evidence which one it is.
 
 `fresh`: a raw drive is purged (discard, or NVMe Format); a file's predecessor goes and its file system is trimmed, which is as near
 to a purge as a file can come. `preconditioned`: fresh, then 128 KiB sequential writes over twice the capacity (SNIA SSS PTS 2.0.2,
@@ -30,10 +30,10 @@ Announce = Callable[[str, float], None]  # (text, expected seconds)
 
 @dataclass(frozen=True)
 class Conditioner:
-    """`span_bytes`: the part of the target that the measurement uses. `capacity_bytes`: of the whole drive or array, where it is known.
+    """`span_bytes`: the target's part that the measurement uses. `capacity_bytes`: of the whole drive or array, where it is known.
 
-    `raw`: the bundle's folder for fio's output. `announce` is told what runs. `dedicated`: the drive holds nothing but the bench's file
-    system, so that a trim of what is free there empties it."""
+    `raw`: the bundle's folder for fio's output. `announce` is told the running step. `dedicated`: the drive holds only the bench's file
+    system, so that a trim of its free space empties it."""
 
     target: LoadTarget
     span_bytes: int
@@ -135,7 +135,7 @@ def seconds_for(condition: str, span_bytes: int) -> float:
 
 
 def precondition_arguments(path: Path, span_bytes: int) -> list[str]:
-    """fio's command line: the whole span, twice. Its default buffers are random, and scrambled at each write."""
+    """Returns fio's command line: the whole span, twice. Its default buffers are random, and scrambled at each write."""
     size = span_bytes // BLOCK_BYTES * BLOCK_BYTES
     return [
         "fio",
@@ -152,7 +152,7 @@ def precondition_arguments(path: Path, span_bytes: int) -> list[str]:
 
 
 def _trim(target: LoadTarget) -> tuple[bool, str]:
-    """fstrim of the file system that holds the target; a machine that cannot is told of, and is no error."""
+    """Runs fstrim on the target's file system; a machine that cannot do it is reported, and is no error."""
     assert isinstance(target, FileTarget)
     machine = target.machine
     found = machine.run(["findmnt", "--noheadings", "--output", "TARGET", "--target", target.path.parent], timeout_s=30)

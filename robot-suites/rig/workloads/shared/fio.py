@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
+from bench_model.bundle.files import strict
 from rig.candidate.machine import Machine
 
 # verify_state_save: an interrupted fio must not leave a file where the bench was started.
@@ -20,6 +21,8 @@ WINDOWS_MAX = 20_000_000  # two months of 250 ms
 BEYOND_MS_MAX = 60_000.0  # how late fio's helper may write a row behind the end of a run
 UNACCOUNTED_SHARE = 0.05  # [P] of a run's bytes that rounded rates and times may leave without a row
 LATE_ROW_MS = 10  # fio's own allowance for a row that comes early or late (LOG_MSEC_SLACK)
+TOLD_MAX = 200  # characters of a complaint that a tool's own words make
+FIGURE_MAX = 1e18  # bytes, operations, ns: beyond it nothing was counted
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
 PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
 
@@ -142,36 +145,65 @@ def demand_readable(document: Any, what: str, needed: Sequence[str] = ("bw_bytes
             )
 
 
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Whatever is amiss with fio's output of `what` becomes one BenchError; it is read as a whole or not at all."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        told = f"{type(error).__name__}: {error}"[:TOLD_MAX]
+        raise BenchError(f"fio's output of {what} cannot be read ({told}); it is kept in results/raw") from None
+
+
+def document_of(output: str, what: str, needed: Sequence[str] = ("bw_bytes", "lat_ns")) -> dict[str, Any]:
+    """fio's JSON, behind whatever it said before. Raises ValueError for what is none, BenchError for a fio that is too old."""
+    document: dict[str, Any] = strict(output[output.index("{") :], doubled_keys=True)
+    demand_readable(document, what, needed)
+    return document
+
+
+def number(part: dict[str, Any], name: str) -> float:
+    """One of fio's figures, none of which is negative. Raises ValueError, KeyError."""
+    value = part[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < FIGURE_MAX:
+        raise ValueError(f"{name} is {str(value)[:40]!r}: a number that is not negative was expected")
+    return value
+
+
 def jobs_of(output: str, what: str) -> list[dict[str, Any]]:
     """fio's jobs in the order of its command line. Raises BenchError when fio reports an error or said nothing that can be read."""
-    try:
-        document = json.loads(output[output.index("{") :])
-        demand_readable(document, what)
-        jobs: list[dict[str, Any]] = document["jobs"]
+    with readable(what):
+        jobs: list[dict[str, Any]] = document_of(output, what)["jobs"]
         failed = [f"{job['jobname']} (error {job['error']})" for job in jobs if job["error"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"fio's output of {what} cannot be read ({error!r}); it is kept in results/raw") from None
     if failed:
-        raise BenchError(f"fio reports I/O errors in {what}: {', '.join(failed)}")
+        raise BenchError(f"fio reports I/O errors in {what}: {', '.join(failed)[:TOLD_MAX]}")
     return jobs
 
 
 def direction(job: dict[str, Any], name: str) -> dict[str, Any]:
-    """Returns fio's figures for the reads or the writes of a job: rate, operations, runtime, latency in us (null without any)."""
-    side = job[name]
-    latency = side["lat_ns"]
-    percentile = {float(key): value / 1000 for key, value in latency.get("percentile", {}).items()}
-    keys = {value: f"p{value:g}".replace(".", "_") for value in PERCENTILES}
-    return {
-        "bytes": side["io_bytes"],
-        "bytes_per_s": side["bw_bytes"],
-        "iops": side["iops"],
-        "runtime_s": side["runtime"] / 1000,
-        "latency_us": {
-            "mean": latency["mean"] / 1000,
-            "max": latency["max"] / 1000,
-            **{name: percentile.get(value) for value, name in keys.items()},
+    """Returns fio's figures for the reads or the writes of a job: rate, operations, runtime, latency in us (null without any). Raises
+    BenchError for what is no figure."""
+    with readable(f"{name}s"):
+        side = job[name]
+        latency = side["lat_ns"]
+        percentile = percentiles_us(latency)
+        keys = {value: f"p{value:g}".replace(".", "_") for value in PERCENTILES}
+        return {
+            "bytes": number(side, "io_bytes"),
+            "bytes_per_s": number(side, "bw_bytes"),
+            "iops": number(side, "iops"),
+            "runtime_s": number(side, "runtime") / 1000,
+            "latency_us": {
+                "mean": number(latency, "mean") / 1000,
+                "max": number(latency, "max") / 1000,
+                **{name: percentile.get(value) for value, name in keys.items()},
+            }
+            if number(side, "total_ios")
+            else None,
         }
-        if side["total_ios"]
-        else None,
-    }
+
+
+def percentiles_us(latency: dict[str, Any]) -> dict[float, float]:
+    """fio's percentiles, percent: us. Raises ValueError, TypeError, AttributeError."""
+    found = latency.get("percentile", {})
+    return {float(key): number(found, key) / 1000 for key in found}

@@ -102,7 +102,7 @@ def daqwriter_document(
     schema: str,
     accepted: Sequence[int] = (COMPLETE, FAILED),
 ) -> dict[str, Any]:
-    """The same of daqwriter, which says by its exit status too how it ended. `what` names the command in errors."""
+    """The same for daqwriter, whose exit status says too how it ended. `what` names the command in errors."""
     if completed.returncode == INTERRUPTED:
         raise InterruptedRunError(f"{what} was interrupted")
     if completed.returncode not in accepted:

@@ -88,7 +88,7 @@ def account_of(experiment: Experiment) -> Path:
 
 
 def require_left(scenario: Scenario, workload: str, account: Path, budget: int, need: int, arithmetic: str) -> None:
-    """Raises RefusedError when what earlier runs left of the budget does not pay for one more."""
+    """Raises RefusedError when the budget that earlier runs left does not pay for one more."""
     document = read_entries(account)
     spent = spent_bytes(document) if document else 0
     if budget - spent >= need:
@@ -134,7 +134,7 @@ def worn_by(context: RunContext, workload: str) -> Worn:
 
 
 def lock_drives(locks: ExitStack, worn: Worn, run: str) -> None:
-    """Whatever the candidate is called: two experiments on one drive would each count the other's writes."""
+    """Locks the drives, whatever the candidate is called: two experiments on one drive would each count the other's writes."""
     for serial in worn.experiment.serials:
         name = "drive-" + re.sub(r"[^A-Za-z0-9.-]", "_", serial)
         locks.enter_context(exclusive(name, f"run {run}", subject="drive lock"))
@@ -159,7 +159,7 @@ def open_ledger(context: RunContext, worn: Worn, budget: int, need: tuple[int, s
 
 
 def _opened(context: RunContext, worn: Worn, budget: int, need: tuple[int, str], file: Path) -> dict[str, Any] | None:
-    """The account so far, from an earlier run's bundle where the control node has lost it. Raises RefusedError when nothing is left."""
+    """Returns the account so far, from an earlier run's bundle where the control node lost it. Raises RefusedError when nothing is left."""
     for copy in sorted(context.bundle.path.parent.glob(f"*/{worn.ledger}")):
         if adopt(file, copy, worn.experiment):
             text = f"the write budget's account was taken from {copy.parts[-3]}"
@@ -177,7 +177,7 @@ class Wear:
         self._emulated = any((drive.model or "").startswith(EMULATED) for drive in drives)
 
     def read(self) -> tuple[Counters, list[dict[str, Any]]]:
-        """Both from one reading; the counts of one boot only compare where the drives themselves do not keep them."""
+        """Returns both from one reading; where the drives keep no counts, only counts of one boot compare."""
         said = self._machine.call("drive_wear", *self._ids)
         drives = [{"id": self._ids[one["name"]], **one} for one in said["drives"]]
         lasting = not self._emulated and all(one["counter"] == "nvme" for one in drives)
@@ -186,7 +186,7 @@ class Wear:
 
 
 def others_wrote(ledger: WearLedger, overrun: int) -> list[str]:
-    """A step is only begun when it fits, so that an overrun is somebody else's writing, and no fault of the candidate."""
+    """Says that others wrote: a step only begins when it fits, so that an overrun is their writing, and no fault of the candidate."""
     counted = sum(entry["counted_bytes"] or 0 for entry in ledger.entries)
     asked = sum(entry["asked_bytes"] for entry in ledger.entries if entry["counted_bytes"] is not None)
     return [

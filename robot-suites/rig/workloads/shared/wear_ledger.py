@@ -1,4 +1,4 @@
-"""The account of a wear experiment on one set of drives: what it may write, what it has written, what is left.
+"""The account of a wear experiment on one set of drives: bytes that it may write, has written, and has left.
 
 Promise: bytes are reserved here, durably, before they are written, and settled afterwards against the drives' own
 counters, so that an interruption of any kind (Ctrl-C, a killed bench, a power cut of either machine) never makes
@@ -72,7 +72,7 @@ class Counters:
 
 
 def ledger_file(state: Path, experiment: Experiment) -> Path:
-    """Where the account stands below a candidate's state folder on the control node."""
+    """Returns the account's file below a candidate's state folder on the control node."""
     return state / FOLDER / experiment.file_name
 
 
@@ -88,7 +88,7 @@ def held_elsewhere(file: Path, experiment: Experiment) -> Path | None:
 
 
 def read_entries(file: Path) -> dict[str, Any] | None:
-    """An account's document, None when there is none. Raises BenchError for a damaged one: what it allowed is unknown."""
+    """Returns an account's document, None when there is none. Raises BenchError for a damaged one: its budget is unknown."""
     try:
         document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         spent_bytes(document)
@@ -146,18 +146,18 @@ class WearLedger:
 
     @property
     def left_bytes(self) -> int:
-        """Negative when more was written than allowed, as when somebody else writes to the drive."""
+        """Returns the bytes left; negative when more was written than allowed, as when somebody else writes to the drive."""
         budget: int = self.document["write_budget_bytes"]
         return budget - self.spent_bytes
 
     def open_with(self, epoch: str, drives: list[dict[str, Any]]) -> None:
-        """The drives' state before the experiment's first byte, which wear is counted from; a later run leaves it as it is."""
+        """Notes the drives' state before the experiment's first byte, from which wear counts; a later run leaves it as it is."""
         if self.document["opening"] is None:
             self.document["opening"] = {"epoch": epoch, "drives": drives}
             self.save()
 
     def reserve(self, kind: str, asked_bytes: int, reserved_bytes: int, before: Counters) -> dict[str, Any]:
-        """A new entry, on disk when this returns. Raises BenchError, and reserves nothing, when it exceeds what is left."""
+        """Adds an entry, which is on disk when this returns. Raises BenchError, and reserves nothing, when it exceeds what is left."""
         if reserved_bytes > self.left_bytes:
             raise BenchError(f"{reserved_bytes} B do not fit the {self.left_bytes} B that are left of the write budget")
         if self.open_entry() is not None:
@@ -184,14 +184,14 @@ class WearLedger:
         return next((entry for entry in self.entries if entry["charged_bytes"] is None), None)
 
     def settle(self, entry: dict[str, Any], written_bytes: int, after: Counters) -> None:
-        """Charges what the drives counted, or what was written if that is more; the reservation where no count exists."""
+        """Charges the drives' count, or the written bytes if these are more; the reservation where no count exists."""
         counted = after.since(Counters.of(entry["before"]))
         charged = entry["reserved_bytes"] if counted is None else max(counted, written_bytes)
         by = "reservation" if counted is None else "drives" if counted >= written_bytes else "tool"
         self._close(entry, counted, charged, by, after)
 
     def settle_interrupted(self, entry: dict[str, Any], after: Counters | None) -> None:
-        """A step whose end nobody saw: what the drives counted since, at most its reservation (others may have written
+        """Settles a step whose end nobody saw: charges the drives' count since, at most its reservation (others may have written
         since then), and all of it where they cannot tell."""
         counted = after.since(Counters.of(entry["before"])) if after else None
         charged = entry["reserved_bytes"] if counted is None else min(counted, entry["reserved_bytes"])
@@ -208,15 +208,15 @@ class WearLedger:
         self.save()
 
     def save(self) -> None:
-        """The account's own file first: a copy never knows of bytes that the account does not."""
+        """Saves the account's own file first: a copy never knows of bytes that the account does not."""
         for path in (self._file, *self._copies):
             write_durably(path, to_json(self.document))
 
 
 def _knowledge(account: dict[str, Any]) -> tuple[int, int]:
-    """Entries are only ever added, and then settled: whoever has more of both is later.
+    """Returns the numbers of entries and of settled ones: entries are only added, then settled, so that more of both is later.
 
-    Not the bytes: an entry that is still reserved counts for more than the same one settled."""
+    Bytes do not serve: an entry that is still reserved counts for more than the same one settled."""
     entries = account["entries"]
     return len(entries), sum(entry["charged_bytes"] is not None for entry in entries)
 
@@ -235,7 +235,7 @@ def adopt(file: Path, copy: Path, experiment: Experiment) -> bool:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """As whole as an atomic replacement, and on the disk before it returns."""
+    """Writes as whole as an atomic replacement does, and on the disk before it returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -47,7 +47,7 @@ def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[s
 
 
 def write_point(document: dict[str, Any], seconds: float, ramp_s: float, device_bytes: int | None) -> dict[str, Any]:
-    """A point from daqwriter's document. `device_bytes` includes what the preparation wrote: the span, once."""
+    """Returns a point from daqwriter's document. `device_bytes` includes the preparation's writing: the span, once."""
     samples, written, runtime_s = _after_ramp(document["series"], ramp_s)
     reason = None
     expected = document["written_bytes"] + document["parameters"]["span_bytes"]

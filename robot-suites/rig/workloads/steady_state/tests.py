@@ -1,4 +1,4 @@
-"""The tests of the steady-state workload as data: what each round measures, and which of it is watched for steadiness. Pure."""
+"""The tests of the steady-state workload as data: each round's measurements, and the one watched for steadiness. Pure."""
 
 from __future__ import annotations
 

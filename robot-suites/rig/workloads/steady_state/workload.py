@@ -1,6 +1,6 @@
 """Steady state by SNIA SSS PTS 2.0.2: purge, workload-independent preconditioning, then rounds until the tracking variable is steady.
 
-Not reaching steady state is a result: the test's metrics are then null, with the reason, and nothing is judged by them."""
+A test that does not reach steady state has a result too: its metrics are null, with the reason, and judge nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rig.workloads.steady_state.tests import Test, round_arguments, shortcomings
 NAME = "steady_state"
 FILE = "steady-state.bin"
 ROUNDS_EXPECTED = 8  # for the progress display
-START_S = 1.0  # what a job costs besides its time
+START_S = 1.0  # overhead of a job besides its time
 STANDARD = "SNIA SSS PTS 2.0.2"
 
 

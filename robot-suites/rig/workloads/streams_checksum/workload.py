@@ -151,7 +151,7 @@ def at_least_half_of_the_runs_should_count(context: RunContext, document: dict[s
 
 
 def every_run_that_left_files_should_have_been_read_back(context: RunContext, document: dict[str, Any]) -> None:
-    """Fails when nobody looked at the files of a variant or of a paced run. What the look found is for the verdict."""
+    """Fails when nobody looked at the files of a variant or of a paced run. The verdict judges the findings."""
     names = [one["name"] for one in document["verification"]]
     missing = [one["name"] for one in document["demand"] if one["name"] not in names]
     empty = [one["name"] for one in document["verification"] if not one["files"]]
@@ -176,7 +176,7 @@ WORKLOAD = Workload(
 
 @dataclass(frozen=True)
 class Plan:
-    """What runs besides the site: the scenario, and where the paced runs' records go (None: nowhere)."""
+    """The plan besides the site: the scenario, and the file for the paced runs' records (None: no file)."""
 
     scenario: Scenario
     telemetry: Telemetry | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,15 +107,9 @@ class Load:
         log = self._plan.raw / f"{self._stem}_bw.1.log"
         self._machine.fetch(self._plan.work / f"{self._stem}_bw.1.log", log)
         logged = fio.bandwidth_rows(log.read_text(encoding="ascii"))
-        try:
-            document = json.loads(done.stdout[done.stdout.index("{") :])
-            fio.demand_readable(document, self._name, ["bw_bytes"])
-            job = document["jobs"][0]
-            write = job["write"]
-        except (ValueError, KeyError, IndexError) as error:
-            raise BenchError(
-                f"fio's output ({self._name}) cannot be read ({error!r}); it is kept in results/raw"
-            ) from None
+        with fio.readable(self._name):
+            job = fio.document_of(done.stdout, self._name, ["bw_bytes"])["jobs"][0]
+            write = {name: fio.number(job["write"], name) for name in ("io_bytes", "runtime", "bw_bytes")}
         if job["error"] or not write["io_bytes"] or len(logged) != 1 or len(logged[0]) < 2:
             raise BenchError(f"fio ({self._name}) ended with error {job['error']} after {write['io_bytes']} B")
         # A line of the log is the end of its second; the first second, in which fio starts, is left out. A second without a

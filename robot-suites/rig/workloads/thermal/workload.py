@@ -1,7 +1,7 @@
 """The thermal soak: sequential O_DIRECT writes until the drives throttle, their temperature settles, or time is up.
 
 The load is fio overwriting one file, and not daqwriter: it goes on for as long as it must without laying its file out anew, ends
-cleanly when its trigger file appears, and keeps no memory of what it wrote. What ends a soak is decided from the telemetry while it
+cleanly when its trigger file appears, and keeps no memory of what it wrote. The end of a soak is decided from the telemetry while it
 runs, by the functions that the analysis uses afterwards (bench_model.workloads.thermal)."""
 
 from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The questions to drives and to a BMC, each within a limit of time, and their tools' answers as fields.
+
+Imports `reading` and `base`."""

@@ -1,0 +1,119 @@
+"""Understands the kernel's log: which of its messages tell of a fault of the hardware, of what kind, and on which device.
+
+The forms are those of Linux 4.18 to 6.18 (drivers/nvme/host, block/blk-core.c, drivers/pci/pcie/aer.c, drivers/edac, drivers/md,
+drivers/ata, arch/x86/kernel/cpu/mce and the thermal drivers). A message of another form is no event; nothing is guessed."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+TEXT_CHARACTERS_MAX = 300
+KERNEL_FACILITY = 0  # what a user writes into /dev/kmsg gets another one from the kernel, whatever it asks for
+_HEAD = re.compile(r"(?P<priority>[0-9]{1,10}),(?P<sequence>[0-9]{1,19}),(?P<us>[0-9]{1,18}),[^;]*;(?P<text>.*)")
+_PCI = r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_DEVICE = r"(?P<device>[A-Za-z][A-Za-z0-9_-]{0,31})"
+_BLOCK = (
+    "I/O|timeout|critical target|critical medium|critical space allocation|critical nexus|recoverable transport"
+    "|protection|reservation conflict|zone open resources exceeded|zone active resources exceeded|device offline"
+)
+# In this order: the first form that fits gives the kind. All but the blocks' begin where the message does, since a
+# message may end with a program's name, which anybody may choose.
+_FORMS = tuple(
+    (kind, re.compile(form))
+    for kind, form in (
+        (
+            "nvme_reset",
+            rf"nvme {_DEVICE}: .*(reset controller|resetting controller|will reset|restart after slot reset|aborting reset"
+            r"|after reset failure|after probe failure|disable controller|[Rr]emoving (failed|dead) controller)",
+        ),
+        ("nvme_timeout", rf"nvme {_DEVICE}: I/O .*\btimeout\b"),
+        ("nvme_io_error", rf"{_DEVICE}: .*\(sct 0x"),
+        ("nvme_io_error", rf"nvme {_DEVICE}: (Abort status|Identify (Controller|namespace) failed|controller is down)"),
+        ("block_io_error", rf"(blk_update_request: |print_req_error: )?({_BLOCK}) error, dev {_DEVICE}, sector "),
+        ("block_io_error", rf"Buffer I/O error on (dev(ice)? )?{_DEVICE}, "),
+        ("pcie_error", rf"\S+ (?P<pci>{_PCI}): (AER: )?PCIe Bus Error: "),
+        (
+            "pcie_error",
+            rf"\S+ (?P<pci>{_PCI}): (AER: .*(recovery failed|recovery successful|can't recover|device reset|Root Port link)"
+            r"|DPC: containment event)",
+        ),
+        ("pcie_link", rf"\S+ (?P<pci>{_PCI}): (pciehp: .*Link Down|bandwidth|.*link (is|has been) (down|retrained))"),
+        ("memory_uncorrected", r"EDAC .*: [0-9]+ UE |Memory failure: 0x"),
+        ("memory_corrected", r"EDAC .*: [0-9]+ CE "),
+        ("machine_check", r"(mce: |\{[0-9]+\})?\[Hardware Error\]: |mce: .*(machine check|Machine [Cc]heck)"),
+        (
+            "thermal",
+            r"(mce: )?CPU[0-9]+: .*temperature.*(above threshold|throttled)|thermal .*critical temperature"
+            r"|.*: critical temperature reached",
+        ),
+        ("array", rf"md/raid[0-9a-z]*:{_DEVICE}: .*([Ff]ail|error|[Nn]ot enough|Cannot continue|read-only)"),
+        ("array", rf"md: .*(recovery|resync|reshape) of RAID array {_DEVICE}|md: kicking non-fresh"),
+        (
+            "disk_link",
+            r"(?P<port>ata[0-9]+)(\.[0-9]+)?: (exception|hard resetting|soft resetting|failed command|SATA link down"
+            r"|limiting SATA|disabled|disable device)|sd [0-9:]+ (rejecting I/O|Power-on or device reset|.*task abort)",
+        ),
+        ("disk_link", rf"sd [0-9:]+ \[{_DEVICE}\] .*(FAILED Result|Sense Key : (Hardware|Medium))"),
+        ("file_system", rf"(EXT4-fs|BTRFS|F2FS-fs)[a-z ]* ?\(device {_DEVICE}\)"),
+        ("file_system", rf"XFS \({_DEVICE}\): .*(I/O error|[Cc]orrupt|[Ss]hut(ting)? ?down)"),
+        ("file_system", r"Aborting journal on device"),
+        ("hang", r"INFO: task .* blocked for more than|watchdog: BUG: |rcu: INFO: .*stall|NMI watchdog: "),
+    )
+)
+_FILE_SYSTEM_FAULT = re.compile(r"error|corrupt|abort|shut|read-only|fail", re.IGNORECASE)
+_PCI_FORM = re.compile(_PCI)
+
+
+class Message(NamedTuple):
+    """One record of the kernel's log. `us` since boot by the kernel's own clock; `priority` 0 (emergency) to 7 (debug)."""
+
+    priority: int
+    facility: int
+    sequence: int
+    us: int
+    text: str
+
+
+class Fault(NamedTuple):
+    """`device` is a kernel name or a PCI address, "" where the message names none."""
+
+    kind: str
+    device: str
+
+
+def parse_message(record: str) -> Message:
+    """One record of /dev/kmsg, without the dictionary that may follow it. Raises ValueError."""
+    match = _HEAD.fullmatch(record.partition("\n")[0])
+    if match is None:
+        raise ValueError(f"/dev/kmsg: {record[:200]!r} is not understood")
+    syslog = int(match["priority"])
+    return Message(syslog & 7, syslog >> 3, int(match["sequence"]), int(match["us"]), visible(match["text"]))
+
+
+def fault_of(message: Message) -> Fault | None:
+    """The fault that a message tells of; None for any other message, and for one that a program wrote and not the kernel."""
+    if message.facility != KERNEL_FACILITY:
+        return None
+    for kind, form in _FORMS:
+        match = form.match(message.text)
+        if match is None:
+            continue
+        if kind == "file_system" and not _FILE_SYSTEM_FAULT.search(message.text):
+            return None  # ext4 prints the same words when it mounts
+        named = match.groupdict()
+        return Fault(kind, named.get("device") or named.get("pci") or named.get("port") or "")
+    return None
+
+
+def visible(text: str) -> str:
+    """Its beginning, each character that is not printed (control, line break, direction of writing) as its number."""
+    shown = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text[:TEXT_CHARACTERS_MAX])
+    return shown[:TEXT_CHARACTERS_MAX] + (
+        "..." if len(text) > TEXT_CHARACTERS_MAX or len(shown) > TEXT_CHARACTERS_MAX else ""
+    )
+
+
+def is_pci_address(device: str) -> bool:
+    """Whether a fault's device is a PCI address."""
+    return _PCI_FORM.fullmatch(device) is not None

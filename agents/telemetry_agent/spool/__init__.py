@@ -1,0 +1,3 @@
+"""`points.lp` and its accounting: whole lines in a bounded file, thinned where room ends, counted whatever is killed when.
+
+Imports `base`."""

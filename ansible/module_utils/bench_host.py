@@ -1,0 +1,37 @@
+"""Facts of a machine that provisioning and `make discover` both ask for: the firmware's tables, its IPMI device, its turbo switch.
+
+Reads only. Runs on the candidate: Python 3.9, standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+
+IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
+DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
+
+
+def text_of(path: str) -> str | None:
+    """Return a file's text, or None where it does not exist or may not be read by this user."""
+    if not os.access(path, os.R_OK):
+        return None
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        return stream.read().strip()
+
+
+def firmware_tables(sysfs_root: str) -> dict[str, str | None]:
+    """Return who made the machine and its firmware, as the firmware's tables (DMI) say."""
+    return {name: text_of(os.path.join(sysfs_root, "class/dmi/id", name)) for name in DMI_FIELDS}
+
+
+def ipmi_device() -> str | None:
+    """Return the device of the machine's own way to its BMC; None where it has none."""
+    return next((path for path in IPMI_DEVICES if os.path.exists(path)), None)
+
+
+def turbo_control(sysfs_root: str) -> str | None:
+    """Return which of the kernel's two switches for turbo frequencies this machine has."""
+    cpu = os.path.join(sysfs_root, "devices/system/cpu")
+    if os.path.exists(os.path.join(cpu, "intel_pstate/no_turbo")):
+        return "no_turbo"
+    return "boost" if os.path.exists(os.path.join(cpu, "cpufreq/boost")) else None

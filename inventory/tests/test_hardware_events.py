@@ -1,0 +1,186 @@
+"""Faults of the hardware in a bundle's telemetry: counted, named in words, never zero where nobody looked."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_model.behaviour.attribution import Scene, attribute, is_of_drive
+from bench_model.behaviour.hardware_events import EVENTS_MAX, from_points, of_bundle
+from bench_model.bundle.line_protocol import Point
+from bench_model.bundle.telemetry_tracks import Track, Tracks
+from bench_model.bundle.telemetry_tracks import from_points as tracks_from
+from bench_model.evidence.soundness import fault_of
+from bench_model.profiles.metrics import load_metrics
+
+START_S = 1_800_000_000.0
+NAMES = ("kernel_log", "edac", "pcie_errors", "pcie_link", "smart", "ipmi")
+LOOKED = {name: {"name": name, "status": "ok", "detail": None} for name in NAMES}
+METRICS = Path(__file__).resolve().parents[1] / "metrics.yml"
+
+
+def point(measurement: str, at_s: float, tags: dict[str, str], **fields: Any) -> Point:
+    return Point(measurement, tags, fields, int((START_S + at_s) * 1e9))
+
+
+def message(
+    at_s: float, device: str = "nvme1", kind: str = "nvme_reset", messages: Any = 1, text: str = "reset"
+) -> Point:
+    return point("kernel_event", at_s, {"device": device, "kind": kind}, messages=messages, text=text)
+
+
+def counters() -> list[Point]:
+    """Each counter twice, standing still."""
+    found = []
+    for at_s in (0.0, 60.0):
+        found += [
+            point("memory_errors", at_s, {"controller": "mc0", "module": "total"}, corrected=5, uncorrected=0),
+            point(
+                "pcie_errors",
+                at_s,
+                {"device": "nvme0n1", "function": "0000:3b:00.0"},
+                correctable=7,
+                nonfatal=0,
+                fatal=0,
+            ),
+            point("smart", at_s, {"device": "nvme0n1", "serial": "S0"}, unsafe_shutdowns=9),
+            point("pcie_link", at_s, {"device": "nvme0n1"}, bandwidth_bytes_per_s=7.877e9),
+        ]
+    return found
+
+
+def made(*points: Point, looked: dict[str, Any] = LOOKED, start_s: float | None = START_S) -> dict[str, Any]:
+    document = from_points([*counters(), *points], looked, start_s)
+    assert fault_of("results/hardware_events.json", json.loads(json.dumps(document, allow_nan=False))) == ""
+    return document
+
+
+def test_a_quiet_machine_has_zeros_and_says_nothing() -> None:
+    document = made()
+    assert set(document["summary"].values()) == {0} and document["reasons"] == {} and document["sentences"] == []
+
+
+def test_resets_are_told_with_their_number_and_time() -> None:
+    document = made(message(12.4), message(20.0, messages=2), message(30.0, "sda", "block_io_error"))
+    assert document["sentences"][0] == "nvme1: 3 resets in the kernel's log at 12.4 s (reset)"
+    assert document["summary"]["nvme_resets"] == 3 and document["summary"]["kernel_messages"] == 4
+
+
+def test_what_grew_is_counted_and_a_counter_that_began_anew_is_not_negative() -> None:
+    document = made(
+        point("memory_errors", 70, {"controller": "mc0", "module": "total"}, corrected=8, uncorrected=1),
+        point("memory_errors", 70, {"controller": "mc0", "module": "dimm0"}, corrected=3, uncorrected=1),
+        point("pcie_errors", 70, {"device": "nvme0n1", "function": "0000:3b:00.0"}, correctable=2, nonfatal=1, fatal=0),
+        point("pcie_errors", 0, {"device": "eth0", "function": "0000:3a:00.0"}, correctable=1, nonfatal=0, fatal=0),
+        point("pcie_errors", 70, {"device": "eth0", "function": "0000:3a:00.0"}, correctable=2, nonfatal=0, fatal=0),
+        point("pcie_errors", 0, {"device": "eth1", "function": "0000:3a:00.0"}, correctable=1, nonfatal=0, fatal=0),
+        point("pcie_errors", 70, {"device": "eth1", "function": "0000:3a:00.0"}, correctable=2, nonfatal=0, fatal=0),
+        point("smart", 70, {"device": "nvme0n1", "serial": "S0"}, unsafe_shutdowns=10),
+        point("pcie_link", 65, {"device": "nvme0n1"}, bandwidth_bytes_per_s=1.969e9),
+        point("pcie_link", 70, {"device": "nvme0n1"}, bandwidth_bytes_per_s=7.877e9),
+        point("ipmi_event", 40, {"sensor": "Fan1"}, text="Fan Fan1 lower critical", asserted=True),
+        point("ipmi_event", 50, {"sensor": "Fan1"}, text="Fan Fan1 lower critical", asserted=False),
+    )
+    assert document["summary"] == {
+        "kernel_messages": 0, "nvme_resets": 0, "memory_corrected": 3, "memory_uncorrected": 1, "pcie_correctable": 3,
+        "pcie_nonfatal": 1, "pcie_fatal": 0, "link_losses": 1, "unsafe_shutdowns": 1, "bmc_events": 1,
+    }  # fmt: skip
+    assert document["sentences"][0] == "mc0: 1 uncorrected memory error at 70.0 s"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_nobody_looked_at_is_null_with_its_reason(name: str) -> None:
+    absent = {key: one for key, one in LOOKED.items() if key != name}
+    unsupported = {**LOOKED, name: {"name": name, "status": "unsupported", "detail": "none here"}}
+    for looked, said in ((absent, name), (unsupported, "none here")):
+        document = made(looked=looked)
+        null = {key for key, value in document["summary"].items() if value is None}
+        assert null and {f"hardware.{key}" for key in null} == set(document["reasons"])
+        assert all(said in reason for reason in document["reasons"].values())
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1.0, "3", True])
+def test_one_bad_value_costs_one_count(bad: Any) -> None:
+    document = made(point("memory_errors", 70, {"controller": "mc0", "module": "total"}, corrected=bad, uncorrected=0))
+    assert [key for key, value in document["summary"].items() if value is None] == ["memory_corrected"]
+    document = made(message(10.0, messages=bad))
+    assert [key for key, value in document["summary"].items() if value is None] == ["kernel_messages", "nvme_resets"]
+
+
+def test_a_log_with_holes_is_no_proof_of_silence() -> None:
+    document = made(message(10.0, "none", "lost", 77))
+    assert document["summary"]["kernel_messages"] is None and "77" in document["reasons"]["hardware.kernel_messages"]
+
+
+def test_a_count_that_no_point_has_is_null() -> None:
+    document = from_points([], LOOKED, None)
+    assert document["summary"]["memory_corrected"] is None and document["summary"]["kernel_messages"] == 0
+
+
+def test_a_storm_is_bounded_and_counted_whole() -> None:
+    document = made(*(message(n / 10, f"nvme{n}") for n in range(EVENTS_MAX + 50)))
+    assert len(document["events"]) == len(document["sentences"]) == EVENTS_MAX and document["events_left_out"] == 50
+    assert document["summary"]["nvme_resets"] == EVENTS_MAX + 50
+
+
+def test_a_bundle_of_before_has_no_such_document(tmp_path: Path) -> None:
+    (tmp_path / "telemetry").mkdir()
+    (tmp_path / "telemetry/summary.json").write_text(json.dumps({"collectors": [LOOKED["smart"]]}))
+    assert of_bundle(tmp_path, {}) is None
+    assert of_bundle(tmp_path / "nothing", {}) is None
+
+
+def test_every_count_is_a_metric_that_a_requirement_may_bound() -> None:
+    metrics = {name for name, one in load_metrics(METRICS).items() if one.file == "results/hardware_events.json"}
+    assert metrics == {f"hardware.{name}" for name in made()["summary"]}
+
+
+@pytest.mark.parametrize(
+    ("device", "drive", "ours"),
+    [
+        ("nvme1", "nvme1n1", True), ("nvme1", "nvme11n1", False), ("nvme1", "nvme10n1", False), ("nvme1n1", "nvme1n1", True),
+        ("nvme1c2n1", "nvme1n1", True), ("nvme1n1p2", "nvme1n1", True), ("sda1", "sda", True), ("sda", "sdaa", False),
+        ("sdaa", "sda", False), ("md0", "md0", True), ("md0p1", "md0", True), ("md01", "md0", False), ("none", "sda", False),
+    ],
+)  # fmt: skip
+def test_which_drive_the_kernel_means(device: str, drive: str, ours: bool) -> None:
+    assert is_of_drive(device, drive) == ours
+
+
+def scene(*points: Point) -> Scene:
+    """A dip from 100 s to 110 s after the begin of the load."""
+    tracks = tracks_from(points) if points else Tracks({})
+    drives, at = ["nvme1n1"], START_S
+    return Scene(tracks, drives, "md0", [], at, at + 100, at + 110, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("points", "cause"),
+    [
+        ([message(101.0), message(103.0, messages=2)], "kernel_log"),
+        ([message(101.0, "md0", "array")], "kernel_log"),
+        ([message(101.0, "none", "machine_check")], "kernel_log"),
+        ([message(101.0, "nvme2")], "unknown"),
+        ([message(101.0, "none", "lost", 9)], "unknown"),
+        ([message(50.0)], "unknown"),
+        ([message(float(at)) for at in range(60, 130)], "unknown"),  # all the time: no cause of this dip
+        ([], "unknown"),
+    ],
+)
+def test_a_dip_is_put_down_to_the_kernels_log_where_it_came_with_it(points: list[Point], cause: str) -> None:
+    found = attribute(scene(*points))
+    assert found.cause == cause
+    if len(points) == 2:
+        assert found.evidence[0].text == "nvme1: 3 resets in the kernel's log (+1.0 s from the dip's begin)"
+
+
+def test_tracks_of_the_log_hold_numbers_only() -> None:
+    track: Track | None = tracks_from([message(1.0), message(2.0)]).get(
+        "kernel_event", "nvme1 (nvme_reset)", "messages"
+    )
+    assert track is not None and np.array_equal(track.values, [1.0, 1.0])

@@ -1,0 +1,117 @@
+#include "verify/read_back.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "io/aio_engine.h"
+
+namespace daqwriter {
+
+using Json = nlohmann::ordered_json;
+
+BlockReader::Config VerifyRun::reads_of(int fd, const std::string& target) const {
+  return {.fd = fd, .target = target, .stall_ns = to_ns(options.stall_limit_s), .stop = &stop};
+}
+
+std::shared_ptr<ReadRoom> VerifyRun::read_room() {
+  const BlockReader::Config usual;
+  return std::make_shared<ReadRoom>(usual.depth, usual.block_bytes,
+                                    watch.watched(std::make_unique<AioEngine>(usual.depth)));
+}
+
+void Outcome::add(FaultKind kind, std::uint64_t offset, const std::string& detail, const std::string& file) {
+  findings.add({kind, offset, std::nullopt, std::nullopt, detail, file}, 0);
+}
+
+void Outcome::fail(const VerifyRun& run, const std::string& why) {
+  interrupted = run.stop.asked();
+  error = why;
+}
+
+const char* Outcome::status() const {
+  if (interrupted) return "interrupted";
+  if (!error.empty()) return "failed";
+  return findings.total > 0 ? "damaged" : "intact";
+}
+
+ExitCode Outcome::exit_code() const {
+  if (interrupted) return ExitCode::interrupted;
+  if (!error.empty()) return ExitCode::failed;
+  return findings.total > 0 ? ExitCode::damaged : ExitCode::complete;
+}
+
+Progress::Progress(const VerifyOptions& options, LineProtocol& lines, std::uint64_t all, Outcome& outcome)
+    : lines_(lines),
+      all_(all),
+      outcome_(outcome),
+      interval_ns_(to_ns(options.interval_s)),
+      next_ns_(start_ns_ + interval_ns_) {}
+
+void Progress::read(std::uint64_t bytes) {
+  outcome_.bytes_read += bytes;
+  if (monotonic_ns() < next_ns_) return;
+  speak();
+  next_ns_ += interval_ns_;
+}
+
+void Progress::speak() {
+  outcome_.duration_ns = monotonic_ns() - start_ns_;
+  const double elapsed_s = seconds(outcome_.duration_ns);
+  const double share = all_ > 0 ? static_cast<double>(outcome_.bytes_read) / static_cast<double>(all_) : 1;
+  lines_.write("verify", {{"read_bytes", outcome_.bytes_read},
+                          {"elapsed_s", elapsed_s},
+                          {"total_s", share > 0 ? elapsed_s / std::min(share, 1.0) : elapsed_s}});
+}
+
+Json counts_json(const VerifyCounts& counts) {
+  return {{"expected", counts.expected},
+          {"present", counts.present},
+          {"missing", counts.missing},
+          {"duplicated", counts.duplicated},
+          {"out_of_order", counts.out_of_order},
+          {"corrupt", counts.corrupt},
+          {"torn", counts.torn},
+          {"stale", counts.stale}};
+}
+
+Json result_json(const Outcome& o, const Json& own, const FaultNames& names) {
+  const auto known = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json faults = Json::array();
+  for (const Fault& fault : o.findings.faults) {
+    Json one = {{"kind", fault_kind_name(fault.kind)}};
+    if (names.file) one["file"] = fault.file;
+    one["offset_bytes"] = fault.offset_bytes;
+    one[names.origin] = known(fault.origin);
+    one[names.number] = known(fault.number);
+    one["detail"] = fault.detail;
+    faults.push_back(std::move(one));
+  }
+  Json all = {{"schema_version", 1},  {"tool", "daqwriter"},
+              {"command", "verify"},  {"version", DAQWRITER_VERSION},
+              {"status", o.status()}, {"error", o.error.empty() ? Json(nullptr) : Json(o.error)}};
+  for (const auto& [name, value] : own.items()) all[name] = value;
+  all["faults"] = std::move(faults);
+  all["bytes_read"] = o.bytes_read;
+  all["duration_s"] = seconds(o.duration_ns);
+  all["read_bytes_per_s"] =
+      o.duration_ns > 0 ? static_cast<double>(o.bytes_read) / seconds(o.duration_ns) : 0.0;
+  return all;
+}
+
+std::string summary(const Outcome& o, const std::string& subject) {
+  constexpr std::size_t kMostFaults = 5;
+  const VerifyCounts& counts = o.findings.counts;
+  std::string text = std::string("verify ") + o.status() + ": " + std::to_string(counts.present) + " of " +
+                     std::to_string(counts.expected) + " " + subject + "; read " +
+                     format_gb(static_cast<double>(o.bytes_read)) + " in " +
+                     format_number(seconds(o.duration_ns), 4) + " s\n";
+  if (!o.error.empty()) text += "error: " + o.error + "\n";
+  for (std::size_t i = 0; i < std::min(o.findings.faults.size(), kMostFaults); ++i) {
+    const Fault& fault = o.findings.faults[i];
+    text += "  " + fault_kind_name(fault.kind) + (fault.file.empty() ? "" : " in " + fault.file) +
+            " at offset " + std::to_string(fault.offset_bytes) + ": " + fault.detail + "\n";
+  }
+  return text;
+}
+
+}  // namespace daqwriter

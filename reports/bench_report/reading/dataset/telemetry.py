@@ -1,0 +1,60 @@
+"""Telemetry of the run, read for figures: events, phases, the agents' account, the host's series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Event:
+    time: datetime
+    kind: str
+    source: str | None
+    text: str
+    data: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the run, in seconds from the run's start."""
+
+    name: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Collector:
+    name: str
+    status: str
+    detail: str | None
+    period_s: float | None
+    points: int | None
+    longest_gap_s: float | None
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """Where every telemetry point went, and how long each collector was silent at most."""
+
+    counts: tuple[tuple[str, str, float], ...]  # (label, dotted name in summary.json, value)
+    collectors: tuple[Collector, ...]
+
+
+Samples = NDArray[np.float64]
+Track = tuple[Samples, Samples]  # times in s from the run's start, values
+
+
+@dataclass(frozen=True)
+class HostSeries:
+    """Telemetry of the host in seconds from the run's start; empty where nothing was collected."""
+
+    disk_write_bytes_per_s: dict[str, Track]
+    cpu_percent: dict[str, dict[str, Track]]  # core -> mode -> share of that core's time
+    temperature_celsius: dict[str, Track]
+    lines: int
+    torn: bool

@@ -1,0 +1,81 @@
+"""A command, and the arguments and words that several of them share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig.checking import agreement
+
+
+@dataclass(frozen=True)
+class Command:
+    """`help` is its line in the list of commands, `arguments` adds its arguments, `run` returns the exit status."""
+
+    help: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def no_arguments(command: argparse.ArgumentParser) -> None:
+    """For a command that takes none."""
+
+
+def add_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("run", type=Path, help="runs/<run-id>")
+
+
+def positive(text: str) -> float:
+    """A number above zero, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number of 1 or more, for argparse."""
+    if not text.isdecimal() or int(text[:9]) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text[:9])
+
+
+def add_jobs(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--jobs", type=count, default=1, metavar="N", help="candidates at the same time (1)")
+
+
+def port(text: str) -> int:
+    """A TCP or UDP port, for argparse."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 1 to 65535")
+    return int(text)
+
+
+def scale(text: str) -> float:
+    """A share of one unit's load, for argparse."""
+    value = positive(text)
+    if value > 1.2:
+        raise argparse.ArgumentTypeError(f"{text} is above 1.2; 1 is the whole load of one readout unit")
+    return value
+
+
+def challenge(text: str) -> str:
+    """A nonce, for argparse."""
+    try:
+        return agreement.challenge(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_inventory(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--inventory", type=Path, metavar="FILE", help="the caller's own (inventory/lab.yml)")
+
+
+def shown(path: Path) -> str:
+    """Relative to where the user stands, if the file is below it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,140 @@
+"""`python -m rig provision`, `verify`, `restore`, `unlock` and `clean`: a candidate's tuning and lock, without a run."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from contextlib import ExitStack
+
+from bench_model.base.errors import BenchError
+from bench_model.profiles.compared_targets import compared_names
+from rig.base.settings import Layout, Profiles, load_profiles, target_directory
+from rig.candidate.connection import connection_of
+from rig.candidate.host import require_target_directory, survey
+from rig.candidate.lock import all_exclusive
+from rig.candidate.machine import Machine, machine_of
+from rig.candidate.machine_lock import MachineLock, machine_locked
+from rig.candidate.provision import drift_in
+from rig.checking.check_bundle import printable
+from rig.cli.arguments import Command, no_arguments, shown
+from rig.cli.exits import DRIFT
+from rig.cli.profiles import add_profiles, request_of_options
+from rig.run.candidate_session import CandidateSession, connected, reboot_s
+from rig.run.preflight import check_drives
+
+
+def _add_provision(command: argparse.ArgumentParser) -> None:
+    add_profiles(command)
+    command.add_argument("--check", action="store_true", help="only tell what would be changed and erased")
+
+
+def ansible(options: argparse.Namespace) -> int:
+    """provision, verify and restore without a run, for each target; the facts go to build/facts/<candidate>."""
+    layout = Layout()
+    profiles = load_profiles(request_of_options(options), layout)
+    names = compared_names(profiles.scenario)[:1] or profiles.candidate.own_run_targets
+    if options.command == "restore":
+        names = names[:1]  # one restore undoes what was built for any of them
+    pretend = options.command == "provision" and options.check
+    wrong = [
+        _ansible(options.command, load_profiles(request_of_options(options, name), layout), layout, pretend)
+        for name in names
+    ]
+    return DRIFT if any(wrong) else 0
+
+
+def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) -> list[str]:
+    """Runs the playbook; returns, and prints, the settings that are not as asked."""
+    candidate = profiles.candidate
+    facts = layout.build / "facts" / candidate.name / candidate.target.name / ("check" if pretend else "")
+    directory = target_directory(layout, candidate)
+    facts.mkdir(parents=True, exist_ok=True)
+    what, file = (
+        f"make {command} in {layout.repository}",
+        "tuning-verified.json" if command == "verify" else "tuning.json",
+    )
+    with all_exclusive(candidate, what), ExitStack() as stack:
+        there = _reached(stack, command, profiles, layout)
+        if there:
+            left_behind = stack.enter_context(machine_locked(there, candidate.name, what, reboot_s(candidate)))
+            if left_behind:
+                print(left_behind, file=sys.stderr)
+            if command == "provision":
+                check_drives(candidate, survey(there))
+        if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
+            require_target_directory(directory)
+        elif command == "provision" and candidate.target.kind == "scratch-file" and not pretend and there:
+            there.call("scratch", "folder", directory)
+        # Ansible connects by itself: what concerns the BMC can be restored when the candidate is dead.
+        machine = machine_of(connection_of(profiles.inventory_file, candidate.name), facts / "no-link", layout)
+        session = CandidateSession(layout, profiles, machine, directory)
+        session.find_raw_drive()
+        said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
+    if pretend:
+        print(said)
+    named = candidate.target.name and command != "restore"
+    of = f"{candidate.name}, target {candidate.target.name}" if named else candidate.name
+    what = f"{command} (check only)" if pretend else command
+    wrong = drift_in(facts / file) if command != "restore" and not pretend else []
+    for line in wrong:
+        print(f"drift      {printable(line)}")
+    found = f"; {len(wrong)} settings are not as asked" if wrong else ""
+    print(f"{what} of {of} is done{found}; facts and Ansible's output are in {shown(facts)}")
+    return wrong
+
+
+def _reached(stack: ExitStack, command: str, profiles: Profiles, layout: Layout) -> Machine | None:
+    """The candidate's machine; None where only `restore` goes on without it, since the BMC may be all that answers."""
+    name = profiles.candidate.name
+    try:
+        return stack.enter_context(connected(profiles.inventory_file, name, layout))
+    except BenchError as error:
+        if command != "restore":
+            raise
+        print(f"warning: {printable(str(error))}; restoring what can be restored without it", file=sys.stderr)
+        return None
+
+
+def unlock(options: argparse.Namespace) -> int:
+    """Forgets a lock on the candidate whose owner is gone."""
+    layout = Layout()
+    profiles = load_profiles(request_of_options(options), layout)
+    name = profiles.candidate.name
+    with all_exclusive(profiles.candidate, "make unlock"), connected(profiles.inventory_file, name, layout) as machine:
+        print(f"{name}: {printable(MachineLock(machine, name, 'make unlock', 0.0).break_open())}")
+    return 0
+
+
+def clean(options: argparse.Namespace) -> int:
+    """Before build/ is removed: refuses while a candidate is still to be restored, keeps what must outlive build/."""
+    layout = Layout()
+    left = layout.to_put_back()
+    if left:
+        names = ", ".join(sorted({file.parent.name for file in left}))
+        raise BenchError(
+            f"nothing was removed: candidates are still tuned by the bench: {names} ({', '.join(map(shown, left))}). "
+            "`make restore CANDIDATE=<name>` puts each back; remove the file of a machine that is gone for good"
+        )
+    for folder in sorted(layout.build_state.glob("*/")):
+        kept = layout.state / folder.name
+        if any(folder.rglob("*.json")):  # the accounts of write budgets
+            if kept.exists():
+                raise BenchError(
+                    f"{shown(folder)} and {shown(kept)} both hold accounts. Merge them by hand, then clean again"
+                )
+            layout.state.mkdir(exist_ok=True)
+            shutil.move(folder, kept)
+            print(f"kept {shown(kept)}")
+    return 0
+
+
+COMMANDS = {
+    "provision": Command("apply the tuning and leave it in force", _add_provision, ansible),
+    "verify": Command("read the tuning back", add_profiles, ansible),
+    "restore": Command("put the candidate back to how it was before provisioning", add_profiles, ansible),
+    "unlock": Command("forget a lock on the candidate whose owner is gone", add_profiles, unlock),
+    "clean": Command(
+        "refuse while a candidate is still to be restored; keep what must outlive build/", no_arguments, clean
+    ),
+}

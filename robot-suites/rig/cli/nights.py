@@ -1,0 +1,82 @@
+"""`python -m rig nightly` and `baseline`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from rig.base.settings import Layout
+from rig.cli.arguments import Command, add_jobs, add_run, count
+from rig.nightly.baselines import Baselines
+from rig.nightly.job import Where
+from rig.nightly.night import Nightly, new_folder
+from rig.nightly.plan import load_plan
+
+FOLDER = "nightly"
+
+
+def _add_nightly(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--candidates", metavar="A,B", help="only these (all of the inventory's bench_nightly)")
+    command.add_argument("--scenario", help="instead of the plan's")
+    command.add_argument("--inventory", type=Path, metavar="FILE", help="inventory (inventory/lab.yml)")
+    command.add_argument(
+        "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles go (runs)"
+    )
+    command.add_argument("--output", type=Path, metavar="DIRECTORY", help="where nights are kept (nightly)")
+    command.add_argument("--resume", type=Path, metavar="NIGHT", help="go on with an interrupted night")
+    command.add_argument("--time-limit-h", type=_positive, metavar="H", help="instead of the plan's")
+    command.add_argument(
+        "--keep-passes", type=count, metavar="N", help="DELETE bundles of PASS beyond the newest N of each task"
+    )
+    command.add_argument("--influx-url", metavar="URL", help="an InfluxDB of your own")
+    add_jobs(command)
+
+
+def nightly(options: argparse.Namespace) -> int:
+    layout = Layout()
+    inventory = (options.inventory or layout.inventory / "lab.yml").resolve()
+    candidates = [name for name in (options.candidates or "").split(",") if name]
+    plan = load_plan(inventory, candidates, options.scenario)
+    if options.time_limit_h is not None:
+        plan = replace(plan, time_limit_s=3600.0 * options.time_limit_h)
+    if options.keep_passes is not None:
+        plan = replace(plan, keep_passes=options.keep_passes)
+    folder = options.resume.resolve() if options.resume else new_folder(_nights(options))
+    where = Where(inventory, options.runs.resolve(), options.influx_url)
+    night = Nightly(plan, where, folder, Console(stderr=True), options.jobs)
+    if options.resume:
+        night.resume()
+    return night.execute()
+
+
+def _add_baseline(command: argparse.ArgumentParser) -> None:
+    add_run(command)
+    command.add_argument("--output", type=Path, metavar="DIRECTORY", help="where nights are kept (nightly)")
+
+
+def baseline(options: argparse.Namespace) -> int:
+    print(
+        f"{Baselines(_nights(options)).choose(options.run.resolve())} is the baseline of its candidate, target and scenario"
+    )
+    return 0
+
+
+def _nights(options: argparse.Namespace) -> Path:
+    chosen: Path = options.output or Layout().repository / FOLDER
+    return chosen.resolve()
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+    return value
+
+
+COMMANDS = {
+    "nightly": Command("run the acceptance subset on all candidates, compare with the baseline", _add_nightly, nightly),
+    "baseline": Command("make a run what later nights are compared with", _add_baseline, baseline),
+}

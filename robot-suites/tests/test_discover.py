@@ -1,0 +1,385 @@
+"""`make discover`: real drives (loop devices under an lsblk of our own), real BMCs, and servers that say or do the worst."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "tests"))
+from loop_drives import LoopDrives, can_use_loop_devices
+
+from bench_model.base.errors import BenchError
+from bench_model.profiles.candidates import load_candidate
+from rig.base.settings import Layout
+from rig.candidate import ssh
+from rig.candidate.travelling import source_of
+from rig.cli import main
+from rig.discovery.discover import Request, candidate_name, checked, connection_variables
+from rig.discovery.drives import judged
+from rig.discovery.firmware import Firmware, look
+from rig.discovery.proposal import Found, inventory_text
+from virtual_candidate.bmc import Bmc
+
+loops = pytest.mark.skipif(not can_use_loop_devices(), reason="needs root and loop devices")
+PASSWORD_ENV = "BENCH_TEST_DISCOVER_PASSWORD"
+
+
+def account(serial: str = "S1", **changes: Any) -> dict[str, Any]:
+    """The account of one free NVMe drive."""
+    description = {
+        **{
+            "name": "nvme0n1",
+            "model": "X100",
+            "serial": serial,
+            "firmware": "E2",
+            "wwn": f"eui.{serial}",
+            "members": [],
+        },
+        **{"size_bytes": 10**12, "numa_node": 1, "rotational": False, "transport": "nvme", "raid_level": None},
+        "pcie_link": "16.0 GT/s PCIe x4",
+    }
+    facts = {
+        **{
+            "name": "nvme0n1",
+            "path": "/dev/nvme0n1",
+            "type": "disk",
+            "fault": "",
+            "uses": [],
+            "sets": [],
+            "identity": [],
+        },
+        **{"partitions": [], "partition_tables": [], "signatures": [], "contents": "nothing", "lba_bytes": 512},
+        **{
+            "schedulers": ["none"],
+            "pci": {"address": "0000:41:00.0"},
+            "lba_choices": [512, 4096],
+            "purges": ["discard"],
+        },
+        **{"can_discard": True, "abilities_fault": ""},
+    }
+    described = {key: changes.pop(key) for key in list(changes) if key in description}
+    return {**facts, **changes, "description": {**description, **described}}
+
+
+def found(*accounts: dict[str, Any], firmware: Firmware | None = None, **changes: Any) -> Found:
+    host = {
+        "hostname": "snb",
+        "architecture": "x86_64",
+        "cpu_model": "EPYC",
+        "cpus": 32,
+        "memory_bytes": 2**39,
+        "numa_nodes": 2,
+    }
+    able = {
+        **{"firmware": dict.fromkeys(("sys_vendor", "product_name", "bios_version")), "ipmi_device": "/dev/ipmi0"},
+        **{
+            "turbo_control": "boost",
+            "governors": ["performance"],
+            "idle_states": 3,
+            "aio_max_nr": "65536",
+            "root": True,
+        },
+        **{"hypervisor": False, "systemd": True, "python": "3.11.2", "python_is_new_enough": True, "missing_tools": []},
+    }
+    whole = Found("snb", {"ansible_host": "snb"}, host, able, [], judged(accounts), {}, firmware, {})
+    return replace(whole, **changes)
+
+
+def targets_of(text: str) -> dict[str, Any]:
+    node = YAML(typ="safe").load(text)["all"]["children"]["candidates"]["hosts"]["snb"]["bench_candidate"]
+    assert isinstance(node["targets"], dict)
+    return dict(node["targets"])
+
+
+def test_a_free_drive_is_proposed_and_never_with_consent() -> None:
+    text = checked(inventory_text(found(account())), "snb")
+    assert targets_of(text)["drive-1"]["storage"] == {"drives": ["S1"], "purge": "discard", "filesystem": "xfs"}
+    assert "destroy: true" not in text
+    assert "bios_reboot: allowed" not in text.replace("and bios_reboot: allowed, if", "")
+    for words in ("WWN eui.S1", "1 TB (1000000000000 B)", "PCIe 0000:41:00.0, 16.0 GT/s PCIe x4, NUMA node 1"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"uses": ["nvme0n1 is mounted at /data: unmount it"]}, "is mounted at /data"),
+        ({"uses": ["it is held by md0 (raid0): stop or remove that first"]}, "it is held by md0"),
+        ({"sets": ["nvme0n1 belongs to a set of drives (zfs_member)"]}, "zfs_member"),
+        ({"partitions": ["nvme0n1p1"]}, "is partitioned (partition table: nvme0n1p1)"),
+        ({"partition_tables": ["gpt"]}, "is partitioned (gpt table: no partition)"),
+        ({"signatures": ["xfs"], "contents": "xfs on nvme0n1"}, "holds xfs on nvme0n1"),
+        ({"fault": "it did not answer within 60 s"}, "cannot be probed: it did not answer within 60 s"),
+        ({"serial": None}, "reports no serial"),
+        ({"serial": "A{{ lookup('pipe','id') }}"}, "characters that an inventory cannot hold"),
+        ({"serial": "A\nall: {}"}, "characters that an inventory cannot hold"),
+        ({"identity": ["is read-only"]}, "is read-only"),
+    ],
+)
+def test_what_cannot_be_tested_is_told_with_its_reason(changes: dict[str, Any], reason: str) -> None:
+    text = checked(inventory_text(found(account(**changes), account("S2", path="/dev/nvme1n1"))), "snb")
+    assert [one["storage"]["drives"] for one in targets_of(text).values()] == [["S2"]]
+    assert reason in next(line for line in text.splitlines() if "# - /dev/nvme0n1" in line)
+
+
+def test_a_server_without_anything_free_still_gets_an_entry() -> None:
+    text = checked(inventory_text(found(account(uses=["nvme0n1 is mounted at /: unmount it"]))), "snb")
+    assert targets_of(text) == {"scratch": {"kind": "scratch-file", "directory": "/var/tmp"}}
+    checked(inventory_text(found()), "snb")
+
+
+def test_two_drives_of_one_serial_are_told_apart_by_their_wwn_or_not_at_all() -> None:
+    twins = [account("S1", wwn=wwn, path=f"/dev/{wwn}") for wwn in ("eui.1", "eui.2")]
+    text = checked(inventory_text(found(*twins)), "snb")
+    assert [one["storage"]["drives"][0]["wwn"] for one in targets_of(text).values()] == ["eui.1", "eui.2"]
+    for wwns in (("eui.1", "EUI.1"), (None, None)):
+        text = checked(inventory_text(found(*[account("S1", wwn=wwn) for wwn in wwns])), "snb")
+        assert list(targets_of(text)) == ["scratch"]
+        assert "another device has the same serial" in text
+
+
+@pytest.mark.parametrize(
+    "model", ['a"}, destroy: true, {"', "{{ 7*7 }}", "two\nlines: [", "# '\u2028\u202e", "a\\", "\x1b[2J"]
+)
+def test_a_hostile_name_is_data(model: str, tmp_path: Path) -> None:
+    accounts = [account(model=model, firmware=model), account("S2", model=model, fault=model)]
+    firmware = Firmware(fault=model, fans_fault=model)
+    firmware_says = {"sys_vendor": model, "product_name": model, "bios_version": model}
+    said = found(*accounts, firmware=firmware)
+    text = checked(inventory_text(replace(said, abilities={**said.abilities, "firmware": firmware_says})), "snb")
+    assert all(one.isprintable() for one in text.splitlines())
+    entry = YAML(typ="safe").load(text)["all"]["children"]["candidates"]["hosts"]
+    assert list(entry) == ["snb"]
+    assert "destroy" not in json.dumps(entry["snb"]["bench_candidate"]["targets"])
+    drive = entry["snb"]["bench_candidate"]["identity"]["drives"][0]
+    assert drive == {"serial": "S1", **({"model": model, "firmware": model} if "model" in drive else {})}
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        ("", "HOST is missing"),
+        ("-oProxyCommand=touch x", "is no user@server"),
+        ("root@-oProxyCommand=x", "is no user@server"),
+        ("-l@snb", "is no user@server"),
+        ("root@a b", "is no user@server"),
+        ("root@{{ x }}", "is no user@server"),
+    ],
+)
+def test_a_host_that_is_none_is_refused(host: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["discover", f"--host={host}"]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.out == ""
+
+
+def test_names_keys_and_files_are_checked_before_a_server_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"name would be 'candidates'.*NAME="):
+        candidate_name(Request("root@candidates"))
+    assert candidate_name(Request("root@fe80::1")) == "fe80--1"
+    with pytest.raises(BenchError, match=r"KEY is .* no file"):
+        connection_variables(Request("root@snb", key=tmp_path / "none"))
+    with pytest.raises(BenchError, match="template"):
+        connection_variables(Request("root@snb", ssh_arguments="{{ lookup('pipe', 'id') }}"))
+    mine = tmp_path / "lab.yml"
+    mine.write_text("mine", encoding="utf-8")
+    assert main(["discover", "--host=local", f"--out={mine}"]) == 2
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert main(["discover", "--host=snb", "--bmc=admin:secret@10.0.0.1"]) == 2
+
+
+@pytest.fixture
+def mute_port() -> Iterator[int]:
+    """A port whose connections are taken and never answered."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept: list[socket.socket] = []
+
+        def take() -> None:
+            while True:
+                try:
+                    kept.append(server.accept()[0])
+                except OSError:
+                    return
+
+        threading.Thread(target=take, daemon=True).start()
+        yield int(server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        for one in kept:
+            one.close()
+
+
+def test_a_hung_and_an_absent_sshd_end_in_one_message(
+    mute_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ssh, "CONNECT_S_MAX", 2.0)
+    begin = time.monotonic()
+    assert main(["discover", "--host=root@127.0.0.1", f"--port={mute_port}"]) == 2
+    assert time.monotonic() - begin < 20
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    assert main(["discover", "--host=root@127.0.0.1", f"--port={free}"]) == 2
+    said = capsys.readouterr()
+    assert said.err.count("cannot be reached by ssh") == 2
+    assert "Connection refused" in said.err
+    assert said.out == ""
+
+
+def bmc_of(bmc: Bmc, tmp_path: Path, **changes: Any) -> dict[str, Any]:
+    file = tmp_path / "password"
+    file.write_text(bmc.password, encoding="utf-8")
+    file.chmod(0o600)
+    ports = {"ipmi_port": bmc.ipmi_port, "redfish_port": bmc.redfish_port, "cipher_suite": 3}
+    entry = {"address": "127.0.0.1", "user": "admin", "password_env": PASSWORD_ENV, "password_file": str(file)}
+    return {**entry, **ports, "redfish_ca_file": str(bmc.ca_file), **changes}
+
+
+def test_the_bmc_says_vendor_and_attributes_and_changes_nothing(start_bmc: Callable[..., Bmc], tmp_path: Path) -> None:
+    bmc = start_bmc(vendor="dell")
+    entry = bmc_of(bmc, tmp_path)
+    seen = look(Layout(), "snb", entry)
+    assert (seen.vendor, seen.fault, seen.fans_fault) == ("dell", "", "")
+    assert (
+        "would set SysProfile=PerfOptimized"
+        in next(one for one in seen.settings if one.name == "power_profile").attributes
+    )
+    assert "SysProfile=Custom" in next(one for one in seen.settings if one.name == "cstates").obstacle
+    text = checked(inventory_text(found(account(), firmware=seen, bmc=entry)), "snb")
+    assert 'vendor: "dell"' in text
+    assert bmc.password not in text
+    assert [one for one in bmc.commands() if one.get("method") in ("PATCH", "POST")] == []
+    tuning = YAML(typ="safe").load(text)["all"]["children"]["candidates"]["hosts"]["snb"]["bench_candidate"]["tuning"]
+    assert not [key for key in tuning if key.startswith("bios_")]
+
+
+def test_a_bmc_that_refuses_is_left_out_with_its_reason(start_bmc: Callable[..., Bmc], tmp_path: Path) -> None:
+    entry = bmc_of(start_bmc(), tmp_path)
+    Path(entry["password_file"]).write_text("wrong-password", encoding="utf-8")
+    seen = look(Layout(), "snb", entry)
+    assert "refuses this user and password" in seen.fault
+    text = checked(inventory_text(found(account(), firmware=seen, bmc=entry)), "snb")
+    assert "Left out, since its Redfish service cannot be used" in text
+    assert "bmc" not in YAML(typ="safe").load(text)["all"]["children"]["candidates"]["hosts"]["snb"]["bench_candidate"]
+    assert "wrong-password" not in text
+
+
+def test_a_bmc_that_talks_nonsense_or_has_no_password_is_said(
+    mute_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"address": "127.0.0.1", "user": "admin", "password_env": PASSWORD_ENV, "insecure": True, "ipmi_port": 1}
+    with pytest.raises(BenchError, match=f"{PASSWORD_ENV}.*is not set"):
+        look(Layout(), "snb", entry)
+    monkeypatch.setenv(PASSWORD_ENV, "hunter2-secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def chatter() -> None:
+            while True:
+                try:
+                    one, _ = server.accept()
+                except OSError:
+                    return
+                one.sendall(b"220 hunter2-secret \xff\x00 garbage\r\n")
+                one.close()
+
+        threading.Thread(target=chatter, daemon=True).start()
+        seen = look(Layout(), "snb", {**entry, "redfish_port": server.getsockname()[1]})
+        server.shutdown(socket.SHUT_RDWR)
+    assert seen.fault
+    assert "hunter2" not in seen.fault + seen.fans_fault
+
+
+def first_bytes(paths: dict[str, str]) -> list[bytes]:
+    """The first MiB of each drive; a mounted one changes by itself."""
+    found = []
+    for name, path in paths.items():
+        with Path(path).open("rb") as device:
+            found += [device.read(1 << 20)] if name != "MOUNTED" else []
+    return found
+
+
+def discovery(environment: dict[str, str]) -> dict[str, Any]:
+    """Returns the travelling program's answer on this machine."""
+    argv = [sys.executable, "-I", "-S", "-c", source_of("discovery"), "no-such-tool"]
+    done = subprocess.run(
+        argv, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_a_machine_without_lsblk_says_so(tmp_path: Path) -> None:
+    (tmp_path / "lsblk").write_text("#!/bin/sh\nexit 127\n", encoding="utf-8")
+    (tmp_path / "lsblk").chmod(0o755)
+    assert "lsblk" in discovery({"PATH": f"{tmp_path}:{os.environ['PATH']}"})["error"]
+
+
+@loops
+def test_real_devices_are_free_mounted_partitioned_held_or_signed(disk: Path) -> None:
+    with LoopDrives(disk) as drives:
+        names = ("FREE", "MOUNTED", "TABLE", "SIGNED", "MEMBER", "OPEN")
+        paths = {name: drives.add(name) for name in names}
+        for name in ("MOUNTED", "SIGNED"):
+            subprocess.run(["mkfs.ext4", "-q", paths[name]], check=True)
+        (disk / "mnt").mkdir()
+        subprocess.run(["mount", paths["MOUNTED"], str(disk / "mnt")], check=True)
+        with Path(paths["TABLE"]).open("r+b") as device:
+            device.seek(446)  # the boot record's first entry: Linux, from sector 2048 on
+            device.write(struct.pack("<B3sB3sII", 0, b"", 0x83, b"", 2048, 4096) + bytes(48) + b"\x55\xaa")
+        if shutil.which("pvcreate"):
+            subprocess.run(["pvcreate", "-q", paths["MEMBER"]], check=True, capture_output=True)
+        before = first_bytes(paths)
+        claim = os.open(paths["OPEN"], os.O_RDWR | os.O_EXCL)
+        try:
+            seen = discovery(drives.environment())["result"]
+        finally:
+            os.close(claim)
+        ours = [one for one in seen["drives"] if one["path"] in paths.values()]
+        reasons = {drive.serial: "; ".join(drive.reasons) for drive in judged(ours)}
+        assert first_bytes(paths) == before
+    assert reasons["FREE"] == ""
+    assert "is mounted at" in reasons["MOUNTED"]
+    assert "is partitioned (dos" in reasons["TABLE"]
+    assert "holds ext4" in reasons["SIGNED"]
+    assert "refuses to open it exclusively" in reasons["OPEN"]
+    if shutil.which("pvcreate"):
+        assert "LVM2_member" in reasons["MEMBER"]
+    assert seen["abilities"]["missing_tools"] == ["no-such-tool"]
+
+
+def test_a_drive_that_hangs_costs_its_own_account_alone() -> None:
+    code = (
+        source_of("discovery").replace('if __name__ == "__main__"', "if False")
+        + "\nimport time\nbegin = time.monotonic()\n"
+        + "hung = bounded(lambda: time.sleep(60), 0.5)\nfine = bounded(lambda: {'fault': ''}, 5)\n"
+        + "print(json.dumps([hung, fine, time.monotonic() - begin]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    hung, fine, took_s = json.loads(done.stdout)
+    assert hung == {"fault": "it did not answer within 0 s"}
+    assert fine == {"fault": ""}
+    assert took_s < 20
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="examining drives needs root")
+def test_this_machines_entry_is_taken_by_validate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.yml"
+    assert main(["discover", "--host=local", f"--out={mine}"]) == 0
+    assert load_candidate(mine, "local").connection == "local"
+    assert main(["validate", f"--inventory={mine}", "--candidate=local"]) == 0
+    assert "mine.yml: candidate local" in capsys.readouterr().out

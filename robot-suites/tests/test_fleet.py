@@ -1,0 +1,247 @@
+"""Several candidates at the same time: which may meet, that they do run together, and what one's fault does to the others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from ruamel.yaml import YAML
+
+from bench_model.nights.outcome import Job
+from rig.base.settings import Layout
+from rig.candidate.lock import exclusive
+from rig.cli import main
+from rig.nightly import job as job_module
+from rig.nightly.fleet import Fleet
+from rig.nightly.job import Where
+from rig.nightly.lanes import Board, Stop, lanes_of
+from rig.telemetry.influx_server import LocalInflux
+
+YAML_SAFE = YAML(typ="safe")
+TEST_PORT = 18586
+
+
+def server(**more: Any) -> dict[str, Any]:
+    """An entry behind SSH, whose drives are those of `more` or its own."""
+    bench = {
+        "description": "one of several",
+        "identity": {"architectures": ["x86_64"], "cpus_min": 1, "memory_min": "1GiB"},
+        "target": {"kind": "scratch-file", "directory": "/var/tmp/bench"},
+        "transient_buffer": "1GiB",
+        "tuning": {},
+        **more,
+    }
+    return {"ansible_host": "192.0.2.1", "ansible_user": "bench", "bench_candidate": bench}
+
+
+def bmc(address: str) -> dict[str, Any]:
+    return {"bmc": {"address": address, "user": "bench", "password_env": "BENCH_BMC_PASSWORD"}}
+
+
+def network(peer: str) -> dict[str, Any]:
+    other = {"host": peer, "interface": "eth1", "address": "192.0.2.9"}
+    return {"network": {"interface": "eth1", "address": "192.0.2.8", "peers": [other]}}
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    hosts = {
+        "here": {**server(), "ansible_connection": "local"},
+        "here-too": {**server(), "ansible_connection": "local"},
+        "a": server(**bmc("192.0.2.10")),
+        "a-by-another-name": server(**bmc("192.0.2.10")),
+        "b": server(**network("c")),
+        "c": server(),
+        "d": server(),
+    }
+    file = tmp_path / "lab.yml"
+    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)
+    return file
+
+
+def names(inventory: Path, *candidates: str, at_once: int = 8) -> list[list[str]]:
+    lanes = lanes_of([Job(name) for name in candidates], inventory, at_once)
+    return [[candidates[place] for place in lane] for lane in lanes]
+
+
+def test_jobs_that_meet_on_a_machine_follow_one_another(inventory: Path) -> None:
+    assert names(inventory, "a", "d", "a-by-another-name", "c", "b", "d") == [
+        ["a", "a-by-another-name"],
+        ["d", "d"],
+        ["c", "b"],
+    ]
+
+
+def test_the_control_nodes_own_jobs_come_last_and_alone(inventory: Path) -> None:
+    assert names(inventory, "here", "a", "here-too", "d") == [["a"], ["d"], ["here", "here-too"]]
+
+
+def test_an_entry_that_cannot_be_read_has_a_lane_of_its_own(inventory: Path) -> None:
+    assert names(inventory, "nemo", "a", "nemo") == [["nemo", "nemo"], ["a"]]
+
+
+def test_one_at_a_time_is_the_plan(inventory: Path) -> None:
+    assert names(inventory, "here", "a", "d", at_once=1) == [["here", "a", "d"]]
+
+
+@pytest.fixture
+def where(tmp_path: Path, inventory: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    return Where(inventory, tmp_path / "runs")
+
+
+def script(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """Processes in the place of runs; `NAME` is the candidate's."""
+    monkeypatch.setattr(
+        job_module, "command", lambda job, where: [sys.executable, "-c", source.replace("NAME", repr(job.candidate))]
+    )
+
+
+def fleet(where: Where, folder: Path, *candidates: str, at_once: int = 8, stop: Stop | None = None) -> Fleet:
+    jobs = [Job(name) for name in candidates]
+    return Fleet(jobs, where, folder / "logs", Console(quiet=True), at_once, stop or Stop())
+
+
+MEET = """
+import pathlib, sys, time
+folder = pathlib.Path({folder!r})
+(folder / NAME).touch()
+until = time.monotonic() + 60
+while not all((folder / one).exists() for one in ({others})):
+    if time.monotonic() > until:
+        sys.exit("error: the others did not come")
+    time.sleep(0.01)
+sys.exit("error: met")
+"""
+
+
+def test_candidates_run_together_and_the_control_node_after_them(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    alone = f"if NAME == 'here':\n    import os; sys.exit('error: ' + ' '.join(sorted(os.listdir({str(meeting)!r}))))\n"
+    script(monkeypatch, "import sys\n" + alone + MEET.format(folder=str(meeting), others="'a', 'c', 'd'"))
+    entries = fleet(where, tmp_path, "here", "a", "c", "d").execute("the test")
+    assert [entry.job.candidate for entry in entries] == ["here", "a", "c", "d"]
+    assert [entry.reason.removeprefix("no run began (exit status 1): ") for entry in entries] == [
+        "a c d",
+        "met",
+        "met",
+        "met",
+    ]
+
+
+def test_no_more_than_asked_for_run_at_once(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = tmp_path / "busy"
+    busy.mkdir()
+    script(
+        monkeypatch,
+        f"import os, sys, time\nme = os.path.join({str(busy)!r}, NAME)\nopen(me, 'w').close()\n"
+        f"seen = 0\nfor _ in range(50):\n    seen = max(seen, len(os.listdir({str(busy)!r})))\n    time.sleep(0.01)\n"
+        "os.remove(me)\nsys.exit(f'error: {seen}')",
+    )
+    entries = fleet(where, tmp_path, "a", "b", "d", at_once=2).execute("the test")
+    assert max(int(entry.reason.split()[-1]) for entry in entries) <= 2
+
+
+def test_a_stop_reaches_all_that_run_and_nothing_else_begins(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    script(
+        monkeypatch,
+        "import signal, sys, time, pathlib\nsignal.signal(15, lambda *a: sys.exit(130))\n"
+        f"(pathlib.Path({str(begun)!r}) / NAME).touch()\ntime.sleep(60)",
+    )
+
+    class OnceBothRun(Stop):
+        def __call__(self) -> str:
+            return "enough" if len(list(begun.iterdir())) == 2 else ""
+
+    since = time.monotonic()
+    entries = fleet(where, tmp_path, "a", "b", "d", at_once=2, stop=OnceBothRun()).execute("the test")
+    assert time.monotonic() - since < 50
+    assert sorted(entry.outcome for entry in entries) == ["interrupted", "interrupted", "skipped"]
+    assert len(list(begun.iterdir())) == 2
+
+
+def test_a_busy_candidate_is_skipped_and_the_others_run(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, "import sys; sys.exit('error: ran')")
+    with exclusive("a", "make qualify by somebody"):
+        entries = fleet(where, tmp_path, "a", "d").execute("the test")
+    assert [entry.outcome for entry in entries] == ["skipped", "ERROR"]
+    assert "make qualify by somebody" in entries[0].reason
+
+
+def test_a_fault_of_ours_in_one_lane_lets_the_others_end(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, "import sys; sys.exit('error: ran')")
+    ended: list[str] = []
+
+    def compared(entry: Any) -> Any:
+        if entry.job.candidate == "a":
+            raise ValueError("a fault of ours")
+        ended.append(entry.job.candidate)
+        return entry
+
+    with pytest.raises(ValueError, match="a fault of ours"):
+        fleet(where, tmp_path, "a", "d").execute("the test", compared=compared)
+    assert ended == ["d"]
+
+
+def test_a_misspelt_candidate_ends_the_command_before_the_first_run(
+    tmp_path: Path, inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["qualify", "--candidates", "a,nemo", "--inventory", str(inventory), "--runs", str(tmp_path / "runs")]
+    assert main(words) == 2
+    assert "has no candidate 'nemo'" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two", "1.5"])
+def test_a_number_of_jobs_is_one_or_more(capsys: pytest.CaptureFixture[str], jobs: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["nightly", "--jobs", jobs])
+    assert "is not a whole number of 1 or more" in capsys.readouterr().err
+
+
+def test_the_board_says_who_waits_who_runs_and_how_it_ended(tmp_path: Path) -> None:
+    console = Console(record=True, width=100, file=(tmp_path / "out").open("w"))
+    board = Board([Job("a"), Job("b"), Job("[bold]c")], console)
+    log = tmp_path / "log"
+    log.write_text("identity\nrecord: 3 of 100 s\r\n\n", encoding="utf-8")
+    board.begins(1, log)
+    board.ended(2, [])
+    console.print(board._table())
+    said = console.export_text()
+    assert "waiting" in said and "running" in said and "[bold]c" in said
+    assert "record: 3 of 100 s" in said
+
+
+STARTS = """
+import pathlib, sys
+from rig.telemetry.influx_server import LocalInflux
+print(LocalInflux(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])).start(int(sys.argv[3])))
+"""
+
+
+def test_runs_that_begin_at_the_same_moment_share_one_influxdb(tmp_path: Path) -> None:
+    """A real one: four processes ask for it at once, one starts it."""
+    words = [sys.executable, "-c", STARTS, str(Layout().influxd), str(tmp_path), str(TEST_PORT)]
+    starters = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    try:
+        said = [one.communicate(timeout=120)[0].strip() for one in starters]
+    finally:
+        LocalInflux(Layout().influxd, tmp_path).stop()
+    assert len(set(said)) == 1 and said[0].startswith("http://127.0.0.1:")
+    assert (tmp_path / "influxd.log").read_text(encoding="utf-8").count("InfluxDB starting") == 1

@@ -1,0 +1,175 @@
+"""A run's numbers as tables: what a spreadsheet reads is what the bundle stores, and a bundle is only read."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))
+from evidence_factory import seal
+from nights_factory import NightPlan, write_night
+
+from bench_model.base.errors import BenchError
+from rig.base.settings import Layout
+from rig.checking.tables import write_tables
+from rig.cli import main
+
+PAGE = Layout().repository / "docs" / "reading-a-bundle.md"
+NS = 1_795_428_009_447_467_552
+POINTS = [
+    f"block_device,device=nvme0n1,host=a\\ host,serial=0012 write_latency_s=0.25,written_bytes=12345678901234567i {NS}",
+    f"block_device,device=nvme0n1,host=a\\ host write_latency_s=0.1 {NS + 10**9}",
+    f'bench_event,kind=phase text="a, \\"quoted\\" text",done=true {NS}',
+]
+SERIES = {"t_s": [0.1, 0.2], "stored_bytes": [1, 2**60], "p99": 3.5}
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """A sealed run with telemetry of two measurements and a series; the last point was being written when it ended."""
+    made = write_night(tmp_path / "runs", NightPlan(1))
+    (made / "telemetry" / "points.lp").write_text("\n".join(POINTS) + "\nblock_device,device=n", encoding="utf-8")
+    record = {"repetitions": [{"series": SERIES, "lost": 0, "none": None, "is": True, "share": 0.1}]}
+    (made / "results" / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    seal(made)
+    return made
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {
+        str(one.relative_to(folder)): hashlib.sha256(one.read_bytes()).hexdigest()
+        for one in folder.rglob("*")
+        if one.is_file()
+    }
+
+
+def test_the_tables_hold_what_the_bundle_stores(bundle: Path, tmp_path: Path) -> None:
+    before = content(bundle)
+    files = write_tables(bundle, tmp_path / "out")
+    assert content(bundle) == before
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted(files)
+    verdict = json.loads((bundle / "verdict.json").read_text(encoding="utf-8"))
+    judged = rows(tmp_path / "out" / "requirements.csv")
+    assert [one["id"] for one in judged] == [one["id"] for one in verdict["requirements"]]
+    for row, stored in zip(judged, verdict["requirements"], strict=True):
+        assert float(row["measured"]) == stored["measured"]
+        assert row["outcome"] == stored["outcome"]
+    telemetry = rows(tmp_path / "out" / "telemetry-block_device.csv")
+    assert [one["write_latency_s"] for one in telemetry] == ["0.25", "0.1"]
+    assert [one["written_bytes"] for one in telemetry] == ["12345678901234567", ""]  # all digits; not measured is empty
+    assert telemetry[0]["host"] == "a host"
+    assert (telemetry[0]["time_ns"], telemetry[0]["time"][-11:]) == (str(NS), ".447467552Z"[-11:])
+    (event,) = rows(tmp_path / "out" / "telemetry-bench_event.csv")
+    assert (event["text"], event["done"]) == ('a, "quoted" text', "true")
+    assert rows(tmp_path / "out" / "series.csv") == [
+        {"document": "record", "series": "repetitions[0].series", "t_s": "0.1", "stored_bytes": "1"},
+        {"document": "record", "series": "repetitions[0].series", "t_s": "0.2", "stored_bytes": str(2**60)},
+    ]
+    numbers = {
+        one["field"]: one["value"] for one in rows(tmp_path / "out" / "results.csv") if one["document"] == "record"
+    }
+    assert numbers == {"repetitions[0].lost": "0", "repetitions[0].share": "0.1"}
+
+
+def test_it_says_whether_the_run_counts(bundle: Path, tmp_path: Path) -> None:
+    write_tables(bundle, tmp_path / "sound")
+    about = json.loads((tmp_path / "sound" / "about.json").read_text(encoding="utf-8"))
+    assert (about["standing"], about["outcome"], about["candidate"]) == ("sealed", "PASS", "server-a")
+    (bundle / "results" / "record.json").write_text("{}", encoding="utf-8")
+    write_tables(bundle, tmp_path / "altered")
+    about = json.loads((tmp_path / "altered" / "about.json").read_text(encoding="utf-8"))
+    assert about["standing"] == "altered" and about["outcome"] is None
+    assert "results/record.json" in about["reason"]
+
+
+def test_a_hostile_name_or_text_harms_nobody(bundle: Path, tmp_path: Path) -> None:
+    evil = f'../../evil,tag=\x1b[2J text="a\x07b" {NS}\n'
+    (bundle / "telemetry" / "points.lp").write_text(evil, encoding="utf-8")
+    files = write_tables(bundle, tmp_path / "out")
+    assert "telemetry-measurement-0.csv" in files
+    assert not (tmp_path / "evil.csv").exists() and not (tmp_path.parent / "evil.csv").exists()
+    assert b"\x1b" not in (tmp_path / "out" / "telemetry-measurement-0.csv").read_bytes()
+
+
+@pytest.mark.parametrize("what", ["a line", "a link", "not JSON", "no run"])
+def test_a_damaged_bundle_leaves_no_folder(bundle: Path, tmp_path: Path, what: str) -> None:
+    if what == "a line":
+        (bundle / "telemetry" / "points.lp").write_text("cpu busy=NaN 1\n", encoding="utf-8")
+    elif what == "a link":
+        (bundle / "results" / "more.json").symlink_to("/etc/passwd")
+    elif what == "not JSON":
+        (bundle / "results" / "record.json").write_text('{"a": NaN}', encoding="utf-8")
+    else:
+        (bundle / "run.json").unlink()
+    with pytest.raises(BenchError):
+        write_tables(bundle, tmp_path / "out")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["runs"]
+
+
+def test_nothing_is_overwritten_and_no_bundle_written_into(bundle: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "notes").touch()
+    (tmp_path / "link").symlink_to(mine)
+    for out in (mine, bundle / "tables", bundle, tmp_path / "link", mine / "notes"):
+        with pytest.raises(BenchError, match="OUT="):
+            write_tables(bundle, out)
+    assert [one.name for one in mine.iterdir()] == ["notes"]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert write_tables(bundle, empty)
+
+
+def test_a_table_without_rows_has_its_heads(tmp_path: Path) -> None:
+    bundle = write_night(tmp_path / "runs", NightPlan(1))
+    write_tables(bundle, tmp_path / "out")
+    assert (tmp_path / "out" / "series.csv").read_text(encoding="utf-8") == "document,series,t_s\n"
+
+
+def test_parquet_is_the_same_table_or_one_clear_sentence(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        from pyarrow import parquet  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError:
+        assert main(["tables", str(bundle), "--output", str(tmp_path / "out"), "--format", "parquet"]) == 2
+        said = capsys.readouterr().err
+        assert "needs pyarrow" in said and "pip install pyarrow" in said
+        assert not (tmp_path / "out").exists()
+        return
+    write_tables(bundle, tmp_path / "out", "parquet")
+    table: Any = parquet.read_table(tmp_path / "out" / "telemetry-block_device.parquet").to_pydict()
+    assert table["serial"] == ["0012", None]  # digits alone, and text all the same
+    assert table["write_latency_s"] == [0.25, 0.1]
+    assert table["written_bytes"] == [12345678901234567, None]
+
+
+def test_every_example_of_the_page_runs(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a reader would, in a folder with runs/latest; in this process, which alone knows the made-up metrics of the bundle."""
+    (tmp_path / "runs" / "latest").symlink_to(bundle.name)
+    write_tables(tmp_path / "runs" / "latest", tmp_path / "my-tables")
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    said = []
+    for one in examples:
+        exec(compile(one, str(PAGE), "exec"), {})
+        said.append(capsys.readouterr().out)
+    assert len(said) == 3
+    assert said[0].startswith("PASS") and "R-01 met" in said[0]
+    assert said[1].startswith("sealed") and "R-01 met" in said[1]
+    assert said[2].split()[1:] == ["nvme0n1", "0.25"]
+    assert len([line for line in examples[0].splitlines() if line]) <= 10

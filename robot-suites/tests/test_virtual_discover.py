@@ -1,0 +1,87 @@
+"""`make discover` against a real sshd, drives and BMC: the booted virtual candidate."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench_model.profiles.candidates import load_candidate
+from rig.candidate.connection import connection_of
+from rig.candidate.host import check_identity, survey
+from rig.candidate.machine import SshMachine, machine_of
+from rig.cli import main
+from virtual_candidate.candidate import VirtualCandidate
+
+pytestmark = pytest.mark.virtual
+
+
+def words_of(machine: VirtualCandidate, known_hosts: Path, *more: str) -> list[str]:
+    at = machine.instance
+    return [
+        *(
+            "discover",
+            "--host=root@127.0.0.1",
+            f"--port={at.ports.ssh}",
+            f"--key={at.ssh / 'id_ed25519'}",
+            "--name=found",
+        ),
+        f"--ssh-args=-o UserKnownHostsFile={known_hosts} -o StrictHostKeyChecking=yes",
+        *more,
+    ]
+
+
+def listing(machine: SshMachine) -> str:
+    """Every file of the guest's disk that is newer than its boot, but for logs and what sshd itself keeps."""
+    find = "find / -xdev -newer /proc/1 -type f -not -path '/var/log/*' -not -path '/run/*' -printf '%p %s\\n' | sort"
+    return machine.run(["sh", "-c", find], 120).check("find").stdout
+
+
+def test_the_virtual_candidates_entry_validates_and_nothing_was_written(
+    virtual_machine: VirtualCandidate, tmp_path: Path, inventory_of: Callable[..., Path]
+) -> None:
+    at, mine = virtual_machine.instance, tmp_path / "mine.yml"
+    bmc = [
+        *("--bmc=admin@127.0.0.1", f"--bmc-redfish-port={at.ports.redfish}", f"--bmc-ipmi-port={at.ports.ipmi}"),
+        *(f"--bmc-ca-file={at.tls / 'ca.pem'}", f"--bmc-password-file={at.password_file}", "--bmc-cipher-suite=3"),
+    ]
+    link = machine_of(connection_of(inventory_of(at, lambda candidate: None), at.name), tmp_path / "ssh")
+    assert isinstance(link, SshMachine)
+    link.link.open()
+    try:
+        before = listing(link)
+        assert main(words_of(virtual_machine, at.ssh / "known_hosts", *bmc, f"--out={mine}")) == 0
+        assert listing(link) == before
+        text = mine.read_text(encoding="utf-8")
+        assert at.password_file.read_text(encoding="utf-8").strip() not in text
+        assert "destroy: true" not in text
+        assert main(["validate", f"--inventory={mine}", "--candidate=found"]) == 0
+        candidate = load_candidate(mine, "found")
+        assert all(check["ok"] for check in check_identity(candidate, survey(link), directory_is_there=False))
+    finally:
+        link.link.close()
+    drives = [serial for target in candidate.targets for serial in target.serials]
+    assert sorted(drives) == ["VCNA0001", "VCNA0002", "VCNA0003", "VCXP0001"]
+    assert candidate.own_run_targets == ["scratch"]
+    assert candidate.document["bmc"]["vendor"] == "supermicro"
+    assert "# - /dev/vda: serial none" in text
+    assert "vda is mounted at /" in text
+
+
+def test_a_wrong_host_key_and_a_key_that_is_not_let_in_are_refused(
+    virtual_machine: VirtualCandidate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = virtual_machine.instance
+    key = tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    wrong = tmp_path / "known_hosts"
+    public = key.with_suffix(".pub").read_text(encoding="utf-8").split()[:2]
+    wrong.write_text(f"[127.0.0.1]:{at.ports.ssh} {' '.join(public)}\n", encoding="utf-8")
+    assert main(words_of(virtual_machine, wrong)) == 2
+    assert "Host key verification failed" in capsys.readouterr().err
+    assert main([*words_of(virtual_machine, at.ssh / "known_hosts"), f"--key={key}"]) == 2
+    said = capsys.readouterr()
+    assert "Permission denied" in said.err
+    assert said.out == ""
