@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`make check`: lints, types and the tests that import what changed, in under two minutes. For work in progress; `make test` decides.
+The tests run beside the lints; each step's output comes as a whole at its end.
 
 Changed is what differs from BASE (default: HEAD where something is not committed, else the commit before it)."""
 
@@ -7,10 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,9 +27,11 @@ PACKAGES = (
     "agents",
     "native-writer/bench",
 )  # as mypy_path
-TESTS_S_MAX = 75.0  # for the tests, so that all of it stays below two minutes
+STEP_S_MAX, CLEANING_UP_S_MAX = 100.0, 10.0  # of a step, so that all of it stays below two minutes
+WORKERS = 2
 SHORT = "not integration and not virtual and not campaign and not influx2"
 OUT_OF_TIME = -1
+NO_TESTS = 5  # pytest's exit status
 
 
 def git(*arguments: str) -> list[str]:
@@ -66,40 +72,57 @@ def imports(text: str, module: str) -> bool:
     return re.search(f"{direct}|{by_name}", text, re.MULTILINE) is not None
 
 
-def steps(changed: list[str]) -> Iterator[tuple[str, list[str], float]]:
-    """(name, command, most seconds) of each step that the changed files ask for."""
+def steps(changed: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """(name, command) of each step that the changed files ask for, the longest first."""
+    if tests := tests_of(changed):
+        yield f"tests ({len(tests)} files)", [str(BIN / "pytest"), "-q", "--maxfail=5", "-m", SHORT, *tests]
     python = [name for name in changed if name.endswith(".py")]
     if python:
-        yield "ruff", [str(BIN / "ruff"), "check", *python], 60
-        yield "ruff format", [str(BIN / "ruff"), "format", "--check", *python], 60
-        yield "imports", ["make", "--no-print-directory", "lint-imports"], 60
-        yield "types", ["make", "--no-print-directory", "lint-types"], 300
+        yield "types", ["make", "--no-print-directory", "lint-types"]
+        yield "ruff", [str(BIN / "ruff"), "check", *python]
+        yield "ruff format", [str(BIN / "ruff"), "format", "--check", *python]
+        yield "imports", ["make", "--no-print-directory", "lint-imports"]
     for suffixes, target in (
         ((".robot",), "robot"),
         ((".sh",), "shell"),
         ((".cpp", ".h"), "native"),
         ((".yml", ".j2"), "ansible"),
+        ((".md",), "docs"),
     ):
         touched = [name for name in changed if name.endswith(suffixes)]
         if touched and (target != "ansible" or any(name.startswith("ansible/") for name in touched)):
-            yield f"lint-{target}", ["make", "--no-print-directory", f"lint-{target}"], 120
-    if tests := tests_of(changed):
-        yield (
-            f"tests ({len(tests)} files)",
-            [str(BIN / "pytest"), "-q", "--maxfail=5", "-m", SHORT, *tests],
-            TESTS_S_MAX,
-        )
+            yield f"lint-{target}", ["make", "--no-print-directory", f"lint-{target}"]
 
 
-def run(command: list[str], seconds: float) -> int:
-    """The exit status; OUT_OF_TIME when the step was ended."""
-    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL)
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Interrupts the process: pytest then ends what its fixtures have started."""
+    process.send_signal(signal.SIGINT)
     try:
-        return process.wait(seconds)
+        process.wait(CLEANING_UP_S_MAX)
     except subprocess.TimeoutExpired:
-        process.terminate()
+        process.kill()
         process.wait()
-        return OUT_OF_TIME
+
+
+def run(step: tuple[str, list[str]]) -> tuple[str, int]:
+    """(name, exit status) of a step that has been run and shown; OUT_OF_TIME when it was ended."""
+    name, command = step
+    since_s = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            status = process.wait(STEP_S_MAX)
+        except subprocess.TimeoutExpired:
+            status = OUT_OF_TIME
+            end(process)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if name.startswith("tests") and status == NO_TESTS:  # nothing but longer tests
+        status = 0
+    said = {0: "ok", OUT_OF_TIME: f"not finished within {STEP_S_MAX:g} s: `make test` runs all of it"}
+    ended = f"-- {name}: {said.get(status, 'FAILED')}, {time.monotonic() - since_s:.0f} s"
+    print(f"== {name}\n{text}{ended}", flush=True)
+    return name, status
 
 
 def main() -> int:
@@ -107,21 +130,11 @@ def main() -> int:
     if not changed:
         print("check: nothing changed")
         return 0
-    failed, unfinished, began_s = [], [], time.monotonic()
-    for name, command, seconds in steps(changed):
-        print(f"== {name}", flush=True)
-        since_s = time.monotonic()
-        status = run(command, seconds)
-        said = {0: "ok", OUT_OF_TIME: f"not finished within {seconds:g} s: `make test` runs all of it"}.get(
-            status, "FAILED"
-        )
-        print(f"-- {name}: {said}, {time.monotonic() - since_s:.0f} s", flush=True)
-        if status not in (0, OUT_OF_TIME) and not (
-            name.startswith("tests") and status == 5
-        ):  # 5: nothing but longer tests
-            failed.append(name)
-        if status == OUT_OF_TIME:
-            unfinished.append(name)
+    began_s = time.monotonic()
+    with ThreadPoolExecutor(WORKERS) as workers:
+        ended = list(workers.map(run, steps(changed)))
+    failed = [name for name, status in ended if status not in (0, OUT_OF_TIME)]
+    unfinished = [name for name, status in ended if status == OUT_OF_TIME]
     said = (
         f"failed: {', '.join(failed)}" if failed else f"not finished: {', '.join(unfinished)}" if unfinished else "ok"
     )

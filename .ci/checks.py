@@ -14,10 +14,9 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
-from itertools import zip_longest
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,13 +26,24 @@ PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "na
 
 
 LAST_LINES = 30  # of a failed step
-WORKERS = 2  # the virtual candidate and what runs beside it need 3 GiB each
-FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "60"  # of each fuzzer, when SANITIZERS asks and the variable does not
+WORKERS = (
+    3  # more than there are CPUs, since most tests wait; the virtual candidate and what runs beside it need 3 GiB each
+)
+# Builds take the CPUs that tests leave: those wait most of their time, for an emulated CPU, SSH, signals and silence.
+GIVING_WAY = ["nice", "-n", "10"]
+FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "30"  # of each fuzzer, when SANITIZERS asks and the variable does not
 FUZZ_SEED = "1"  # always the same: a failure speaks of the change, and `make fuzz` looks for what is old
 SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE, INFLUX2_VARIABLE = "SANITIZERS", "CAMPAIGNS", "INFLUX2"
 CAMPAIGNS_HERE = "here"  # of CAMPAIGNS: those on this machine alone
 INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
 NOT_INFLUX2 = "not influx2"
+LINTS = ("docs", "python", "types", "imports", "robot", "ansible", "collection", "shell", "native")
+IN_PARALLEL = [
+    "-n",
+    "2",
+    "--dist",
+    "loadfile",
+]  # pytest-xdist: for tests that wait, each with ports and folders of its own
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,8 @@ class Step:
     name: str
     argv: list[str]
     junit: Path | None = None
+    after: str = ""  # the step that must have ended
+    alone: bool = False  # it measures: begins when everything before it has ended, and nothing begins beside it
 
 
 @dataclass(frozen=True)
@@ -55,54 +67,70 @@ class Count:
         return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
 
 
-def stages() -> list[list[Step]]:
-    """The checks in order. Those of one stage run beside each other, as many as there are workers: each keeps one CPU busy at most."""
-    asked_influx2 = os.environ.get(INFLUX2_VARIABLE)
+def steps() -> list[Step]:
+    """All checks, in the order of `parts`."""
+    return [step for part in parts() for step in part]
+
+
+def parts() -> list[list[Step]]:
+    """The checks. The native tests, whose pace other tests would spoil, have only the next build beside them; then come the others."""
+    only = os.environ.get(INFLUX2_VARIABLE) == INFLUX2_ONLY
+    return [others()] if only else [native(), others()]
+
+
+def others() -> list[Step]:
+    """Steps that need no build. Whichever is the first in the list that can begin does so when a worker is free."""
     influx2 = pytest(
         "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not campaign"]
     )
-    if asked_influx2 == INFLUX2_ONLY:
-        return [[influx2]]
-    native, build = RESULTS / "native.xml", str(ROOT / "build" / "native-writer")
-    builds, tests = (
-        [Step("native-writer: build", ["cmake", "--build", build])],
-        [Step("native-writer: ctest", ctest(build, native), native)],
-    )
+    if os.environ.get(INFLUX2_VARIABLE) == INFLUX2_ONLY:
+        return [influx2]
+    unit, roles, long, short = "robot-suites", "ansible", "reports", f"not campaign and {NOT_INFLUX2}"
+    return [
+        # The longest first, so that none is left to run by itself at the end.
+        pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
+        pytest("virtual candidate", [unit, "-m", f"virtual and not integration and {short}"]),
+        pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and {NOT_INFLUX2}"]),
+        pytest(long, [long, "-m", NOT_INFLUX2]),
+        pytest("virtual storage", [roles, "-m", "virtual"]),
+        # After those of the roles: both start containers, which keep drives busy that the other has mounted.
+        *([replace(influx2, after=f"pytest: {roles}")] if os.environ.get(INFLUX2_VARIABLE) else []),
+        *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles, long)),
+        *(Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"]) for target in LINTS),
+        pytest("main job, end to end", [unit, "-m", f"integration and {short}"], alone=True),
+        *campaigns(unit),
+    ]
+
+
+def native() -> list[Step]:
+    """The builds, one after the other, and after each the tests that it built."""
+    build, junit = str(ROOT / "build" / "native-writer"), RESULTS / "native.xml"
+    pairs = [(Step("native-writer: build", compile_(build)), Step("native-writer: ctest", ctest(build, junit), junit))]
     # Built and run once more each, they take as long as all the rest: CI asks for them.
     sanitizers = os.environ.get(SANITIZERS_VARIABLE)
     if sanitizers:
         # The hot store's are left out with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
-        for made_and_run in (sanitized("asan", "address"), sanitized("tsan", "thread")):
-            builds.append(made_and_run[0])
-            tests.append(made_and_run[1])
+        pairs += [sanitized("asan", "address"), sanitized("tsan", "thread")]
+    found, before = [], ""
+    for build_step, test_step in pairs:
+        found += [replace(build_step, after=before), replace(test_step, after=build_step.name)]
+        before = build_step.name
     if fuzz_s := os.environ.get(FUZZ_VARIABLE) or (FUZZ_SECONDS if sanitizers else ""):
-        builds.append(
-            Step("native-writer: fuzz", [str(ROOT / "native-writer" / "tests" / "fuzz" / "run.sh"), fuzz_s, FUZZ_SEED])
-        )
-    # The tests wait most of their time, for signals and for silence: the next build uses the CPUs beside them.
-    pairs = zip_longest(builds, [None, *tests])
-    made: list[list[Step]] = [[step for step in pair if step] for pair in pairs]
-    unit, roles, short = "robot-suites", "ansible", f"not campaign and {NOT_INFLUX2}"
-    beside = [
-        # The longest first. Both spend much of their time waiting: for an emulated CPU, and for SSH.
-        pytest("virtual candidate", [unit, roles, "-m", f"virtual and not integration and {short}"]),
-        pytest(roles, [roles, "-m", f"not virtual and {NOT_INFLUX2}"]),
-        pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
-        *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles)),
-    ]
-    for target in ("docs", "python", "types", "imports", "robot", "ansible", "shell", "native"):
-        beside.append(Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"]))
-    if asked_influx2:
-        beside.insert(3, influx2)
-    made.append(beside)
-    # Tests that measure are alone on the machine.
-    made.append([pytest("main job, end to end", [unit, "-m", f"integration and {short}"])])
-    # Whole scenarios, each of some minutes: not for every `make test`. In QEMU without acceleration they take the better part of an hour.
-    if campaigns := os.environ.get(CAMPAIGNS_VARIABLE):
-        made.append([pytest("scenarios on this machine", [unit, "-m", "campaign and not virtual"])])
-        if campaigns != CAMPAIGNS_HERE:
-            made.append([pytest("scenarios on the virtual candidate", [unit, "-m", "campaign and virtual"])])
-    return made
+        fuzz = [str(ROOT / "native-writer" / "tests" / "fuzz" / "run.sh"), fuzz_s, FUZZ_SEED]
+        found.append(Step("native-writer: fuzz", [*GIVING_WAY, *fuzz], after=before))
+    return found
+
+
+def campaigns(unit: str) -> list[Step]:
+    """Whole scenarios, each of some minutes. In QEMU without acceleration they take the better part of an hour."""
+    asked = os.environ.get(CAMPAIGNS_VARIABLE)
+    here = pytest("scenarios on this machine", [unit, "-m", "campaign and not virtual"], alone=True)
+    emulated = pytest("scenarios on the virtual candidate", [unit, "-m", "campaign and virtual"], alone=True)
+    return [here, *([emulated] if asked != CAMPAIGNS_HERE else [])] if asked else []
+
+
+def compile_(build: str, *targets: str) -> list[str]:
+    return [*GIVING_WAY, "cmake", "--build", build, "--parallel", str(os.cpu_count()), *targets]
 
 
 def ctest(build: str, junit: Path) -> list[str]:
@@ -116,9 +144,9 @@ def sanitized(name: str, sanitizer: str) -> tuple[Step, Step]:
     # Optimised for debugging only: that builds in half the time and keeps the reports readable.
     chosen = [f"-DDAQWRITER_SANITIZE={sanitizer}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-Og -g1"]
     configure = ["cmake", "-S", str(ROOT / "native-writer"), "-B", build, "-G", "Ninja", "--log-level=WARNING", *chosen]
-    compile_ = ["cmake", "--build", build, "--target", "all_tests"]
+    made = compile_(build, "--target", "all_tests")
     return (
-        Step(f"{name}: build", ["sh", "-c", f"{shlex.join(configure)} && {shlex.join(compile_)}"]),
+        Step(f"{name}: build", ["sh", "-c", f"{shlex.join(configure)} && {shlex.join(made)}"]),
         Step(f"{name}: ctest", ctest(build, junit), junit),
     )
 
@@ -128,15 +156,14 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower())
 
 
-def pytest(name: str, arguments: list[str]) -> Step:
+def pytest(name: str, arguments: list[str], alone: bool = False) -> Step:
     junit = RESULTS / f"{plain(name)}.xml"
-    return Step(
-        f"pytest: {name}", [str(BIN / "pytest"), "-q", "--durations=5", f"--junitxml={junit}", *arguments], junit
-    )
+    argv = [str(BIN / "pytest"), "-q", "--durations=5", f"--junitxml={junit}", *arguments]
+    return Step(f"pytest: {name}", argv, junit, alone=alone)
 
 
 def count(junit: Path | None, returncode: int) -> Count:
-    """What a step adds to the sum."""
+    """Returns what a step adds to the sum."""
     if junit is None or not junit.exists():
         return Count(passed=1) if returncode == 0 and junit is None else Count(failed=1)
     found = Count()
@@ -154,7 +181,7 @@ def count(junit: Path | None, returncode: int) -> Count:
 
 @dataclass(frozen=True)
 class Took:
-    """How long a step took, by the clock and of the CPUs."""
+    """Describes how long a step took, by the clock and of the CPUs."""
 
     name: str
     wall_s: float
@@ -198,18 +225,42 @@ def times(steps: list[Took], wall_s: float) -> str:
     return "\n".join(["== times", *rows, f"{wall_s:8.0f} s {cpu_s:8.0f} s of CPU  all, on {os.cpu_count()} CPUs"])
 
 
+def next_of(pending: list[Step], running: set[str]) -> Step | None:
+    """The first step that can begin beside those that run; a step that is to be alone waits for all before it."""
+    unfinished = {step.name for step in pending} | running
+    for step in pending:
+        if step.alone:
+            return None if running else step
+        if step.after not in unfinished:
+            return step
+    return None
+
+
+def run_all(pending: list[Step]) -> Iterator[tuple[Took, Count]]:
+    """Runs the steps, as many beside each other as there are workers; yields each as it ends."""
+    shown, running = threading.Lock(), dict[Future[tuple[Took, Count]], Step]()
+    with ThreadPoolExecutor(WORKERS) as workers:
+        while pending or running:
+            while len(running) < WORKERS and not any(step.alone for step in running.values()):
+                step = next_of(pending, {one.name for one in running.values()})
+                if step is None:
+                    break
+                pending.remove(step)
+                running[workers.submit(run, step, shown, not step.alone)] = step
+            for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                del running[ended]
+                yield ended.result()
+
+
 def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    total, failures, steps, began_s = Count(), [], [], time.monotonic()
-    shown = threading.Lock()
-    for stage in stages():
-        with ThreadPoolExecutor(WORKERS) as workers:
-            for took, this in workers.map(partial(run, shown=shown, beside=len(stage) > 1), stage):
-                steps.append(took)
-                if this.failed:
-                    failures.append(took.name)
-                total += this
-    print(f"\n{times(steps, time.monotonic() - began_s)}")
+    total, failures, ended, began_s = Count(), [], [], time.monotonic()
+    for took, this in (done for part in parts() for done in run_all(part)):
+        ended.append(took)
+        if this.failed:
+            failures.append(took.name)
+        total += this
+    print(f"\n{times(ended, time.monotonic() - began_s)}")
     for name in failures:  # again, where whoever reads the end of the output finds it
         said = (RESULTS / f"{plain(name)}.log").read_text(encoding="utf-8", errors="replace").splitlines()
         print(f"\n== {name}: its last lines", *said[-LAST_LINES:], sep="\n")

@@ -15,53 +15,27 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
+import corpus_trees
 from bench_model.base.errors import BenchError
 from bench_model.documents.struct import Struct, as_document, read
 from bench_model.workloads.lan import iperf3, perftest
+from corpus_secrets import redacted
 from rig.workloads.shared import fio
-from telemetry_agent.devices import smartctl_json
+from telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
 from telemetry_agent.devices.drive_questions import behind_of
-from telemetry_agent.devices.ipmi_text import parse_power, parse_sensors
+from telemetry_agent.devices.ipmi_text import parse_log, parse_power, parse_sensors
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ROOT / "inventory/corpus"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,60}")
 NOT_YET = "not yet"
-SECRET_MIN = 4  # characters: a shorter value would be replaced all over the text
-DIGITS_MIN = 6  # a shorter number may be a count elsewhere
-# Keys of JSON documents, and names before `:` or `=` in texts, whose values identify a machine or let somebody in.
-SECRET_NAME = re.compile(
-    r"serial|wwn|naa|eui64|nguid|uuid|guid|logical_unit_id|host_?name|cookie|passw|token|secret|credential|asset|service_?tag|server_?name|(?:admin|service|server)_?(?:name|phone|other_?info)|"
-    r"mac(?:_?addr)?|ip(?:v4|v6)?_?addr|user_?name|(?:local|remote|target)_host|\bhost\b|\bgid\b|\bsku\b|enclosure_?id",
-    re.IGNORECASE,
-)
-# BIOS options that are named after such a thing and are none; their values (Auto, Enabled) stand all over the BIOS.
-NO_SECRET_NAME = re.compile(
-    r"serial_?(?:console|port|comm|debug|redirection)|asset_?tag_?protection|password_?status|password_?(?:change|clear)",
-    re.IGNORECASE,
-)
-NO_SECRET = re.compile(
-    r"enabled?|disabled?|auto|none|true|false|default|(?:un)?locked|present|n/?a", re.IGNORECASE
-)  # nor these values
-# Values that identify wherever they stand.
-SECRET_VALUE = re.compile(
-    r"\b(?:[0-9a-f]{2}[:-]){5,}[0-9a-f]{2}\b"  # MAC address, long ones too
-    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"  # UUID
-    r"|\b(?:\d{1,3}\.){3}\d{1,3}\b"
-    r"|(?<![\w:])(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}(?![\w:])|(?<![\w:])(?:[0-9a-f]{1,4}:)+(?::[0-9a-f]{1,4})+(?![\w:])"  # IPv6
-    r"|(?<![\w.])(?:0x|naa\.|eui\.|wwn-0x)?[35][0-9a-f]{15}(?:[0-9a-f]{16})?\b"  # world-wide names begin with 5 or 3
-    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"
-    r"|://[^/\s:@]+:[^/\s@]+@",
-    re.IGNORECASE,
-)
-NO_ADDRESS = re.compile(r"0\.0\.0\.0|127\.0\.0\.1|::")  # addresses that everybody has
-TEXT_LINE = re.compile(r"^[ \t]*([A-Za-z][\w /()-]*?)[ \t]*[:=][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 
 
 class About(Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,8 +86,19 @@ def _sdr(text: str) -> dict[str, Any]:
     return {"sensors": [[one.sensor, one.entity, one.unit, one.value, one.state] for one in found], "faults": faults}
 
 
+def _sel(text: str) -> dict[str, Any]:
+    entries, faults = parse_log(text)
+    return {"entries": [list(one) for one in entries], "faults": faults}
+
+
 def _iperf3(text: str) -> dict[str, Any]:
-    found = iperf3.parse(text)
+    """An answer of iperf3 that is no measurement (an error, UDP) is a case too: nothing may be read from it."""
+    try:
+        found = iperf3.parse(text)
+    except ValueError as error:
+        if not str(_object(text).get("start", {}).get("version", "")).startswith("iperf "):
+            raise
+        return {"refused": str(error)}
     return {"bytes_per_s": found.bytes_per_s, "sent_again": found.sent_again, "samples": len(found.samples_bytes_per_s)}
 
 
@@ -133,8 +118,32 @@ def _message_bytes(text: str) -> int:
 
 
 def _fio(text: str) -> dict[str, Any]:
+    document = fio.document_of(text, "a case of the corpus")
+    errors = {job["jobname"]: job["error"] for job in document["jobs"] if job["error"]}
+    if errors:
+        try:
+            fio.jobs_of(text, "a case of the corpus")
+        except BenchError as error:
+            return {"refused": str(error)}
+        raise ValueError(f"the bench reads jobs that failed: {errors}")
     jobs = fio.jobs_of(text, "a case of the corpus")
     return {job["jobname"]: {name: fio.direction(job, name) for name in ("read", "write")} for job in jobs}
+
+
+def _nvme_health(text: str) -> dict[str, Any]:
+    page = bytes.fromhex(text)
+    return {"fields": nvme_pages.health_fields(page), "temperatures": nvme_pages.temperatures(page)}
+
+
+def _redfish_inlet(text: str) -> dict[str, Any]:
+    """Reads a document Thermal, ThermalMetrics or Sensor."""
+    document = _object(text)
+    resource = str(document.get("@odata.type", "")).lstrip("#").partition(".")[0]
+    read = {**redfish_inlet.READERS, "Sensor": redfish_inlet.of_sensor}.get(resource)
+    if read is None:
+        raise ValueError(f"its @odata.type is {resource[:40]!r}, and none of Thermal, ThermalMetrics, Sensor")
+    inlets, faults = read(document)
+    return {"inlets": [list(one) for one in inlets], "faults": faults}
 
 
 BIOS_ASKED = {
@@ -149,7 +158,7 @@ def _redfish_bios(text: str) -> dict[str, Any]:
     """Returns what the role bios would set of a resource Bios, or of an attribute registry, whose defaults then count as what is set.
 
     By the names of all vendors: neither document says its maker in one way."""
-    spec = importlib.util.spec_from_file_location("bench_bios", ROOT / "ansible/module_utils/bench_bios.py")
+    spec = importlib.util.spec_from_file_location("bench_bios", ROOT / "ansible/module_utils/bench_bmc/bios.py")
     assert spec is not None and spec.loader is not None
     bios = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = bios  # its dataclasses look themselves up there
@@ -193,11 +202,15 @@ KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "smartctl-scan": _scan,
     "ipmi-dcmi": _dcmi,
     "ipmi-sdr": _sdr,
+    "ipmi-sel": _sel,
+    "node-tree": corpus_trees.points_of,
     "iperf3": _iperf3,
     "perftest-bandwidth": _perftest_bandwidth,
     "perftest-latency": _perftest_latency,
     "fio": _fio,
     "redfish-bios": _redfish_bios,
+    "nvme-health": _nvme_health,
+    "redfish-inlet": _redfish_inlet,
 }
 
 
@@ -209,50 +222,6 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError("it is no JSON object")
     return document
-
-
-def secrets_of(text: str) -> list[str]:
-    """Everything in a text that identifies or lets in, the longest first."""
-    found = {match[0] for match in SECRET_VALUE.finditer(text) if not NO_ADDRESS.fullmatch(match[0])}
-    try:
-        found |= set(_named(json.loads(text), False))
-    except ValueError:
-        found |= {value for name, value in TEXT_LINE.findall(text) if SECRET_NAME.search(name)}
-    found = {
-        one for one in found if len(one) >= (DIGITS_MIN if one.isdigit() else SECRET_MIN) and not REMOVED.fullmatch(one)
-    }
-    return sorted(found, key=lambda one: (-len(one), one))
-
-
-REMOVED = re.compile(r"REMOVED-\d+")
-
-
-def _named(value: Any, secret: bool) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _named(inner, secret or bool(SECRET_NAME.search(key) and not NO_SECRET_NAME.search(key)))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _named(inner, secret)
-    elif secret and not isinstance(value, bool) and value is not None and not NO_SECRET.fullmatch(str(value)):
-        yield str(value)
-
-
-def redacted(text: str) -> str:
-    """The text without them; the same value becomes the same word. Raises ValueError where something remains."""
-    for number, secret in enumerate(secrets_of(text), start=1):
-        word = f"REMOVED-{number}"
-        if secret.isdigit():  # never within another number; in JSON a number becomes a word, and so stays JSON
-            text = re.sub(rf"([\[:,]\s*){secret}(?=\s*[,}}\]])", rf'\1"{word}"', text)
-            text = re.sub(rf"(?<![\d.]){secret}(?![\d.])", word, text)
-        else:
-            text = re.sub(re.escape(json.dumps(secret)[1:-1]), word, text, flags=re.IGNORECASE)
-    left = secrets_of(text)
-    if left:
-        raise ValueError(
-            f"{len(left)} values that identify a machine cannot be removed, of {len(left[0])} characters and fewer"
-        )
-    return text
 
 
 def case_of(name: str, kind: str, raw: Path, source: str, licence: str) -> dict[str, str]:
@@ -267,8 +236,8 @@ def case_of(name: str, kind: str, raw: Path, source: str, licence: str) -> dict[
     try:
         text = redacted(raw.read_text(encoding="utf-8"))
         found = KINDS[kind](text)
-    except (OSError, ValueError, KeyError, BenchError) as error:
-        raise ValueError(f"RAW={raw}: {error}; it is not taken as {kind}") from None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, BenchError) as error:
+        raise ValueError(f"RAW={raw}: {str(error)[:400]}; it is not taken as {kind}") from None
     about = About(kind, source, licence, composed=False, reviewed=NOT_YET)
     written = {"case.json": as_document(about), "expected.json": found}
     return {"raw": text} | {file: json.dumps(content, indent=1) + "\n" for file, content in written.items()}
@@ -287,7 +256,8 @@ def add(corpus: Path, name: str, files: dict[str, str]) -> Path:
         made.chmod(0o755)
         made.rename(target)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(made)
         raise
     return target
 

@@ -26,6 +26,7 @@ from telemetry_agent.collectors.choice import Choice
 from telemetry_agent.collectors.ipmi import PASSWORD_VARIABLE, lan_interface
 from telemetry_agent.delivery.delivery import Delivery
 from telemetry_agent.delivery.influx import TOKEN_VARIABLE, Destination, InfluxWriter
+from telemetry_agent.devices.redfish_service import Address
 from telemetry_agent.spool.cursor import CURSOR_FILE, Cursor, read_counts
 from telemetry_agent.spool.recovery import recover
 from telemetry_agent.spool.room import Limits
@@ -110,6 +111,9 @@ def _add_choice(command: argparse.ArgumentParser) -> None:
     command.add_argument("--ipmi-port", type=_port, metavar="N", help="UDP port (623)")
     command.add_argument("--ipmi-user", metavar="NAME", help="user of the BMC")
     command.add_argument("--ipmi-cipher-suite", type=_cipher_suite, metavar="N", help="0 to 17 (17)")
+    command.add_argument("--redfish-port", type=_port, metavar="N", help="read the same BMC's Redfish service too")
+    command.add_argument("--redfish-ca-file", default="", metavar="PATH", help="certificate that vouches for it")
+    command.add_argument("--redfish-insecure", action="store_true", help="do not check its certificate")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -142,14 +146,32 @@ def choice_of(arguments: argparse.Namespace) -> Choice:
             )
         suite = 17 if arguments.ipmi_cipher_suite is None else arguments.ipmi_cipher_suite
         lan = lan_interface(arguments.ipmi_lan, arguments.ipmi_port or 623, arguments.ipmi_user, suite)
-    elif arguments.ipmi_port or arguments.ipmi_user or arguments.ipmi_cipher_suite is not None:
-        raise UsageError("--ipmi-lan is missing: --ipmi-port, --ipmi-user and --ipmi-cipher-suite are about it")
-    choice = Choice(arguments.collectors, arguments.without_collectors, lan)
+    elif any(
+        (arguments.ipmi_port, arguments.ipmi_user, arguments.ipmi_cipher_suite is not None, arguments.redfish_port)
+    ):
+        raise UsageError(
+            "--ipmi-lan is missing: --ipmi-port, --ipmi-user, --ipmi-cipher-suite and --redfish-port are about it"
+        )
+    choice = Choice(arguments.collectors, arguments.without_collectors, lan, _redfish_of(arguments))
     try:
         choice.collectors(arguments.period)
     except ValueError as error:
         raise UsageError(f"--collectors, --without-collectors: {error}") from None
     return choice
+
+
+def _redfish_of(arguments: argparse.Namespace) -> Address | None:
+    if not arguments.redfish_port:
+        if arguments.redfish_ca_file or arguments.redfish_insecure:
+            raise UsageError("--redfish-port is missing: --redfish-ca-file and --redfish-insecure are about it")
+        return None
+    return Address(
+        arguments.ipmi_lan,
+        arguments.redfish_port,
+        arguments.ipmi_user,
+        arguments.redfish_ca_file,
+        arguments.redfish_insecure,
+    )
 
 
 def _number(text: str, low: float, high: float) -> float:
@@ -210,7 +232,7 @@ def _instance(name: str) -> str:
 
 
 def destination(arguments: argparse.Namespace) -> Destination:
-    """Where to deliver, checked as far as possible without talking to it."""
+    """Says where to deliver, checked as far as possible without talking to it."""
     url, database = arguments.influx_url, arguments.database
     if not url or not database:
         missing = "--influx-url" if not url else "--database"

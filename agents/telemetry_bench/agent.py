@@ -111,7 +111,7 @@ def conditions(settings: Settings) -> dict[str, Any]:
 
 
 def masked(point: dict[str, Any]) -> bool:
-    """Whether the point's jitter does not count, because it was not measured under the load that was asked for."""
+    """Says whether the point's jitter does not count, because it was not measured under the load that was asked for."""
     share = columns.median_of(point, AGENT, "busy_share")
     return point["label"] == FULL_LOAD and share is not None and share < BUSY_MIN
 

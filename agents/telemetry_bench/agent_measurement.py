@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,8 @@ def new_agent(tools: Tools, url: str | None, name: str) -> Iterator[TelemetryAge
         with telemetry_agent(tools.agent, spool, PERIOD_S, url, name) as agent:
             yield agent
     finally:
-        shutil.rmtree(spool, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(spool)
         spool.with_suffix(".log").unlink(missing_ok=True)
 
 

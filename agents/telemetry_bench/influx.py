@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +77,8 @@ class Server:
         try:
             tools.shell.run(argv, BACKUP_S_MAX).check("influxd backup")
         finally:
-            shutil.rmtree(copy, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                shutil.rmtree(copy)
 
 
 @contextmanager
@@ -97,7 +98,8 @@ def influxd(tools: Tools) -> Iterator[Server]:
         if pid is not None:
             os.kill(pid, signal.SIGCONT)  # a stopped process would not see SIGTERM
         local.stop()
-        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(directory)
 
 
 def version(tools: Tools) -> str:

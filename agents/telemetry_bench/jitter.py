@@ -1,4 +1,4 @@
-"""How far samples lie from the grid on which they are due, by their own time stamps. Pure.
+"""Tells how far samples lie from the grid on which they are due, by their own time stamps. Pure.
 
 The grid's period is known and its phase is not: it is where the samples lie densest, and a deviation to either side counts. A grid
 time without a sample counts as a deviation of one period: to miss a sample must not look better than to take it late."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -30,6 +31,8 @@ case "$*" in
     *--log-id=0x0\\ *) file=pages.bin ;;
     *--log-id=0x9\\ *--lsi=1\\ *) file=e1.bin ;;
     *--log-id=0x9\\ *--lsi=2\\ *) file=e2.bin ;;
+    *--log-id=0xd\\ *--lsp=0*) file=events_rest.bin ;;
+    *--log-id=0xd\\ *) file=events_head.bin ;;
     *--log-id=0xc0*) file=c0.bin ;;
     *--log-id=0xca*) file=ca.bin ;;
     *) echo "unexpected: $*" >&2; exit 2 ;;
@@ -112,4 +115,30 @@ def with_groups(bench: Bench, highest: int) -> Bench:
     identify[340:342] = highest.to_bytes(2, "little")
     (bench.files / "identify.bin").write_bytes(identify)
     (bench.files / "e1.bin").write_bytes(endurance_page())
+    return bench
+
+
+def event(kind: int, time_ms: int, data: bytes = b"", vendor: bytes = b"") -> bytes:
+    """One event of a persistent event log (composed)."""
+    length = len(vendor) + len(data)
+    return struct.pack("<BBBBHQHIHH", kind, 1, 21, 0, 1, time_ms, 0, 0, len(vendor), length) + vendor + data
+
+
+def event_log(time_ms: int, events: list[bytes], follows: int = 492, length: int | None = None) -> bytes:
+    """A persistent event log (composed); `length`: what its header says where that is not true."""
+    body = b"".join(events)
+    head = bytearray(512)
+    struct.pack_into(
+        "<B3xIQBxHQ", head, 0, 13, len(events), 512 + len(body) if length is None else length, 2, follows, time_ms
+    )
+    return bytes(head) + body + bytes(-len(body) % 4)  # it is read in whole double words
+
+
+def with_events(bench: Bench, log: bytes) -> Bench:
+    """The drive keeps this persistent event log."""
+    identify = bytearray((bench.files / "identify.bin").read_bytes())
+    identify[261] |= 1 << 4 | 1 << 2
+    (bench.files / "identify.bin").write_bytes(identify)
+    (bench.files / "events_head.bin").write_bytes(log[:512])
+    (bench.files / "events_rest.bin").write_bytes(log[512:])
     return bench

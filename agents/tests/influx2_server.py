@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-from influx_server import START_S_MAX, free_port
+from influx_server import InfluxServer
 
 BINARY_VARIABLE = "INFLUXD2_BIN"
 ORGANISATION, OPERATOR = "bench", "operator-s3cret"
@@ -31,14 +30,8 @@ def binary() -> str:
     return path
 
 
-class Influx2Server:
+class Influx2Server(InfluxServer):
     """One influxd 2 process, set up with the bench's organisation and buckets, and the operator's token."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start, or start again after `kill`."""
@@ -46,7 +39,7 @@ class Influx2Server:
         files = {"bolt-path": "bolt", "sqlite-path": "sqlite", "engine-path": "engine"}
         options = [f"--{option}={self.directory / name}" for option, name in files.items()]
         options += [
-            f"--http-bind-address=127.0.0.1:{self.port}",
+            f"--http-bind-address=127.0.0.1:{self.http_port}",
             "--reporting-disabled",
             "--log-level=warn",
             "--ui-disabled",
@@ -54,12 +47,7 @@ class Influx2Server:
         with (self.directory / "influxd.log").open("ab") as log:
             environment = {**os.environ, "HOME": str(self.directory)}
             self._process = subprocess.Popen([binary(), *options], stdout=log, stderr=log, env=environment)
-        until_s = time.monotonic() + START_S_MAX
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > until_s:
-                self.kill()
-                raise RuntimeError(f"influxd 2: {(self.directory / 'influxd.log').read_text(errors='replace')[-2000:]}")
-            time.sleep(0.1)
+        self._wait_ready()
         if self.ask("GET", "setup")["allowed"]:
             self._set_up()
 
@@ -90,13 +78,6 @@ class Influx2Server:
         body = {"orgID": organisation, "description": "test", "permissions": permissions}
         return str(self.ask("POST", "authorizations", body)["token"])
 
-    def kill(self) -> None:
-        """SIGKILL, as a power cut would."""
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """A request of the operator; raises with the server's own words."""
         data = None if body is None else json.dumps(body).encode()
@@ -108,10 +89,3 @@ class Influx2Server:
         except urllib.error.HTTPError as error:
             raise RuntimeError(f"{method} {path}: HTTP {error.code}: {error.read().decode()}") from None
         return json.loads(text) if text.strip() else None
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.url}/ping", timeout=1) as answer:
-                return int(answer.status) == 204
-        except (urllib.error.URLError, OSError):
-            return False

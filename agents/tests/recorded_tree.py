@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,11 +12,36 @@ import pytest
 from agent_helpers import FIXTURES, T0_NS
 
 from telemetry_agent.base.point import Encoder, Point
+from telemetry_agent.collectors.block_device import BlockDevice
+from telemetry_agent.collectors.cpu import Cpu
+from telemetry_agent.collectors.cpu_frequency import CpuFrequency
+from telemetry_agent.collectors.cpu_idle import CpuIdle
+from telemetry_agent.collectors.cpu_throttle import CpuThrottle
+from telemetry_agent.collectors.interrupts import Interrupts
+from telemetry_agent.collectors.md_array import MdArray
+from telemetry_agent.collectors.memory import Memory
+from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
+from telemetry_agent.collectors.network import Network
+from telemetry_agent.collectors.network_link import NetworkLink
+from telemetry_agent.collectors.numa import Numa
+from telemetry_agent.collectors.pcie_errors import PcieErrors
+from telemetry_agent.collectors.pcie_link import PcieLink
+from telemetry_agent.collectors.pressure import Pressure
+from telemetry_agent.collectors.rapl import Rapl
 from telemetry_agent.reading import collector as collector_module
 from telemetry_agent.reading.collector import Collector, Reading
 
 FOLDER = FIXTURES / "two_sockets"
 STEP_S = 10.0
+Make = Callable[[float, Path], Collector]
+# Every collector of a host's own files.
+HOST: tuple[Make, ...] = (
+    BlockDevice, Cpu, CpuFrequency, CpuIdle, CpuThrottle, Interrupts, MdArray, Memory, MemoryBandwidth, Network,
+    NetworkLink, Numa, PcieErrors, PcieLink, Pressure, Rapl,
+)  # fmt: skip
+NVME0 = "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"
+NIC = "sys/devices/pci0000:5d/0000:5d:00.0/0000:5e:00.0"
+CPU0 = "sys/devices/system/cpu/cpu0"
 
 
 def unpack(name: str, root: Path) -> Path:

@@ -64,6 +64,8 @@ QUIET = ("run", "--spool-dir", "D", "--no-influx")
         ((*QUIET, "--ipmi-port", "623"), "--ipmi-lan is missing"),
         ((*QUIET, "--ipmi-lan", "b", "--ipmi-port", "65536"), "'65536' is no number from 1 to 65535"),
         ((*QUIET, "--ipmi-lan", "b", "--ipmi-cipher-suite", "-1"), "'-1' is no number from 0 to 17"),
+        ((*QUIET, "--redfish-port", "443"), "--ipmi-lan is missing"),
+        ((*QUIET, "--redfish-insecure"), "--redfish-port is missing"),
         ((*QUIET, "--instance", "a\\"), "--instance 'a\\\\'"),
         (("replay", "--spool-dir", "D", *INFLUX), "no points.lp"),
         (("status", "--spool-dir", "D"), "no points.lp"),

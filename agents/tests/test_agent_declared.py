@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_program, machine, two_readings, undeclared
-from drive_helpers import ANSWERING, Bench, with_groups
+from drive_helpers import ANSWERING, Bench, event, event_log, with_events, with_groups
 from recorded_tree import FOLDER, Clock, sample, unpack
 
 from telemetry_agent.base.point import Point
@@ -15,9 +16,11 @@ from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
 from telemetry_agent.collectors.hardware.edac import Edac
 from telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
-from telemetry_agent.collectors.ipmi import LOG, POWER, SENSORS, Ipmi
+from telemetry_agent.collectors.hardware.redfish import Redfish
+from telemetry_agent.collectors.ipmi import LOG, LOG_SINCE, POWER, SENSORS, Ipmi
 from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
 from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
+from telemetry_agent.devices.redfish_service import Address
 from telemetry_agent.reading.collector import reading_now
 from telemetry_agent.scheduling.scheduler import Scheduler
 from telemetry_agent.summary import point_counts
@@ -84,15 +87,26 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
             smart = bench.smart()
             points += smart.parse(smart.read(), None)
     bench = with_groups(Bench(tmp_path / "groups", "nvme_datacentre"), 1)
+    with_events(bench, event_log(9000, [event(4, 1000)]))
+    page = bytearray((bench.files / "c0.bin").read_bytes())
+    page[494] = 3  # version: it counts what older ones reserve
+    (bench.files / "c0.bin").write_bytes(page)
     with monkeypatch.context() as patched:
         patched.setenv("PATH", bench.path)
+        patched.setattr("telemetry_agent.devices.drive_events.PERIOD_S", 0.0)
         smart = bench.smart()
+        points += smart.parse(smart.read(), None)
+        with_events(bench, event_log(9100, [event(4, 1000), event(13, 9050, bytes((5, 1)))]))
         points += smart.parse(smart.read(), None)
     bmc = {
         key: (FIXTURES / "ipmi" / name).read_text()
         for key, name in ((SENSORS, "sdr_full.csv"), (POWER, "dcmi_power.txt"), (LOG, "sel_entries.csv"))
     }
+    bmc[LOG_SINCE] = "30"
     points += Ipmi(1.0).parse(reading_now(bmc), None)
+    intake = json.dumps({"TemperatureSummaryCelsius": {"Intake": {"Reading": 24.8}}})
+    redfish = Redfish(1.0, Address("bmc", 443, "u"))
+    points += redfish.parse(reading_now({"1 ThermalMetrics": intake}), None)
     scheduler = Scheduler(points.extend)
     for collector in system_collectors(1.0, machine("vm", 0)):
         scheduler.add(collector)

@@ -338,6 +338,55 @@ def test_disks_behind_a_controller_are_asked_in_its_place(tmp_path: Path, monkey
     assert (made.files / "calls").read_text().count("--scan-open") == 1
 
 
+def test_disks_of_a_smart_array_are_asked_by_number_and_each_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two volumes of one controller with three disks: smartctl says of a volume how its disks are asked, and its scan finds none."""
+    made = Bench(tmp_path, "sata_ssd")
+    (made.root / "sys/block/sdb/device").mkdir(parents=True)
+    said = {"string": "/dev/sdX: requires option '-d cciss,N'", "severity": "error"}
+    volume = {"smartctl": {"exit_status": 1, "messages": [said]}}
+    beyond = {"smartctl": {"exit_status": 2, "messages": [{"string": "no such disk", "severity": "error"}]}}
+    (made.files / "scan.json").write_text(json.dumps({"smartctl": {"exit_status": 0}, "devices": []}))
+    (made.files / "volume.json").write_text(json.dumps(volume))
+    (made.files / "beyond.json").write_text(json.dumps(beyond))
+    for number in range(3):
+        disk = {"smartctl": {"exit_status": 0}, "scsi_grown_defect_list": number, "serial_number": f"S{number}"}
+        (made.files / f"{number}.json").write_text(json.dumps(disk))
+    script = """
+        echo "$*" >>calls
+        case "$*" in
+            --scan-open*) cat scan.json ;;
+            *cciss,[012]" /dev/sd"*) number="${*#*cciss,}"; cat "${number%% *}.json" ;;
+            *cciss,*) cat beyond.json ;;
+            *) cat volume.json ;;
+        esac
+    """
+    fake_program(made.bin, "smartctl", f'cd "{made.files}" || exit 2\n{script}')
+    monkeypatch.setenv("PATH", made.path)
+    collector = made.smart()
+    for _ in range(2):
+        points = [point for point in points_of(collector, collector.read()) if point.measurement == "smart"]
+        assert [dict(point.tags)["device"] for point in points] == [f"sda cciss,{number}" for number in range(3)]
+        assert [point.fields["grown_defects"] for point in points] == [0, 1, 2]
+    assert (made.files / "calls").read_text().count("-i -d cciss,") == 8  # four for each volume, once
+
+
+@pytest.mark.parametrize("answer", ["not JSON", "[]", '{"smartctl": []}', '{"smartctl": {"exit_status": "0"}}'])
+def test_a_smart_array_that_answers_nonsense_is_no_disk_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    made = Bench(tmp_path, "sata_ssd")
+    said = {
+        "smartctl": {"exit_status": 1, "messages": [{"string": "requires option '-d cciss,N'", "severity": "error"}]}
+    }
+    (made.files / "volume.json").write_text(json.dumps(said))
+    script = f"""case "$*" in *cciss,*) echo '{answer}' ;; *) cat "{made.files}/volume.json" ;; esac"""
+    monkeypatch.setenv("PATH", fake_program(made.bin, "smartctl", script))
+    with pytest.raises((Unsupported, OSError), match="cciss"):
+        made.smart().read()
+
+
 def test_an_ocp_page_of_ones_is_no_page() -> None:
     """With its GUID alone it counts nothing."""
     page = bytearray(b"\xff" * 512)

@@ -5,43 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_helpers import by_tag
-from recorded_tree import FOLDER, Clock, lines, remove, sample, unpack, write
+from recorded_tree import FOLDER, HOST, NVME0, Clock, Make, lines, remove, sample, unpack, write
 
 from telemetry_agent.base.point import INT64_MAX, Point
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.collectors.block_device import BlockDevice, is_whole_disk
-from telemetry_agent.collectors.cpu import Cpu
-from telemetry_agent.collectors.cpu_frequency import CpuFrequency
 from telemetry_agent.collectors.cpu_idle import CpuIdle
-from telemetry_agent.collectors.cpu_throttle import CpuThrottle
 from telemetry_agent.collectors.interrupts import Interrupts
 from telemetry_agent.collectors.md_array import MdArray
-from telemetry_agent.collectors.memory import Memory
 from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
 from telemetry_agent.collectors.network import Network
-from telemetry_agent.collectors.network_link import NetworkLink
 from telemetry_agent.collectors.numa import Numa
 from telemetry_agent.collectors.pcie_errors import PcieErrors
 from telemetry_agent.collectors.pcie_link import PcieLink
-from telemetry_agent.collectors.pressure import Pressure
 from telemetry_agent.collectors.rapl import Rapl
 from telemetry_agent.collectors.temperature import Temperature
-from telemetry_agent.reading.collector import Collector, Every, Unsupported
-
-Make = Callable[[float, Path], Collector]
-HOST: tuple[Make, ...] = (
-    BlockDevice, Cpu, CpuFrequency, CpuIdle, CpuThrottle, Interrupts, MdArray, Memory, MemoryBandwidth, Network,
-    NetworkLink, Numa, PcieErrors, PcieLink, Pressure, Rapl,
-)  # fmt: skip
-NVME0 = "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"
-NIC = "sys/devices/pci0000:5d/0000:5d:00.0/0000:5e:00.0"
-CPU0 = "sys/devices/system/cpu/cpu0"
+from telemetry_agent.reading.collector import Every, Unsupported
 
 
 def second_points(root: Path, clock: Clock, *trees: str) -> list[Point]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recorded_tree import Clock, sample, write
+from recorded_tree import CPU0, NIC, NVME0, Clock, Make, sample, write
 
 from telemetry_agent.base.point import Point
 from telemetry_agent.collectors.block_device import BlockDevice
@@ -25,16 +24,6 @@ from telemetry_agent.collectors.pcie_errors import PcieErrors
 from telemetry_agent.collectors.pcie_link import PcieLink
 from telemetry_agent.collectors.pressure import Pressure
 from telemetry_agent.collectors.rapl import Rapl
-from telemetry_agent.reading.collector import Collector
-
-Make = Callable[[float, Path], Collector]
-HOST: tuple[Make, ...] = (
-    BlockDevice, Cpu, CpuFrequency, CpuIdle, CpuThrottle, Interrupts, MdArray, Memory, MemoryBandwidth, Network,
-    NetworkLink, Numa, PcieErrors, PcieLink, Pressure, Rapl,
-)  # fmt: skip
-NVME0 = "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"
-NIC = "sys/devices/pci0000:5d/0000:5d:00.0/0000:5e:00.0"
-CPU0 = "sys/devices/system/cpu/cpu0"
 
 
 def corrupted(make: Make, root: Path, clock: Clock, file: str, content: str | bytes) -> list[Point]:

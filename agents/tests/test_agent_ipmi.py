@@ -18,12 +18,13 @@ from agent_helpers import FIXTURES, T0_NS, by_tag, fake_program, undeclared, wai
 
 from telemetry_agent.base.line_parser import parse_line
 from telemetry_agent.base.point import Encoder, Point
-from telemetry_agent.collectors.ipmi import LOG, POWER, SENSORS, Ipmi, lan_interface
+from telemetry_agent.collectors.ipmi import LOG, LOG_NOW, LOG_SINCE, POWER, SENSORS, Ipmi, lan_interface
 from telemetry_agent.devices.ipmi_text import (
     LogEntry,
     LogState,
     PowerReading,
     added_entries,
+    bmc_seconds,
     full_records,
     parse_log,
     parse_log_state,
@@ -33,7 +34,7 @@ from telemetry_agent.devices.ipmi_text import (
 from telemetry_agent.reading.collector import Reading, Unsupported, reading_now
 from telemetry_agent.scheduling.scheduler import Scheduler
 from virtual_candidate import processes
-from virtual_candidate.bmc import Bmc
+from virtual_candidate.bmc.simulator import Bmc
 
 RECORDED = FIXTURES / "ipmi"
 SDR, DCMI = (RECORDED / "sdr_full.csv").read_text(), (RECORDED / "dcmi_power.txt").read_text()
@@ -123,6 +124,8 @@ def test_no_running_server_draws_0_w() -> None:
     assert nothing != DCMI
     with pytest.raises(ValueError, match="0 W while it measures, which is no reading"):
         parse_power(nothing)
+    with pytest.raises(ValueError, match="65535 W, which is the field's highest value"):
+        parse_power(DCMI.replace("420 Watts", "65535 Watts"))
 
 
 def test_a_twin_keeps_its_name_when_the_first_falls_silent() -> None:
@@ -453,11 +456,11 @@ def test_new_entries_of_the_log_are_events_and_old_ones_are_not(tools: Path, mon
     (tools / "info").write_text(SEL_INFO.replace(": 41", ": 45").replace("08:15:02", "16:04:01"))
     (tools / "entries").write_text((RECORDED / "sel_entries.csv").read_text())
     reading = collector.read()
-    assert reading.faults == ()
+    assert reading.faults == ("ipmitool sel time get: unexpected: -I lanplus -H bmc -U admin -E sel time get",)
     events = [point for point in collector.parse(reading, None) if point.measurement == "ipmi_event"]
     assert [point.fields["record"] for point in events] == [42, 43, 44, 45]
     assert len({point.time_ns for point in events}) == 4
-    assert (tools / "calls").read_text().splitlines()[-1].endswith("sel elist last 4")
+    assert (tools / "calls").read_text().splitlines()[-2].endswith("sel elist last 4")
     assert collector.read().texts[LOG] == ""
     (tools / "info").write_text("garbage\n")
     assert collector.read().faults == ("ipmitool sel info: not understood: 'garbage'",)
@@ -488,11 +491,58 @@ def test_how_many_entries_are_new(before: LogState, now: LogState, added: int) -
 
 def test_an_entry_is_read_as_the_bmc_wrote_it() -> None:
     """Also one of a form of its own."""
-    assert parse_log("2d,11/21/2026,16:04:01,OEM record c0,000137,0a0b\n") == [
-        LogEntry(45, "11/21/2026 16:04:01", "OEM record c0", "OEM record c0, 000137, 0a0b", None)
-    ]
-    with pytest.raises(ValueError, match="line not understood: 'SEL has no entries'"):
-        parse_log("SEL has no entries\n")
+    entry = LogEntry(45, "11/21/2026 16:04:01", "OEM record c0", "OEM record c0, 000137, 0a0b", None)
+    line = "2d,11/21/2026,16:04:01,OEM record c0,000137,0a0b\n"
+    assert parse_log(line) == ([entry], [])
+    assert parse_log("SEL has no entries\n") == (
+        [],
+        ["ipmitool sel elist: the log has no entries any more: those that were new are lost"],
+    )
+    # A line of another form costs itself.
+    assert parse_log(f"garbage\n{line}")[0] == [entry] and len(parse_log(f"garbage\n{line}")[1]) == 1
+    # Forms of ipmitool for entries without a time, and for the kernel's panic.
+    entries, faults = parse_log(
+        "2e,,,OEM record e0,0102\n2f,,,Linux kernel panic: oops\n30, Pre-Init ,0000001815,Fan #0x31,x,Asserted\n"
+    )
+    assert faults == [] and [one.time for one in entries] == ["", "", "Pre-Init 0000001815"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("11/21/2026 16:03:37", 1795277017.0),
+        ("11/21/26 16:03:37 UTC", 1795277017.0),  # ipmitool 1.8.19
+        ("S+ 00:30:20", 1820.0),
+        ("S+ 70/002 00:00:01", 86401.0),
+        ("Pre-Init 0000001820", 1820.0),
+        ("Unspecified", None),
+        ("13/41/2026 16:03:37", None),
+        ("11/21/2026 99:03:37", None),
+        ("", None),
+    ],
+)
+def test_a_bmcs_time_is_read_in_each_form_or_not_at_all(text: str, seconds: float | None) -> None:
+    assert bmc_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("now", "age_s", "earlier_s"),
+    [
+        ("11/21/2026 16:03:47\n", 10.0, 2.0),  # 10 s ago by the BMC's clock
+        ("11/21/2026 16:03:36\n", 0.0, 2.0),  # its clock is read a second before it is written
+        ("11/21/2026 16:13:47\n", 0.0, 30.0),  # 10 min ago: not since the last look, so its clock was set
+        ("11/21/2019 16:13:47\n", 0.0, 30.0),  # before it was
+        (None, 0.0, 30.0),  # it does not say
+    ],
+)
+def test_an_event_is_dated_by_the_bmcs_own_clock_where_that_fits(
+    now: str | None, age_s: float, earlier_s: float
+) -> None:
+    texts = {SENSORS: SDR, LOG: "2a,11/21/2026,16:03:37,Fan Fan1,Lower Critical,Asserted\n", LOG_SINCE: "30"}
+    points = Ipmi(1.0).parse(Reading(T0_NS, 1.0, texts | ({LOG_NOW: now} if now else {})), None)
+    event = points[-1]
+    assert event.measurement == "ipmi_event"
+    assert (T0_NS - event.time_ns) / 1e9 == age_s and event.fields["earlier_s"] == earlier_s
 
 
 def test_a_bmc_without_a_log_is_said_once(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -640,6 +690,7 @@ def test_a_real_bmcs_new_event_arrives(simulated: Bmc, collector: Ipmi, monkeypa
     assert events[0].tags == (("sensor", "Power Supply #0x61"),)
     assert str(events[0].fields["text"]).startswith("Power Supply #0x61, Failure detected")
     assert events[0].fields["asserted"] is True
+    assert 0 <= reading.time_ns - events[0].time_ns <= 5e9 and events[0].fields["earlier_s"] == 2.0  # by its own clock
     assert undeclared(events[0]) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 import contribute_corpus
+import corpus_trees
 from bench_model.base.errors import BenchError
-from contribute_corpus import CORPUS, KINDS, NOT_YET, about_of, add, case_of, redacted, secrets_of
+from contribute_corpus import CORPUS, KINDS, NOT_YET, about_of, add, case_of
+from corpus_secrets import redacted, secrets_of
 
 # CORPUS=DIR: more cases of the same form, that are kept elsewhere.
 FOLDERS = [CORPUS, *(Path(one) for one in os.environ.get("CORPUS", "").split(":") if one)]
@@ -72,6 +75,45 @@ def test_neither_serials_nor_addresses_nor_secrets_remain(tmp_path: Path) -> Non
         assert not [secret for secret in SECRETS if secret.lower() in text.lower()]
     assert json.loads(files["raw"])["power_on_time"] == {"hours": 4711}
     assert json.loads(files["expected.json"])["fields"] == {"temperature_degc": 31.0, "power_on_hours": 4711}
+
+
+HIDDEN = {
+    "base64": base64.b64encode(SERIAL.encode()).decode(),
+    "base64, further on": base64.b64encode(b"xx" + SERIAL.encode() + b"yyy").decode(),
+    "hexadecimal": SERIAL.encode().hex().upper(),
+    "a dump": SERIAL.encode().hex(" "),
+    "swapped as ATA does": "".join(SERIAL[at : at + 2][::-1] for at in range(0, len(SERIAL), 2)),
+    "a switch's MAC address": "3cec.ef12.3456",
+    "a cloud's name": "ip-10-0-5-17",
+    "a key": "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("where", HIDDEN)
+def test_neither_do_they_remain_in_other_forms(where: str) -> None:
+    """A page as a dump, what a drive stores in swapped bytes, a log in base64."""
+    clean = redacted(json.dumps({"serial_number": SERIAL, "odd": f"page {HIDDEN[where]} end", "count": 4711}))
+    said = json.loads(clean)["odd"]
+    assert "REMOVED" in said and HIDDEN[where] not in said
+    assert json.loads(clean)["count"] == 4711
+    # The rest around it in base64 tells at most three characters of it.
+    left = said.replace("page ", "").replace(" end", "")
+    assert not [1 for at in range(len(SERIAL) - 4) if SERIAL[at : at + 5] in left]
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        (f'{{"sn": "{SERIAL}", "x": 1}}', SERIAL),  # as nvme-cli names it
+        ('{"AssetTag": "A7", "x": "A7 is a model"}', '"A7"'),  # too short to be looked for everywhere
+        (f'{{"{SERIAL}": {{"serial_number": "{SERIAL}"}}}}', SERIAL),  # as a key
+        ('{"serial_number": "PHAC12\\u0033400", "x": "PHAC123400"}', "PHAC"),  # a letter as its number
+        ('{"host": "daq07", "x": "daq07.example.org up"}', "example"),  # its domain
+        ('NAME="sda" SERIAL="S6PXNX0T4123" SIZE="1T"\n', "S6PX"),  # lsblk -P
+    ],
+)
+def test_nor_under_other_names(text: str, gone: str) -> None:
+    assert gone not in redacted(text)
 
 
 def test_a_text_that_is_no_json_is_cleaned_by_its_names_and_forms() -> None:
@@ -188,6 +230,25 @@ def test_a_case_that_cannot_be_is_refused_in_one_sentence(tmp_path: Path, change
         case_of(**own)
 
 
+INTAKE = {
+    "@odata.type": "#ThermalMetrics.v1_0_0.ThermalMetrics",
+    "TemperatureSummaryCelsius": {"Intake": {"Reading": 24.8}},
+}
+
+
+def test_redfish_documents_of_the_inlet_are_a_kind() -> None:
+    assert KINDS["redfish-inlet"](json.dumps(INTAKE)) == {"inlets": [["Intake", 24.8]], "faults": []}
+    with pytest.raises(ValueError, match=r"its @odata\.type is 'Power', and none of"):
+        KINDS["redfish-inlet"](json.dumps(INTAKE | {"@odata.type": "#Power.v1_5_0.Power"}))
+
+
+@pytest.mark.parametrize("text", ['{"error": "no route"}', '{"start": {"version": "ab"}, "error": "x"}'])
+def test_only_what_iperf3_itself_said_is_a_refused_case(text: str) -> None:
+    """Any other text with an error in it is no output of iperf3."""
+    with pytest.raises(ValueError, match="iperf3: "):
+        KINDS["iperf3"](text)
+
+
 def test_a_case_is_added_whole_once_and_is_not_yet_reviewed(tmp_path: Path) -> None:
     """By the command; the second time nothing is changed."""
     raw, corpus = tmp_path / "smart.json", tmp_path / "corpus"
@@ -205,3 +266,27 @@ def test_a_case_is_added_whole_once_and_is_not_yet_reviewed(tmp_path: Path) -> N
     with pytest.raises(OSError, match=r".*"):
         add(corpus, "broken", {"raw": "x", "no/such/folder": "y"})
     assert [path.name for path in corpus.iterdir()] == ["a-drive"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "garbage\n",
+        "Path: ../outside\nLines: 1\nx\nMode: 644\n",
+        "Path: /etc/../../outside\nLines: 1\nx\nMode: 644\n",
+        "Path: sys/a\nSymlinkTo: /etc/passwd\n",
+        "Path: sys/a\nSymlinkTo: ../../../outside\n",
+    ],
+)
+def test_a_tree_writes_nothing_outside_of_its_folder(tmp_path: Path, text: str) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    with pytest.raises(ValueError, match=r"it has a|it is no"):
+        corpus_trees.unpack(text, root)
+    assert list(tmp_path.iterdir()) == [root] and not [path for path in root.rglob("*") if path.is_file()]
+
+
+def test_a_tree_that_nothing_reads_is_refused() -> None:
+    with pytest.raises(ValueError, match="no collector reads anything"):
+        corpus_trees.points_of("Path: etc/hosts\nLines: 1\nx\nMode: 644\n")

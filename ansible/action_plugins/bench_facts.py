@@ -33,7 +33,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Write the documents."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, arguments = self.validate_argument_spec(
+        _validated, arguments = self.validate_argument_spec(
             {
                 "directory": {"type": "path", "required": True},
                 "documents": {"type": "dict", "required": True},

@@ -102,7 +102,7 @@ main() {
     missing="$(missing_packages "${wanted[@]}")"
     [[ -z "${missing}" ]] || die "still missing after the installation: ${missing//$'\n'/ }"
   fi
-  say "all ${#wanted[@]} packages present"
+  say "all ${#wanted[@]} packages present after ${SECONDS} s"
 }
 
 main "$@"

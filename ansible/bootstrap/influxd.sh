@@ -47,7 +47,7 @@ main() {
     is_wanted "${CACHED}" || build
     place_tool "${CACHED}" "${TOOL}"
   fi
-  say "InfluxDB ${VERSION} placed at build/tools/influxd"
+  say "InfluxDB ${VERSION} placed at build/tools/influxd after ${SECONDS} s"
 }
 
 main

@@ -77,7 +77,7 @@ main() {
     is_wanted "${CACHED}" || build
     place_tool "${CACHED}" "${TOOL}"
   fi
-  say "InfluxDB ${VERSION} placed at build/tools/influxd2"
+  say "InfluxDB ${VERSION} placed at build/tools/influxd2 after ${SECONDS} s"
 }
 
 main

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes .venv at the repository's root hold one group of requirements and this project itself (editable). The groups are
-# requirements-GROUP.txt beside this script, each package with its hashes: qualify (a run and its report), analysis (qualify and the
-# reader of ROOT files), test (all of them, linters and test libraries). uv installs them; pip installs uv.
+# requirements-GROUP.txt beside this script, each package with its hashes: qualify (a run and its report), fleet (qualify, the index over
+# all runs and their store), analysis (fleet and the reader of ROOT files), test (all of them, linters and test libraries). uv installs them; pip installs uv.
 # Promises: nothing to do -> one line, no network, well under a second; an interrupted or failed run is
 # repeated by the next one (the stamp is written last). Two runs at once wait for each other.
 #
-# usage: python.sh [qualify|analysis|test]      default: qualify
+# usage: python.sh [qualify|fleet|analysis|test]      default: qualify
 #        PYTHON=/path/to/python3 chooses the interpreter for a new .venv (3.11 or newer)
 set -euo pipefail
 # shellcheck source=lib.sh
@@ -37,10 +37,11 @@ find_python() {
 # The groups that hold all of this one, itself first.
 groups_with() {
   case "${GROUP}" in
-    qualify) printf '%s\n' qualify analysis test ;;
+    qualify) printf '%s\n' qualify fleet analysis test ;;
+    fleet) printf '%s\n' fleet analysis test ;;
     analysis) printf '%s\n' analysis test ;;
     test) printf '%s\n' test ;;
-    *) die "there is no group of requirements '${GROUP}'" "name qualify, analysis or test" ;;
+    *) die "there is no group of requirements '${GROUP}'" "name qualify, fleet, analysis or test" ;;
   esac
 }
 
@@ -87,13 +88,13 @@ uv_install() {
     fail_with_log "${LOG}" "uv pip install $* failed"
 }
 
-# As pip does and uv does not (its --compile-bytecode leaves out what is there already): otherwise each start of ansible-playbook, rig or
-# a test compiles its imports again wherever Python may not write them down (PYTHONDONTWRITEBYTECODE, a read-only folder).
-compile_installed() {
-  local packages
-  packages="$("${VENV}/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
-  "${VENV}/bin/python" -m compileall -q -j 0 "${packages}" >>"${LOG}" 2>&1 9>&- ||
-    say "some modules in ${packages} could not be compiled and start more slowly (log: build/logs/python.log)"
+# uv compiles nothing: what a run imports is imported here once, and Python keeps it compiled. All that is installed would take twice the
+# time, and a test library is compiled at its first use. A broken package is found here and not in the middle of a run.
+readonly IMPORTED='import ansible.cli.playbook, bench_report.__main__, matplotlib.backends.backend_svg, rig.cli, weasyprint'
+
+compile_imported() {
+  env -u PYTHONDONTWRITEBYTECODE "${VENV}/bin/python" -c "${IMPORTED}" >>"${LOG}" 2>&1 9>&- ||
+    fail_with_log "${LOG}" "what was installed cannot be imported"
 }
 
 # .venv is kept when only requirements changed; it is made anew when it is absent, moved or too old.
@@ -126,7 +127,7 @@ main() {
   install_uv
   uv_install --require-hashes --requirement "${requirements}"
   uv_install --no-deps --no-build-isolation --editable "${REPO_ROOT}"
-  compile_installed
+  compile_imported
   stamp_of "${GROUP}" >"${STAMP}"
   say ".venv is ready after ${SECONDS} s: $("${VENV}/bin/python" --version)"
 }

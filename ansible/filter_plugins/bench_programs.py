@@ -32,7 +32,7 @@ def program_obstacles(needs: dict[str, Any], runtime: dict[str, Any]) -> list[st
     if absent:
         found.append(
             f"the candidate lacks {', '.join(absent)}. Build it with make native-portable, which needs none of them, and name "
-            "build/native-writer/portable/daqwriter with bench_daqwriter_source"
+            "build/native-writer/portable/daqwriter with bench_daqwriter_source; the folder lib that the build made stays beside it"
         )
     return found
 

@@ -3,11 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
-from ansible.module_utils.basic import AnsibleModule
-
 DOCUMENTATION = r"""
 module: bench_absent
 short_description: Remove files and folders in one call
@@ -24,7 +19,7 @@ options:
     description: Removed afterwards if nothing is in it. Never C(changed).
     type: path
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -41,6 +36,11 @@ removed:
   type: list
   sample: [/opt/bench/daqwriter]
 """
+
+import os
+import shutil
+
+from ansible.module_utils.basic import AnsibleModule
 
 
 def remove(path: str) -> None:

@@ -3,21 +3,6 @@
 
 from __future__ import annotations
 
-import os
-
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible.module_utils.bench_bmc import BmcError, password_of
-from ansible.module_utils.bench_first_values import FirstValues, FirstValuesError
-
-try:
-    from ansible.module_utils.bench_bios import FIELDS, SETTINGS
-    from ansible.module_utils.bench_bios_control import Control, Run, Terms, note_of, recovered, vendor_key, without
-    from ansible.module_utils.bench_redfish import Service, System, connect
-except ImportError as error:
-    IMPORT_FAULT: ImportError | None = error
-else:
-    IMPORT_FAULT = None
-
 DOCUMENTATION = r"""
 module: bench_bmc_bios
 short_description: Set, verify or restore a server's BIOS power settings through Redfish
@@ -53,6 +38,11 @@ options:
     description: Memory speed asked for.
     type: str
     choices: [maximum, auto, keep]
+    default: keep
+  cooling:
+    description: Fans as the firmware drives them, for servers that take no fan command.
+    type: str
+    choices: [maximum, automatic, keep]
     default: keep
   reboot:
     description: Whether the machine may be restarted through Redfish for settings that wait for it.
@@ -104,7 +94,7 @@ options:
     type: path
     required: true
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -154,6 +144,21 @@ remaining_s:
   type: float
 """
 
+import os
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.bench_bmc.errors import BmcError, password_of
+from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
+
+try:
+    from ansible.module_utils.bench_bmc.bios import FIELDS, SETTINGS
+    from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key, without
+    from ansible.module_utils.bench_bmc.redfish import Service, System, connect
+except ImportError as error:
+    IMPORT_FAULT: ImportError | None = error
+else:
+    IMPORT_FAULT = None
+
 ON_OFF = {"type": "str", "choices": ["on", "off", "keep"], "default": "keep"}
 OPTIONS = {
     "mode": {"type": "str", "choices": ["apply", "verify", "restore", "power"], "default": "apply"},
@@ -165,6 +170,7 @@ OPTIONS = {
     "cstates": ON_OFF,
     "turbo": ON_OFF,
     "memory_speed": {"type": "str", "choices": ["maximum", "auto", "keep"], "default": "keep"},
+    "cooling": {"type": "str", "choices": ["maximum", "automatic", "keep"], "default": "keep"},
     "reboot": {"type": "str", "choices": ["allowed", "never"], "default": "never"},
     "reboot_wait_s": {"type": "float", "default": 900},
     "address": {"type": "str", "default": ""},

@@ -3,15 +3,6 @@
 
 from __future__ import annotations
 
-import os
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_bmc import BmcError, password_of
-from ansible.module_utils.bench_fan_control import Asked, Fans, Run, unsupported, vendor_of
-from ansible.module_utils.bench_fan_guard import GuardControl
-from ansible.module_utils.bench_first_values import FirstValues, FirstValuesError
-from ansible.module_utils.bench_ipmi import Bmc, CommandRefusedError, Ipmi, find_device, find_ipmitool
-
 DOCUMENTATION = r"""
 module: bench_bmc_fans
 short_description: Set, verify or restore a server's fan mode through its BMC
@@ -85,7 +76,7 @@ options:
     type: float
     default: 60
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -124,6 +115,15 @@ lease:
   type: str
   sample: /var/lib/daq-storage-bench/fans-lease.json
 """
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_bmc.errors import BmcError, password_of
+from ansible.module_utils.bench_bmc.fan_control import Asked, Fans, Run, unsupported, vendor_of
+from ansible.module_utils.bench_bmc.fan_guard import GuardControl
+from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
+from ansible.module_utils.bench_bmc.ipmi import Bmc, CommandRefusedError, Ipmi, find_device, find_ipmitool
 
 OPTIONS = {
     "mode": {"type": "str", "choices": ["apply", "verify", "restore"], "default": "apply"},

@@ -3,17 +3,6 @@
 
 from __future__ import annotations
 
-import glob
-import os
-import platform
-import re
-import socket
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_host import firmware_tables, ipmi_device, text_of, turbo_control
-from ansible.module_utils.bench_pci import placed
-
 DOCUMENTATION = r"""
 module: bench_host_facts
 short_description: Describe the candidate's kernel, system, processor, memory, NUMA nodes and firmware
@@ -36,7 +25,7 @@ options:
     elements: str
     default: []
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -60,6 +49,17 @@ host:
     memory_bytes: 549755813888
     numa_nodes: 2
 """
+
+import glob
+import os
+import platform
+import re
+import socket
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_host import firmware_tables, ipmi_device, text_of, turbo_control
+from ansible.module_utils.bench_pci import placed
 
 EXECUTABLE_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 

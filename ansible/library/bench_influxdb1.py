@@ -3,19 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_influx import (
-    InfluxError,
-    basic,
-    call,
-    duration_s,
-    duration_text,
-    influxql,
-    wait_until_up,
-)
-
 DOCUMENTATION = r"""
 module: bench_influxdb1
 short_description: Bring the database, retention and users of an InfluxDB 1.x server to a wanted state
@@ -77,7 +64,7 @@ options:
     type: str
     required: true
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -106,6 +93,18 @@ version:
   returned: always
   type: str
 """
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_influx import (
+    InfluxError,
+    administer,
+    basic,
+    duration_s,
+    duration_text,
+    influxql,
+)
 
 NO_ADMIN_YET = "create admin user first"
 # A difference: the fault in words, and the statements that put it right.
@@ -262,10 +261,6 @@ class Server:
             raise
         return True
 
-    def version(self) -> str:
-        """Return the version that the server states."""
-        return str((call(self.url, "GET", "/health") or {}).get("version", "unstated"))
-
 
 def converge(server: Server, change: bool) -> list[str]:
     """Return the differences found; with `change`, also put them right and compare again."""
@@ -316,21 +311,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    url = module.params["url"]
-    if not wait_until_up(url, 0 if module.check_mode else module.params["wait_s"]):
-        if module.check_mode:
-            module.exit_json(changed=True, differences=["the server does not run yet"], version="")
-        module.fail_json(
-            msg=f"InfluxDB does not answer at {url} within {module.params['wait_s']:g} s: see `journalctl -u"
-            " daq-bench-influxdb` on the server; a port that is taken is named there"
-        )
-    server = Server(module.params)
-    change = module.params["mode"] == "apply" and not module.check_mode
-    try:
-        lines, version = converge(server, change), server.version()
-    except (InfluxError, ValueError, KeyError) as error:
-        module.fail_json(msg=f"InfluxDB at {url}: {error}")
-    module.exit_json(changed=bool(lines) and module.params["mode"] == "apply", differences=lines, version=version)
+    administer(module, Server(module.params), converge)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,6 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, Callable
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_influx import InfluxError, call, duration_s, duration_text, wait_until_up
-
 DOCUMENTATION = r"""
 module: bench_influxdb2
 short_description: Bring the set-up, buckets, mappings and tokens of an InfluxDB 2.x server to a wanted state
@@ -93,7 +87,7 @@ options:
     type: path
     required: true
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -128,6 +122,12 @@ version:
   returned: always
   type: str
 """
+
+import os
+from typing import Any, Callable
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_influx import InfluxError, administer, call, duration_s, duration_text
 
 # As the continuous query of InfluxDB 1.x names its fields: mean_X and max_X of numbers, last_X of everything. The range begins
 # with a whole minute: the mean of half of one would overwrite the right one.
@@ -342,10 +342,6 @@ class Server:
         """Return the comparisons, each of which may build on objects that earlier ones made."""
         return [self.bucket_differences, self.mapping_differences, self.task_differences, self.token_differences]
 
-    def version(self) -> str:
-        """Return the version that the server states."""
-        return str((call(self.url, "GET", "/health") or {}).get("version", "unstated"))
-
 
 def converge(server: Server, change: bool) -> list[str]:
     """Return the differences found; with `change`, also put them right and compare again."""
@@ -384,21 +380,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    url = module.params["url"]
-    if not wait_until_up(url, 0 if module.check_mode else module.params["wait_s"]):
-        if module.check_mode:
-            module.exit_json(changed=True, differences=["the server does not run yet"], version="")
-        module.fail_json(
-            msg=f"InfluxDB does not answer at {url} within {module.params['wait_s']:g} s: see `journalctl -u"
-            " daq-bench-influxdb` on the server; a port that is taken is named there"
-        )
-    change = module.params["mode"] == "apply" and not module.check_mode
-    server = Server(module.params)
-    try:
-        lines, version = converge(server, change), server.version()
-    except (InfluxError, ValueError, KeyError) as error:
-        module.fail_json(msg=f"InfluxDB at {url}: {error}")
-    module.exit_json(changed=bool(lines) and module.params["mode"] == "apply", differences=lines, version=version)
+    administer(module, Server(module.params), converge)
 
 
 if __name__ == "__main__":

@@ -3,24 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_cpus import cpus_left, parse_cpus
-from ansible.module_utils.bench_kernel import (
-    Outcome,
-    Run,
-    Setting,
-    read_text,
-    restore_values,
-    run_settings,
-    summarise,
-)
-from ansible.module_utils.bench_state import State, StateError, locked
-from ansible.module_utils.bench_systemd import PREFIX
-
 DOCUMENTATION = r"""
 module: bench_kernel_settings
 short_description: Apply, verify or restore settings of the running kernel and of systemd's running units
@@ -127,7 +109,7 @@ options:
         type: str
         required: true
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -161,6 +143,24 @@ records:
       status: applied
       detail: ""
 """
+
+import contextlib
+import os
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_cpus import cpus_left, parse_cpus
+from ansible.module_utils.bench_kernel import (
+    Outcome,
+    Run,
+    Setting,
+    read_text,
+    restore_values,
+    run_settings,
+    summarise,
+)
+from ansible.module_utils.bench_state import State, StateError, locked
+from ansible.module_utils.bench_systemd import PREFIX
 
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_elf import needs_of
-
 DOCUMENTATION = r"""
 module: bench_program_needs
 short_description: Say what a program needs of the machine that is to run it
@@ -17,7 +14,7 @@ options:
     type: path
     required: true
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -36,6 +33,9 @@ needs:
   type: dict
   sample: {machine: x86_64, glibc_min: "2.34", libraries: [], carried: [/build/lib/libisal.so.2]}
 """
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_elf import needs_of
 
 
 def main() -> None:

@@ -1,27 +1,15 @@
 #!/usr/bin/python
-"""List what the candidate offers to a program: processor, C library, shared libraries, installed Debian packages."""
+"""List what the candidate offers to a program: processor, C library, shared libraries."""
 
 from __future__ import annotations
-
-import os
-import platform
-import re
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: bench_runtime
 short_description: Say what the candidate offers to a program
 description:
   - Reads only.
-options:
-  packages:
-    description: Whether the installed Debian packages are listed.
-    type: bool
-    default: false
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -32,11 +20,17 @@ EXAMPLES = r"""
 RETURN = r"""
 runtime:
   description: >-
-    C(machine), C(glibc) (empty where the C library is another), C(libraries) that the loader knows,
-    C(dpkg_architecture) and C(packages), the names that installed packages have or provide.
+    C(machine), C(glibc) (empty where the C library is another) and C(libraries) that the loader knows.
   returned: always
   type: dict
 """
+
+import os
+import platform
+import re
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
 
 ADMIN_DIRECTORIES = ["/usr/sbin", "/sbin"]  # not on an ordinary user's PATH
 
@@ -55,16 +49,6 @@ def loader_cache(output: str) -> list[str]:
     return sorted(set(re.findall(r"^\s+(\S+) \(", output, re.MULTILINE)))
 
 
-def package_names(output: str) -> list[str]:
-    """Return the names of installed packages and of those they provide, from status, name and provides separated by tabs."""
-    names = set()
-    for line in output.splitlines():
-        status, name, provides = ([*line.split("\t"), "", ""])[:3]
-        if status == "installed":
-            names.update([name, *re.findall(r"(?:^|,\s*)([a-z0-9][a-z0-9+.-]*)", provides)])
-    return sorted(names)
-
-
 def output_of(module: AnsibleModule, program: str, *arguments: str) -> str:
     """Run a tool of the system; empty where there is none."""
     path = module.get_bin_path(program, opt_dirs=ADMIN_DIRECTORIES)
@@ -76,17 +60,12 @@ def output_of(module: AnsibleModule, program: str, *arguments: str) -> str:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec={"packages": {"type": "bool", "default": False}}, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     runtime: dict[str, Any] = {
         "machine": platform.machine(),
         "glibc": glibc_version(),
         "libraries": loader_cache(output_of(module, "ldconfig", "-p")),
-        "dpkg_architecture": output_of(module, "dpkg", "--print-architecture").strip(),
-        "packages": [],
     }
-    if module.params["packages"]:
-        form = "--showformat=${db:Status-Status}\\t${Package}\\t${Provides}\\n"
-        runtime["packages"] = package_names(output_of(module, "dpkg-query", "--show", form))
     module.exit_json(changed=False, runtime=runtime)
 
 

@@ -3,11 +3,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-
 DOCUMENTATION = r"""
 module: bench_smart
 short_description: Read drives' health data with smartctl
@@ -21,7 +16,7 @@ options:
     elements: str
     required: true
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -43,6 +38,12 @@ devices:
       data: {}
 """
 
+import json
+import math
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
 # Bits of smartctl's exit status, as smartctl(8) words them. All but the lowest two come with data.
 COMMAND_LINE_BAD = 1
 DEVICE_NOT_OPENED = 2
@@ -58,24 +59,44 @@ VOLUME = "a volume of a RAID controller or bridge: its disks are not seen throug
 
 
 def is_volume(data: dict[str, Any], exit_status: int) -> bool:
-    """Whether a controller answered in place of a disk: whatever health it reports is nobody's."""
+    """Says whether a controller answered in place of a disk: whatever health it reports is nobody's."""
     if "nvme_smart_health_information_log" in data or "ata_smart_attributes" in data:
         return False
-    if (data.get("smart_support") or {}).get("available") is False:
+    if table_of(data, "smart_support").get("available") is False:
         return True
-    return bool(exit_status & 4) and (data.get("temperature") or {}).get("current") == 0
+    return bool(exit_status & 4) and table_of(data, "temperature").get("current") == 0
+
+
+def number_of(text: str) -> float | None:
+    """Return a number of the answer; none for NaN and what is beyond all floats, which no document of a bundle may hold."""
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def table_of(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return an object of the answer; empty where it is none."""
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def rows_of(data: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return a list of objects of the answer, without whatever else stands in it."""
+    value = data.get(key)
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, Any]:
     """Turn one run of smartctl into the record of its device."""
     try:
-        data = json.loads(output)
-    except ValueError:
+        data = json.loads(output, parse_constant=number_of, parse_float=number_of)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
         text = (error or output).strip().splitlines()
         detail = f"smartctl printed no JSON (exit status {exit_status}): {text[0] if text else 'no output'}"
         return {"device": device, "status": "unsupported", "detail": detail, "data": None}
     if exit_status & (COMMAND_LINE_BAD | DEVICE_NOT_OPENED):
-        messages = [message["string"] for message in data.get("smartctl", {}).get("messages", [])]
+        messages = [str(one.get("string", "")) for one in rows_of(table_of(data, "smartctl"), "messages")]
         detail = "; ".join(messages) or f"smartctl could not read it (exit status {exit_status})"
         return {"device": device, "status": "unsupported", "detail": detail, "data": None}
     if is_volume(data, exit_status):

@@ -3,23 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from dataclasses import dataclass, field
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_state import locked
-from ansible.module_utils.bench_storage import memory
-from ansible.module_utils.bench_storage.construct import Construction, commands_for, first_state, mount
-from ansible.module_utils.bench_storage.errors import StorageError
-from ansible.module_utils.bench_storage.layout import PURGES, Layout, layout_of
-from ansible.module_utils.bench_storage.machine import Machine
-from ansible.module_utils.bench_storage.report import records_of
-from ansible.module_utils.bench_storage.revive import find_built
-from ansible.module_utils.bench_storage.survey import Stack, differences, doom, guarded, observe
-from ansible.module_utils.bench_storage.undo import Undoing
-
 DOCUMENTATION = r"""
 module: bench_storage_build
 short_description: Build, verify or undo the storage under test, guarded by the drives' serials
@@ -99,7 +82,7 @@ options:
     type: path
     default: /sys
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -133,6 +116,23 @@ devices:
   type: list
   elements: str
 """
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_state import locked
+from ansible.module_utils.bench_storage import memory
+from ansible.module_utils.bench_storage.construct import Construction, commands_for, first_state, mount
+from ansible.module_utils.bench_storage.errors import StorageError
+from ansible.module_utils.bench_storage.layout import PURGES, Layout, layout_of
+from ansible.module_utils.bench_storage.machine import Machine
+from ansible.module_utils.bench_storage.report import records_of
+from ansible.module_utils.bench_storage.revive import find_built
+from ansible.module_utils.bench_storage.survey import Stack, differences, doom, guarded, observe
+from ansible.module_utils.bench_storage.undo import Undoing
 
 UNDO_FIRST = "run restore.yml first (make restore does; it erases what was built)"
 
@@ -247,7 +247,8 @@ def undo(machine: Machine, options: dict[str, Any], pretend: bool) -> Result:
         paths = [path for path in paths if path == memory.path_of(options["state_dir"], options["target"])]
     for path in paths:
         state = memory.load(path)
-        assert state is not None  # it was found just now, under the lock
+        if state is None:
+            raise AssertionError("it was found just now, under the lock")
         undoing = Undoing(machine, path, state, pretend)
         undoing.run()
         result.records += undoing.records

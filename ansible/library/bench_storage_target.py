@@ -3,15 +3,6 @@
 
 from __future__ import annotations
 
-import errno
-import json
-import os
-import stat
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_pci import placed
-
 DOCUMENTATION = r"""
 module: bench_storage_target
 short_description: Describe what a run would write to, without writing
@@ -37,7 +28,7 @@ options:
     type: path
     default: /sys
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -62,6 +53,15 @@ target:
     direct_io: {status: supported, detail: ""}
     device: {name: nvme0n1, model: X, serial: Y}
 """
+
+import errno
+import json
+import os
+import stat
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_pci import placed
 
 LSBLK_COLUMNS = "KNAME,PATH,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,FSTYPE,MOUNTPOINT"
 

@@ -3,12 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-
 DOCUMENTATION = r"""
 module: bench_tool_versions
 short_description: Find which tools are on the candidate and what version each gives itself
@@ -21,7 +15,7 @@ options:
     type: dict
     required: true
 author:
-  - The daq-storage-bench authors
+  - The daq-storage-bench authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -51,6 +45,12 @@ failed_tools:
   returned: always
   type: dict
 """
+
+import os
+import re
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
 
 ADMIN_DIRECTORIES = ["/usr/sbin", "/sbin", "/usr/local/sbin"]  # not on an ordinary user's PATH
 

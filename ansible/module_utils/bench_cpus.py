@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+CPUS_MAX = 65536  # the kernel's own bound is 8192
+SHOWN_MAX = 300  # characters of a text that is no list
+
 
 def parse_cpus(text: str) -> set[int]:
     """Return the CPUs of a list; systemd separates by blanks what the kernel separates by commas."""
@@ -12,12 +15,14 @@ def parse_cpus(text: str) -> set[int]:
     for part in re.split(r"[,\s]+", text.strip()):
         if not part:
             continue
-        found = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
         if not found:
-            raise ValueError(f"{text!r} is no list of CPUs; write one such as 2-7 or 2,4-5")
+            raise ValueError(f"{text[:SHOWN_MAX]!r} is no list of CPUs; write one such as 2-7 or 2,4-5")
         first, last = int(found.group(1)), int(found.group(2) or found.group(1))
+        if last >= CPUS_MAX:
+            raise ValueError(f"{text[:SHOWN_MAX]!r} is no list of CPUs: Linux has fewer than {CPUS_MAX}")
         if last < first:
-            raise ValueError(f"{text!r} is no list of CPUs: {part} runs backwards")
+            raise ValueError(f"{text[:SHOWN_MAX]!r} is no list of CPUs: {part} runs backwards")
         cpus.update(range(first, last + 1))
     return cpus
 

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 REQUEST_S_MAX = 30.0
@@ -115,3 +116,22 @@ def wait_until_up(url: str, seconds: float) -> bool:
             if time.monotonic() >= until_s:
                 return False
             time.sleep(0.2)
+
+
+def administer(module: Any, server: Any, converge: Callable[[Any, bool], list[str]]) -> None:
+    """Bring `server` to its module's wanted state, or only compare, and end the module with the differences."""
+    url, wait_s = module.params["url"], module.params["wait_s"]
+    if not wait_until_up(url, 0 if module.check_mode else wait_s):
+        if module.check_mode:
+            module.exit_json(changed=True, differences=["the server does not run yet"], version="")
+        module.fail_json(
+            msg=f"InfluxDB does not answer at {url} within {wait_s:g} s: see `journalctl -u daq-bench-influxdb` on the"
+            " server; a port that is taken is named there"
+        )
+    asked = module.params["mode"] == "apply"
+    try:
+        lines = converge(server, asked and not module.check_mode)
+        version = str((call(url, "GET", "/health") or {}).get("version", "unstated"))
+    except (InfluxError, ValueError, KeyError) as error:
+        module.fail_json(msg=f"InfluxDB at {url}: {error}")
+    module.exit_json(changed=bool(lines) and asked, differences=lines, version=version)

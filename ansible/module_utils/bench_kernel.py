@@ -43,7 +43,7 @@ class Setting:
     absent: str = ""  # the reason to record when no such file exists
 
     def satisfied_by(self, value: str) -> bool:
-        """Whether a value read from the kernel is what was asked."""
+        """Says whether a value read from the kernel is what was asked."""
         if self.value is None:
             return True
         if self.at_least:
@@ -145,7 +145,7 @@ def inspect(setting: Setting, path: str, ask_offer: bool = True) -> Outcome:
 
 
 def lies_within(setting: Setting, path: str) -> bool:
-    """Whether the kernel's own choice is among the CPUs asked for, whatever the value allows it."""
+    """Says whether the kernel's own choice is among the CPUs asked for, whatever the value allows it."""
     effective = setting.effective(path) if setting.cpus_within else ""
     return bool(effective) and setting.satisfied_by(effective)
 
@@ -158,7 +158,8 @@ def accept_effect(outcome: Outcome, reason: str) -> None:
 
 def apply_one(setting: Setting, outcome: Outcome) -> None:
     """Write one planned file; the verdict on it falls when it is read back."""
-    assert setting.value is not None  # nothing is planned where nothing is asked
+    if setting.value is None:
+        raise AssertionError("nothing is planned where nothing is asked")
     try:
         write_value(outcome.path, setting.value)
     except OSError as error:
@@ -172,7 +173,7 @@ def apply_one(setting: Setting, outcome: Outcome) -> None:
 
 
 def moved_away(setting: Setting, outcome: Outcome) -> bool:
-    """Whether a setting that was as asked is so no longer, since another one was written before it."""
+    """Says whether a setting that was as asked is so no longer, since another one was written before it."""
     if outcome.status != "unchanged" or setting.value is None:
         return False
     return not setting.satisfied_by(read_value(outcome.path, setting.bracketed))

@@ -12,7 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 SCHEMA_VERSION = 1
@@ -35,23 +35,14 @@ class State:
             self._load()
 
     def _load(self) -> None:
-        try:
-            with open(self.path, encoding="utf-8") as stream:
-                document = json.load(stream)
-            version, boot_id, settings = document["schema_version"], document["boot_id"], document["settings"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StateError(
-                f"{self.path}: not a readable state file ({error}); the values from before tuning are in the"
-                " run bundles' facts/tuning.json: put them back by hand or reboot, then remove the file"
-            ) from error
-        if version != SCHEMA_VERSION:
-            raise StateError(
-                f"{self.path}: schema_version is {version}, this release knows {SCHEMA_VERSION};"
-                " run restore.yml of the release that wrote it"
-            )
-        self.stale = boot_id != self.boot_id
+        remedy = (
+            "the values from before tuning are in the run bundles' facts/tuning.json: put them back by hand or reboot,"
+            " then remove the file"
+        )
+        document = stored(self.path, ("boot_id", "settings"), StateError, remedy)
+        self.stale = document["boot_id"] != self.boot_id
         if not self.stale:
-            self.settings = settings
+            self.settings = document["settings"]
 
     def remember(self, setting_id: str, role: str, subject: str, bracketed: bool, values: dict[str, str]) -> bool:
         """Keep the first value of each path; return whether anything was new."""
@@ -78,6 +69,22 @@ class State:
             return
         document = {"schema_version": SCHEMA_VERSION, "boot_id": self.boot_id, "settings": self.settings}
         replace_whole(self.path, document)
+
+
+def stored(path: str, names: Iterable[str], error: type[Exception], remedy: str) -> dict[str, Any]:
+    """Return these parts of a state file of this release; raise `error`, which names file and remedy, where they are not there."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            document = json.load(stream)
+        version, parts = document["schema_version"], {name: document[name] for name in names}
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise error(f"{path}: not a readable state file ({problem}); {remedy}") from problem
+    if version != SCHEMA_VERSION:
+        raise error(
+            f"{path}: schema_version is {version}, this release knows {SCHEMA_VERSION};"
+            " run restore.yml of the release that wrote it"
+        )
+    return parts
 
 
 def replace_whole(path: str, document: dict[str, Any]) -> None:

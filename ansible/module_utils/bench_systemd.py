@@ -24,7 +24,7 @@ PROCESS_NAME_CHARACTERS = 15  # that the kernel keeps
 
 
 def is_address(path: str) -> bool:
-    """Whether a path is one of systemd's settings rather than a file."""
+    """Says whether a path is one of systemd's settings rather than a file."""
     return path.startswith(PREFIX)
 
 
@@ -48,7 +48,7 @@ def systemctl(*arguments: str) -> str:
 
 
 def exists(address: str) -> bool:
-    """Whether this machine has the setting. A service that is not there is not running, so that it can be asked."""
+    """Says whether this machine has the setting. A service that is not there is not running, so that it can be asked."""
     if address.split(":")[1] == "service":
         return True
     if not os.path.isdir(BOOTED_BY_SYSTEMD) or not os.path.exists(CONTROLLERS):
@@ -58,7 +58,7 @@ def exists(address: str) -> bool:
 
 
 def runs(name: str) -> bool:
-    """Whether a process of that name runs."""
+    """Says whether a process of that name runs."""
     for path in glob.glob("/proc/[0-9]*/comm"):
         try:
             with open(path, encoding="utf-8", errors="replace") as stream:

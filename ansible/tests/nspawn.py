@@ -2,8 +2,9 @@
 
 Promises: it runs a real systemd and sshd in a second; its root is built once per package list (mmdebstrap, a
 minute) below the user's cache and never written to, since every container writes to a layer of its own; sshd
-listens on 127.0.0.1 only; `stop` ends the processes that `start` began and unmounts. It shares the host's
-network and kernel, so a role must bind to loopback. Needs root.
+listens on 127.0.0.1 only, or on an address of the network namespace that `options` name; `stop` ends the processes
+that `start` began and unmounts. It shares the host's kernel, and its network unless `options` say otherwise, so a
+role must bind to loopback. Needs root.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ BASE_PACKAGES = ("systemd-sysv", "dbus", "openssh-server", "python3", "procps")
 TOOLS = ("systemd-nspawn", "mmdebstrap", "ssh-keygen")
 BUILD_S_MAX, START_S_MAX, STOP_S_MAX = 900.0, 60.0, 20.0
 WITHOUT = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
-SSHD = "ListenAddress 127.0.0.1\nPort {port}\nPermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
+LOOPBACK = "127.0.0.1"
+SSHD = "ListenAddress {address}\nPort {port}\nPermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
 
 
 def missing_requirement() -> str:
@@ -63,7 +65,8 @@ def cached_root(packages: tuple[str, ...] = ()) -> Path:
 def _build_root(root: Path, suite: str, packages: list[str]) -> None:
     """Build beside the final place and rename, so that an interrupted build is never taken for a root."""
     new = root.with_name(f"{root.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(new)
     excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT]
     command = [
         "mmdebstrap",
@@ -83,9 +86,12 @@ def _build_root(root: Path, suite: str, packages: list[str]) -> None:
 class Container:
     """One container over a cached root. `directory` holds its writable layer, keys and log."""
 
-    def __init__(self, directory: Path, packages: tuple[str, ...] = ()) -> None:
-        """Choose the places; nothing is started."""
+    def __init__(
+        self, directory: Path, packages: tuple[str, ...] = (), address: str = LOOPBACK, options: tuple[str, ...] = ()
+    ) -> None:
+        """Choose the places; nothing is started. `options` are systemd-nspawn's, beside those that each container gets."""
         self.directory, self.packages = directory, packages
+        self.address, self.options = address, options
         self.port = free_port()
         self.root = directory / "root"
         self._layers = directory / "layers"
@@ -100,7 +106,7 @@ class Container:
         # On a host without systemd there is no unit to make: the container then stays in the caller's cgroup.
         keep = [] if Path("/run/systemd/system").is_dir() else ["--keep-unit"]
         command = ["systemd-nspawn", "--quiet", "--register=no", *keep, "--boot", f"--directory={self.root}"]
-        command += [f"--machine=bench-{self.port}", "--console=read-only"]
+        command += [f"--machine=bench-{self.port}", "--console=read-only", *self.options]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -124,9 +130,9 @@ class Container:
         authorized = self.root / "root/.ssh/authorized_keys"
         authorized.parent.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(f"{self._key}.pub", authorized)
-        (self.root / "etc/ssh/sshd_config.d/bench.conf").write_text(SSHD.format(port=self.port))
+        (self.root / "etc/ssh/sshd_config.d/bench.conf").write_text(SSHD.format(port=self.port, address=self.address))
         host_key = (self.root / "etc/ssh/ssh_host_ed25519_key.pub").read_text().split()
-        self._known_hosts.write_text(f"[127.0.0.1]:{self.port} {host_key[0]} {host_key[1]}\n")
+        self._known_hosts.write_text(f"[{self.address}]:{self.port} {host_key[0]} {host_key[1]}\n")
 
     def _wait_ready(self) -> None:
         until_s = time.monotonic() + START_S_MAX
@@ -140,6 +146,13 @@ class Container:
             answer = self.ssh("true")
 
     @property
+    def pid(self) -> int:
+        """Return the host's number of the process that holds the container; all of the container's descend from it."""
+        if self._process is None:
+            raise RuntimeError(f"the container in {self.directory} does not run")
+        return self._process.pid
+
+    @property
     def ssh_arguments(self) -> list[str]:
         """Return the options for ssh that reach the container and trust its key alone."""
         return [
@@ -149,7 +162,7 @@ class Container:
 
     def ssh(self, command: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run a shell command in the container."""
-        argv = ["ssh", *self.ssh_arguments, "-p", str(self.port), "root@127.0.0.1", command]
+        argv = ["ssh", *self.ssh_arguments, "-p", str(self.port), f"root@{self.address}", command]
         return subprocess.run(
             argv, stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=timeout_s, check=False
         )
@@ -157,7 +170,7 @@ class Container:
     def inventory(self) -> dict[str, Any]:
         """Return an inventory's entry for this host."""
         return {
-            "ansible_host": "127.0.0.1",
+            "ansible_host": self.address,
             "ansible_port": self.port,
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self._key),

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 import sushy
 import yaml
-from ansible.module_utils.bench_bios import Firmware, found_names, plan, record_of, resolve_bonds, to_write
-from ansible.module_utils.bench_bios_control import Control, Run, Terms, note_of, recovered, vendor_key
-from ansible.module_utils.bench_bmc import BmcError
-from ansible.module_utils.bench_first_values import FirstValues
-from ansible.module_utils.bench_redfish import Service, System, connect
+from ansible.module_utils.bench_bmc.bios import Firmware, found_names, plan, record_of, resolve_bonds, to_write
+from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key
+from ansible.module_utils.bench_bmc.errors import BmcError
+from ansible.module_utils.bench_bmc.first_values import FirstValues
+from ansible.module_utils.bench_bmc.redfish import Service, System, connect
 from bmc_runs import free_port
 from playbook_runs import ANSIBLE
 
 from virtual_candidate import tls
-from virtual_candidate.bmc import Bmc
+from virtual_candidate.bmc.simulator import Bmc
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/bios/vars/main/vendors.yml").read_text())["__bios_vendors"]
 WHOLE = {"power_profile": "maximum-performance", "cstates": "off", "turbo": "on", "memory_speed": "maximum"}
@@ -155,13 +155,13 @@ KILLED = """
 import os, signal, sys
 import ansible.module_utils
 ansible.module_utils.__path__.insert(0, sys.argv[1])
-from ansible.module_utils import bench_redfish
-from ansible.module_utils.bench_bios_control import Control, Terms
-from ansible.module_utils.bench_first_values import FirstValues
-bench_redfish.System._awaited = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # where it would wait for the shutdown
+from ansible.module_utils.bench_bmc import redfish
+from ansible.module_utils.bench_bmc.bios_control import Control, Terms
+from ansible.module_utils.bench_bmc.first_values import FirstValues
+redfish.System._awaited = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # where it would wait for the shutdown
 import json
 address, state_file, subject, vendors, asked = json.loads(sys.stdin.read())
-system = bench_redfish.connect(bench_redfish.Service(*address))
+system = redfish.connect(redfish.Service(*address))
 Control(system, FirstValues(state_file, subject), vendors, "supermicro").apply(asked, Terms(restart=True, wait_s=30))
 """
 
@@ -250,10 +250,97 @@ def test_a_machine_that_does_not_shut_down_is_forced_and_that_is_said() -> None:
 
 def test_an_attribute_that_the_bios_lacks_is_unsupported_by_name(server: Server) -> None:
     """The BIOS has another vendor's names here; the play goes on."""
-    run = server.control("dell").apply(WHOLE, NEVER)
+    run = server.control("dell").apply({**WHOLE, "cooling": "maximum"}, NEVER)
     assert statuses(run) == {"unsupported"}
     assert by_id(run)["bios-cstates"]["detail"] == "the BIOS has no such attribute (looked for ProcCStates)"
     assert server.patches() == []
+
+
+@pytest.mark.parametrize("bmc", ["dell"], indirect=True)
+def test_dells_fans_are_raised_by_its_own_attributes_at_once_and_go_back(server: Server, bmc: Bmc) -> None:
+    """Firmware that refuses the IPMI commands keeps these; a reboot is neither needed nor waited for."""
+    asked = {**KEEP, "cooling": "maximum"}
+    pretended = server.control().apply(asked, dataclasses.replace(NEVER, pretend=True))
+    assert pretended.changed and not server.patches() and not server.state_file.exists()
+    run = server.control().apply(asked, ALLOWED)
+    record = by_id(run)["bios-cooling"]
+    assert (record["status"], run.restarted, run.waiting) == ("applied", "", False)
+    assert record["read_back"] == (
+        "ThermalSettings.1.ThermalProfile=Maximum Performance, ThermalSettings.1.FanSpeedOffset=Max"
+    )
+    assert bmc.bios.at_once() == {
+        "ThermalSettings.1.ThermalProfile": "Maximum Performance",
+        "ThermalSettings.1.FanSpeedOffset": "Max",
+    }
+    again = server.control().apply(asked, NEVER)
+    assert not again.changed and by_id(again)["bios-cooling"]["status"] == "unchanged"
+    assert len(server.patches()) == 1
+    bmc.bios.set_at_once({"ThermalSettings.1.FanSpeedOffset": "Low"})  # somebody's hand
+    assert by_id(server.control().verify(asked))["bios-cooling"]["status"] == "mismatch"
+    back = server.control().restore(NEVER)
+    assert back.changed and not back.waiting
+    assert set(bmc.bios.at_once().values()) == {"Default Thermal Profile Settings", "Off"}
+    assert not server.state_file.exists()
+
+
+@pytest.mark.parametrize("bmc", ["dell"], indirect=True)
+def test_what_needs_a_reboot_and_what_does_not_are_set_in_one_run(server: Server, bmc: Bmc) -> None:
+    """The one is in force, the other waits; a refusal of one costs the other nothing."""
+    run = server.control().apply({**KEEP, "power_profile": "maximum-performance", "cooling": "maximum"}, NEVER)
+    found = by_id(run)
+    assert found["bios-cooling"]["status"] == "applied"
+    assert found["bios-power-profile"]["detail"].startswith("waiting for a reboot: ")
+    system = connect(server.service)
+    system.look_beside(VENDORS["dell"]["beside"])
+    system.firmware()
+    refused = system.set_attributes({"ThermalSettings.1.FanSpeedOffset": "Loud", "SysProfile": "Custom"})
+    assert (
+        list(refused) == ["ThermalSettings.1.FanSpeedOffset"] and "Loud" in refused["ThermalSettings.1.FanSpeedOffset"]
+    )
+    assert bmc.bios.waiting()["SysProfile"] == "Custom"
+
+
+class Refusing:
+    """In place of the client's root: every path is answered with one status."""
+
+    def __init__(self, status: int) -> None:
+        self._conn, self.status_code, self.content = self, status, b"{}"
+
+    def get(self, path: str) -> Any:
+        """Refuse."""
+        sushy.exceptions.raise_for_response("GET", path, self)
+
+    def json(self) -> dict[str, Any]:
+        """Say nothing more."""
+        return {}
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 501])
+def test_a_bmc_without_those_attributes_has_its_bios_set_as_before(status: int) -> None:
+    """Whichever way it says so."""
+    system = System(Service("127.0.0.1", 1, "u", "p", "X"), Refusing(status), None)
+    system.look_beside(VENDORS["dell"]["beside"])
+    assert system._attributes_beside() == {}
+
+
+@pytest.mark.parametrize("status", [403, 500, 503])
+def test_a_bmc_that_fails_just_now_is_not_taken_for_one_without_them(status: int) -> None:
+    """Or a restore would forget what it has to put back."""
+    system = System(Service("127.0.0.1", 1, "u", "p", "X"), Refusing(status), None)
+    system.look_beside(VENDORS["dell"]["beside"])
+    with pytest.raises(BmcError):
+        system.firmware()
+
+
+@pytest.mark.parametrize("bmc", ["dell"], indirect=True)
+def test_older_firmware_has_the_attributes_elsewhere(server: Server, monkeypatch: Any) -> None:
+    """The first path answers 404, the second is taken; without both, the setting is unsupported by name."""
+    paths = VENDORS["dell"]["beside"]
+    monkeypatch.setitem(VENDORS["dell"], "beside", ["/redfish/v1/Managers/None", *paths])
+    asked = {**KEEP, "cooling": "automatic"}
+    assert by_id(server.control().apply(asked, NEVER))["bios-cooling"]["status"] == "unchanged"
+    monkeypatch.setitem(VENDORS["dell"], "beside", ["/redfish/v1/Managers/None"])
+    assert "ThermalSettings.1.ThermalProfile" in by_id(server.control().apply(asked, NEVER))["bios-cooling"]["detail"]
 
 
 @pytest.mark.parametrize("bmc", ["dell"], indirect=True)
@@ -280,7 +367,7 @@ def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeyp
     read_only = {"attribute": "BMCFirmwareRevision", "values": {"on": ["1.0"], "off": ["2.0"]}}
     monkeypatch.setitem(VENDORS["supermicro"]["settings"], "turbo", [read_only])
     control = server.control()
-    monkeypatch.setattr("ansible.module_utils.bench_redfish.offered_by", lambda bios: {})
+    monkeypatch.setattr("ansible.module_utils.bench_bmc.redfish.offered_by", lambda bios: {})
     run = control.apply({**KEEP, "turbo": "off", "cstates": "off"}, NEVER)
     record = by_id(run)["bios-turbo"]
     assert record["status"] == "refused"
@@ -420,9 +507,28 @@ def test_names_are_found_with_the_suffix_that_the_vendor_s_data_allows() -> None
     }
 
 
+@pytest.mark.parametrize(("asked", "written"), [("maximum", {"ThermalConfig": "MaxCooling"}), ("automatic", {})])
+def test_hpe_s_fans_are_a_bios_setting(asked: str, written: dict[str, str]) -> None:
+    """The values are those of HPE's attribute registry."""
+    offered = {"ThermalConfig": ["OptimalCooling", "IncreasedCooling", "MaxCooling", "EnhancedCPUCooling"]}
+    firmware = Firmware({"ThermalConfig": "OptimalCooling"}, {}, offered)
+    chosen = plan(VENDORS, "hpe", "cooling", asked, firmware)
+    assert (to_write([chosen], firmware), chosen.unsupported) == (written, "")
+    # A BIOS that offers other words, and other makers': said, and nothing written.
+    other = Firmware({"ThermalConfig": "A"}, {}, {"ThermalConfig": ["A", "B"]})
+    refused = plan(VENDORS, "hpe", "cooling", asked, other)
+    assert "does not offer" in refused.unsupported and to_write([refused], other) == {}
+    assert "no such attribute" in plan(VENDORS, "dell", "cooling", asked, firmware).unsupported
+
+
 def test_every_vendor_s_entry_is_complete() -> None:
     """Each entry has a source, and values for each word that may be asked."""
-    words = {"cstates": {"on", "off"}, "turbo": {"on", "off"}, "memory_speed": {"maximum", "auto"}}
+    words = {
+        "cstates": {"on", "off"},
+        "turbo": {"on", "off"},
+        "memory_speed": {"maximum", "auto"},
+        "cooling": {"maximum", "automatic"},
+    }
     for key, data in VENDORS.items():
         assert data["source"], key
         for setting, entries in data["settings"].items():

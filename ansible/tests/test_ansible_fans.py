@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.bench_bmc import BmcError, password_of
-from ansible.module_utils.bench_fan_control import Asked, Fans, Run, vendor_of
-from ansible.module_utils.bench_fan_guard import GuardControl
-from ansible.module_utils.bench_fans import fallen, settled, speeds
-from ansible.module_utils.bench_first_values import FirstValues, FirstValuesError
-from ansible.module_utils.bench_ipmi import Bmc as Connection
-from ansible.module_utils.bench_ipmi import Ipmi, parse_fans
+from ansible.module_utils.bench_bmc.errors import BmcError, password_of
+from ansible.module_utils.bench_bmc.fan_control import Asked, Fans, Run, vendor_of
+from ansible.module_utils.bench_bmc.fan_guard import GuardControl
+from ansible.module_utils.bench_bmc.fans import fallen, settled, speeds
+from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
+from ansible.module_utils.bench_bmc.ipmi import Bmc as Connection
+from ansible.module_utils.bench_bmc.ipmi import Ipmi, parse_fans
 from bmc_runs import GUARD, free_port
 from playbook_runs import ANSIBLE
 
-from virtual_candidate.bmc import Bmc
+from virtual_candidate.bmc.simulator import Bmc
 from virtual_candidate.testing import fan_readings
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/fans/vars/main/vendors.yml").read_text())["__fans_vendors"]
@@ -127,7 +127,7 @@ def test_the_machine_s_own_ipmi_device_works_the_same(server: Server, tmp_path: 
     in_band = tmp_path / "bin/ipmitool"
     in_band.write_text(f'#!/bin/sh\nIPMI_PASSWORD={server.bmc.password} exec /usr/bin/env PATH=/usr/bin {lan} "$@"\n')
     in_band.chmod(0o755)
-    monkeypatch.setattr("ansible.module_utils.bench_ipmi.find_ipmitool", lambda: str(in_band))
+    monkeypatch.setattr("ansible.module_utils.bench_bmc.ipmi.find_ipmitool", lambda: str(in_band))
     server.connection = Connection()
     assert by_id(server.fans().apply(FULL, pretend=False))["fan-mode"]["status"] == "applied"
     assert json.loads(Path(server.guard.plan).read_text())["command"] == [str(in_band)]

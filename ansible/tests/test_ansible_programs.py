@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import bench_deb_files
+import bench_apt_folder
 import bench_influxdb1
 import bench_runtime
 import pytest
@@ -83,24 +83,55 @@ def test_a_fitting_program_meets_no_obstacle() -> None:
 
 
 def test_what_the_system_says_is_parsed() -> None:
-    """The inputs are as ldconfig and dpkg-query print them."""
+    """The input is as ldconfig prints it."""
     assert bench_runtime.loader_cache("2 libs found\n\tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n") == ["libz.so.1"]
-    listing = "installed\tmawk\tawk\nconfig-files\told\t\ninstalled\texim\tmail-transport-agent, smtpd (= 1)\n"
-    assert bench_runtime.package_names(listing) == ["awk", "exim", "mail-transport-agent", "mawk", "smtpd"]
 
 
-def test_a_package_brings_what_it_depends_on_and_says_what_is_lacking() -> None:
-    """Alternatives: an installed one serves, else the first that the directory has; loops end."""
-    assert bench_deb_files.dependencies("libc6 (>= 2.34), a:any | b [amd64], c") == [["libc6"], ["a", "b"], ["c"]]
-    offer = {
-        "fio": ("fio.deb", [["libc6"], ["librbd1", "libfake"], ["python3"]]),
-        "libfake": ("libfake.deb", [["fio"]]),
-        "mdadm": ("mdadm.deb", [["libfake"], ["udev"]]),
-    }
-    installed = {"libc6", "python3"}
-    assert bench_deb_files.choose("fio", offer, installed) == ({"fio": "fio.deb", "libfake": "libfake.deb"}, [])
-    assert bench_deb_files.choose("mdadm", offer, installed)[1] == ["udev (needed by mdadm)"]
-    assert bench_deb_files.choose("nvme-cli", offer, installed)[1] == ["nvme-cli"]
+SIMULATED = """0 upgraded, 2 newly installed, 0 to remove and 0 not upgraded.
+Inst libbench1 (1:9.9-1 localhost [all]) []
+Inst fio:amd64 (9.9 localhost [amd64])
+Conf libbench1 (1:9.9-1 localhost [all])
+"""
+INDEX = """Package: libbench1
+Version: 1:9.9-1
+Description: x
+ Package: other
+Filename: ./libbench1_1%3a9.9-1_all.deb
+
+Package: libbench1
+Version: 9.8
+Filename: ./libbench1_9.8_all.deb
+
+Package: fio
+Version: 9.9
+Filename: ./fio_9.9_amd64.deb
+"""
+
+
+def test_the_files_are_those_of_the_versions_that_apt_chose() -> None:
+    """An epoch is escaped in a file's name; an older version in the folder stays there."""
+    assert bench_apt_folder.files(SIMULATED, INDEX) == ["./fio_9.9_amd64.deb", "./libbench1_1%3a9.9-1_all.deb"]
+
+
+def test_a_package_of_the_candidate_that_would_change_is_found() -> None:
+    """apt names the version that it replaces in brackets; those of new packages follow the name in parentheses."""
+    assert bench_apt_folder.changes(SIMULATED) == []
+    text = "Remv exim4 [4.96]\nInst libc6 [2.36-9] (2.41-1 localhost [amd64])\nPurg mdadm [4]\n"
+    assert bench_apt_folder.changes(SIMULATED + text) == ["exim4", "libc6", "mdadm"]
+
+
+def test_apts_own_reason_is_given() -> None:
+    """Without its general sentences, and never empty."""
+    text = """Reading package lists...
+The following packages have unmet dependencies:
+ fio : Depends: libc6 (>= 99) but 2.36 is to be installed
+       Depends: libaio1 but it is not installable
+E: Unable to correct problems, you have held broken packages.
+"""
+    assert bench_apt_folder.reason(text) == (
+        "fio : Depends: libc6 (>= 99) but 2.36 is to be installed Depends: libaio1 but it is not installable"
+    )
+    assert bench_apt_folder.reason("no such\nfile") == "no such file"
 
 
 @pytest.mark.parametrize(

@@ -58,20 +58,21 @@ CALLS_LIBRARY = (
 )
 
 
-def make_deb(directory: Path, name: str, depends: str, command: str = "") -> None:
+def make_deb(directory: Path, name: str, depends: str, command: str = "", relation: str = "Depends") -> Path:
     """Build a real package whose only content is a command that prints its version."""
     tree = directory / name
     (tree / "DEBIAN").mkdir(parents=True)
-    control = f"Package: {name}\nVersion: 9.9\nArchitecture: all\nMaintainer: x <x@example.org>\nDescription: x\n"
-    (tree / "DEBIAN/control").write_text(control + (f"Depends: {depends}\n" if depends else ""))
+    control = f"Package: {name}\nVersion: 99\nArchitecture: all\nMaintainer: x <x@example.org>\nDescription: x\n"
+    (tree / "DEBIAN/control").write_text(control + (f"{relation}: {depends}\n" if depends else ""))
     if command:
         program = tree / "usr/bin" / command
         program.parent.mkdir(parents=True)
-        program.write_text(f"#!/bin/sh\necho {command}-9.9\n")
+        program.write_text(f"#!/bin/sh\necho {command}-99\n")
         program.chmod(0o755)
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", "--build", str(tree), str(directory)], check=True, capture_output=True
     )
+    return directory / f"{name}_99_all.deb"
 
 
 class Candidate:
@@ -145,21 +146,35 @@ def test_an_air_gapped_candidate_gets_what_it_lacks_from_the_control_node(candid
     debs = tmp_path / "debs"
     debs.mkdir()
     make_deb(debs, "fio", "libbench1 (>= 1) | libother1, python3", "fio")
-    make_deb(debs, "libbench1", "")
+    make_deb(debs, "libbench1", "").rename(debs / "libbench1_1%3a99_all.deb")  # as apt names a version with an epoch
     make_deb(debs, "unrelated", "")
     make_deb(debs, "mdadm", "libabsent1", "mdadm")
+    make_deb(debs, "nvme-cli", "libc6 (>= 99)", "nvme")
+    make_deb(debs, "libc6", "")  # fits nvme-cli, but would replace the candidate's own
+    make_deb(debs, "smartmontools", "openssh-server", "smartctl", relation="Conflicts")
     made = library(tmp_path / "program/lib")
     program = compile_program(tmp_path / "program", str(made), "-Wl,-rpath,$ORIGIN/lib", source=CALLS_LIBRARY)
     variables = {"bench_tools_daqwriter_source": str(program), "bench_tools_packages_dir": str(debs)}
 
+    hook = """echo 'DPkg::Pre-Invoke {"touch /hooked"};' > /etc/apt/apt.conf.d/99hook"""
+    assert candidate.host.ssh(hook).returncode == 0
+    packages, own_apt = (
+        "dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\\n'",
+        "find /etc/apt /var/lib/apt/lists -ls",
+    )
+    packages_before, apt_before = candidate.host.ssh(packages).stdout, candidate.host.ssh(own_apt).stdout
+
     check = candidate.run("--check", **variables)
     assert check.code == 0, check.output
     assert candidate.host.ssh(f"ls {INSTALL}; dpkg -s fio").returncode != 0
+    assert candidate.host.ssh(packages).stdout == packages_before
 
     first = candidate.run(**variables)
     assert first.code == 0, first.output
-    shown = candidate.host.ssh("dpkg-query -W -f '${Package} ' fio libbench1 unrelated mdadm").stdout.split()
-    assert shown == ["fio", "libbench1"]
+    new = set(candidate.host.ssh(packages).stdout.splitlines()) ^ set(packages_before.splitlines())
+    assert new == {"fio 99 installed", "libbench1 99 installed"}
+    assert candidate.host.ssh(own_apt).stdout == apt_before
+    assert candidate.host.ssh("ls /hooked /tmp/bench-apt-*").stdout == ""
     assert candidate.host.ssh(f"{INSTALL}/daqwriter").stdout == "daqwriter 1.2.3\n"
     assert candidate.host.ssh(f"ls {INSTALL} /usr/sbin/policy-rc.d").stdout.split() == [
         *(f"{INSTALL}:", "daqwriter", "lib", "telemetry_agent.pyz"),
@@ -170,7 +185,18 @@ def test_an_air_gapped_candidate_gets_what_it_lacks_from_the_control_node(candid
     restored = candidate.run(part="restore", **variables)
     assert restored.code == 0, restored.output
     assert candidate.host.ssh(f"ls {INSTALL}").stdout == ""
-    assert candidate.host.ssh("fio").stdout == "fio-9.9\n"  # packages stay
+    assert candidate.host.ssh("fio").stdout == "fio-99\n"  # packages stay
+
+    asked = {**variables, "bench_tools_required": ["fio", "mdadm", "nvme", "smartctl"]}
+    refused = candidate.run(roles=("bench_tools",), **asked)
+    assert refused.code != 0
+    lacking = re.search(r"virtual lacks ([a-z, ]+):", refused.text)
+    assert lacking and sorted(lacking[1].split(", ")) == ["mdadm", "nvme", "smartctl"]
+    assert "mdadm : Depends: libabsent1 but it is not installable" in refused.text
+    assert "nvme-cli : Depends: libc6 (>= 99) but" in refused.text
+    assert "smartmontools would remove or replace openssh-server of the candidate" in refused.text
+    nowhere = candidate.run(roles=("bench_tools",), **{**asked, "bench_tools_packages_dir": str(tmp_path / "nowhere")})
+    assert f"bench_packages_dir is {tmp_path / 'nowhere'}, which is no directory on the control node" in nowhere.text
 
 
 def make_wheel(directory: Path, name: str, version: str = "1.0") -> None:

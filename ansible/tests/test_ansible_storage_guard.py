@@ -273,7 +273,7 @@ class RecordedMachine:
         }  # fmt: skip
         if name == "names_of":
             return lambda device: "/etc/fstab (/boot)" if device.name == "nvme0n1p1" else ""
-        return lambda *_arguments: answers[name]
+        return lambda *_arguments, **_options: answers[name]
 
 
 def test_usage_is_collected_for_everything_on_the_drive() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,19 @@ def test_a_drive_that_something_holds_open_exclusively_is_refused(candidate: Can
         refused(candidate, "refuses to open it exclusively")
     finally:
         os.close(descriptor)
+
+
+def test_a_drive_that_another_program_looks_at_for_an_instant_is_built(candidate: Candidate) -> None:
+    """A survey of the whole machine opens each drive exclusively; it ended a restore that met it."""
+    descriptor = os.open(candidate.path, os.O_RDONLY | os.O_EXCL)
+    closing = threading.Timer(0.5, os.close, (descriptor,))
+    closing.start()
+    try:
+        candidate.run()
+    finally:
+        closing.join()
+    assert candidate.state_file.exists()
+    candidate.run("undo")
 
 
 def test_without_consent_a_drive_with_data_and_one_without_are_refused(candidate: Candidate) -> None:
@@ -371,9 +385,9 @@ def test_a_drive_that_changes_between_check_and_write_is_left_alone(candidate: C
             super().require(commands)
             self.checks = 0
 
-        def exclusive_refusal(self, path: str) -> str:
+        def exclusive_refusal(self, path: str, wait_s: float = 0.0) -> str:
             self.checks += 1
-            return "Device or resource busy" if self.checks == 2 else super().exclusive_refusal(path)
+            return "Device or resource busy" if self.checks == 2 else super().exclusive_refusal(path, wait_s)
 
     with pytest.raises(StorageError, match="changed after it was checked, and was left alone"):
         candidate.run(machine=Meanwhile())

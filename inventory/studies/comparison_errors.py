@@ -1,4 +1,4 @@
-"""How often does a comparison claim too much? Seeded contenders through its own functions, beside the level claimed.
+"""Tells how often does a comparison claim too much? Seeded contenders through its own functions, beside the level claimed.
 
 `python inventory/studies/comparison_errors.py [--runs N] [--write docs/comparison.md]` writes the tables between the markers.
 

@@ -1,4 +1,4 @@
-"""How often the detection of dips, of throttling and of equilibrium is wrong, on seeded series whose truth is known.
+"""Tells how often the detection of dips, of throttling and of equilibrium is wrong, on seeded series whose truth is known.
 
     python inventory/studies/detection_rates.py [--hours 40] [--trials 40]     writes the tables of docs/detection.md and docs/thermal.md
 
@@ -7,7 +7,6 @@ Each figure follows from the seeds 0, 1, 2, ...: the same command gives the same
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from scipy.stats import chi2
 
 sys.path.insert(0, str(Path(__file__).parent))
+from marked_page import renew
 from series_factory import BACKGROUNDS, LEVEL, LOSSES, approach, white, with_dip
 from tracks_factory import LOG_PERIOD_S, drive, scenery, track
 
@@ -187,20 +187,13 @@ def tables(hours: int, trials: int) -> Iterator[str]:
     )
 
 
-def write(page: Path, lines: list[str]) -> None:
-    """Replaces the text between the page's two marks."""
-    text = page.read_text(encoding="utf-8")
-    made = f"{BEGIN}\n" + "\n".join(lines) + f"\n{END}"
-    page.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: made, text, flags=re.DOTALL), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the tables of docs/detection.md and docs/thermal.md.")
     parser.add_argument("--hours", type=int, default=40, help="seeded hours per background")
     parser.add_argument("--trials", type=int, default=40, help="trials per cell of the other tables")
     arguments = parser.parse_args()
-    write(SOAK_PAGE, list(soak_tables(arguments.trials // 2)))
-    write(PAGE, list(tables(arguments.hours, arguments.trials)))
+    renew(SOAK_PAGE, BEGIN, END, "\n".join(soak_tables(arguments.trials // 2)))
+    renew(PAGE, BEGIN, END, "\n".join(tables(arguments.hours, arguments.trials)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How often does the verdict err? Seeded synthetic runs through the verdict's own functions, beside the level claimed.
+"""Tells how often does the verdict err? Seeded synthetic runs through the verdict's own functions, beside the level claimed.
 
 `python inventory/studies/error_rates.py [--runs N] [--write docs/statistics.md]` writes the tables between the markers of that
 document. Candidates lie at the bound itself, where a verdict is wrong most often: just outside of it every `met` is a wrong PASS,
@@ -20,6 +20,8 @@ from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
+from audit.good.small_run import scenario, some_run
+from marked_page import renew
 from scipy.signal import lfilter
 from scipy.stats import beta
 
@@ -150,9 +152,6 @@ STATISTICS: tuple[Statistic, ...] = ("median", "min")
 ABOVE = (1.0, 5.0)  # how far a good candidate lies above the bound, percent
 
 OF_SERIES = ResultMetric("x", "", "1", "results/x.json", "values", "estimated", samples="series")
-OF_INTERVALS = replace(
-    OF_SERIES, samples=None, interval="intervals"
-)  # the same repetitions, their own intervals taken before
 OF_VALUES = replace(OF_SERIES, samples=None)
 OF_WINDOW = replace(OF_SERIES, rule="steady-window")
 
@@ -261,7 +260,7 @@ class Trial:
             return decision_of(measured, OF_SERIES)
 
     def decidable(self) -> bool:
-        """Whether the series are long enough: met when far above the bound."""
+        """Says whether the series are long enough: met when far above the bound."""
         return self.decision(10 * BOUND) == MET
 
 
@@ -311,7 +310,7 @@ def sequential(plan: Looks, samples: int | None, runs: int, distance: float = 0.
             series = BOUND + distance + autoregressive(0)(generator, 1, samples or 1)[0]
             document["values"].append(float(series.mean()))
             document["series"].append(series.tolist())
-            seen = look(number, document, asked, {"scenario": {"seed": number, "scale": 1.0}}, plan)
+            seen = look(number, document, asked, some_run(scenario=scenario(seed=number)), plan)
             found = seen.decisions.get("X-1", found)
             if careless == UNDECIDED and number >= plan.least:
                 careless = document_decision(document, metric)
@@ -391,11 +390,7 @@ def publish(made: Callable[[int], Iterator[str]], about: str, runs: int = 500) -
         print(line, flush=True)
         lines.append(line)
     if options.write:
-        text = options.write.read_text(encoding="utf-8")
-        before, _, rest = text.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        body = "\n".join(lines)
-        options.write.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", encoding="utf-8")
+        renew(options.write, BEGIN, END, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long must a large block size be measured again before its throughput is decided? Seeded synthetic drives, for several
+"""Tells how long must a large block size be measured again before its throughput is decided? Seeded synthetic drives, for several
 numbers and lengths of repetitions.
 
 `python inventory/studies/scan_lengths.py [--runs N] [--write docs/scenarios-scans.md]` writes the table between the markers of that

@@ -1,4 +1,4 @@
-"""How often does the search over few nights find false steps, and how often a true one? Seeded synthetic series.
+"""Tells how often does the search over few nights find false steps, and how often a true one? Seeded synthetic series.
 
 `python inventory/studies/trend_rates.py [--series N] [--write docs/trend.md]` writes the table between the markers of that document."""
 
@@ -8,6 +8,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from marked_page import renew
 
 from bench_model.nights import steps as night_steps
 from bench_model.nights.steps import Values
@@ -70,10 +71,7 @@ def main() -> None:
     if options.write is None:
         print(made)
         return
-    text = options.write.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    options.write.write_text(f"{head}{BEGIN}\n\n{made}\n\n{END}{tail}", encoding="utf-8")
+    renew(options.write, BEGIN, END, f"\n{made}\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from audit.good.case import COLLECTORS, account, case_of, evidence_of, telemetry
 from bench_model.bundle.evidence import Evidence
 from bench_model.bundle.files import survey
 from bench_model.bundle.provenance import MANIFEST, is_evidence, manifest_of
+from bench_model.documents.struct import Struct, as_document
 from bench_model.verdict.judging import VERDICT, judge_bundle
 from bench_model.workloads.model import Model
 from bench_model.workloads.table import MODELS
@@ -117,7 +118,7 @@ def scaled(run: Evidence, scale: float = 1.0, duration_s: float = 100.0) -> None
 
 def conclude(bundle: Path) -> Path:
     """Judges the bundle and seals it, as a run does at its end."""
-    text = json.dumps(judge_bundle(bundle), ensure_ascii=False, indent=1)
+    text = json.dumps(as_document(judge_bundle(bundle)), ensure_ascii=False, indent=1)
     (bundle / VERDICT).write_text(text, encoding="utf-8")
     return seal(bundle)
 
@@ -167,4 +168,4 @@ LOAD_OF_MADE_UP = {"repetitions": 1, "telemetry_period_s": 1}  # stated by a pro
 
 def covers_anything(name: str) -> None:
     """Tests of reports make up a workload of their own: whatever is in its result, its plan is covered."""
-    MODELS.setdefault(name, Model(lambda plan, document: (), ()))
+    MODELS.setdefault(name, Model(lambda plan, document: (), (), result=Struct))

@@ -7,6 +7,8 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -76,3 +78,38 @@ WORDS = (
     "", "0", "-1", "-0.0", "nan", "inf", "1e999", "9" * 5000, "0x", "na", "|", ",", "=", "\x00", "\ud800", "\u0663", "\u00b2", "1_0", "--",
     "x" * 5000,
 )  # fmt: skip
+
+
+def hostile(sound: str, long: int) -> Iterator[str]:
+    """Texts of some `long` characters that are made to break a reader; `sound` is one that it reads."""
+    yield from (
+        "",
+        "\n",
+        "\x00",
+        "\ud800",
+        "\ufeff" + sound,
+        sound + "\x00",
+        sound.replace("\n", "\r\n"),
+        sound.replace("\n", "\u2028"),
+    )
+    for opened, closed in (("[", "]"), ('{"a":', "}"), ("(", ")"), ("- ", "")):
+        yield opened * (long // len(opened))
+        yield opened * (long // 2) + "1" + closed * (long // 2)
+    for number in ("9" * long, "0." + "9" * long, "1e999", "-1e999", "NaN", "Infinity", "0x" + "f" * long, "-0"):
+        yield number
+        yield f'{{"a": {number}}}'
+        yield _with_numbers(sound, number)
+    for mark in (" ", "\t", "\n", ",", "=", ":", '"', "\\", "|", "-", "#", "a", "0", "<", "&", "*", "é", "\x1b"):
+        yield mark * long
+        yield sound + mark * long
+        yield sound.rstrip("\n") + mark * long + "\n"
+        yield (sound.partition("\n")[0] + mark) * (long // (len(sound.partition("\n")[0]) + 1) + 1)
+    yield '{"a": 1, "a": 2}'
+    yield '{"a": "\\ud800"}'
+    yield from ("null", "true", "1", '"text"', "[]", "{}", "[null]", '[{"a": null}]')
+
+
+def _with_numbers(sound: str, number: str) -> str:
+    """The sound text with one of its numbers replaced."""
+    found = list(re.finditer(r"(?<![\w.])\d+(?![\w.])", sound))
+    return sound[: found[-1].start()] + number + sound[found[-1].end() :] if found else number

@@ -39,34 +39,32 @@ def iperf(gbits: float, back: float | None = None, again: int = 0) -> str:
     return json.dumps({"start": {"version": "iperf 3.12", "tcp_mss_default": 1000}, "intervals": samples, "end": end_})
 
 
-def trip(size: int, us: float, count: int = 1000) -> str:
-    latency = {
-        "definition": "x",
-        "count": count,
-        "min": us,
-        "mean": us,
-        "p50": us,
-        "p99": 2 * us,
-        "max": 9 * us,
-        "hdr": "",
-        "hdr_unit": "ns",
-    }
+def spread_us(middle: float, high: float, most: float, count: int) -> dict[str, Any]:
+    return {
+        "definition": "x", "count": count, "min": middle, "mean": middle, "p50": middle, "p90": middle, "p99": high, "p99_9": high,
+        "p99_99": high, "max": most, "hdr": "HISTFAAA", "hdr_unit": "ns",
+    }  # fmt: skip
+
+
+def probed(command: str, measured_s: float, **own: Any) -> str:
     return json.dumps({
-        "tool": "netprobe", "command": "latency", "status": "complete", "measured_s": 1.0, "message_bytes": size, "round_trips": count,
-        "segments_sent_again": 0, "round_trip_us": latency,
+        "schema_version": 1, "tool": "netprobe", "version": "1", "command": command, "status": "complete", "measured_s": measured_s,
+        "started_utc": "2026-01-31T12:00:00Z", "seconds": measured_s, "warm_up_s": 1, "cpu": {"user_s": 0.1, "system_s": 0.2}, **own,
     })  # fmt: skip
 
 
+def trip(size: int, us: float, count: int = 1000) -> str:
+    latency = spread_us(us, 2 * us, 9 * us, count)
+    return probed("latency", 1.0, message_bytes=size, round_trips=count, segments_sent_again=0, round_trip_us=latency)
+
+
 def built(events: int, size: int, sources: int = 3) -> str:
-    latency = {"p50": 10.0, "p99": 40.0, "max": 90.0}
+    latency = spread_us(10.0, 40.0, 90.0, events)
     rows = [
         {"source": str(n), "fragments": events, "segments_sent_again": n, "fragment_us": latency}
         for n in range(sources)
     ]
-    return json.dumps({
-        "tool": "netprobe", "command": "build", "status": "complete", "measured_s": 2.0, "fragment_bytes": size, "in_flight": 4,
-        "events": events, "event_us": latency, "sources": rows,
-    })  # fmt: skip
+    return probed("build", 2.0, fragment_bytes=size, in_flight=4, events=events, event_us=latency, sources=rows)
 
 
 def record(**changes: Any) -> dict[str, Any]:

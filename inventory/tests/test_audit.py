@@ -12,10 +12,10 @@ from audit import mutants
 from audit.good import MAKERS, results_of
 from audit.good.case import case_of, evidence_of
 
-from bench_model.evidence import admissibility
+from bench_model.documents.struct import as_document
+from bench_model.evidence import admissibility, soundness
 from bench_model.evidence.soundness import faults
 from bench_model.profiles.scenarios import workload_names
-from bench_model.verdict import verdict
 from bench_model.verdict.verdict import PASS, judge
 
 MOST = 2  # mutants of each class and scenario; `make audit` takes 60
@@ -47,7 +47,7 @@ def test_no_wrong_evidence_passes_and_none_makes_the_judge_fall_over(scenario: s
 @pytest.mark.parametrize("scenario", list(passing()))
 def test_good_evidence_at_full_scale_passes_so_that_a_mutant_could(scenario: str) -> None:
     case = case_of(scenario)
-    document = judge(evidence_of(case, results_of(case)), case.profile, case.metrics)
+    document = as_document(judge(evidence_of(case, results_of(case)), case.profile, case.metrics))
     assert document["outcome"] == PASS, document["reasons"]
 
 
@@ -60,7 +60,7 @@ def test_good_evidence_is_what_the_bench_writes() -> None:
 @pytest.mark.parametrize(
     ("where", "name", "kind"),
     [
-        (verdict, "faults", "null"),
+        (soundness, "faults", "null"),
         (admissibility, "_gaps_of_plan", "last row removed"),
         (admissibility, "_identity", "flipped"),
         (admissibility, "_unrecorded", "document missing"),
@@ -76,7 +76,7 @@ def test_the_audit_sees_a_criterion_that_was_dropped(where: object, name: str, k
     with patch.object(where, name, lambda *_: nothing):
         for one in mutants.sample(tried, 60, 1):
             try:
-                seen += judge(mutants.applied(good, one), case.profile, case.metrics)["outcome"] == PASS
+                seen += judge(mutants.applied(good, one), case.profile, case.metrics).outcome == PASS
             except Exception:  # a fault that the dropped criterion kept away may now show: it counts as seen as well
                 seen += 1
     assert seen > 0

@@ -10,9 +10,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
 
-from bench_model.nights.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, Comparison, compare
+from bench_model.documents.nights import Comparison, Job
+from bench_model.nights.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, compare
 from bench_model.nights.night import Night, read_night
-from bench_model.nights.outcome import Entry, Job, headline, status_of, summary
+from bench_model.nights.outcome import Entry, headline, status_of, summary
 
 
 def night(runs: Path, plan: NightPlan) -> Night:

@@ -11,7 +11,7 @@ import pytest
 from evidence_factory import evidence
 
 from bench_model.evidence.changed_firmware import firmware_findings
-from bench_model.evidence.soundness import faults
+from bench_model.evidence.soundness import Sound, faults
 
 PARTS = [
     {"kind": "drive", "name": "S1", "version": "1.0", "source": "smartctl"},
@@ -30,7 +30,7 @@ def document(after: list[dict[str, Any]] | None = None) -> dict[str, Any]:
 
 def found(told: dict[str, Any] | None) -> list[tuple[str, bool]]:
     run = replace(evidence(3), firmware=told)
-    return [(one.text, one.invalidates) for one in firmware_findings(run, malformed=False)]
+    return [(one.text, one.invalidates) for one in firmware_findings(Sound.of(run))]
 
 
 def changed(number: int, **values: Any) -> list[dict[str, Any]]:
@@ -83,10 +83,11 @@ def test_readings_that_are_missing_or_twice_there_are_named(times: list[int]) ->
 
 def test_an_older_bundle_keeps_its_verdict_and_a_newer_one_may_not_lack_it() -> None:
     run = evidence(3)
-    assert run.firmware is None and list(firmware_findings(run, malformed=False)) == []
+    assert run.firmware is None and list(firmware_findings(Sound.of(run))) == []
     run.telemetry["collectors"].append({**run.telemetry["collectors"][0], "name": "kernel_log"})
-    (missing,) = firmware_findings(run, malformed=False)
-    assert missing.invalidates and list(firmware_findings(run, malformed=True)) == []
+    (missing,) = firmware_findings(Sound.of(run))
+    broken = replace(run, firmware={"schema_version": 1})
+    assert missing.invalidates and list(firmware_findings(Sound.of(broken))) == []
 
 
 @pytest.mark.parametrize("value", [math.nan, 1, True, [], {}])

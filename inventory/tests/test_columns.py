@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bench_model.base.errors import BenchError
-from bench_model.bundle import columns
-from bench_model.bundle.column_file import DRAWN, FILE, SPOOL, difference, load_columns, write_columns
+from bench_model.bundle import column_file, columns
+from bench_model.bundle.column_file import DRAWN, FIELDS, FILE, SPOOL, difference, load_columns, write_columns
 from bench_model.bundle.columns import Columns, read_columns
 from bench_model.bundle.provenance import MANIFEST, manifest_of
 
@@ -110,6 +110,22 @@ def test_what_is_not_utf8_is_refused(tmp_path: Path) -> None:
         read_columns(file, WANTED)
 
 
+@pytest.mark.parametrize("lengths", [(1, 30), (30, 1, 30), (7, 7, 7), (9, 8, 20, 1, 1, 40), (3,)])
+def test_a_series_whose_form_changes_is_read_in_its_order(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+    """An agent's first reading has no rates yet, and a reading in between may lack some."""
+    found, number = [], 0
+    for place, length in enumerate(lengths):
+        more = (",written_bytes_per_s={0}.5", "", ',note="x, y",written_bytes_per_s=1e3')[place % 3]
+        for _ in range(length):
+            number += 1
+            found.append(f"block_device,device=a read_ios={number}i{more.format(number)} {T + 1000 * (50 - number)}")
+    file = write(tmp_path, "\n".join(found) + "\n")
+    wanted = {"block_device": None}
+    assert same(read_columns(file, wanted), columns._read_carefully(file, wanted))
+    counts = read_columns(file, wanted).found["block_device", (("device", "a"),), "read_ios"]
+    assert counts.values.tolist() == list(range(1, number + 1))
+
+
 def test_line_ends_of_windows_are_read_as_before(tmp_path: Path) -> None:
     file = write(tmp_path, "\r\n".join(lines(20)) + "\r\n")
     assert same(read_columns(file, WANTED), carefully(file))
@@ -166,4 +182,35 @@ def test_a_broken_column_file_is_named(bundle: Path) -> None:
     (bundle / MANIFEST).write_bytes(manifest_of(bundle, [SPOOL, FILE]))
     (bundle / FILE).write_bytes((bundle / FILE).read_bytes()[:100])
     with pytest.raises(BenchError, match=r"columns\.npz is no file of columns .* Remove it"):
+        load_columns(bundle)
+
+
+def of_version(bundle: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes the file as a bench of that version did, and seals it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(column_file, "VERSION", version)
+        patch.setattr(column_file, "DRAWN", FIELDS.get(version, DRAWN))
+        write_columns(bundle, least_bytes=0)
+    (bundle / MANIFEST).write_bytes(manifest_of(bundle, [SPOOL, FILE]))
+
+
+def test_a_column_file_of_an_older_bench_still_follows_from_its_spool(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = "block_device,device=nvme0n1 written_bytes_per_s=5.0,write_latency_s=0.25 1700000000000000000\n"
+    with (bundle / SPOOL).open("a", encoding="utf-8") as spool:
+        spool.write(slow)
+    of_version(bundle, 1, monkeypatch)
+    found = load_columns(bundle)
+    assert difference(bundle) is None
+    assert found is not None and "write_latency_s" not in {field for _, _, field in found.found}
+    of_version(bundle, 2, monkeypatch)
+    found = load_columns(bundle)
+    assert difference(bundle) is None
+    assert found is not None and "write_latency_s" in {field for _, _, field in found.found}
+
+
+def test_a_column_file_of_an_unknown_version_is_named(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_version(bundle, 3, monkeypatch)
+    with pytest.raises(BenchError, match="its version is 3"):
         load_columns(bundle)

@@ -1,4 +1,4 @@
-"""Which targets one run may compare: what cannot work is named by file, line, field and remedy, before anything is touched."""
+"""Tells which targets one run may compare: what cannot work is named by file, line, field and remedy, before anything is touched."""
 
 from __future__ import annotations
 

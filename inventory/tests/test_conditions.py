@@ -1,4 +1,4 @@
-"""Which condition a judged figure belongs to, in the verdict's own words."""
+"""Tells which condition a judged figure belongs to, in the verdict's own words."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench_model.behaviour import cost
+from bench_model.documents.struct import as_document
 
 BEGIN_S = 1_767_225_600  # 2026-01-01T00:00:00Z
 RUN: dict[str, Any] = {
@@ -27,6 +28,7 @@ def phase(minutes: int, source: str) -> str:
         "time_utc": f"2026-01-01T{minutes // 60:02d}:{minutes % 60:02d}:00.000Z",
         "kind": "phase",
         "source": source,
+        "text": "",
     }
     return json.dumps(event) + "\n"
 
@@ -60,7 +62,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def test_hours_bytes_and_energy_add_up(bundle: Path) -> None:
-    document = cost.of_bundle(bundle, RUN)
+    document = as_document(cost.of_bundle(bundle, RUN))
     assert document["hours"] == 1.0
     assert document["phases"] == [
         {"name": "provision", "hours": 0.1},
@@ -82,7 +84,7 @@ def test_the_account_of_a_run_that_goes_on_stands_at_its_moment(bundle: Path) ->
 
 
 def test_what_was_not_measured_is_null_with_its_reason(tmp_path: Path) -> None:
-    document = cost.of_bundle(tmp_path, {**RUN, "target": {"drives": []}})
+    document = as_document(cost.of_bundle(tmp_path, {**RUN, "target": {"drives": []}}))
     assert (document["hours"], document["written_bytes"], document["energy_kwh"]) == (1.0, None, None)
     assert document["reasons"]["cost.written"].endswith("the target, which no drive carries")
     assert "no BMC power readings" in document["reasons"]["cost.energy"]
@@ -94,6 +96,6 @@ def test_nand_writes_are_those_of_the_drives_own_logs(bundle: Path) -> None:
 
     file = bundle / "results" / "endurance.json"
     file.write_text(json.dumps({"at_start": moment(100), "at_end": moment(250)}), encoding="utf-8")
-    assert cost.of_bundle(bundle, RUN)["nand_written_bytes"] == 150
+    assert as_document(cost.of_bundle(bundle, RUN))["nand_written_bytes"] == 150
     file.write_text(json.dumps({"at_start": moment(100), "at_end": moment(None)}), encoding="utf-8")
-    assert cost.of_bundle(bundle, RUN)["nand_written_bytes"] is None
+    assert as_document(cost.of_bundle(bundle, RUN))["nand_written_bytes"] is None

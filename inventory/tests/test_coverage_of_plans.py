@@ -12,6 +12,7 @@ from audit.good import results_of
 from audit.good.case import case_of, evidence_of
 
 from bench_model.bundle.evidence import Document
+from bench_model.documents.struct import as_document
 from bench_model.evidence.coverage import gaps
 from bench_model.verdict.verdict import judge
 
@@ -34,7 +35,7 @@ def _results(scenario: str) -> Results:
 
 def verdict(scenario: str, results: Results) -> dict[str, Any]:
     case = case_of(scenario)
-    return judge(evidence_of(case, results), case.profile, case.metrics)
+    return as_document(judge(evidence_of(case, results), case.profile, case.metrics))
 
 
 @pytest.mark.parametrize("scenario", [*FULL_SCALE, *REHEARSALS])

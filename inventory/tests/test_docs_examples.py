@@ -73,7 +73,7 @@ def accept(text: str, folder: Path) -> str:
     if "extends" in keys:
         load_scenario(written(folder, document["id"], text))
         return "scenario"
-    if keys == {"currency", "date", "prices"}:
+    if keys >= {"currency", "date", "prices"}:
         load_prices(written(folder, "prices", text), ["server-a"])
         return "prices"
     if "weights" in keys:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from filled import filled
+from msgspec import inspect
 
 from bench_model.base.errors import BenchError
+from bench_model.bundle.files import read_json
 from bench_model.documents.struct import as_document, read
 from bench_model.documents.verdict import Finding, Judgement, Spread, Verdict
 from bench_model.evidence import derived
@@ -103,3 +107,46 @@ def test_a_derived_document_is_checked_when_it_is_made(
     assert list(made) == ["results/x.json"]
     assert [fault.name for fault in faults] == [name]
     assert complaint in faults[0].reason.lower()
+
+
+EVERY = sorted(TYPES)
+
+
+@pytest.mark.parametrize("file", EVERY)
+def test_what_every_document_must_hold_is_missed_and_what_it_must_not_is_named(file: str) -> None:
+    """Each field in turn: missing, null, of another type, no finite number; and where every version wrote the same fields, one more."""
+    kind = TYPES[file]
+    whole = filled({}, kind)
+    assert fault_of(file, whole) == ""
+    for field in inspect.type_info(kind).fields:  # type: ignore[attr-defined]  # of a Struct
+        name = field.encode_name
+        if field.required:
+            assert f"`{name}`" in fault_of(file, {key: one for key, one in whole.items() if key != name})
+        for value in ([None] if not _nullable(field.type) else []) + [object_of_another_type(field.type), math.nan]:
+            assert name in fault_of(file, {**whole, name: value}), (name, value)
+    if kind.__struct_config__.forbid_unknown_fields:
+        assert "surplus" in fault_of(file, {**whole, "surplus": 1})
+    assert fault_of(file, [whole]) and fault_of(file, "x")  # type: ignore[arg-type]  # what no writer leaves
+
+
+def _nullable(kind: inspect.Type) -> bool:
+    return isinstance(kind, inspect.AnyType | inspect.NoneType) or (
+        isinstance(kind, inspect.UnionType) and any(isinstance(one, inspect.NoneType) for one in kind.types)
+    )
+
+
+def object_of_another_type(kind: inspect.Type) -> object:
+    """A text where the field takes none, else a map that holds what is no finite number."""
+    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    texts = any(isinstance(one, inspect.StrType | inspect.AnyType) or "EnumType" in type(one).__name__ for one in kinds)
+    return {"x": math.inf} if texts or any(isinstance(one, inspect.LiteralType) for one in kinds) else "x"
+
+
+@pytest.mark.parametrize("file", EVERY)
+def test_a_key_that_stands_twice_in_a_document_is_refused(file: str, tmp_path: Path) -> None:
+    """Two readers could each take another of the two."""
+    whole = filled({}, TYPES[file])
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(f'{{"{next(iter(whole))}": 2, {json.dumps(whole)[1:]}', encoding="utf-8")
+    with pytest.raises(BenchError, match="stands twice"):
+        read_json(tmp_path, file)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from bench_model.behaviour.attribution import Scene, attribute, is_of_drive
-from bench_model.behaviour.hardware_events import EVENTS_MAX, from_points, of_bundle
+from bench_model.behaviour.hardware_events import DRIVE_EVENTS, EVENTS_MAX, LATER_COUNTERS, from_points, of_bundle
 from bench_model.bundle.line_protocol import Point
 from bench_model.bundle.telemetry_tracks import Track, Tracks
 from bench_model.bundle.telemetry_tracks import from_points as tracks_from
+from bench_model.documents.struct import as_document
 from bench_model.evidence.soundness import fault_of
 from bench_model.profiles.metrics import load_metrics
 
@@ -34,6 +35,20 @@ def message(
     return point("kernel_event", at_s, {"device": device, "kind": kind}, messages=messages, text=text)
 
 
+def logged(
+    at_s: float, kind: str = "media_error", events: Any = 1, device: str = "nvme1n1", earlier_s: float = 5.0
+) -> Point:
+    return point(
+        "nvme_event",
+        at_s,
+        {"device": device, "kind": kind},
+        text="said",
+        events=events,
+        drive_time_ms=1,
+        earlier_s=earlier_s,
+    )
+
+
 def counters() -> list[Point]:
     """Each counter twice, standing still."""
     found = []
@@ -48,14 +63,21 @@ def counters() -> list[Point]:
                 nonfatal=0,
                 fatal=0,
             ),
-            point("smart", at_s, {"device": "nvme0n1", "serial": "S0"}, unsafe_shutdowns=9),
+            point("smart", at_s, {"device": "nvme0n1", "serial": "S0"}, unsafe_shutdowns=9, logged_events=3),
+            point(
+                "smart_ocp",
+                at_s,
+                {"device": "nvme0n1", "serial": "S0"},
+                pcie_link_retrainings=2,
+                incomplete_shutdowns=1,
+            ),
             point("pcie_link", at_s, {"device": "nvme0n1"}, bandwidth_bytes_per_s=7.877e9),
         ]
     return found
 
 
 def made(*points: Point, looked: dict[str, Any] = LOOKED, start_s: float | None = START_S) -> dict[str, Any]:
-    document = from_points([*counters(), *points], looked, start_s)
+    document = as_document(from_points([*counters(), *points], looked, start_s))
     assert fault_of("results/hardware_events.json", json.loads(json.dumps(document, allow_nan=False))) == ""
     return document
 
@@ -85,10 +107,18 @@ def test_what_grew_is_counted_and_a_counter_that_began_anew_is_not_negative() ->
         point("pcie_link", 70, {"device": "nvme0n1"}, bandwidth_bytes_per_s=7.877e9),
         point("ipmi_event", 40, {"sensor": "Fan1"}, text="Fan Fan1 lower critical", asserted=True),
         point("ipmi_event", 50, {"sensor": "Fan1"}, text="Fan Fan1 lower critical", asserted=False),
+        point("smart_ocp", 70, {"device": "nvme0n1", "serial": "S0"}, pcie_link_retrainings=5, incomplete_shutdowns=1),
+        logged(45.0, "thermal_excursion", events=2),
+        logged(46.0, "power_on_reset"),
+        logged(47.0, "media_error"),
+        logged(48.0, "telemetry_log"),
+        logged(49.0, "pcie_correctable"),  # the link mended it: an event, and no hardware error
     )
     assert document["summary"] == {
         "kernel_messages": 0, "nvme_resets": 0, "memory_corrected": 3, "memory_uncorrected": 1, "pcie_correctable": 3,
         "pcie_nonfatal": 1, "pcie_fatal": 0, "link_losses": 1, "unsafe_shutdowns": 1, "bmc_events": 1,
+        "link_retrainings": 3, "incomplete_shutdowns": 0, "drive_resets": 1, "drive_thermal_excursions": 2,
+        "drive_firmware_commits": 0, "drive_hardware_errors": 1,
     }  # fmt: skip
     assert document["sentences"][0] == "mc0: 1 uncorrected memory error at 70.0 s"
 
@@ -108,8 +138,35 @@ def test_what_nobody_looked_at_is_null_with_its_reason(name: str) -> None:
 def test_one_bad_value_costs_one_count(bad: Any) -> None:
     document = made(point("memory_errors", 70, {"controller": "mc0", "module": "total"}, corrected=bad, uncorrected=0))
     assert [key for key, value in document["summary"].items() if value is None] == ["memory_corrected"]
+    document = made(logged(10.0, events=bad))
+    assert [key for key, value in document["summary"].items() if value is None] == list(DRIVE_EVENTS)
     document = made(message(10.0, messages=bad))
     assert [key for key, value in document["summary"].items() if value is None] == ["kernel_messages", "nvme_resets"]
+
+
+def test_a_drive_that_keeps_no_log_is_named_and_anothers_zero_proves_nothing_for_it() -> None:
+    document = made(
+        point("smart", 5, {"device": "nvme1n1", "serial": "S1"}, unsafe_shutdowns=1),
+        point("smart", 5, {"device": "sda"}),
+    )
+    null = [key for key, value in document["summary"].items() if value is None]
+    assert null == [*LATER_COUNTERS, *DRIVE_EVENTS]
+    assert all(document["reasons"][f"hardware.{key}"].endswith(": nvme1n1") for key in null)
+
+
+def test_a_storm_of_a_drives_events_is_told_and_not_taken_apart() -> None:
+    document = made(logged(10.0, "others", events=500))
+    assert (
+        document["summary"]["drive_hardware_errors"] is None
+        and "500 events" in document["reasons"]["hardware.drive_resets"]
+    )
+    assert document["sentences"] == ["nvme1n1: 500 further events in its own log at 10.0 s (said)"]
+
+
+def test_what_an_older_agent_could_not_read_is_not_asked_of_its_bundle() -> None:
+    """Its document is recomputed to be what it was."""
+    document = as_document(from_points([*counters(), logged(10.0)], LOOKED, START_S, edition=1))
+    assert document["events"] == [] and not {*LATER_COUNTERS, *DRIVE_EVENTS} & set(document["summary"])
 
 
 def test_a_log_with_holes_is_no_proof_of_silence() -> None:
@@ -118,7 +175,7 @@ def test_a_log_with_holes_is_no_proof_of_silence() -> None:
 
 
 def test_a_count_that_no_point_has_is_null() -> None:
-    document = from_points([], LOOKED, None)
+    document = as_document(from_points([], LOOKED, None))
     assert document["summary"]["memory_corrected"] is None and document["summary"]["kernel_messages"] == 0
 
 
@@ -177,6 +234,52 @@ def test_a_dip_is_put_down_to_the_kernels_log_where_it_came_with_it(points: list
     assert found.cause == cause
     if len(points) == 2:
         assert found.evidence[0].text == "nvme1: 3 resets in the kernel's log (+1.0 s from the dip's begin)"
+
+
+def bmc(
+    at_s: float, sensor: str = "Power Supply PS1", asserted: bool | None = True, earlier_s: float | None = 2.0
+) -> Point:
+    fields = {"record": 1, "text": "said", "asserted": asserted, "earlier_s": earlier_s}
+    return point("ipmi_event", at_s, {"sensor": sensor}, **{key: one for key, one in fields.items() if one is not None})
+
+
+@pytest.mark.parametrize(
+    ("points", "cause"),
+    [
+        ([logged(101.0)], "drive_log"),
+        ([logged(101.0, "thermal_excursion")], "drive_temperature"),
+        ([logged(101.0, "pcie_link")], "pcie_link"),
+        ([logged(150.0, earlier_s=60.0)], "drive_log"),  # at any time of the minute before, the dip included
+        ([logged(150.0, earlier_s=5.0)], "unknown"),
+        ([logged(101.0, device="nvme2n1")], "unknown"),
+        ([logged(80.0), logged(101.0)], "unknown"),  # as before
+        ([bmc(101.0)], "bmc_log"),
+        ([bmc(130.0, earlier_s=30.0)], "bmc_log"),
+        ([bmc(130.0)], "unknown"),
+        ([bmc(101.0, asserted=False)], "unknown"),  # it ended
+        ([bmc(101.0, "Session Audit #0x11")], "unknown"),  # somebody's login
+        ([bmc(101.0, earlier_s=None)], "unknown"),  # an older agent's, whose time says little
+        ([bmc(75.0), bmc(101.0)], "unknown"),
+        ([bmc(101.0, asserted=None)], "bmc_log"),
+        (
+            [
+                point("smart_ocp", float(at), {"device": "nvme1n1"}, pcie_link_retrainings=4 + 3 * (at > 104))
+                for at in range(60, 130, 5)
+            ],
+            "pcie_link",
+        ),
+    ],
+)
+def test_a_dip_is_put_down_to_what_came_with_it(points: list[Point], cause: str) -> None:
+    assert attribute(scene(*points)).cause == cause
+
+
+def test_an_event_of_uncertain_time_says_between_when_it_came() -> None:
+    (evidence,) = attribute(scene(logged(150.0, earlier_s=60.0))).evidence
+    assert (
+        evidence.text
+        == "nvme1n1: 1 media or data integrity error in its own log (between -10.0 and +50.0 s from the dip's begin)"
+    )
 
 
 def test_tracks_of_the_log_hold_numbers_only() -> None:

@@ -17,6 +17,8 @@ from nights_factory import NightPlan, write_night
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.provenance import MANIFEST
+from bench_model.documents.struct import read
+from bench_model.documents.verdict import Verdict
 from bench_model.nights.night import read_night
 from bench_model.nights.run_history import history_of, read_all
 from bench_model.verdict.judging import (
@@ -49,7 +51,7 @@ def fields_of(change: Change, verdict: dict[str, Any]) -> list[str]:
     """Returns the fields in which the forger's verdict differs."""
     forged = json.loads(json.dumps(verdict))
     change(forged)
-    return [one.field for one in differences(json.loads(json.dumps(forged)), verdict)]
+    return [one.field for one in differences(forged, read(verdict, Verdict, VERDICT))]
 
 
 def row(document: dict[str, Any], number: int = 0) -> dict[str, Any]:
@@ -59,8 +61,8 @@ def row(document: dict[str, Any], number: int = 0) -> dict[str, Any]:
 
 def test_a_run_as_it_was_sealed_stands_with_its_recomputed_verdict(run: Path) -> None:
     found = standing_of(run)
-    assert (found.state, found.reason, found.verdict) == (SEALED, "", stored(run))
-    assert found.verdict is not None and found.verdict["outcome"] == "PASS"
+    assert (found.state, found.reason, found.verdict) == (SEALED, "", read(stored(run), Verdict, VERDICT))
+    assert found.verdict is not None and found.verdict.outcome == "PASS"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_a_mandatory_row_that_fails_contradicts_a_pass(tmp_path: Path) -> None:
     failed = write_night(tmp_path, NightPlan(1, lost=1.0))
     (failed / VERDICT).write_text(json.dumps({**stored(failed), "outcome": "PASS"}), encoding="utf-8")
     found = standing_of(seal(failed))
-    assert (found.state, found.verdict and found.verdict["outcome"]) == (CONTRADICTORY, "FAIL")
+    assert (found.state, found.verdict and found.verdict.outcome) == (CONTRADICTORY, "FAIL")
     assert found.reason == (
         "contradicts itself: stored by another version of the bench, or altered; this bench judges: FAIL "
         "(outcome is PASS, recomputed FAIL)"
@@ -182,16 +184,16 @@ def test_a_malformed_document_contradicts_a_pass_and_is_named(run: Path) -> None
     (run / "telemetry/summary.json").write_text('{"collectors": 7}', encoding="utf-8")
     found = standing_of(seal(run))
     assert found.state == CONTRADICTORY and found.verdict is not None
-    assert found.verdict["outcome"] == "INADMISSIBLE"
-    assert found.verdict["reasons"][0].startswith("telemetry/summary.json is not what the bench writes")
+    assert found.verdict.outcome == "INADMISSIBLE"
+    assert found.verdict.reasons[0].startswith("telemetry/summary.json is not what the bench writes")
 
 
 def test_a_definition_that_was_changed_since_is_read_anew(run: Path) -> None:
     """The judge knows a file that it read before by its content and not by its path."""
-    assert judge_bundle(run)["outcome"] == "PASS"
+    assert judge_bundle(run).outcome == "PASS"
     profile = run / "profiles" / "requirements" / "nights.yml"
     profile.write_text(profile.read_text(encoding="utf-8").replace('"bound": 9.0', '"bound": 11.0'), encoding="utf-8")
-    assert judge_bundle(run)["outcome"] == "FAIL"
+    assert judge_bundle(run).outcome == "FAIL"
     assert judged_again(run).contradicts and not judged_again(conclude(run)).contradicts
 
 

@@ -12,12 +12,17 @@ from lan_factory import FIRST_S, GBIT, Made, built, iperf, record, trip, whole, 
 
 from bench_model.bundle.line_protocol import Point
 from bench_model.bundle.telemetry_tracks import Tracks, from_points
+from bench_model.evidence.measured import measure
+from bench_model.profiles.metrics import load_metrics
+from bench_model.profiles.requirements import load_requirements
 from bench_model.profiles.yaml_source import check_document
+from bench_model.verdict.decision import decide, estimate
 from bench_model.workloads.lan import analysis as lan
 from bench_model.workloads.lan.transfers import jain
 from bench_model.workloads.lan.window import cpu_of, drops_of, memory_of, port_rate
 
 RECORDED = Path(__file__).parent / "recorded"
+INVENTORY = Path(__file__).resolve().parents[1]
 
 
 def analysed(made: Made, tracks: Tracks | None = None) -> dict[str, object]:
@@ -111,6 +116,26 @@ def test_a_transfer_that_failed_is_counted_and_its_reason_kept(output: str, retu
     point = found["confirmation"][0]  # type: ignore[index]
     assert not point["admissible"] and words in point["reason"]
     assert found["judged"]["failed_transfers"] == 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"p50": 20.0', '"p50": NaN', "NaN"),
+        ('"p50": 20.0', '"p50": null', "round_trip_us.p50: Expected `float`, got `null`"),
+        ('"round_trips": 1000, ', "", "missing required field `round_trips`"),
+        ('"round_trips": 1000', '"round_trips": 1000, "round_trips": 9', "round_trips"),
+        ('"status": "complete"', '"status": "interrupted"', "it is interrupted"),
+        ('"command": "latency"', '"command": "build"', "command"),
+    ],
+)
+def test_a_spoilt_answer_of_netprobe_is_no_measurement(old: str, new: str, words: str) -> None:
+    made, good = Made(), trip(64, 20.0)
+    assert old in good
+    made.add("a", "latency", "netprobe latency", 64, [("node0", "node1", good.replace(old, new))])
+    found = analysed(made)
+    point = found["latency"][0]  # type: ignore[index]
+    assert (point["admissible"], point.get("latency_us")) == (False, None) and words in point["reason"]
 
 
 def test_what_netprobe_did_not_measure_is_refused() -> None:
@@ -227,3 +252,40 @@ def test_rdma_is_counted_by_its_device_and_soft_roce_by_its_interface() -> None:
     assert between_hosts("ib_write_bw", text, rx_bytes=10**9)["counted_bytes_per_s"] == pytest.approx(1e9)
     over_tcp = between_hosts("iperf3", iperf(0.9), rx_bytes=10**9, rdma_rx_bytes=7)
     assert over_tcp["counted_bytes_per_s"] == pytest.approx(1e9)
+
+
+def over_rdma(text: str) -> Made:
+    """The whole plan, its judged transfers by ib_write_bw."""
+    made = whole()
+    for one in made.document["transfers"]:
+        if one["kind"] == "confirmation":
+            one.update(operation="ib_write_bw", message_bytes=65536)
+            for flow in one["flows"]:
+                flow["tool"], made.raw[flow["file"]] = "ib_write_bw", text
+    return made
+
+
+@pytest.mark.parametrize(("gbit_per_s", "decision"), [(96.00, "met"), (0.32, "missed")])
+def test_a_requirement_is_decided_on_perftests_figures(gbit_per_s: float, decision: str) -> None:
+    """LAN-01 on six repetitions; 0.64 Gbit/s are needed at this run's scale."""
+    text = (RECORDED / "ib_write_bw.txt").read_text(encoding="utf-8")
+    (row,) = [line for line in text.splitlines() if line.split()[:1] == ["65536"]]
+    mpps = gbit_per_s * 1e9 / 8 / 65536 / 1e6
+    columns = [*row.split()[:2], f"{gbit_per_s:.2f}", f"{gbit_per_s:.6f}", f"{mpps:.8f}", *row.split()[5:]]
+    found = analysed(over_rdma(text.replace(row, "   ".join(columns))))
+    assert found["judged"]["port_share"] == pytest.approx([gbit_per_s / 0.64] * 6, rel=1e-3)  # type: ignore[index]
+    assert found["judged"]["failed_transfers"] == 0  # type: ignore[index]
+    metrics, profile = (
+        load_metrics(INVENTORY / "metrics.yml"),
+        load_requirements(INVENTORY / "requirements/lan-100g.yml", load_metrics(INVENTORY / "metrics.yml")),
+    )
+    (asked,) = [one for one in profile.requirements if one.id == "LAN-01"]
+    metric = metrics[asked.metric]
+    estimated = estimate(asked, metric, measure(asked, metric, {metric.file: found}), 1)
+    assert decide(asked.comparison, 1.0, 0.0, estimated).decision == decision
+
+
+def test_a_table_of_perftest_that_is_not_understood_decides_nothing() -> None:
+    found = analysed(over_rdma("---\n #bytes #iterations\n 65536 123.45678.90\n---\n"))
+    assert found["judged"]["port_share"] == [] and found["judged"]["failed_transfers"] == 6  # type: ignore[index]
+    assert "ib_write_bw (version: `ib_write_bw --version`" in found["reasons"]["lan.port_share"]  # type: ignore[index]

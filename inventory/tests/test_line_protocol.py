@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.bundle.line_protocol import parse_line, points_of
+from bench_model.bundle import line_protocol
+from bench_model.bundle.files import LINE_MAX
+from bench_model.bundle.line_protocol import AlikeLines, parse_line, points_of
 
 
 def test_types_tags_and_escapes_are_read() -> None:
@@ -52,3 +54,84 @@ def test_a_quote_in_a_tag_is_a_character_like_another(name: str) -> None:
     assert point.tags == {"kind": "fan", "sensor": name}
     assert point.fields == {"state": 'lower, "critical"', "speed_rpm": 5.0}
     assert point.time_ns == 7
+
+
+ODD_LINES = [
+    "cpu,core=0 busy=0.5,n=5i,ok=t 1",
+    "cpu,core=0 busy=1e300,n=5i,ok=t 2",
+    "cpu,core=0 busy=.5,n=-5i,ok=FALSE 3",
+    "cpu,core=0 n=5i,busy=0.5 4",
+    "cpu,core=0 n=5i,n=6i 5",
+    "cpu,core=0 n=5u,busy=+1 6",
+    "cpu,core=0 n=9223372036854775807i 9223372036854775807",
+    'cpu,core=0 text="a, b = c",n=1i 7',
+    'cpu,core=0 text="say \\"hi\\"",n=1i 8',
+    'cpu,core=0 text="",n=1i 9',
+    "cpu,sensor=CPU1\\ Temp busy=0.5 10",
+    "cpu,sensor=CPU1\\\\ busy=0.5 11",
+    'cpu,sensor=5"\\ Bay busy=0.5 12',
+    "cpu,core=0 a\\ b=0.5 13",
+    "cpu,core=0 busy=0.5,n=5i,ok=t -14",
+    "cpu busy=0.5 15",
+]
+BROKEN_LINES = [
+    "cpu,core=0 busy=0.5,n=5i,ok=t",
+    "cpu,core=0 busy=0.5,n=5i,ok=t 1 2",
+    "cpu,core=0 busy=0.5,n=5i,ok=t 9999999999999999999",
+    "cpu,core=0 busy=0.5,n=5i,ok=t 1_0",
+    "cpu,core=0 busy=nan,n=5i,ok=t 1",
+    "cpu,core=0 busy=1e999,n=5i,ok=t 1",
+    "cpu,core=0 busy=0.5,n=9223372036854775808i,ok=t 1",
+    "cpu,core=0 busy=0.5,n=\u0661i,ok=t 1",
+    'cpu,core=0 text="open,n=1i 7',
+    "cpu,core=0  busy=0.5,n=5i,ok=t 1",
+    " busy=0.5,n=5i,ok=t",
+]
+
+
+def test_lines_that_are_alike_read_as_each_alone_does() -> None:
+    """Whatever line came before: what is known of a series never changes what a line says."""
+    for first in ODD_LINES:
+        for line in (*ODD_LINES, *BROKEN_LINES):
+            read = AlikeLines()
+            read.point(first)
+            for _ in range(2):
+                if line in BROKEN_LINES:
+                    with pytest.raises(ValueError, match=r"."):
+                        read.point(line)
+                else:
+                    assert read.point(line) == parse_line(line)
+                    assert list(map(type, read.point(line).fields.values())) == list(
+                        map(type, parse_line(line).fields.values())
+                    )
+
+
+def test_only_the_wanted_fields_are_kept_and_the_others_are_checked_all_the_same() -> None:
+    read = AlikeLines(frozenset({"n"}))
+    for line in ODD_LINES:
+        expected = {name: value for name, value in parse_line(line).fields.items() if name == "n"}
+        assert (read.point(line).fields, read.point(line).fields) == (expected, expected)
+    for line in BROKEN_LINES:
+        with pytest.raises(ValueError, match=r"."):
+            read.point(line)
+
+
+def test_a_spool_of_as_many_series_as_lines_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_protocol, "SERIES_MAX", 3)
+    read = AlikeLines()
+    for number in range(20):
+        assert read.point(f"cpu,core={number} n=1i 1").tags == {"core": str(number)}
+        assert len(read._known) <= 3
+
+
+def test_a_point_may_be_altered_without_harm_to_the_next() -> None:
+    read = AlikeLines()
+    read.point("cpu,core=0 n=1i 1").tags["core"] = "9"
+    read.point("cpu,core=0 n=1i 2").tags["core"] = "9"
+    assert read.point("cpu,core=0 n=1i 3").tags == {"core": "0"}
+
+
+def test_a_line_without_end_is_refused_before_it_is_taken_apart() -> None:
+    """One of 100 MB with a quote in it took more than 6 GB."""
+    with pytest.raises(ValueError, match=r"a line of \d+ characters"):
+        parse_line('a b="' + "x" * LINE_MAX + '" 1')

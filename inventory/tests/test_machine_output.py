@@ -12,16 +12,18 @@ from typing import Any
 import ocptv.output as tv
 import pytest
 import xmlschema
+from msgspec import structs
 from ocptv.output import objects
 from ocptv.output.emit import ArtifactEmitter
 
 sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
 
+from bench_model.documents.nights import Comparison, Job
 from bench_model.nights import ocp_tv
-from bench_model.nights.baseline import REGRESSED, Comparison
+from bench_model.nights.baseline import REGRESSED
 from bench_model.nights.night import Night, read_night
-from bench_model.nights.outcome import Entry, Job, outcome_of
+from bench_model.nights.outcome import Entry, outcome_of
 from bench_model.nights.xunit import xunit
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).resolve().parents[1] / "schemas" / "xunit.xsd")
@@ -63,7 +65,11 @@ def test_a_miss_is_a_failure_and_a_regression_too(tmp_path: Path, night: Night) 
 def test_inadmissible_is_an_error_but_skipped_in_a_declared_rehearsal(tmp_path: Path) -> None:
     rehearsed = read_night(write_night(tmp_path, NightPlan(2, outcome="INADMISSIBLE")))
     assert set(cases([entry_of(rehearsed)]).values()) == {"skipped"}
-    assert set(cases([entry_of(replace(rehearsed, rehearsal=False))]).values()) == {"error"}
+    assert set(
+        cases(
+            [entry_of(replace(rehearsed, verdict=structs.replace(rehearsed.verdict, declared_rehearsal=False)))]
+        ).values()
+    ) == {"error"}
 
 
 def test_a_run_without_a_verdict_is_an_error_and_a_skipped_one_is_skipped() -> None:

@@ -130,7 +130,7 @@ def test_numbers_of_perftest_that_run_together_are_one_error_that_names_the_tool
     glued = GOOD.replace(row, " ".join([*words[:2], words[2], words[3] + words[4].replace(".", "", 1)]))
     flow = {"tool": "ib_write_bw"}
     with pytest.raises(ValueError, match=r"^ib_write_bw \(version: `ib_write_bw --version`.*run together"):
-        transfers._measured(flow, glued, int(words[0]))
+        transfers._measured("write", flow, glued, int(words[0]))
 
 
 def test_a_bandwidth_is_no_latency() -> None:

@@ -97,50 +97,43 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest_known_one(edited:
     assert "Did you mean 'seconds_per_point'?" in str(caught.value)
 
 
-def test_a_missing_key_is_named_with_its_meaning(edited: Edit) -> None:
-    file = edited("requirements/dune-snb.yml", "    severity: mandatory\n", "")
-    with pytest.raises(ProfileError, match=r"requirements\[0\]: key 'severity' is missing\. Add it: an advisory"):
-        load_requirements(file, METRICS)
+# file, what it says, what an editor made of it, and the complaint
+SLIPS = {
+    "missing key": ("requirements/dune-snb.yml", "    severity: mandatory\n", "",
+                    r"requirements\[0\]: key 'severity' is missing\. Add it: an advisory"),
+    "wrong type": ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: long",
+                   r":{line}: duration_s: value 'long' is not of type number"),
+    "malformed YAML": ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: [20", r"{file}:\d+: is not valid YAML"),
+    "key twice": ("scenarios/dune-snb.yml", "seed: 20211", "seed: 20211\nseed: 4", "duplicate key"),
+    "bare M": ("scenarios/dune-snb.yml", "ring_size: 64MiB", "ring_size: 64M", r"workloads\.snb_record\.ring_size.*never a bare k"),
+    "size that O_DIRECT cannot write": ("scenarios/dune-snb.yml", "[4KiB, 8KiB", "[5568, 8KiB", "5568 B is no multiple of 4 KiB"),
+    "metric that nobody names": ("requirements/dune-snb.yml", "snb_record.lost_superchunks", "snb_record.lost_superchunk",
+                                 r"requirements\[0\]\.metric: metric 'snb_record\.lost_superchunk' is not in"),
+    "unit of another kind": ("requirements/dune-snb.yml", "    unit: GB\n", "    unit: GB/s\n",
+                             r"requirements\[4\]\.unit: 'B' is a size and 'GB/s' a rate"),
+    "requirement twice": ("requirements/dune-snb.yml", "id: SNB-02", "id: SNB-01", "id 'SNB-01' stands twice"),
+    "guard band on an exact bound": ("requirements/dune-snb.yml", "    bound: 0\n", "    bound: 0\n    guard_band: 1\n",
+                                     "an exact value cannot be met by a distance"),
+    "most repetitions below the least": ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 3\nrepetitions_max: 2",
+                                         "is less than repetitions, 3"),
+    "unknown key of a candidate": ("lab.yml", "cpus_min: 2", "cpu_min: 2",
+                                   r"bench_candidate\.identity\.cpu_min: unknown key 'cpu_min'. Did you mean 'cpus_min'"),
+}  # fmt: skip
 
 
-def test_a_value_of_the_wrong_type_is_named(edited: Edit) -> None:
-    file = edited("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: long")
-    with pytest.raises(
-        ProfileError, match=rf":{line_with(file, 'long')}: duration_s: value 'long' is not of type number"
-    ):
-        load_scenario(file)
-
-
-def test_malformed_yaml_is_named_with_its_line(edited: Edit) -> None:
-    file = edited("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: [20")
-    with pytest.raises(ProfileError, match=rf"{file}:\d+: is not valid YAML"):
-        load_scenario(file)
-
-
-def test_a_key_that_stands_twice_is_refused(edited: Edit) -> None:
-    file = edited("scenarios/dune-snb.yml", "seed: 20211", "seed: 20211\nseed: 4")
-    with pytest.raises(ProfileError, match="duplicate key"):
-        load_scenario(file)
-
-
-def test_a_bare_k_is_refused_as_a_size(edited: Edit) -> None:
-    file = edited("scenarios/dune-snb.yml", "ring_size: 64MiB", "ring_size: 64M")
-    with pytest.raises(ProfileError, match=r"workloads\.snb_record\.ring_size.*never a bare k"):
-        load_scenario(file)
-
-
-def test_a_block_size_that_o_direct_cannot_write_is_refused(edited: Edit) -> None:
-    file = edited("scenarios/dune-snb.yml", "[4KiB, 8KiB", "[5568, 8KiB")
-    with pytest.raises(ProfileError, match="5568 B is no multiple of 4 KiB"):
-        load_scenario(file)
-
-
-def test_a_metric_that_nobody_names_is_refused(edited: Edit) -> None:
-    file = edited("requirements/dune-snb.yml", "snb_record.lost_superchunks", "snb_record.lost_superchunk")
-    with pytest.raises(
-        ProfileError, match=r"requirements\[0\]\.metric: metric 'snb_record\.lost_superchunk' is not in"
-    ):
-        load_requirements(file, METRICS)
+@pytest.mark.parametrize(("name", "old", "new", "complaint"), SLIPS.values(), ids=SLIPS)
+def test_a_slip_is_named_with_its_place(edited: Edit, name: str, old: str, new: str, complaint: str) -> None:
+    file = edited(name, old, new)
+    wanted = complaint.replace("{file}", str(file))
+    if "{line}" in wanted:
+        wanted = wanted.replace("{line}", str(line_with(file, new)))
+    with pytest.raises(ProfileError, match=wanted):
+        if name == "lab.yml":
+            load_candidate(file, "this-machine")
+        elif name.startswith("scenarios"):
+            load_scenario(file)
+        else:
+            load_requirements(file, METRICS)
 
 
 def test_a_requirement_whose_metric_the_scenario_does_not_yield_is_refused(edited: Edit) -> None:
@@ -152,31 +145,11 @@ def test_a_requirement_whose_metric_the_scenario_does_not_yield_is_refused(edite
     assert f"dune-snb.yml:{line}: requirements[1].metric: SNB-02 bounds 'snb_record.busy_episodes'" in str(caught.value)
 
 
-def test_a_unit_of_another_kind_is_refused(edited: Edit) -> None:
-    file = edited("requirements/dune-snb.yml", "    unit: GB\n", "    unit: GB/s\n")
-    with pytest.raises(ProfileError, match=r"requirements\[4\]\.unit: 'B' is a size and 'GB/s' a rate"):
-        load_requirements(file, METRICS)
-
-
-def test_a_requirement_number_that_stands_twice_is_refused(edited: Edit) -> None:
-    file = edited("requirements/dune-snb.yml", "id: SNB-02", "id: SNB-01")
-    with pytest.raises(ProfileError, match="id 'SNB-01' stands twice"):
-        load_requirements(file, METRICS)
-
-
 def test_an_unknown_candidate_and_an_absent_file_are_answered_with_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known here: this-machine"):
         load_candidate(INVENTORY / "lab.yml", "nemo")
     with pytest.raises(ProfileError, match=r"there is no such file\. Known here: .*dune-snb, "):
         load_scenario(INVENTORY / "scenarios" / "nemo.yml")
-
-
-def test_a_candidate_with_an_unknown_key_is_refused(edited: Edit) -> None:
-    file = edited("lab.yml", "cpus_min: 2", "cpu_min: 2")
-    with pytest.raises(
-        ProfileError, match=r"bench_candidate\.identity\.cpu_min: unknown key 'cpu_min'. Did you mean 'cpus_min'"
-    ):
-        load_candidate(file, "this-machine")
 
 
 def test_the_command_line_alters_scale_and_duration_everywhere() -> None:
@@ -189,18 +162,6 @@ def test_a_count_is_observed_and_anything_else_is_estimated_unless_it_says_other
     assert METRICS["snb_record.lost_superchunks"].nature == "observed"
     assert METRICS["block_scan.large_block_throughput"].nature == "estimated"
     assert METRICS["snb_record.verified_fraction"].nature == "observed"
-
-
-def test_a_guard_band_on_an_exact_bound_is_refused(edited: Edit) -> None:
-    file = edited("requirements/dune-snb.yml", "    bound: 0\n", "    bound: 0\n    guard_band: 1\n")
-    with pytest.raises(ProfileError, match="an exact value cannot be met by a distance"):
-        load_requirements(file, METRICS)
-
-
-def test_the_most_repetitions_cannot_be_fewer_than_the_least(edited: Edit) -> None:
-    file = edited("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 3\nrepetitions_max: 2")
-    with pytest.raises(ProfileError, match="is less than repetitions, 3"):
-        load_scenario(file)
 
 
 NO_NUMBERS = (".inf", "-.inf", ".nan", ".NaN", "1e400", "-1e999", "1" + "0" * 400, "9" * 5000)
@@ -265,11 +226,11 @@ def test_a_bound_is_a_number_or_the_candidates_own(edited: Edit, value: str) -> 
         load_requirements(edited("requirements/dune-snb.yml", "bound: 9.24288", f"bound: {value}"), METRICS)
 
 
-@pytest.mark.parametrize("key", ["scale", "duration_s"])
+@pytest.mark.parametrize(("key", "variable"), [("scale", "SCALE"), ("duration_s", "DURATION")])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1e9])
-def test_the_command_line_cannot_ask_for_no_number_either(key: str, value: float) -> None:
+def test_the_command_line_cannot_ask_for_no_number_either(key: str, variable: str, value: float) -> None:
     scenario = load_scenario(INVENTORY / "scenarios" / "dune-snb.yml")
-    with pytest.raises(BenchError, match=rf"{key} = .* was asked for; it must be above 0"):
+    with pytest.raises(BenchError, match=rf"{variable}=.* was asked for; it must be above 0"):
         scenario.altered(**{"scale": None, "duration_s": None, key: value})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench_model.behaviour.record_power import document, mean_power
+from bench_model.documents.struct import as_document
 
 
 def test_the_mean_is_weighted_by_time() -> None:
@@ -22,10 +23,10 @@ def test_a_record_during_which_nothing_was_read_has_no_mean() -> None:
 
 def test_every_repetition_has_its_own_power_and_its_condition() -> None:
     minidaq = {"started_utc": "1970-01-01T00:00:00Z", "time": {"record_s": 10.0}, "stored_bytes_per_s": 9e9}
-    found = document([(1.0, 450.0)], [{"condition": "fresh", "minidaq": minidaq}])
+    found = as_document(document([(1.0, 450.0)], [{"condition": "fresh", "minidaq": minidaq}]))
     assert found["records"][0]["mean_w"] == pytest.approx(450.0)
     assert found["records"][0]["w_per_gb_per_s"] == pytest.approx(50.0)
     assert (found["records"][0]["condition"], found["reasons"]) == ("fresh", {})
-    silent = document([], [{"condition": "fresh", "minidaq": minidaq}])
+    silent = as_document(document([], [{"condition": "fresh", "minidaq": minidaq}]))
     assert silent["records"][0]["mean_w"] is None
     assert silent["reasons"]["snb_record.power_mean"] == "the BMC gave no power reading (DCMI) during a record"

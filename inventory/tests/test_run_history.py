@@ -1,4 +1,4 @@
-"""Which runs make a history, which are left out and why, and what a trend says of them."""
+"""Tells which runs make a history, which are left out and why, and what a trend says of them."""
 
 from __future__ import annotations
 

@@ -34,3 +34,14 @@ def test_an_empty_spool_has_no_temperature(tmp_path: Path) -> None:
     (tmp_path / "telemetry").mkdir()
     (tmp_path / "telemetry" / "points.lp").touch()
     assert temperatures_of(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("ipmi", "median"), [("", 21.0), ("ipmi_sensor,entity=55.1,sensor=Inlet temperature_degc=24.0 1\n", 24.0)]
+)
+def test_redfish_tells_where_ipmi_does_not(tmp_path: Path, ipmi: str, median: float) -> None:
+    """The nights before were told by IPMI: a second source must not shift their track."""
+    spool = tmp_path / "telemetry" / "points.lp"
+    spool.parent.mkdir()
+    spool.write_text(f"{ipmi}redfish_sensor,chassis=1,resource=Thermal,sensor=Inlet temperature_degc=21.0 2\n")
+    assert temperatures_of(tmp_path) == {INLET: median}

@@ -181,7 +181,7 @@ def outcome(change: Callable[[Document], Any], again: bool = True) -> str:
     if again:
         results[saturation.NAME] = saturation.document(told)
     verdict = judge(evidence_of(case, results), case.profile, case.metrics)
-    return str(verdict["outcome"])
+    return verdict.outcome
 
 
 def test_the_good_run_passes() -> None:
@@ -263,14 +263,14 @@ def test_the_series_of_one_pass_does_not_stand_for_another() -> None:
     rows = results[saturation.FILE]["repetitions"]
     rows[1] = {**deepcopy(rows[0]), "number": 2}
     results[saturation.NAME] = saturation.document(results[saturation.FILE])
-    assert judge(evidence_of(case, results), case.profile, case.metrics)["outcome"] == "INADMISSIBLE"
+    assert judge(evidence_of(case, results), case.profile, case.metrics).outcome == "INADMISSIBLE"
 
 
 def test_fewer_passes_than_bound_anything_decide_nothing() -> None:
     case, results = case_of("saturation"), deepcopy(_good())
     results[saturation.FILE]["repetitions"] = results[saturation.FILE]["repetitions"][:5]
     results[saturation.NAME] = saturation.document(results[saturation.FILE])
-    assert judge(evidence_of(case, results), case.profile, case.metrics)["outcome"] == "INADMISSIBLE"
+    assert judge(evidence_of(case, results), case.profile, case.metrics).outcome == "INADMISSIBLE"
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_no_curve_without_a_whole_record_passes(rates: Any) -> None:
         keys = ("series", "write_s")
         told["repetitions"][number] = {**old, **{key: made[key] for key in keys}, **sizes}
     results[saturation.NAME] = saturation.document(told)
-    assert judge(evidence_of(case, results), case.profile, case.metrics)["outcome"] != "PASS"
+    assert judge(evidence_of(case, results), case.profile, case.metrics).outcome != "PASS"
 
 
 def test_a_hole_is_named_with_its_length() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench_model.documents.struct import as_document
 from bench_model.evidence import sensor_coverage
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import load_requirements
@@ -48,7 +49,7 @@ WHOLE = list(range(101))
 
 
 def test_sensors_that_were_read_throughout_say_nothing(telemetry: Telemetry) -> None:
-    document = sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE, "nvme1n1": WHOLE[20:]}), RUN)
+    document = as_document(sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE, "nvme1n1": WHOLE[20:]}), RUN))
     assert document["longest_silence_s"] == {"nvme0n1": 1.0, "nvme1n1": 1.0}
     assert (document["invalid"], document["limits"]) == ([], [])
 
@@ -58,26 +59,26 @@ def test_sensors_that_were_read_throughout_say_nothing(telemetry: Telemetry) -> 
 )
 def test_a_sensor_that_fell_silent_invalidates_the_run(telemetry: Telemetry, silent: range, seconds: int) -> None:
     readings = [second for second in WHOLE if second not in silent]
-    document = sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE, "nvme1n1": readings}), RUN)
+    document = as_document(sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE, "nvme1n1": readings}), RUN))
     assert document["invalid"] == [f"The temperature of drive nvme1n1 was not read for {seconds} s (limit 10 s)"]
     run = evidence()
     run.results["results/sensor_coverage.json"] = document
     run.run["target"]["drives"].append({"name": "nvme1n1", "model": "Imaginary 9000", "serial": "IMG2"})
     metrics = load_metrics(INVENTORY / "metrics.yml")
     verdict = judge(run, load_requirements(INVENTORY / "requirements" / "dune-snb.yml", metrics), metrics)
-    assert (verdict["outcome"], verdict["reasons"]) == ("INADMISSIBLE", document["invalid"])
+    assert (verdict.outcome, verdict.reasons) == ("INADMISSIBLE", document["invalid"])
 
 
 def test_a_drive_without_a_sensor_beside_one_that_has_one_forbids_a_pass(telemetry: Telemetry) -> None:
-    document = sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE}), RUN)
+    document = as_document(sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE}), RUN))
     assert document["invalid"] == []
     assert document["limits"] == ["Drive nvme1n1 reports no temperature, while other drives of the target do"]
 
 
 def test_where_no_drive_has_a_sensor_the_requirement_on_it_says_so_itself(telemetry: Telemetry, tmp_path: Path) -> None:
-    document = sensor_coverage.of_bundle(telemetry({}), RUN)
+    document = as_document(sensor_coverage.of_bundle(telemetry({}), RUN))
     assert (document["invalid"], document["limits"]) == ([], [])
-    assert sensor_coverage.of_bundle(tmp_path / "nothing", RUN)["longest_silence_s"] == {
+    assert as_document(sensor_coverage.of_bundle(tmp_path / "nothing", RUN))["longest_silence_s"] == {
         "nvme0n1": None,
         "nvme1n1": None,
     }

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from audit.good.small_run import some_run
 
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement
@@ -16,7 +17,7 @@ METRIC = ResultMetric("x", "", "1", "results/x.json", "values", "estimated")
 OBSERVED = replace(METRIC, name="lost", path="lost", nature="observed", unit="count")
 REQUIREMENT = Requirement("X-1", "", "x", "at_least", 10.0, "1", "median", "mandatory", False, "")
 NONE_LOST = Requirement("X-2", "", "lost", "equal", 0.0, "count", "max", "mandatory", False, "")
-RUN: dict[str, Any] = {"scenario": {"scale": 1.0, "seed": 1}}
+RUN = some_run()
 BOTH = [(REQUIREMENT, METRIC), (NONE_LOST, OBSERVED)]
 
 

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from bench_model.bundle.spool_content import Content, read_content
 from bench_model.bundle.telemetry_files import BMC, OWN
+from bench_model.documents.struct import as_document, read
+from bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
 from bench_model.evidence.telemetry_account import account, of_counts, workload_lines
 from bench_model.profiles.yaml_source import check_document
 
@@ -46,16 +49,17 @@ def summary(collected: int, **changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def counts(points: dict[str, int] | None, **changes: Any) -> dict[str, Any]:
-    return {
-        "stopped_utc": "2026-01-31T13:00:00Z", "workload_bytes": 0, "delivered_bytes": {}, "rejected": {}, "retention_s": None,
-        "counted_utc": "2026-01-31T13:00:01Z", "points": points, "reason": None, **changes,
+def counts(points: dict[str, int] | None, **changes: Any) -> InfluxCounts:
+    told = {
+        "schema_version": 1, "stopped_utc": "2026-01-31T13:00:00Z", "workload_bytes": 0, "delivered_bytes": {}, "rejected": {},
+        "retention_s": None, "counted_utc": "2026-01-31T13:00:01Z", "points": points, "reason": None, **changes,
     }  # fmt: skip
+    return read(told, InfluxCounts, "influx-counts.json")
 
 
 def made(*arguments: Any) -> dict[str, Any]:
     """The account, which keeps to its schema whatever it says."""
-    document = account(*arguments)
+    document = as_document(account(*arguments))
     check_document(document, "telemetry-account", "telemetry_account.json")
     return document
 
@@ -140,7 +144,10 @@ def test_points_older_than_the_database_keeps_are_named(tmp_path: Path) -> None:
     kept = counts({"cpu": 6}, retention_s=3600, counted_utc="2026-01-31T13:00:04Z")
     document = made(summary(10), content, kept, COLLECTORS)
     assert names(document) == {"expired": 4}
-    assert names(made(summary(10), content, {**kept, "points": {"cpu": 5}}, COLLECTORS)) == {"expired": 4, "unnamed": 1}
+    assert names(made(summary(10), content, structs.replace(kept, points={"cpu": 5}), COLLECTORS)) == {
+        "expired": 4,
+        "unnamed": 1,
+    }
 
 
 def test_thinned_and_lost_points_are_named_and_a_loss_forbids_a_pass(tmp_path: Path) -> None:
@@ -318,13 +325,13 @@ def test_the_agent_that_read_the_bmc_is_in_the_account(tmp_path: Path) -> None:
     delivered = {str(spool): (tmp_path / spool / "points.lp").stat().st_size for spool in (OWN, BMC)}
     everything = of_counts(tmp_path, counts({"cpu": 5, "ipmi_power": 5}, delivered_bytes=delivered))
     assert everything is not None
-    check_document(everything, "telemetry-account", "telemetry_account.json")
-    assert everything["invalid"] == []
-    assert (everything["whole"]["collected"], everything["whole"]["present"]) == (10, 10)
-    assert [one["name"] for one in everything["collectors"]] == ["cpu", "ipmi_lan (bmc)"]
+    assert read(as_document(everything), TelemetryAccount, "telemetry_account.json") == everything
+    assert everything.invalid == []
+    assert (everything.whole.collected, everything.whole.present) == (10, 10)
+    assert [one.name for one in everything.collectors] == ["cpu", "ipmi_lan (bmc)"]
     without = of_counts(tmp_path, counts({"cpu": 5, "ipmi_power": 2}, delivered_bytes={**delivered, str(BMC): 0}))
     assert without is not None
-    assert names(without, "ipmi_power") == {"undelivered": 3}
+    assert names(as_document(without), "ipmi_power") == {"undelivered": 3}
     lost = of_counts(tmp_path, counts({"cpu": 5, "ipmi_power": 2}, delivered_bytes=delivered))
     assert lost is not None
-    assert "Telemetry of ipmi_power" in lost["invalid"][0]
+    assert "Telemetry of ipmi_power" in lost.invalid[0]

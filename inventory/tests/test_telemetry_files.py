@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from bench_model.behaviour import cost, record_power
 from bench_model.bundle import telemetry_tracks
 from bench_model.bundle.telemetry_files import points_files, points_of_bundle, spool_folders
 from bench_model.evidence.admissibility import findings
+from bench_model.evidence.soundness import Sound
 
 SNB = case_of("snb-100s")
 RUN: dict[str, Any] = {
@@ -41,8 +42,8 @@ def test_a_run_that_was_never_watched_has_no_spool(tmp_path: Path) -> None:
 
 def test_the_bmcs_readings_are_found_wherever_they_were_made(bundle: Path) -> None:
     assert len(points_files(bundle)) == 2
-    assert cost.of_bundle(bundle, RUN)["energy_kwh"] == pytest.approx(447.5 * 100 / 3.6e6, rel=1e-3)
-    assert cost.of_bundle(bundle, RUN)["written_bytes"] == 100
+    assert cost.of_bundle(bundle, RUN).energy_kwh == pytest.approx(447.5 * 100 / 3.6e6, rel=1e-3)
+    assert cost.of_bundle(bundle, RUN).written_bytes == 100
     tracks = telemetry_tracks.of_bundle(bundle)
     assert tracks.has("block_device")
     fan = tracks.get("ipmi_sensor", "Fan1 (29.1)", "speed_rpm")
@@ -62,7 +63,7 @@ def gaps(**collector: Any) -> list[str]:
     entry = {"name": "ipmi_lan", "status": "ok", "period_s": 5.0, "longest_gap_s": 0.0, **collector}
     summary = {"schema_version": 1, "state": "finished", "collectors": [entry]}
     run = replace(evidence(), bmc_telemetry=summary)
-    found = findings(run, asdict(SNB.profile.conditions), {})
+    found = findings(Sound.of(run), SNB.profile.conditions)
     return [one.text for one in found if one.evidence == ("telemetry/bmc/summary.json",)]
 
 

@@ -18,7 +18,7 @@ from bench_model.behaviour import smart_facts
 from bench_model.behaviour.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
 from bench_model.behaviour.service_curve import constant_rate_loss, record_loss, worst_record
 from bench_model.profiles.metrics import load_metrics
-from bench_model.workloads import thermal as thermal_soak
+from bench_model.workloads.thermal import soak as thermal_soak
 
 COUNT = 600
 INVENTORY = Path(__file__).resolve().parents[1]

@@ -21,6 +21,8 @@ from bench_model.behaviour.load_windows import Window, target_counter
 from bench_model.behaviour.throttling import COUNTERS, STATUS
 from bench_model.bundle.line_protocol import parse_line
 from bench_model.bundle.telemetry_tracks import Track, Tracks, from_points, rates
+from bench_model.documents.dips import Dips, Throttling
+from bench_model.documents.struct import read
 
 COUNT = 600
 HOT = (300.0, 400.0)
@@ -311,6 +313,26 @@ def test_a_dip_is_put_down_to_what_changed_with_it(cause: str) -> None:
     assert dip["cause"] == cause
     assert {one["cause"] for one in dip["evidence"]} == {cause}
     assert dip["not_looked_at"] == []
+
+
+@pytest.mark.parametrize("warm", [drive(COUNT, HOT, temperature=True, warning=True), {}], ids=["hot", "cool"])
+def test_both_documents_are_of_their_types_as_they_are_made(warm: dict[Any, Track]) -> None:
+    scene = scenery(dipped(), warm)
+    assert read(dips_document(scene), Dips, "results/dips.json").summary.dips == 1
+    read(throttling_document(scene), Throttling, "results/throttling.json")
+
+
+def test_documents_of_an_older_bench_are_read() -> None:
+    scene = scenery(dipped(), drive(COUNT, HOT, temperature=True))
+    dips, throttling = dips_document(scene), throttling_document(scene)
+    (window,) = dips["windows"]
+    for one in (*window["dips"], *throttling["episodes"]):
+        del one["kind"]
+    window["noise"] = {"sigma_bytes_per_s": 1e6, "memory": 0.1}
+    throttling["warnings_without_dip"] = [{"workload": "thermal", "signals": []}]
+    del throttling["contradictions"], throttling["processors"]
+    assert read(dips, Dips, "results/dips.json").windows[0].dips[0].kind == "dip"
+    assert read(throttling, Throttling, "results/throttling.json").episodes
 
 
 PORT = f"{DRIVE} (0000:3a:00.0)"

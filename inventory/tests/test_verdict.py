@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from bench_model.bundle.evidence import Evidence
+from bench_model.documents.struct import as_document
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import load_requirements
-from bench_model.verdict.verdict import judge
+from bench_model.verdict.verdict import _told_apart, judge
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import evidence, large_blocks, lose, scaled, setting
@@ -26,7 +27,7 @@ PROFILE = load_requirements(INVENTORY / "requirements" / "dune-snb.yml", METRICS
 
 
 def verdict(run: Evidence) -> dict[str, Any]:
-    return judge(run, PROFILE, METRICS)
+    return as_document(judge(run, PROFILE, METRICS))
 
 
 def row(document: dict[str, Any], identifier: str) -> dict[str, Any]:
@@ -52,6 +53,23 @@ def test_one_lost_superchunk_fails_and_is_quoted() -> None:
     assert document["outcome"] == "FAIL"
     assert document["reasons"][0] == "SNB-01 No superchunk is lost during the record: measured 1, bound = 0"
     assert row(document, "SNB-01")["margin"] == -1
+
+
+@pytest.mark.parametrize(
+    ("measured", "bound", "unit", "shown"),
+    [
+        (0.999997, 1.0, "1", ("0.999997", "1")),
+        (1 - 1e-15, 1.0, "1", ("0.999999999999999", "1")),
+        (9.99996e9, 10e9, "B/s", ("9.99996e+09 B/s", "1e+10 B/s")),
+        (5.5462, 6.0, "GB/s", ("5.546 GB/s", "6 GB/s")),
+        (2.0, 2.0, "1", ("2", "2")),
+        (3.0, 0.0, "count", ("3", "0")),
+    ],
+)
+def test_a_missed_bound_never_reads_as_if_it_were_met(
+    measured: float, bound: float, unit: str, shown: tuple[str, str]
+) -> None:
+    assert _told_apart(measured, bound, unit) == shown
 
 
 def test_the_worst_repetition_is_judged_and_n_is_stated() -> None:
@@ -344,7 +362,7 @@ def test_a_value_inside_its_guard_band_is_undecided() -> None:
     index = next(number for number, one in enumerate(PROFILE.requirements) if one.id == "SNB-06")
     requirements = list(PROFILE.requirements)
     requirements[index] = replace(requirements[index], guard_band=12.0)
-    document = judge(evidence(), replace(PROFILE, requirements=tuple(requirements)), METRICS)
+    document = as_document(judge(evidence(), replace(PROFILE, requirements=tuple(requirements)), METRICS))
     found = row(document, "SNB-06")  # 12 degrees of headroom, 1 asked: 11 inside, less than the band
     assert (document["outcome"], found["decision"], found["guard_band"]) == ("INADMISSIBLE", "undecided", 12.0)
     assert "within the guard band" in document["reasons"][0]

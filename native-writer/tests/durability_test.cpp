@@ -19,6 +19,7 @@ TEST(Durability, LatencyRunsFromIntendedArrivalToTheReapedCompletion) {
   EXPECT_EQ(ledger.latency_ns().max(), 40);
   EXPECT_EQ(ledger.write_latency_ns().max(), 10);
   EXPECT_EQ(ledger.durable_bytes(), 200u);
+  EXPECT_EQ(ledger.latency_over_time().count(0, 0), 2u);
 }
 
 // One superchunk lies in blocks 0 and 1; block 1 completes first: durable is when block 0 has followed.

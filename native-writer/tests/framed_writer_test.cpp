@@ -279,14 +279,19 @@ TEST_F(FramedWriterTest, AnInterruptionEndsAHungWriterToo) {
   o.preallocate = false;
   std::atomic<int> signal{0};
   std::atomic<std::int64_t> asked{0};
+  std::atomic<std::size_t> completed{0};
   const std::jthread asker([&] {
+    testing::wait_for_count(completed, 2);  // then the writer is given more than it answers
     usleep(700'000);
     asked = monotonic_ns();
     signal = SIGINT;
   });
-  const MiniDaqResult r = run_minidaq(
-      o, plan_minidaq(o),
-      with_second([](auto inner) { return std::make_unique<SilentEngine>(std::move(inner), 2); }), signal);
+  const MiniDaqResult r =
+      run_minidaq(o, plan_minidaq(o), with_second([&](auto inner) {
+                    return std::make_unique<SilentEngine>(
+                        std::make_unique<testing::CountedEngine>(std::move(inner), completed), 2);
+                  }),
+                  signal);
   EXPECT_LT(monotonic_ns() - asked, 5'000'000'000);
   EXPECT_EQ(r.status, RunStatus::interrupted);
   EXPECT_NE(r.error.find("writer 1: "), std::string::npos) << r.error;
@@ -299,11 +304,15 @@ TEST_F(FramedWriterTest, AnInterruptionLeavesAClosedRecordWithoutHoles) {
   MiniDaqOptions o = options(3, 5);
   o.duration_s = 60;
   std::atomic<int> signal{0};
+  std::atomic<std::size_t> completed{0};
   const std::jthread asker([&] {
-    usleep(700'000);
+    testing::wait_for_count(completed, 30);
     signal = SIGTERM;
   });
-  const MiniDaqResult r = run_minidaq(o, plan_minidaq(o), testing::aio_engine(), signal);
+  const auto counted = [&](unsigned depth) {
+    return std::make_unique<testing::CountedEngine>(testing::aio_engine()(depth), completed);
+  };
+  const MiniDaqResult r = run_minidaq(o, plan_minidaq(o), counted, signal);
   EXPECT_EQ(r.status, RunStatus::interrupted) << r.error;
   EXPECT_EQ(r.stored + r.lost_per_link[0], r.offered);  // nothing is lost here
   const Verified found = verify(directory, target);

@@ -61,7 +61,8 @@ TEST_F(GuardTest, FioWritesToTheDriveThatIsClaimedForIt) {
 
 TEST_F(GuardTest, TheClaimLastsAsLongAsTheCommandHoweverThatEnds) {
   const std::string ready = directory.path("ready");
-  const auto result = guard({"sh", "-c", "touch " + ready + "; exec sleep 60"},
+  // No child of the shell, which would inherit the claim and outlive it.
+  const auto result = guard({"sh", "-c", ": > " + ready + "; exec sleep 60"},
                             {"--allow-serial", "L1", "--destroy", "L1"}, [&](pid_t child) {
                               while (!fs::exists(ready) && kill(child, 0) == 0)
                                 std::this_thread::sleep_for(std::chrono::milliseconds(10));

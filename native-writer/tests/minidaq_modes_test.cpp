@@ -18,6 +18,7 @@ namespace {
 
 using testing::MeddlingEngine;
 using testing::record;
+using testing::record_in_full;
 using testing::TempDir;
 using testing::verify;
 
@@ -62,7 +63,7 @@ class MiniDaqModes : public ::testing::Test {
 };
 
 TEST_F(MiniDaqModes, ZeroCopyCopiesOnlyWhatIsLessThanAChunk) {
-  const MiniDaqResult result = record(zero_copy());
+  const MiniDaqResult result = record_in_full(zero_copy());
   ASSERT_EQ(result.status, RunStatus::complete) << result.error;
   EXPECT_EQ(result.stored, 3000u);
   EXPECT_EQ(lost(result), 0u);

@@ -14,6 +14,7 @@ namespace {
 
 using testing::MeddlingEngine;
 using testing::record;
+using testing::record_in_full;
 using testing::small_record;
 using testing::TempDir;
 using testing::verify;
@@ -29,7 +30,7 @@ class RecordTest : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_F(RecordTest, IsCompleteAccountedForAndVerifies) {
-  const MiniDaqResult result = record(small_record(target));
+  const MiniDaqResult result = record_in_full(small_record(target));
   ASSERT_EQ(result.status, RunStatus::complete) << result.error;
   EXPECT_EQ(result.offered, 3000u);
   EXPECT_EQ(result.stored, 3000u);
@@ -248,7 +249,8 @@ TEST_F(RecordTest, EmitsOneLineProtocolRecordPerInterval) {
 TEST_F(RecordTest, TheNullSinkTakesEverythingAndHasNothingToWriteTo) {
   MiniDaqOptions options = small_record("");
   options.null_sink = true;
-  const MiniDaqResult result = record(options, [](unsigned) { return std::make_unique<NullEngine>(); });
+  const MiniDaqResult result =
+      record_in_full(options, [](unsigned) { return std::make_unique<NullEngine>(); });
   EXPECT_EQ(result.status, RunStatus::complete) << result.error;
   EXPECT_EQ(result.stored, 3000u);
   const MiniDaqResult real = record(options);

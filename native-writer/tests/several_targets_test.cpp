@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -271,13 +272,33 @@ TEST_F(SeveralTargets, ARecordOfAnotherTargetIsRefused) {
   }
 }
 
+// Fails its sixth request after every other engine has completed as many, however slow the machine.
+class FailingLast : public testing::MeddlingEngine {
+ public:
+  using Counts = std::array<std::atomic<std::size_t>, 3>;
+  FailingLast(std::unique_ptr<IoEngine> inner, const Counts& completed, std::size_t index)
+      : MeddlingEngine(std::move(inner), 0, 5, EIO), completed_(completed), index_(index) {}
+  int reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) override {
+    for (std::size_t i = 0; i < completed_.size(); ++i) {
+      if (i != index_) testing::wait_for_count(completed_[i], 6);
+    }
+    return MeddlingEngine::reap(out, min_count, timeout_ns);
+  }
+
+ private:
+  const Counts& completed_;
+  std::size_t index_;
+};
+
 TEST_F(SeveralTargets, OneThatFailsIsNamedAndTheOthersCloseTheirRecords) {
   MiniDaqOptions options = several(3);
-  std::atomic<int> made{0};
-  const MiniDaqResult result = testing::record(options, [&](unsigned depth) {
-    const bool failing = made++ == 1;
-    return std::make_unique<testing::MeddlingEngine>(testing::aio_engine()(depth), 0, failing ? 5 : SIZE_MAX,
-                                                     EIO);
+  std::atomic<std::size_t> made{0};
+  FailingLast::Counts completed{};
+  const MiniDaqResult result = testing::record(options, [&](unsigned depth) -> std::unique_ptr<IoEngine> {
+    const std::size_t index = made++;
+    auto inner = testing::aio_engine()(depth);
+    if (index == 1) return std::make_unique<FailingLast>(std::move(inner), completed, index);
+    return std::make_unique<testing::CountedEngine>(std::move(inner), completed[index]);
   });
   EXPECT_EQ(result.status, RunStatus::failed);
   expect_said(result.error, name(1));

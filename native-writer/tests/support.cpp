@@ -130,13 +130,23 @@ int MeddlingEngine::reap(std::span<IoCompletion> out, unsigned min_count, std::i
   return count;
 }
 
+int CountedEngine::reap(std::span<IoCompletion> out, unsigned min_count, std::int64_t timeout_ns) {
+  const int count = MeddlingEngine::reap(out, min_count, timeout_ns);
+  if (count > 0) completed_ += static_cast<std::size_t>(count);
+  return count;
+}
+
+void wait_for_count(const std::atomic<std::size_t>& count, std::size_t enough) {
+  for (int i = 0; i < 2000 && count < enough; ++i) usleep(10'000);
+}
+
 MiniDaqOptions small_record(const std::string& target) {
   MiniDaqOptions options;
   options.target = target;
   options.links = 3;
   options.superchunk_rate_hz = 2000;
   options.duration_s = 0.5;
-  options.ring_bytes = 4 << 20;  // 376 ms of slack for a busy disk, and still more than one turn
+  options.ring_bytes = 5 << 20;  // 470 ms of slack for a busy disk, and still more than one turn
   options.block_bytes = 256 << 10;
   options.seed = 42;
   options.zero_copy = false;
@@ -150,6 +160,14 @@ EngineFactory aio_engine() {
 MiniDaqResult record(const MiniDaqOptions& options, const EngineFactory& engine) {
   const std::atomic<int> never{0};
   return run_minidaq(options, plan_minidaq(options), engine, never);
+}
+
+MiniDaqResult record_in_full(const MiniDaqOptions& options, const EngineFactory& engine) {
+  for (int trial = 1;; ++trial) {
+    MiniDaqResult result = record(options, engine);
+    if (result.stored == result.due || trial == 5) return result;
+    std::filesystem::remove(options.target);
+  }
 }
 
 std::map<std::string, std::uint64_t> Verified::wrong() const {

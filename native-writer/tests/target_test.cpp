@@ -132,7 +132,7 @@ TEST_F(TargetTest, ARecordIsOnTheMediumInItsFinalSizeWhenTheCommandEnds) {
     ASSERT_EQ(mount(drive.path().c_str(), point.c_str(), "ext4", 0, "commit=600"), 0) << errno_text(errno);
     const auto result =
         run_daqwriter({"minidaq", "--target", point + "/record", "--links", "2", "--ring-size", "8MiB",
-                       "--unpaced", "--bytes", "64MiB", "--duration", "0.02", "--json", json});
+                       "--unpaced", "--bytes", "64MiB", "--duration", "20", "--json", json});
     EXPECT_EQ(result.exit_code, 0) << result.error_text;
     fs::copy_file(backing, image);
     target = std::to_string(fs::file_size(point + "/record"));

@@ -5,6 +5,7 @@ Exit status 0; 1 when `try` finds a query that fails or gives nothing; 2 with on
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +13,14 @@ from pathlib import Path
 from bench_dashboards.catalogue import write
 from bench_dashboards.preview import write_preview
 from bench_dashboards.trial import run_trial
-from bench_model.base.errors import BenchError
+from bench_model.base.errors import BenchError, in_words
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="bench_dashboards", description="Grafana dashboards of the bench.")
+    called = os.environ.get("DAQ_BENCH_NAME")
+    parser = argparse.ArgumentParser(
+        prog=f"{called} dashboards" if called else "bench_dashboards", description="Grafana dashboards of the bench."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("write", help="write reports/dashboards/*.json")
     preview = commands.add_parser("preview", help="write an HTML page with each dashboard's layout")
@@ -35,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             return run_trial(chosen.influx_url, chosen.database, chosen.token)
     except (BenchError, OSError) as error:
-        print(f"bench_dashboards: {error}", file=sys.stderr)
+        print(f"bench_dashboards: {in_words(error)}", file=sys.stderr)
         return 2
     return 0
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench_dashboards import compare, drive_health, fleet, run_live
+from bench_dashboards.boards import compare, drive_health, fleet, run_live
 from bench_dashboards.dashboard import Dashboard
-from bench_dashboards.declared import REPOSITORY, Declared
+from bench_dashboards.declared import Declared
+from bench_model.base.places import IN_CHECKOUT, REPOSITORY
 
 DASHBOARDS: tuple[Dashboard, ...] = (
     run_live.DASHBOARD,
@@ -14,7 +15,7 @@ DASHBOARDS: tuple[Dashboard, ...] = (
     fleet.DASHBOARD,
     compare.DASHBOARD,
 )
-FOLDER = REPOSITORY / "reports" / "dashboards"
+FOLDER = REPOSITORY / "reports" / "dashboards" if IN_CHECKOUT else Path("dashboards")
 
 
 def files(declared: Declared) -> dict[str, str]:
@@ -23,10 +24,10 @@ def files(declared: Declared) -> dict[str, str]:
 
 
 def write(folder: Path = FOLDER) -> list[Path]:
-    """Writes all files and removes *.json that no dashboard has; nothing is written when one cannot be made."""
+    """Writes all files and removes those of ours that no dashboard has; nothing is written when one cannot be made."""
     made = files(Declared.load())
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.json"):
+    for old in folder.glob("daq-bench-*.json"):
         if old.name not in made:
             old.unlink()
     for name, text in made.items():

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from bench_dashboards.furniture import NEWEST_FIRST, Annotation, Link, TagValues
-from bench_dashboards.influxql import HISTORY, Condition, Query, chosen, differs, equals, one_of, value
+from bench_dashboards.influxql import (
+    HISTORY,
+    Condition,
+    Expression,
+    Query,
+    chosen,
+    differs,
+    equals,
+    one_of,
+    over_time,
+    value,
+)
 from bench_dashboards.looks import Colour, DataLink
+from bench_dashboards.panels import Target
 
 LIVE, DRIVES, FLEET, COMPARE = "daq-bench-live", "daq-bench-drives", "daq-bench-fleet", "daq-bench-compare"
 REPORT_URL = "${report_base:raw}/${__data.fields.run}/report.html"
@@ -80,6 +92,20 @@ def links(here: str) -> tuple[Link, ...]:
         for uid, title, tooltip in names
         if uid != here
     )
+
+
+def line(
+    measurement: str,
+    column: Expression,
+    alias: str,
+    *by: str,
+    where: tuple[Condition, ...] = HERE,
+    optional: bool = False,
+) -> Target:
+    """Returns lines over time, one for each combination of the tags `by`. `optional`: not all hardware has what they show."""
+    query = over_time(measurement, column, where, *by)
+    needs = tuple(f"{name}.{field}" for name, field in sorted(query.used())) if optional else ()
+    return Target(query, alias, needs=needs)
 
 
 VERDICT_COLUMNS = (

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
+from bench_model.base.places import REPOSITORY
 from bench_model.profiles.yaml_source import read_yaml
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 METRICS = REPOSITORY / "inventory" / "metrics.yml"
 NUMBERS = ("integer", "float")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bench_dashboards.looks import Json
 from bench_dashboards.panels import Panel
@@ -11,31 +10,25 @@ from bench_dashboards.panels import Panel
 COLUMNS = 24
 
 
-@dataclass(frozen=True)
 class Row:
-    """Panels beside each other, each with its width in columns; `height` in Grafana's units of some 38 pixels."""
+    """Panels beside each other, of the same width or of `widths` in columns; `height` in Grafana's units of some 38 pixels."""
 
-    height: int
-    panels: tuple[tuple[Panel, int], ...]
-
-    def __post_init__(self) -> None:
-        width = sum(one for _, one in self.panels)
-        if width != COLUMNS:
-            titles = ", ".join(panel.title for panel, _ in self.panels)
-            raise ValueError(f"the row with {titles} is {width} columns wide, not {COLUMNS}")
+    def __init__(self, height: int, *panels: Panel, widths: tuple[int, ...] = ()) -> None:
+        self.height, self.panels = height, panels
+        self.widths = widths or (COLUMNS // len(panels),) * len(panels)
+        if sum(self.widths) != COLUMNS or len(self.widths) != len(panels):
+            titles = ", ".join(panel.title for panel in panels)
+            raise ValueError(f"the row with {titles} is {sum(self.widths)} columns wide, not {COLUMNS}")
 
 
-@dataclass(frozen=True)
 class Section:
     """Rows under a heading; without one they stand at the top. Folded, they ask nothing of InfluxDB until opened."""
 
-    title: str
-    rows: tuple[Row, ...]
-    folded: bool = False
+    def __init__(self, title: str, *rows: Row, folded: bool = False) -> None:
+        self.title, self.rows, self.folded = title, rows, folded
 
     def panels(self) -> Iterator[Panel]:
-        for row in self.rows:
-            yield from (panel for panel, _ in row.panels)
+        return (panel for row in self.rows for panel in row.panels)
 
 
 def placed(sections: tuple[Section, ...]) -> list[Json]:
@@ -60,7 +53,7 @@ def placed(sections: tuple[Section, ...]) -> list[Json]:
         top = y
         for row in section.rows:
             x = 0
-            for panel, width in row.panels:
+            for panel, width in zip(row.panels, row.widths, strict=True):
                 identifier += 1
                 into.append(panel.json(identifier, {"h": row.height, "w": width, "x": x, "y": y}))
                 x += width

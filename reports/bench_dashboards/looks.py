@@ -27,7 +27,6 @@ class Unit(StrEnum):
     PER_S = "cps"
     COUNT = "none"
     TEXT = "string"
-    DATE = "dateTimeAsIso"
 
 
 class Colour(StrEnum):

@@ -17,7 +17,7 @@ from bench_dashboards.dashboard import Dashboard
 from bench_dashboards.furniture import TagValues
 from bench_dashboards.influxql import text_literal
 from bench_dashboards.interpolation import Choice, Every, Range, interpolated
-from bench_model.base.errors import BenchError
+from bench_model.base.errors import BenchError, in_words
 
 TIMEOUT_S = 30.0
 LONG_AGO = Range(0, 4_000_000_000_000)
@@ -45,7 +45,7 @@ class Server:
         except urllib.error.HTTPError as error:
             raise BenchError(f"{query}: HTTP {error.code}: {error.read().decode('utf-8', 'replace').strip()}") from None
         except (OSError, ValueError) as error:
-            raise BenchError(f"{self.url}: {error}") from None
+            raise BenchError(f"{self.url}: {in_words(error)}") from None
         failed = document.get("error") or document["results"][0].get("error")
         if failed:
             raise BenchError(f"{query}: {failed}")

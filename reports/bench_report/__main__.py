@@ -2,6 +2,7 @@
 `python -m bench_report check runs/<id>`: renders them once more and says, as JSON, where those of the bundle differ.
 `compare` and `lot` make documents on several runs.
 `trend` makes one over the runs of one candidate, `nightly` the page of a night, and `site` an index over all of them.
+`history` brings the file up to date that these three ask first.
 
 Exit status: 0 done, 1 --check found a difference, 2 a bundle cannot be reported on; then stderr has one line that
 says why.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +23,9 @@ from bench_report.lot import command as lot
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="bench_report", description="Reports on run bundles.")
+    parser = argparse.ArgumentParser(
+        prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     rendering = _of_one_run(commands, "render", "write the reports into a run bundle", _render)
     rendering.add_argument(
@@ -75,6 +79,10 @@ def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--copy", action="store_true", help="with the documents themselves, so that the folder can be moved"
     )
     site.set_defaults(run=_site)
+    history = commands.add_parser("history", help="bring the index over a folder of bundles up to date")
+    history.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles")
+    history.add_argument("--rebuild", action="store_true", help="read and judge every bundle again")
+    history.set_defaults(run=_history)
 
 
 # Imports come late, so that a mistyped argument does not wait for matplotlib and WeasyPrint.
@@ -117,6 +125,18 @@ def _site(chosen: argparse.Namespace) -> int:
 
     for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy):
         print(chosen.output / page)
+    return 0
+
+
+def _history(chosen: argparse.Namespace) -> int:
+    from bench_model.nights.history_index import forget
+    from bench_model.nights.run_history import read_all
+
+    if chosen.rebuild:
+        for folder in chosen.runs:
+            forget(folder)
+    nights, broken = read_all(chosen.runs)
+    print(f"{len(nights)} runs that others may rest on, {len(broken)} bundles or folders that are left out")
     return 0
 
 

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
-from bench_model.base.errors import BenchError, ProfileError
+from msgspec import structs
+
+from bench_model.base.errors import BenchError, in_words
+from bench_model.documents.nights import Comparison, NightDocument, NightRun, Word
 from bench_model.nights.baseline import REGRESSED
 from bench_model.nights.night import read_night
 from bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, worse
-from bench_model.profiles.yaml_source import check_document
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import parse_document, read_text
-from bench_report.base.units import NONE, duration, significant
+from bench_report.base.units import NONE, SIDES, duration, quantity, significant
 from bench_report.document.outcome import GLYPHS, css_name
 from bench_report.document.section import Part, Section
 from bench_report.document.table import Table
@@ -42,127 +43,126 @@ def render(folder: Path) -> list[Path]:
     text = read_text(folder, SOURCE)
     if text is None:
         raise BundleError(str(folder / SOURCE), "is missing, so this is no night's folder", "Name one as nightly/<id>")
-    found: Any = parse_document(text, SOURCE).value
-    try:
-        check_document(found, "nightly", SOURCE)
-    except ProfileError as error:
-        raise BundleError(SOURCE, str(error)) from None
+    found = parse_document(text, SOURCE).typed(NightDocument)
     target = folder / NAME
     replace_all({target: to_html(paper_of(confirmed(found))).encode()})
     return [target]
 
 
-def confirmed(night: dict[str, Any]) -> dict[str, Any]:
+def confirmed(night: NightDocument) -> NightDocument:
     """Returns the night with every run judged again: one that others may not rest on, or whose bundle is gone, is no PASS here."""
-    runs = [_confirmed(run) for run in night["runs"]]
-    outcome = reduce(worse, (run["worst"] for run in runs), night["outcome"])
-    return {**night, "runs": runs, "outcome": outcome, "exit_status": STATUS[outcome]}
+    runs = [_confirmed(run) for run in night.runs]
+    outcome = reduce(worse, (run.worst for run in runs), night.outcome)
+    return structs.replace(night, runs=runs, outcome=outcome, exit_status=STATUS[outcome])
 
 
-def _confirmed(run: dict[str, Any]) -> dict[str, Any]:
-    if not run["run"]:
+def _confirmed(run: NightRun) -> NightRun:
+    if not run.run:
         return run
-    if not Path(run["run"]).is_dir():
+    if not Path(run.run).is_dir():
         return _set_apart(run, INADMISSIBLE, "its bundle is gone, so that nothing confirms what it ended with")
     try:
-        found = outcome_of(read_night(Path(run["run"]), warm=False))
+        found = outcome_of(read_night(Path(run.run), warm=False))
     except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
-        return _set_apart(run, ERROR, f"the run is not counted: {error}")
-    if worse(found, run["worst"]) != run["worst"]:
-        return _set_apart(run, found, f"{SOURCE} says {run['worst']}; judged again it is {found}")
+        return _set_apart(run, ERROR, f"the run is not counted: {in_words(error)}")
+    if worse(found, run.worst) != run.worst:
+        return _set_apart(run, found, f"{SOURCE} says {run.worst}; judged again it is {found}")
     return run
 
 
-def _set_apart(run: dict[str, Any], word: str, why: str) -> dict[str, Any]:
-    return {
-        **run,
-        "worst": worse(word, run["worst"]),
-        "reason": "; ".join(part for part in (why, run["reason"]) if part),
-    }
+def _set_apart(run: NightRun, word: Word, why: str) -> NightRun:
+    reason = "; ".join(part for part in (why, run.reason) if part)
+    return structs.replace(run, worst=worse(word, run.worst), reason=reason)
 
 
-def paper_of(night: dict[str, Any]) -> Paper:
+def paper_of(night: NightDocument) -> Paper:
     """The page of one night, from the content of its nightly.json."""
-    like = SHOWN.get(night["outcome"], night["outcome"])
-    worst = [
-        f"{_who(run)}: {run['worst']}. {_why(run)}"
-        for run in night["runs"]
-        if run["worst"] not in ("PASS", "rehearsal")
-    ]
-    compared: list[Part] = [_compared(run) for run in night["runs"] if run["comparisons"]]
+    like = SHOWN.get(night.outcome, night.outcome)
+    worst = [f"{_who(run)}: {run.worst}. {_why(run)}" for run in night.runs if run.worst not in ("PASS", "rehearsal")]
+    compared: list[Part] = [_compared(run) for run in night.runs if run.comparisons]
     sections = [
         Section("baseline", "Against the baseline", tuple(compared or ["No run had a baseline to be compared with."]))
     ]
-    if night["deleted"]:
-        told = f"Deleted to make room, {len(night['deleted'])} bundles of PASS: {', '.join(night['deleted'])}."
+    if night.deleted:
+        told = f"Deleted to make room, {len(night.deleted)} bundles of PASS: {', '.join(night.deleted)}."
         sections.append(Section("housekeeping", "Housekeeping", (told,)))
     return Paper(
         kicker="Nightly acceptance",
-        title=night["nightly"],
+        title=night.nightly,
         meta=(
-            night["headline"],
-            f"{night['started_utc']} to {night['finished_utc'] or 'now'} ({night['state']})",
+            night.headline,
+            f"{night.started_utc} to {night.finished_utc or 'now'} ({night.state})",
         ),
-        running=night["nightly"],
-        badge=Badge(night["outcome"].upper(), GLYPHS[like], css_name(like), f"exit status {night['exit_status']}"),
-        meaning=MEANINGS[night["outcome"]],
+        running=night.nightly,
+        badge=Badge(night.outcome.upper(), GLYPHS[like], css_name(like), f"exit status {night.exit_status}"),
+        meaning=MEANINGS[night.outcome],
         reasons=tuple(worst),
         boxes=(),
         summary=_runs(night),
         notes=(),
         sections=tuple(sections),
-        keywords=("nightly", night["nightly"]),
-        moment=datetime.fromisoformat(night["finished_utc"] or night["started_utc"]),
+        keywords=("nightly", night.nightly),
+        moment=datetime.fromisoformat(night.finished_utc or night.started_utc),
         seal="",
     )
 
 
-def _who(run: dict[str, Any]) -> str:
-    return " / ".join(
-        part for part in (run["job"]["candidate"], run["target"], run["scenario"] or "its scenario") if part
-    )
+def _who(run: NightRun) -> str:
+    return " / ".join(part for part in (run.job.candidate, run.target, run.scenario or "its scenario") if part)
 
 
-def _why(run: dict[str, Any]) -> str:
-    worse = [one["id"] for one in run["comparisons"] if one["result"] == REGRESSED]
-    told = f"{', '.join(worse)} became worse than in {run['baseline']}." if worse else ""
-    return " ".join(part for part in (run["reason"], told) if part)
+def _why(run: NightRun) -> str:
+    worse = [one.id for one in run.comparisons if one.result == REGRESSED]
+    told = f"{', '.join(worse)} became worse than in {run.baseline}." if worse else ""
+    return " ".join(part for part in (run.reason, told) if part)
 
 
-def _runs(night: dict[str, Any]) -> Table:
+def _runs(night: NightDocument) -> Table:
     rows = tuple(
-        (_who(run), f"{GLYPHS[SHOWN.get(run['worst'], run['worst'])]} {run['worst']}", run["run_id"] or "no bundle",
-         duration(run["seconds"]), _why(run) or NONE)
-        for run in night["runs"]
+        (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {run.worst}", run.run_id or "no bundle",
+         duration(run.seconds), _why(run) or NONE)
+        for run in night.runs
     )  # fmt: skip
-    bad = frozenset(n for n, run in enumerate(night["runs"]) if run["worst"] not in ("PASS", "rehearsal"))
+    bad = frozenset(n for n, run in enumerate(night.runs) if run.worst not in ("PASS", "rehearsal"))
     caption = f"Runs of the night. {len(rows)} in their order; set apart: what was not in order."
     return Table(
         ("Candidate, target, scenario", "Outcome", "Run", "Time", "Why"), "ttcnt", rows, caption, "nightly", bad
     )
 
 
-def _compared(run: dict[str, Any]) -> Table:
+def _compared(run: NightRun) -> Table:
     rows = tuple(
         (
-            one["id"],
-            one["result"],
-            _number(one["baseline"]),
-            _number(one["measured"]),
-            _interval(one["interval"]),
-            one["method"],
+            one.id,
+            one.result,
+            _bound(one),
+            _number(one.baseline, one.unit),
+            _number(one.measured, one.unit),
+            _interval(one.interval, one.unit),
+            one.method,
         )
-        for one in run["comparisons"]
+        for one in run.comparisons
     )
-    worse = frozenset(n for n, one in enumerate(run["comparisons"]) if one["result"] == REGRESSED)
-    heads = ("Requirement", "Result", "Baseline", "This run", "95 % interval of the difference", "How")
-    caption = f"{_who(run)} against {run['baseline']}, in the requirements' units; set apart: became worse."
-    return Table(heads, "ttnnnt", rows, caption, f"compared-{run['run_id']}", worse)
+    worse = frozenset(n for n, one in enumerate(run.comparisons) if one.result == REGRESSED)
+    heads = ("Requirement", "Result", "Bound", "Baseline", "This run", "95 % interval of the difference", "How")
+    caption = f"{_who(run)} against {run.baseline}; the bound is that at the run's scale; set apart: became worse."
+    if any(one.unit is None for one in run.comparisons):
+        caption += " This night was written by an older bench, without units and bounds: numbers are in the requirements' units."
+    return Table(heads, "ttnnnnt", rows, caption, f"compared-{run.run_id}", worse)
 
 
-def _number(value: float | None) -> str:
-    return NONE if value is None else significant(value, trim=True)
+def _bound(one: Comparison) -> str:
+    if one.bound is None or not one.unit or not one.comparison:
+        return NONE
+    return f"{SIDES[one.comparison]} {quantity(one.bound, one.unit, trim=True)}"
 
 
-def _interval(pair: Sequence[float] | None) -> str:
-    return NONE if pair is None else f"{significant(pair[0], 3)} to {significant(pair[1], 3)}"
+def _number(value: float | None, unit: str | None) -> str:
+    return NONE if value is None else quantity(value, unit, trim=True) if unit else significant(value, trim=True)
+
+
+def _interval(pair: Sequence[float] | None, unit: str | None) -> str:
+    if pair is None:
+        return NONE
+    high = quantity(pair[1], unit, 3) if unit else significant(pair[1], 3)
+    return f"{significant(pair[0], 3)} to {high}"

@@ -23,10 +23,12 @@ import jinja2
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.files import plain_file
+from bench_model.documents.nights import NightDocument
+from bench_model.documents.verdict import Judgement
 from bench_model.nights.bundle_facts import DRIVES, FIRMWARE
-from bench_model.nights.night import Night, Row
+from bench_model.nights.night import LeftOut, Night
 from bench_model.nights.outcome import INADMISSIBLE, outcome_of, worse
-from bench_model.nights.run_history import LeftOut, read_all
+from bench_model.nights.run_history import read_all
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import parse_document, read_text
 from bench_report.base.marks import visible
@@ -97,7 +99,12 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False) -> 
     """Writes the site into `out`, in place of an earlier one; returns its pages. `copy`: with the documents themselves, so that the folder
     can be moved. Raises BenchError for a folder `out` that is no earlier site, or that holds the bundles."""
     _require_ours(out, [*runs, nights])
-    found, left_out = read_all([folder for folder in runs if folder.is_dir()], warm=False)
+    if not any(folder.is_dir() for folder in (*runs, nights)):
+        named = ", ".join(map(str, (*runs, nights)))
+        raise BundleError(
+            named, "no folder is there", "Name those of the bundles and of the nights: RUNS=runs NIGHTS=nightly"
+        )
+    found, left_out = read_all([folder for folder in runs if folder.is_dir()])
     found.sort(key=lambda night: (night.started, night.id), reverse=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
@@ -162,7 +169,7 @@ def _glyphs() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where documents are: beside the site, by a relative address, or copied into it."""
+    """Describes where documents are: beside the site, by a relative address, or copied into it."""
 
     made: Path
     out: Path
@@ -182,7 +189,7 @@ class _Place:
 def _line(night: Night, page: str, place: _Place) -> RunLine:
     word = outcome_of(night)
     missed = [row.id for row in night.rows if row.decision == "missed"]
-    reasons = [str(one) for one in night.verdict["reasons"][:1]] if word != "PASS" else []
+    reasons = night.verdict.reasons[:1] if word != "PASS" else []
     links = tuple(
         (words, place.address(night.path / name)) for name, words in DOCUMENTS.items() if _is_there(night.path, name)
     )
@@ -219,7 +226,11 @@ def _drives(nights: Sequence[Night]) -> Iterator[tuple[str, str, str]]:
         facts = runs[0].facts
         firmware = facts.get((FIRMWARE, f"of {serial}"))
         what = ", ".join([facts[DRIVES, serial], *([f"firmware {firmware}"] if firmware else [])])
-        yield serial, what, f"{runs[-1].started:%Y-%m-%d} to {runs[0].started:%Y-%m-%d}, {len(runs)} runs"
+        yield (
+            serial,
+            what,
+            f"{runs[-1].started:%Y-%m-%d} to {runs[0].started:%Y-%m-%d}, {len(runs)} run{'s' * (len(runs) > 1)}",
+        )
 
 
 def _sparks(nights: Sequence[Night]) -> Iterator[tuple[str, tuple[Spark, ...]]]:
@@ -235,7 +246,7 @@ def _sparks(nights: Sequence[Night]) -> Iterator[tuple[str, tuple[Spark, ...]]]:
             yield " / ".join(part for part in (scenario, target, f"scale {scale:g}") if part), sparks
 
 
-def _spark(newest: Row, runs: Sequence[Night]) -> Spark | None:
+def _spark(newest: Judgement, runs: Sequence[Night]) -> Spark | None:
     found = [run.row(newest.id) for run in runs]
     values = [
         row.measured for row in found
@@ -243,7 +254,7 @@ def _spark(newest: Row, runs: Sequence[Night]) -> Spark | None:
     ]  # fmt: skip
     if len(values) < SPARK_POINTS_MIN:
         return None
-    low, high = min([*values, newest.bound]), max([*values, newest.bound])
+    low, high = min([*values, newest.scaled_bound]), max([*values, newest.scaled_bound])
     height, span = SPARK_HEIGHT - 2 * SPARK_EDGE, high - low or 1.0
 
     def y(value: float) -> float:
@@ -253,8 +264,8 @@ def _spark(newest: Row, runs: Sequence[Night]) -> Spark | None:
     points = " ".join(f"{SPARK_EDGE + step * number:.1f},{y(value):.1f}" for number, value in enumerate(values))
     unit = "" if newest.unit in ("1", "count") else f" {newest.unit}"
     told = NONE if newest.measured is None else f"{significant(newest.measured, trim=True)}{unit}"
-    bound = f"{newest.comparison.replace('_', ' ')} {significant(newest.bound, trim=True)}{unit}"
-    return Spark(newest.id, newest.text, points, round(y(newest.bound), 1), told, bound, len(values))
+    bound = f"{newest.comparison.replace('_', ' ')} {significant(newest.scaled_bound, trim=True)}{unit}"
+    return Spark(newest.id, newest.text, points, round(y(newest.scaled_bound), 1), told, bound, len(values))
 
 
 def _nights(folder: Path, runs: Sequence[Night], place: _Place) -> Iterator[NightLine]:
@@ -264,14 +275,14 @@ def _nights(folder: Path, runs: Sequence[Night], place: _Place) -> Iterator[Nigh
         if one.parent.is_symlink():
             continue
         try:
-            night: Any = parse_document(read_text(one.parent, SOURCE) or "", SOURCE).value
-            words = [known.get(run["run_id"], INADMISSIBLE) for run in night["runs"] if run["run_id"]]
-            outcome, headline = reduce(worse, words, str(night["outcome"])), str(night["headline"])
-        except (BenchError, KeyError, TypeError, ValueError) as error:
+            night = parse_document(read_text(one.parent, SOURCE) or "", SOURCE).typed(NightDocument)
+        except BenchError as error:
             yield NightLine(one.parent.name, "ERROR", f"{SOURCE} cannot be read: {error}", "")
             continue
-        if outcome != night["outcome"]:
-            headline = f"{headline} (its {SOURCE} says {night['outcome']}; by its runs as they are now it is {outcome})"
+        words = [known.get(run.run_id, INADMISSIBLE) for run in night.runs if run.run_id]
+        outcome, headline = reduce(worse, words, night.outcome), night.headline
+        if outcome != night.outcome:
+            headline = f"{headline} (its {SOURCE} says {night.outcome}; by its runs as they are now it is {outcome})"
         page = one.parent / NIGHT_PAGE
         yield NightLine(one.parent.name, outcome, headline, place.address(page) if page.is_file() else "")
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,8 @@ def bundles(settings: Settings, tools: Tools) -> Iterator[list[str]]:
         yield ["the ten runs share one spool by hard links: it is read from memory where it has room for it"]
     finally:
         for folder in made:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                shutil.rmtree(folder)
 
 
 def linked(source: Path, target: Path) -> None:

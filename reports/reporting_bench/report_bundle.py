@@ -12,6 +12,7 @@ import numpy as np
 
 from bench_model.bundle.column_file import write_columns
 from bench_model.bundle.provenance import MANIFEST
+from bench_model.documents.struct import as_document
 from bench_model.verdict.judging import judge_bundle
 from rig.base.bundle import to_json
 from rig.base.settings import Layout
@@ -53,7 +54,7 @@ def make(root: Path, points: int, columns: bool) -> Path:
     length_ns = write_spool(root / "telemetry" / "points.lp", points)
     (root / "run.json").write_text(to_json(_run(root.name, length_ns / 1e9)), encoding="utf-8")
     (root / "events.jsonl").write_text(json.dumps(_event()) + "\n", encoding="utf-8")
-    (root / "verdict.json").write_text(to_json(judge_bundle(root)), encoding="utf-8")
+    (root / "verdict.json").write_text(to_json(as_document(judge_bundle(root))), encoding="utf-8")
     if columns:
         write_columns(root, least_bytes=0)
     seal_evidence(root)
@@ -113,7 +114,7 @@ def make_another_night(root: Path, number: int) -> None:
     run["run_id"] = f"{datetime.fromisoformat(run['started_utc']):%Y%m%dT%H%M%SZ}-{CANDIDATE}-report"
     _replace(root / "run.json", run)
     _replace(root / "results" / "drive_temperature.json", _temperatures(50 + number % 3))
-    _replace(root / "verdict.json", judge_bundle(root))
+    _replace(root / "verdict.json", as_document(judge_bundle(root)))
     seal_evidence(root)
 
 

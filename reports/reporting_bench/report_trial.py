@@ -42,7 +42,7 @@ def trend(roots: Sequence[Path]) -> int:
 def judge(roots: Sequence[Path]) -> int:
     from bench_model.verdict.judging import judge_bundle
 
-    return len(judge_bundle(roots[0]))
+    return len(judge_bundle(roots[0]).requirements)
 
 
 def check(roots: Sequence[Path]) -> int:

@@ -12,7 +12,7 @@ function show() {
     row.hidden = !fits;
     shown += fits ? 1 : 0;
   }
-  document.getElementById("shown").textContent = shown + " of " + rows.length + " runs";
+  document.getElementById("shown").textContent = shown + " of " + rows.length + (rows.length === 1 ? " run" : " runs");
 }
 // The choice stands in the address, so that it can be passed on.
 function keep() {

@@ -33,10 +33,12 @@ from factory_knobs import (
 )
 from factory_telemetry import account, summary, write_events, write_points, write_workload_lines
 from factory_verdict import HEADROOM, scaled_sentences, write_profiles, write_verdict
+from filled import filled
 from hdr_writer import encode
 
+from bench_model.evidence.schemas import TYPES
 from bench_model.profiles.published import FOLDER
-from rig.workloads import block_scan as fio_scan
+from rig.workloads import block_scan
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / FOLDER
 
@@ -64,7 +66,7 @@ def make(root: Path, knobs: Knobs | None = None) -> Path:
         if isinstance(content, str):
             (root / name).write_text(content, encoding="utf-8")
         else:
-            _write(root, name, content)
+            _write(root, name, filled(content, TYPES[name]) if name in TYPES else content)
     if not knobs.early_error and not knobs.interrupted:
         write_verdict(root)
     return root
@@ -168,7 +170,7 @@ def _run(run_id: str, knobs: Knobs) -> dict[str, Any]:
         "versions": {"bench": "0.1.0", "daqwriter": "0.1.0", "fio": "fio-3.33", "ansible-core": "2.18.1", "python": "3.11.2"},
         "git": {"commit": "4f0c2d1e9ab34c55d0e1f2a3b4c5d6e7f8091a2b", "dirty": False},
         "host_environment": {"virtualization": "kvm", "cpu_governor": "not offered by this machine"},
-        "telemetry": {"period_s": 1.0},
+        "telemetry": {"influx_url": "http://127.0.0.1:8086"},
     }  # fmt: skip
 
 
@@ -229,10 +231,10 @@ def _block_scan(knobs: Knobs, rng: np.random.Generator) -> dict[str, Any]:
     parameters = workloads(knobs)["block_scan"]
     points = [_point(knobs, rng, size, 5.0, 0.05) for size in parameters["block_sizes"]]
     again = [
-        fio_scan.repetition_of(_point(knobs, rng, size, 20.0, 0.03), number)
-        for number, size in fio_scan.turns(parameters)
+        block_scan.repetition_of(_point(knobs, rng, size, 20.0, 0.03), number)
+        for number, size in block_scan.turns(parameters)
     ]
-    return {**fio_scan.document("3.33", parameters, points, again, condition="fresh file"), "others": []}
+    return {**block_scan.document("3.33", parameters, points, again, condition="fresh file"), "others": []}
 
 
 def _point(knobs: Knobs, rng: np.random.Generator, size: int, seconds: float, scatter: float) -> dict[str, Any]:
@@ -303,17 +305,28 @@ def _latency(rng: np.random.Generator, median_us: float, hdr: bool, definition: 
         f"p{str(p).replace('.', '_')}": float(np.percentile(values, p, method="inverted_cdf")) / 1000
         for p in (50, 90, 99, 99.9, 99.99)
     }
-    document = {
+    return {
         "definition": definition,
         "count": len(values),
         "min": values[0] / 1000,
         "mean": float(values.mean()) / 1000,
         **pick,
         "max": values[-1] / 1000,
+        "hdr": encode(Counter(values.tolist())) if hdr else "HIST",  # that is no histogram
+        "hdr_unit": "ns",
     }
-    if hdr:
-        document |= {"hdr": encode(Counter(values.tolist())), "hdr_unit": "ns"}
-    return document
+
+
+def _latency_over_time(rng: np.random.Generator, times: list[float], backlog: list[int], count: int) -> dict[str, Any]:
+    """The latencies of `count` superchunks by the time of their arrival: longer while more is waiting."""
+    edges = [1024.0 * 2 ** (step // 2) * (1.5 if step % 2 else 1.0) for step in range(16)]
+    together = -(-len(times) // 128)  # intervals in a row, as daqwriter joins them
+    rows = np.zeros((-(-len(times) // together), len(edges)), dtype=int)
+    waiting = np.array(backlog) / max(max(backlog), 1)
+    for place in rng.integers(0, len(times), count):
+        us = rng.lognormal(np.log(9000 * (1 + 8 * waiting[place])), 0.4)
+        rows[place // together, np.clip(np.searchsorted(edges, us) - 1, 0, len(edges) - 1)] += 1
+    return {"definition": "as daqwriter's", "interval_s": 0.1 * together, "from_us": edges, "counts": rows.tolist()}
 
 
 def _minidaq(
@@ -359,6 +372,7 @@ def _minidaq(
         "transient_buffer": {"needed_bytes": max(backlog), "method": "service curve: max over t of arrived(t) - durable(t)"},
         "latency_us": _latency(rng, 9000, knobs.hdr,
         "from a superchunk's due time to the completion of the write that holds its last byte"),
+        "latency_over_time": _latency_over_time(np.random.default_rng(knobs.seed), times, backlog, 20_000),
         "write_latency_us": _latency(rng, 2500, knobs.hdr, "from io_submit to completion of one block"),
         "cpu": {**cpu, "seconds_per_gb": 0.29, "writer": cpu, "source": cpu, "writer_seconds_per_gb": 0.2, "copy_s": 3.1,
         "copy_share": 0.58, "voluntary_context_switches": 2000, "involuntary_context_switches": 30, "max_rss_bytes": 700_000_000},

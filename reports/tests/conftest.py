@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "inventory" / "test
 
 from bundle_factory import make
 from factory_knobs import Knobs
+from tender_factory import Run, make_run
 
 from bench_report.__main__ import main
 
@@ -23,7 +25,8 @@ def bundle_with(tmp_path: Path) -> Callable[..., Path]:
     """Makes a bundle in a folder of its own: `bundle_with(outcome="FAIL")`."""
 
     def build(**knobs: object) -> Path:
-        shutil.rmtree(tmp_path / "run-1", ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(tmp_path / "run-1")
         return make(tmp_path / "run-1", Knobs(**knobs))  # type: ignore[arg-type]  # checked by the dataclass's callers
 
     return build
@@ -36,3 +39,19 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = make(tmp_path_factory.mktemp("rendered") / "run-1", knobs)
     assert main(["render", str(root)]) == 0
     return root
+
+
+@pytest.fixture
+def runs_of(tmp_path: Path) -> Callable[..., tuple[Path, ...]]:
+    """Makes bundles to be compared: `runs_of(Run("a"), Run("b"))`."""
+
+    def build(*runs: Run) -> tuple[Path, ...]:
+        return tuple(make_run(tmp_path / "runs", run) for run in runs)
+
+    return build
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests keep no key of the user's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))

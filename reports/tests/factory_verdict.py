@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from factory_knobs import LONG, NON_LATIN, Knobs, workloads
 
+from bench_model.documents.run import Run
+from bench_model.documents.struct import as_document, read
 from bench_model.evidence.admissibility import scaled_down
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import load_requirements
@@ -96,7 +97,7 @@ def _requirement(index: int, knobs: Knobs) -> dict[str, Any]:
 
 def write_verdict(root: Path) -> None:
     """Writes the bench's verdict on the bundle as it is."""
-    _write(root / VERDICT, judge_bundle(root))
+    _write(root / VERDICT, as_document(judge_bundle(root)))
 
 
 def _write(file: Path, document: object) -> None:
@@ -108,4 +109,4 @@ def scaled_sentences(root: Path, run: dict[str, Any]) -> list[str]:
     """Returns the bench's sentences on the respects in which the run is less than its profile asks for."""
     metrics = load_metrics(root / "profiles" / "metrics.yml")
     profile = load_requirements(root / "profiles" / "requirements" / "dune-snb.yml", metrics)
-    return scaled_down(run, asdict(profile.conditions))
+    return scaled_down(read(run, Run, "run.json"), profile.conditions)

@@ -107,7 +107,8 @@ def make_run(folder: Path, run: Run) -> Path:
         document["rate_rounds"] = [6] * len(run.rates)
     write(root, "results/demo.json", document)
     if run.watts is not None:
-        records = [{"w_per_gb_per_s": run.watts} for _ in run.rates]
+        known = {"started_utc": "2026-01-31T12:00:00Z", "readings": 1}
+        records = [known | {"w_per_gb_per_s": run.watts, "mean_w": run.watts * rate} for rate in run.rates]
         write(root, "results/record_power.json", {"schema_version": 1, "records": records, "reasons": {}})
     told = run_document(run_id, run, drives, began)
     write(root, "run.json", told)
@@ -214,3 +215,8 @@ def telemetry(root: Path, run: Run, drives: list[dict[str, Any]], began: datetim
             body = ",".join(f"{key}={value}i" for key, value in fields.items())
             lines.append(f"smart_ocp,host=x,device=nvme0n1,serial={one['serial']},model=M {body} {at}")
     (root / "telemetry" / "points.lp").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def rate_of(found: dict[str, Any]) -> dict[str, Any]:
+    """The requirement on the rate, in a comparison or a lot."""
+    return next(one for one in found["requirements"] if one["id"] == RATE)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from analysis_factory import found, of_set, point
+from section_parts import figure, table, texts
 
 from bench_model.workloads.concurrent_analysis.analysis import document
-from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Section
-from bench_report.document.table import Table
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
-from bench_report.sections.concurrent_analysis import section
+from bench_report.workloads.concurrent_analysis.section import section
 
 Maker = Callable[..., Path]
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / "devices" / "published"
@@ -36,18 +34,6 @@ def made(root: Path, measured: dict[str, Any]) -> Section:
     one = section(load(root))
     assert one is not None
     return one
-
-
-def figure(of: Section, name: str) -> Figure:
-    return next(part for part in of.parts if isinstance(part, Figure) and part.name == name)
-
-
-def table(of: Section, name: str) -> Table:
-    return next(part for part in of.parts if isinstance(part, Table) and part.name == name)
-
-
-def texts(svg: str) -> set[str]:
-    return {re.sub(r"<[^>]+>", "", text).strip() for text in re.findall(r"<text.*?</text>", svg, flags=re.DOTALL)}
 
 
 def two_storages() -> dict[str, Any]:

@@ -9,21 +9,24 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from evidence_factory import conclude, seal
 from pypdf import PdfReader
-from raid_configurations import make_raid_run
+from raid_configurations import INVENTORY, make_raid_run
 from ruamel.yaml import YAML
-from tender_factory import RATE, Run, drive, make_run, write
+from tender_factory import RATE, Run, drive, rate_of, write
 
 from bench_model.base.errors import ProfileError
+from bench_model.profiles.yaml_source import check_document
 from bench_report.__main__ import main
 from bench_report.base.errors import BundleError
 from bench_report.base.units import THIN
 from bench_report.comparison import words
 from bench_report.comparison.analysis import Asked, compare
+from bench_report.comparison.conditions import inlet_temperature
 from bench_report.comparison.document import paper_of
 from bench_report.output.paper import document_of, to_html
 
@@ -31,14 +34,6 @@ Roots = Callable[..., tuple[Path, ...]]
 PROFILE, METRICS = "profiles/requirements/tender.yml", "profiles/metrics.yml"
 ALL = ["TND-01", "TND-02", "TND-03", "TND-04"]
 GOLDEN = Path(__file__).parent / "recorded" / "comparison.json"
-
-
-@pytest.fixture
-def runs_of(tmp_path: Path) -> Roots:
-    def make(*runs: Run) -> tuple[Path, ...]:
-        return tuple(make_run(tmp_path / "runs", run) for run in runs)
-
-    return make
 
 
 def several(name: str, rates: Sequence[float], **changes: Any) -> list[Run]:
@@ -177,7 +172,7 @@ def test_a_run_beside_those_that_count_is_shown_but_not_on_top(runs_of: Roots) -
     found = compared(roots)
     assert [one["name"] for one in found["unranked"]] == ["odd"]
     sections = [one.name for one in paper_of(found, "x", compare(Asked(roots))[1][-1].moment).sections]
-    assert sections[0] == "compared" and sections[-2:] == ["unranked", "method"]
+    assert sections[:2] == ["ranking", "compared"] and sections[-2:] == ["unranked", "method"]
 
 
 def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_path: Path, weights: Path) -> None:
@@ -267,10 +262,6 @@ def test_a_wrong_weights_file_is_refused_with_its_line(
 def test_what_answers_another_question_is_refused(runs_of: Roots, other: Run, message: str) -> None:
     with pytest.raises(BundleError, match=message):
         compared(runs_of(Run("a"), other))
-
-
-def rate_of(found: dict[str, Any]) -> dict[str, Any]:
-    return next(one for one in found["requirements"] if one["id"] == RATE)
 
 
 def test_nine_candidates_and_a_run_named_twice_are_refused(runs_of: Roots) -> None:
@@ -392,7 +383,22 @@ def test_the_configurations_of_one_run_are_paired_where_they_shared_rounds(tmp_p
     assert methods["nand-raid0", "nand-raid5"] == "welch"  # each in a group of its own
     assert not any("ratio" in one["metric"] for one in found["requirements"])
     assert next(one for one in found["contenders"] if one["name"] == "nand-raid5")["barred"]
-    assert "3 configurations of one run" in plain(html_of((root,)))
+    assert "RAID and 3D XPoint: 3 configurations of one run" in plain(html_of((root,)))
+
+
+@pytest.mark.parametrize("outcome", ["PASS", "INADMISSIBLE"])
+def test_the_sets_report_has_latency_cpu_of_md_and_published_devices(tmp_path: Path, outcome: str) -> None:
+    root = make_raid_run(tmp_path / "raid", outcome)
+    shutil.copytree(INVENTORY / "devices" / "published", root / "profiles" / "devices" / "published")
+    conclude(root)
+    found = compared((root,))
+    check_document(found, "comparison", "comparison.json")
+    text = plain(html_of((root,)))
+    assert "Latency, CPU of md, and published devices" in text
+    drawn = ("Micron X100, measured by others", "never measurements of this bench")
+    assert not [one for one in ("md threads, s/GB", "p99.9", "0.0200", *drawn) if one not in text]
+    assert "Abed Abud et al., 3D XPoint storage buffer for DUNE (2021), section 4" in text
+    assert ("UNRANKED" in text) == (outcome != "PASS")
 
 
 def test_configurations_of_a_run_that_does_not_count_are_not_ranked(tmp_path: Path) -> None:
@@ -499,6 +505,10 @@ def test_a_barred_candidate_stays_off_the_front(runs_of: Roots) -> None:
     tags = words.letters(found)
     assert f"Dominated (no better in either, worse in one): {tags['dear']} by {tags['good']}." in plain(html)
     assert "Barred: may not be chosen, and beside the front." in plain(html)
+    assert (
+        list(tags) == ["good", "dear", "loser"] and tags["good"] == "A"
+    )  # the barred one last, though it is the fastest
+    assert html.index("Compliance and ranking for each requirement</h2>") < html.index("What was compared</h2>")
 
 
 def test_one_run_dominates_nobody_for_certain(runs_of: Roots) -> None:
@@ -844,3 +854,40 @@ def test_a_run_that_was_never_judged_is_named_and_not_ranked(runs_of: Roots) -> 
     (roots[-1] / "verdict.json").unlink()
     seal(roots[-1])
     assert compared(roots)["not_ranked"] == ["torn"]
+
+
+def test_the_cost_of_ownership_is_shown_where_the_buyer_named_a_tariff(runs_of: Roots, tmp_path: Path) -> None:
+    roots = runs_of(*several("a", (10.0, 10.1, 10.2), watts=50.0), *several("b", (12.0, 12.1, 12.2), watts=None))
+    file = tmp_path / "prices.yml"
+    priced = (
+        'currency: EUR\ndate: "2026-11-01"\nprices:\n- {contender: a, amount: 12000, source: offer}\n'
+        "- {contender: b, amount: 9000, source: offer}\n"
+    )
+    file.write_text(priced, encoding="utf-8")
+    assert "Total cost of ownership" not in plain(html_of(roots, prices=file))
+    file.write_text(f"{priced}energy: {{price_per_kwh: 0.25, hours: 20000, source: tariff}}\n", encoding="utf-8")
+    found = compared(roots, prices=file)
+    own = {one["name"]: one["figures"] for one in found["contenders"]}
+    assert own["a"]["ownership"]["value"] == pytest.approx(12000 + 50 * 10.1 / 1000 * 20000 * 0.25)
+    assert own["b"]["ownership"]["value"] is None
+    check_document(found, "comparison", "comparison.json")
+    text = plain(html_of(roots, prices=file))
+    assert "Total cost of ownership" in text and "not known: the server's power was not measured" in text.replace(
+        "&#39;", "'"
+    )
+    file.write_text(f"{priced}energy: {{price_per_kwh: 0, hours: 20000, source: tariff}}\n", encoding="utf-8")
+    with pytest.raises(ProfileError, match="price_per_kwh"):
+        compared(roots, prices=file)
+
+
+@pytest.mark.parametrize(
+    ("ipmi", "mean"),
+    [("", 22.0), ("ipmi_sensor,entity=55.1,sensor=Inlet temperature_degc=25.0 1\n", 25.0)],
+)
+def test_the_inlet_is_told_by_redfish_where_ipmi_does_not(tmp_path: Path, ipmi: str, mean: float) -> None:
+    """By one of them alone: a mean of both would belong to neither."""
+    spool = tmp_path / "telemetry" / "points.lp"
+    spool.parent.mkdir()
+    intake = "redfish_sensor,chassis=1,resource=Thermal,sensor=Inlet temperature_degc="
+    spool.write_text(f"{ipmi}{intake}21.0 2\n{intake}23.0 3\n")
+    assert inlet_temperature(SimpleNamespace(root=tmp_path)) == mean  # type: ignore[arg-type]

@@ -57,11 +57,11 @@ def test_the_files_are_what_the_code_makes() -> None:
     assert files(DECLARED) == files(Declared.load())
 
 
-def test_writing_removes_what_no_dashboard_has(tmp_path: Path) -> None:
-    (tmp_path / "old.json").write_text("{}")
-    (tmp_path / "README.md").touch()
+def test_writing_removes_old_dashboards_of_the_bench_and_nobody_elses(tmp_path: Path) -> None:
+    for name in ("daq-bench-old.json", "mine.json", "README.md"):
+        (tmp_path / name).write_text("{}")
     catalogue.write(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {*files(DECLARED), "README.md"}
+    assert {file.name for file in tmp_path.iterdir()} == {*files(DECLARED), "mine.json", "README.md"}
 
 
 @pytest.mark.parametrize("document", FILES.values(), ids=FILES)
@@ -229,7 +229,7 @@ def test_annotations_have_an_end_where_they_say_so() -> None:
 def dashboard_with(query: Query, **changes: Any) -> Dashboard:
     panel = TimeSeries("t", "d", (Target(query),), Unit.COUNT, **changes)
     variables = tuple(TagValues(name, name, name, name, "telemetry_agent") for name in ("host", "run"))
-    return Dashboard("u", "U", "d", (Section("", (Row(8, ((panel, 24),)),)),), variables)
+    return Dashboard("u", "U", "d", (Section("", Row(8, panel)),), variables)
 
 
 @pytest.mark.parametrize(
@@ -270,13 +270,13 @@ def test_a_column_that_the_inner_query_lacks_is_a_fault_of_the_code() -> None:
 def test_a_row_has_24_columns() -> None:
     panel = Stat("t", "d", (), Unit.COUNT)
     with pytest.raises(ValueError, match="the row with t, t is 23 columns wide, not 24"):
-        Row(4, ((panel, 12), (panel, 11)))
+        Row(4, panel, panel, widths=(12, 11))
 
 
 def test_what_is_below_a_folded_section_moves_up() -> None:
     panel = Stat("t", "d", (), Unit.COUNT)
-    row = Row(5, ((panel, 24),))
-    made = placed((Section("", (row,)), Section("a", (row, row), folded=True), Section("b", (row,))))
+    row = Row(5, panel)
+    made = placed((Section("", row), Section("a", row, row, folded=True), Section("b", row)))
     assert [(one["type"], one["gridPos"]["y"]) for one in made] == [("stat", 0), ("row", 5), ("row", 6), ("stat", 7)]
     assert [one["gridPos"]["y"] for one in made[1]["panels"]] == [6, 11]
 

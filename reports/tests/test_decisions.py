@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bench_report.base.fields import Node
+from bench_model.documents.struct import read
+from bench_model.documents.verdict import Verdict
 from bench_report.document.table import LINE, Table
 from bench_report.qualification.render import to_html
 from bench_report.qualification.view import outcome_of
 from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load import load
-from bench_report.reading.load_run import verdict_of
 from bench_report.sections.cost import cost_section
 from bench_report.tables.requirements import notes, requirement_table
 
@@ -45,7 +45,7 @@ def changed(root: Path, change: Callable[[dict[str, Any]], None]) -> Bundle:
     """Returns the bundle with another verdict than its evidence gives."""
     document = json.loads((root / "verdict.json").read_text(encoding="utf-8"))
     change(document)
-    return replace(load(root), verdict=verdict_of(Node(document, "verdict.json")))
+    return replace(load(root), verdict=read(document, Verdict, "verdict.json"))
 
 
 def row_of(bundle: Bundle, index: int) -> list[list[str]]:

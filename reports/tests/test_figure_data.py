@@ -22,10 +22,10 @@ from bench_report.document.report_data import document_data
 from bench_report.document.traces import Trace
 from bench_report.figures.blocks import block_figure
 from bench_report.figures.host import host_figure
-from bench_report.figures.latency import latency_figure, nines
 from bench_report.figures.record import record_figures
 from bench_report.qualification.render import document_of
 from bench_report.reading.load import load
+from bench_report.workloads.latency_under_load.figures import latency_figure, nines
 
 Maker = Callable[..., Path]
 
@@ -147,4 +147,4 @@ def test_points_of_the_html_show_their_numbers(bundle_with: Maker) -> None:
     assert figure is not None
     mean = trace(figure, "mean")
     titles = re.findall(r"<circle [^>]*><title>(.*?)</title>", figure.svg, flags=re.DOTALL)
-    assert any(title.startswith("mean") and f"throughput (GiB/s): {mean.y[-1]:.4g}" in title for title in titles)
+    assert any(title.startswith("mean") and f"{mean.y_label}: {mean.y[-1]:.4g}" in title for title in titles)

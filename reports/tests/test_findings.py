@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench_report.base.fields import Node
+from bench_model.documents.struct import read
+from bench_model.documents.verdict import Verdict
 from bench_report.qualification.findings import MOST, findings
 from bench_report.qualification.first_page import content
 from bench_report.qualification.render import to_html
 from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.load import load
-from bench_report.reading.load_run import verdict_of
 
 Maker = Callable[..., Path]
 
@@ -27,7 +27,7 @@ def judged(root: Path, *rows: dict[str, Any], **verdict: Any) -> Bundle:
         {**base, "id": f"R-{number}", "reason": "", **row} for number, row in enumerate(rows, 1)
     ]
     document.update(verdict)
-    return replace(load(root), verdict=verdict_of(Node(document, "verdict.json")))
+    return replace(load(root), verdict=read(document, Verdict, "verdict.json"))
 
 
 def told(bundle: Bundle) -> list[str]:
@@ -75,8 +75,9 @@ def test_evidence_that_does_not_count_and_a_broken_bench_go_before_everything(bu
 
 
 def test_conditions_are_found(bundle_with: Maker) -> None:
-    summary = {"dips": 2, "unexplained": 1, "windows_analysed": 1}
-    root = bundle_with(drives=2, smart_worse=True, extra={"results/dips.json": {"summary": summary, "windows": []}})
+    summary = {"dips": 2, "unexplained": 1, "windows_analysed": 1, "lost_bytes": 1e9, "deepest_fraction": 0.5}
+    dips = {"schema_version": 1, "rule": "a rule", "windows": [], "summary": summary, "reasons": {}}
+    root = bundle_with(drives=2, smart_worse=True, extra={"results/dips.json": dips})
     account = json.loads((root / "telemetry/summary.json").read_text())
     account["collectors"] = [{"name": "cpu", "status": "ok", "period_s": 1.0, "points": 9, "longest_gap_s": 40.0}]
     (root / "telemetry/summary.json").write_text(json.dumps(account))

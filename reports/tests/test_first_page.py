@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from bench_model.documents.run import Run
 from bench_model.documents.verdict import Judgement
+from bench_report.base.errors import BundleError
 from bench_report.document.document import lay_out
 from bench_report.document.report_data import document_data
 from bench_report.figures.record import record_figures
@@ -24,6 +27,11 @@ from bench_report.tables.requirements import beside_bound, summary_table, this_r
 from bench_report.tables.run import tuning_left_alone, tuning_table
 
 Maker = Callable[..., Path]
+
+
+def scenario_of(bundle: Bundle, **changes: Any) -> Run:
+    """The bundle's run with another scenario."""
+    return structs.replace(bundle.run, scenario=structs.replace(bundle.run.scenario, **changes))
 
 
 def edited(root: Path, edit: Callable[[dict[str, Any]], None]) -> Bundle:
@@ -60,7 +68,7 @@ def test_the_highest_backlog_is_the_high_water_mark_and_marked_where_it_was(bund
     """The samples of 0.1 s may all lie below it."""
 
     def peak(record: dict[str, Any]) -> None:
-        record["backlog"] |= {"high_water_bytes": 669e6, "high_water_s": 4.99}
+        record["backlog"] |= {"high_water_bytes": 669_000_000, "high_water_s": 4.99}
 
     figure = record_figures(edited(bundle_with(telemetry=False), peak))[0]
     assert "highest 4.99\u202fs after the start (669" in figure.see and "samples" not in figure.see
@@ -68,9 +76,10 @@ def test_the_highest_backlog_is_the_high_water_mark_and_marked_where_it_was(bund
     assert (mark.x, mark.y) == ((4.99,), pytest.approx((669.0,)))
 
 
-def test_samples_are_named_as_such_where_the_writer_left_no_mark(bundle_with: Maker) -> None:
-    figure = record_figures(edited(bundle_with(telemetry=False), lambda record: record.pop("backlog")))[0]
-    assert "in samples of 0.1\u202fs" in figure.see
+@pytest.mark.parametrize("field", ["backlog", "source"])
+def test_a_record_that_lacks_what_its_writer_always_leaves_is_refused_by_name(bundle_with: Maker, field: str) -> None:
+    with pytest.raises(BundleError, match=rf"repetitions\[0\]\.minidaq: .*missing required field `{field}`"):
+        edited(bundle_with(telemetry=False), lambda record: record.pop(field))
 
 
 def test_the_sources_lateness_is_what_was_measured(bundle_with: Maker) -> None:
@@ -83,10 +92,6 @@ def test_the_sources_lateness_is_what_was_measured(bundle_with: Maker) -> None:
     assert "keeps its pace" not in caption and "24\u202f% of the superchunks" in caption and "127\u202fms" in caption
     source = demand_cells(bundle)[-1]
     assert (source.label, source.value, source.binary) == ("Source", "24\u202f% late", "by up to 127\u202fms")
-    none = edited(bundle_with(telemetry=False), lambda record: record.pop("source"))
-    assert [one.label for one in demand_cells(none)][-1] != "Source" and "was late" not in record_figures(none)[
-        0
-    ].caption
 
 
 def test_one_value_is_of_this_run_only(bundle_with: Maker) -> None:
@@ -118,7 +123,7 @@ def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Make
     step = next_step(with_rows(bundle, row(bundle, **other, length_factor=12.0), outcome="INADMISSIBLE"))
     assert step.code == ("workloads.block_scan.seconds_per_point: 60",)
     nowhere = replace(
-        with_rows(bundle, row(bundle, **UNDECIDED, length_factor=12.0)), run=replace(bundle.run, lengths=())
+        with_rows(bundle, row(bundle, **UNDECIDED, length_factor=12.0)), run=scenario_of(bundle, parameters={})
     )
     assert next_step(nowhere).code == () and "about 12 times as long would decide" in next_step(nowhere).text
 
@@ -153,7 +158,7 @@ def test_a_full_pass_leaves_nothing_open_and_an_interrupted_run_is_repeated(bund
 def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
     assert outcome_of(bundle).meaning == "Rehearsal at 1/10 load. No conclusion about buying."
-    assert load_words(replace(bundle, run=replace(bundle.run, scale=0.35))) == "at 0.35 of the load"
+    assert load_words(replace(bundle, run=scenario_of(bundle, scale=0.35))) == "at 0.35 of the load"
     assert content(bundle)["next"].text
 
 
@@ -192,7 +197,7 @@ def test_a_value_stands_beside_its_bound_in_plain_words(
 def test_settings_that_nobody_asked_for_stand_in_one_line(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
     assert bundle.tuning is not None
-    kept = replace(
+    kept = structs.replace(
         bundle.tuning[0],
         id="bios-turbo",
         subject=None,
@@ -202,8 +207,8 @@ def test_settings_that_nobody_asked_for_stand_in_one_line(bundle_with: Maker) ->
         read_back="on",
         status="unchanged",
     )
-    moved = replace(kept, id="moved")
-    later = (*(bundle.tuning_after or ()), kept, replace(moved, read_back="off"))
+    moved = structs.replace(kept, id="moved")
+    later = (*(bundle.tuning_after or ()), kept, structs.replace(moved, read_back="off"))
     found = replace(bundle, tuning=(*bundle.tuning, kept, moved), tuning_after=later)
     line, table = tuning_left_alone(found), tuning_table(found)
     assert line is not None and "bios-turbo" in line and "moved" not in line

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from filled import filled
+
+from bench_model.workloads.hot_store.document import HotStore
 from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Section
 from bench_report.document.table import Table
 from bench_report.reading.load import load
-from bench_report.sections import hot_store
+from bench_report.workloads.hot_store import section as hot_store
 
 Maker = Callable[..., Path]
 
@@ -76,7 +79,7 @@ DOCUMENT: dict[str, Any] = {
 def made(bundle_with: Maker, **changes: Any) -> Section:
     root = bundle_with()
     document = {**copy.deepcopy(DOCUMENT), **changes}
-    (root / "results" / "hot_store.json").write_text(json.dumps(document), encoding="utf-8")
+    (root / "results" / "hot_store.json").write_text(json.dumps(filled(document, HotStore)), encoding="utf-8")
     section = hot_store.section(load(root))
     assert section is not None
     return section

@@ -15,7 +15,7 @@ from bench_report.base.marks import Numbers
 from bench_report.document.section import Lacking, Section
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
-from bench_report.sections.lan import section
+from bench_report.workloads.lan.section import section
 
 Maker = Callable[..., Path]
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench_report.base.errors import BundleError
+from bench_report.figures.record import record_figures
+from bench_report.reading.dataset.record import series_of
 from bench_report.reading.load import load
 
 Maker = Callable[..., Path]
@@ -58,11 +60,28 @@ def test_a_splinter_of_an_interval_is_joined_to_the_one_before(bundle_with: Make
         }
 
     change(root, "results/snb_record.json", splinter)
-    minidaq = load(root).repetitions[0].minidaq
-    assert minidaq is not None and minidaq.series is not None
-    assert minidaq.series.t_s == (0.1, 0.2, 0.301)
-    assert max(minidaq.series.stored_bytes_per_s) == pytest.approx(110 / 0.101)
-    assert minidaq.series.backlog_bytes == (10, 10, 0)
+    series = series_of(load(root).repetitions[0].minidaq.series, 1)
+    assert series.t_s == (0.1, 0.2, 0.301)
+    assert max(series.stored_bytes_per_s) == pytest.approx(110 / 0.101)
+    assert series.backlog_bytes == (10, 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda series: series["t_s"].pop(), r"repetitions\[0\]\.minidaq\.series: \d+ values for \d+ times"),
+        (lambda series: series["t_s"].reverse(), r"series\.t_s: times must increase"),
+    ],
+)
+def test_a_series_that_does_not_fit_is_named(
+    bundle_with: Maker,
+    edit: Callable[[dict], object],  # type: ignore[type-arg]  # any JSON object
+    message: str,
+) -> None:
+    root = bundle_with()
+    change(root, "results/snb_record.json", lambda d: edit(d["repetitions"][0]["minidaq"]["series"]))
+    with pytest.raises(BundleError, match=message):
+        record_figures(load(root))
 
 
 def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
@@ -75,17 +94,15 @@ def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "edit", "message"),
     [
-        ("run.json", lambda d: d.pop("run_id"), r"run\.json: field 'run_id' is missing"),
-        ("run.json", lambda d: d.update(state="lost"), r"run\.json: state: expected one of .*'lost'"),
-        ("run.json", lambda d: d.update(started_utc="yesterday"), r"started_utc: 'yesterday' is not a time"),
-        ("run.json", lambda d: d["demand"].update(real_bytes_per_s="fast"), r"demand\.real_bytes_per_s: expected a number, found \"fast\""),
-        ("results/block_scan.json", lambda d: d["points"][0].update(block_bytes=0), r"points\[0\]\.block_bytes: a block of 0"),
-        ("results/block_scan.json", lambda d: d["points"][3].pop("admissible"), r"points\[3\]: field 'admissible' is missing"),
-        ("results/snb_record.json", lambda d: d["repetitions"][0]["minidaq"]["series"]["t_s"].pop(),
-        r"offered_bytes: \d+ values for \d+ times"),
+        ("run.json", lambda d: d.pop("run_id"), r"run\.json: .*missing required field `run_id`"),
+        ("run.json", lambda d: d.update(state="lost"), r"run\.json: state: Invalid enum value 'lost'"),
+        ("run.json", lambda d: d.update(started_utc="yesterday"), r"started_utc: Expected `str` matching regex .*: 'yesterday'"),
+        ("run.json", lambda d: d["demand"].update(real_bytes_per_s="fast"), r"demand\.real_bytes_per_s: Expected `float`, got `str`: 'f"),
+        ("results/block_scan.json", lambda d: d["points"][0].update(block_bytes=0), r"points\[0\]\.block_bytes: Expected `int` >= 512"),
+        ("results/block_scan.json", lambda d: d["points"][3].pop("admissible"), r"points\[3\]: Object missing required field `admissible`"),
         ("results/snb_record.json", lambda d: d["repetitions"][0]["minidaq"]["busy"].update(count=True),
-        r"busy\.count: expected a number, found true"),
-        ("facts/tuning.json", lambda d: d.pop("settings"), r"facts/tuning\.json: field 'settings' is missing"),
+        r"busy\.count: Expected `int`, got `bool`"),
+        ("facts/tuning.json", lambda d: d.pop("settings"), r"facts/tuning\.json: .*missing required field `settings`"),
         ("run.json", lambda d: d.update(schema_version=9), r"schema_version: this reader knows version 1, found 9"),
     ],
 )  # fmt: skip

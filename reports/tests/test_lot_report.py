@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from evidence_factory import conclude, seal
 from pypdf import PdfReader
-from tender_factory import RATE, Run, drive, make_run
+from tender_factory import MODEL, RATE, Run, drive, rate_of
 
 from bench_model.lot.sampling import failing_at_most, passing_share_at_least
 from bench_model.lot.tolerance import k_factor
@@ -21,18 +21,11 @@ from bench_report.__main__ import main
 from bench_report.base.errors import BundleError
 from bench_report.lot import words
 from bench_report.lot.analysis import Asked, lot
+from bench_report.lot.choice import bundles_of
 from bench_report.lot.document import paper_of
 from bench_report.output.paper import to_html
 
 Roots = Callable[..., tuple[Path, ...]]
-
-
-@pytest.fixture
-def runs_of(tmp_path: Path) -> Roots:
-    def make(*runs: Run) -> tuple[Path, ...]:
-        return tuple(make_run(tmp_path / "runs", run) for run in runs)
-
-    return make
 
 
 def of_drive(number: int, *rates: float, changes: dict[str, Any] | None = None, **more: Any) -> Run:
@@ -43,10 +36,6 @@ def of_drive(number: int, *rates: float, changes: dict[str, Any] | None = None, 
 
 def found_in(roots: tuple[Path, ...], **asked: Any) -> dict[str, Any]:
     return lot(Asked(roots, **asked))[0]
-
-
-def rate_of(found: dict[str, Any]) -> dict[str, Any]:
-    return next(one for one in found["requirements"] if one["id"] == RATE)
 
 
 def text_of(roots: tuple[Path, ...], **asked: Any) -> str:
@@ -66,6 +55,20 @@ def test_k_of_n_is_put_into_words(runs_of: Roots) -> None:
     assert "2 OF 3 PASS" in text
     assert "Failed: S003" in text
     assert "3 were tested: reject" in text
+
+
+def test_what_is_to_be_done_stands_first(runs_of: Roots) -> None:
+    roots = runs_of(*(of_drive(number, 10.0 + number / 10) for number in range(5)))
+    found = found_in(roots, lot_size=50)
+    assert found["acceptance"]["plan"]["sample"] == 8
+    assert words.meaning(found).startswith("Test 3 more, taken at random: the plan for a lot of 50 asks for 8. 5 of 5")
+    assert "more, taken at random" not in words.meaning(found_in(roots))  # nobody knows how large the lot is
+    assert "more, taken at random" not in words.meaning(found_in(roots, lot_size=5))  # all were tested
+
+
+def test_more_drives_are_no_remedy_for_one_that_failed(runs_of: Roots) -> None:
+    found = found_in(runs_of(of_drive(1, 10.0), of_drive(2, 8.0)), lot_size=50)
+    assert "more, taken at random" not in words.meaning(found)
 
 
 def test_the_tolerance_bound_is_mean_less_k_sd(runs_of: Roots) -> None:
@@ -281,3 +284,31 @@ def test_sixty_four_drives_are_set_and_checked(
     assert main(again) == 0
     assert main([*again[:-6], "--lot-size", "300", "--check", str(out / "lot.json")]) == 1
     assert "line " in capsys.readouterr().err
+
+
+def test_of_a_folder_those_runs_are_chosen_that_did_the_same_on_the_model(
+    runs_of: Roots, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other models, another scenario, an altered run: none of them is in the lot, and none keeps it from being made."""
+    own = runs_of(*(of_drive(number, 10.0 + number / 10) for number in range(3)))
+    runs_of(of_drive(7, 9.0, changes={"model": "Other"}), of_drive(0, 9.0, scenario="old"))
+    altered = runs_of(of_drive(9, 9.0))[0]
+    (altered / "run.json").write_text((altered / "run.json").read_text(encoding="utf-8") + " ", encoding="utf-8")
+    assert bundles_of([tmp_path / "runs"], MODEL) == sorted(own)
+    assert bundles_of([own[0], tmp_path / "nowhere"], None) == [own[0], tmp_path / "nowhere"]
+    with pytest.raises(BundleError, match="drives of 2 models: Other, SAMSUNG"):
+        bundles_of([tmp_path / "runs"], None)
+    with pytest.raises(BundleError, match="no finished run that counts has a drive of model 'Nemo'"):
+        bundles_of([tmp_path / "runs"], "Nemo")
+    assert main(["lot", str(tmp_path / "runs"), "--model", MODEL, "-o", str(tmp_path / "lot")]) == 0
+    made = json.loads((tmp_path / "lot" / "lot.json").read_text(encoding="utf-8"))
+    assert [drive["serial"] for drive in made["drives"]] == ["S000", "S001", "S002"]
+
+
+def test_two_runs_with_the_very_same_telemetry_are_one(runs_of: Roots) -> None:
+    roots = runs_of(of_drive(1, 10.0), of_drive(2, 10.1), of_drive(3, 10.2))
+    for root in roots[1:]:
+        (root / "telemetry" / "points.lp").write_text("cpu busy=1 1\n", encoding="utf-8")
+        seal(root)
+    with pytest.raises(BundleError, match="has the very telemetry of"):
+        found_in(roots)

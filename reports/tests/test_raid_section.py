@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from raid_factory import found, power
+from section_parts import table
 
 from bench_model.profiles.candidates import Target, load_candidate
 from bench_model.profiles.published import load_published
 from bench_model.workloads.raid_vs_3dxp.analysis import document
-from bench_report.base.fields import Node
+from bench_report.base.errors import BundleError
 from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Section
-from bench_report.document.table import Table
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
-from bench_report.sections.raid_vs_3dxp import section as raid_section
+from bench_report.workloads.raid_vs_3dxp.section import section as raid_section
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -67,10 +68,6 @@ def section_of(root: Path) -> Section:
     section = raid_section(load(root))
     assert section is not None
     return section
-
-
-def table(section: Section, name: str) -> Table:
-    return next(part for part in section.parts if isinstance(part, Table) and part.name == name)
 
 
 def test_a_run_without_a_comparison_has_no_such_section(bundle_with: Maker) -> None:
@@ -126,14 +123,17 @@ def test_the_section_is_in_the_report_and_a_broken_run_says_so(
     assert html.count("RAID sets against the reference drive") >= 2  # contents and heading
     assert "Throughput beside published devices" in html
     broken = load(bundle_with())
-    named = replace(broken, run=replace(broken.run, workloads=("raid_vs_3dxp",)))
+    parameters = broken.run.scenario.parameters | {"workloads": {"raid_vs_3dxp": {}}}
+    scenario = structs.replace(broken.run.scenario, parameters=parameters)
+    named = replace(broken, run=structs.replace(broken.run, scenario=scenario))
     section = raid_section(named)
     assert section is not None
     assert section.parts == (Lacking("the comparison: it did not finish"),)
 
 
 def test_a_damaged_comparison_is_an_error_that_names_its_field(compared: Callable[..., Path]) -> None:
-    bundle = load(compared())
-    broken = Node({"reference": "x", "judged_set": 3}, "results/raid_comparison.json")
-    with pytest.raises(Exception, match=r"results/raid_comparison\.json: judged_set: expected a text"):
-        raid_section(replace(bundle, results={**bundle.results, "raid_comparison": broken}))
+    root = compared()
+    file = root / "results" / "raid_comparison.json"
+    file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), "judged_set": 3}), encoding="utf-8")
+    with pytest.raises(BundleError, match=r"results/raid_comparison\.json: judged_set: Expected `str`, got `int`: 3"):
+        raid_section(load(root))

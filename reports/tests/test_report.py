@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pdf_pages import words as words_of
 from pypdf import PdfReader
 
 from bench_report.__main__ import main
+from bench_report.output import typeset
 from bench_report.qualification.render import HTML_NAME, PDF_NAME, to_html
 from bench_report.reading.load import load
 
@@ -197,6 +199,8 @@ def test_a_full_disk_leaves_the_old_reports_untouched(bundle_with: Maker, monkey
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr(typeset, "pages_of", lambda *_: SimpleNamespace(pages=[]))  # setting them takes seconds
+    monkeypatch.setattr(typeset, "to_pdf", lambda *_: b"%PDF-1.7")
     monkeypatch.setattr("os.fsync", full)
     assert main(["render", str(root)]) == 2
     assert (root / HTML_NAME).read_text(encoding="utf-8") == "the old one"

@@ -17,7 +17,7 @@ from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Section, Warned
 from bench_report.document.table import Table
 from bench_report.reading.load import load
-from bench_report.sections.saturation import section
+from bench_report.workloads.saturation import section
 
 
 def made(bundle: Path, change: Callable[[dict[str, Any]], None] = lambda told: None) -> Section:

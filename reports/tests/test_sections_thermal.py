@@ -13,7 +13,7 @@ import pytest
 from factory_knobs import START
 
 from bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
-from bench_model.workloads import thermal as thermal_soak
+from bench_model.workloads.thermal import soak as thermal_soak
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
 
@@ -156,9 +156,16 @@ def test_what_the_drive_counted_under_an_even_rate_is_said_with_the_contradictio
 
 def test_a_run_without_sustained_load_has_no_such_section(bundle_with: Maker) -> None:
     empty = {
+        "schema_version": 1,
         "rule": "",
         "windows": [],
-        "summary": {"windows_analysed": 0, "dips": None, "unexplained": None},
+        "summary": {
+            "windows_analysed": 0,
+            "dips": None,
+            "unexplained": None,
+            "lost_bytes": None,
+            "deepest_fraction": None,
+        },
         "reasons": {},
     }
     text = html(bundle_with(extra={"results/dips.json": empty}))

@@ -14,6 +14,8 @@ import pytest
 from nights_factory import NightPlan, write_night
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.nights import Job, NightDocument, NightRun
+from bench_model.documents.struct import as_document
 from bench_report.__main__ import main
 from bench_report.site import MARK, build
 
@@ -160,8 +162,15 @@ def test_a_link_is_neither_shown_nor_copied(lab: Path) -> None:
 def test_a_night_is_no_better_than_its_runs_are_now(lab: Path) -> None:
     night = lab / "nightly" / "20260304T020000Z-nightly"
     night.mkdir(parents=True)
-    runs = [{"run_id": NightPlan(3).run_id}, {"run_id": "gone"}, {"run_id": None}]
-    document = {"outcome": "PASS", "headline": "all is well", "runs": runs[:1]}
+    job = Job("server-a")
+    runs = [
+        as_document(NightRun(job, "", None, "PASS", "PASS", "", name, None, "PASS", False, 1.0, None, []))
+        for name in (NightPlan(3).run_id, "gone", None)
+    ]
+    night_of = NightDocument(
+        1, night.name, "finished", "2026-03-04", "2026-03-05", "PASS", 0, "all is well", {}, [job], [], []
+    )
+    document = {**as_document(night_of), "runs": runs[:1]}
     (night / "nightly.json").write_text(json.dumps(document), encoding="utf-8")
     assert "all is well" in made(lab)[0] and "by its runs as they are now" not in made(lab)[0]
     (night / "nightly.json").write_text(json.dumps({**document, "runs": runs}), encoding="utf-8")

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filled import filled
 
+from bench_model.workloads.steady_state.document import SteadyState
 from bench_report.base.errors import BundleError
 from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking
 from bench_report.document.table import Table
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
-from bench_report.sections.steady_state import section as make
+from bench_report.workloads.steady_state.section import section as make
 
 Maker = Callable[..., Path]
 
@@ -104,7 +106,7 @@ def bundle(root: Path, test: dict[str, Any]) -> Path:
         },
         **{"tests": [test], "summary": {}, "samples": {}, "reasons": {}, "limits": []},
     }
-    (root / "results" / "steady_state.json").write_text(json.dumps(document), encoding="utf-8")
+    (root / "results" / "steady_state.json").write_text(json.dumps(filled(document, SteadyState)), encoding="utf-8")
     return root
 
 
@@ -133,7 +135,7 @@ def test_a_steady_test_shows_its_window_fit_and_figures(bundle_with: Maker) -> N
     window = tables["steady-window"]
     assert [row[0] for row in window.rows] == ["2", "3", "4", "5", "6"]
     # the hand-worked window of test_steady_state.py, times 10^6: its line goes from 998 to 1002 MB/s
-    assert [row[3].replace("\u202f", " ") for row in (window.rows[0], window.rows[-1])] == ["998.0 MB/s", "1.002 GB/s"]
+    assert [row[3].replace("\u202f", " ") for row in (window.rows[0], window.rows[-1])] == ["0.9980 GB/s", "1.002 GB/s"]
     assert tables["steady-points"].rows[0][0].replace("\u202f", " ") == "128 KiB"
     assert "100" in tables["steady-conditions"].rows[0][2]
     assert not [part for part in section.parts if isinstance(part, Lacking)]
@@ -158,11 +160,12 @@ def test_a_test_that_is_not_steady_shows_no_figures_but_why(bundle_with: Maker) 
 def test_the_section_stands_in_the_report_and_damaged_results_are_named(bundle_with: Maker) -> None:
     root = bundle(bundle_with(), one_test(STEADY, WINDOW))
     assert "Sequential throughput in 128 KiB transfers: rounds to steady state" in to_html(load(root))
-    broken = one_test(STEADY, WINDOW)
-    del broken["rounds"][0]["points"][0]["iops"]
-    broken["window"]["first_round"] = 1
-    with pytest.raises(BundleError, match=r"results/steady_state.json.*'iops' is missing"):
-        make(load(bundle(root, broken)))
+    file = root / "results" / "steady_state.json"
+    broken = json.loads(file.read_text(encoding="utf-8"))
+    del broken["tests"][0]["rounds"][0]["points"][0]["iops"]
+    file.write_text(json.dumps(broken), encoding="utf-8")
+    with pytest.raises(BundleError, match=r"tests\[0\]\.rounds\[0\]\.points\[0\]: .*missing required field `iops`"):
+        make(load(root))
 
 
 def test_a_run_without_the_workload_has_no_such_section(bundle_with: Maker) -> None:

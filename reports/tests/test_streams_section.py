@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from section_parts import figure, table, texts
 from streams_factory import found, paced, verification
 
 from bench_model.workloads.streams_checksum.analysis import document
-from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Section
-from bench_report.document.table import Table
 from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
-from bench_report.sections.streams_checksum import section
+from bench_report.workloads.streams_checksum.section import section
 
 Maker = Callable[..., Path]
 
@@ -28,18 +26,6 @@ def made(root: Path, measured: dict[str, Any]) -> Section:
     one = section(load(root))
     assert one is not None
     return one
-
-
-def figure(of: Section, name: str) -> Figure:
-    return next(part for part in of.parts if isinstance(part, Figure) and part.name == name)
-
-
-def table(of: Section, name: str) -> Table:
-    return next(part for part in of.parts if isinstance(part, Table) and part.name == name)
-
-
-def texts(svg: str) -> set[str]:
-    return {re.sub(r"<[^>]+>", "", text).strip() for text in re.findall(r"<text.*?</text>", svg, flags=re.DOTALL)}
 
 
 def test_overhead_has_a_series_for_each_way_of_handing_out(bundle_with: Maker) -> None:

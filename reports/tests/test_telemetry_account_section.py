@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pypdf import PdfReader
+from section_parts import printed_words
 
 from bench_model.profiles.yaml_source import check_document
-from bench_report.__main__ import main
 from bench_report.document.section import Lacking, Section
 from bench_report.document.table import Table
-from bench_report.qualification.render import PDF_NAME
+from bench_report.qualification.render import to_html
 from bench_report.reading.load import load
 from bench_report.sections.telemetry_account import telemetry_account_section
+from bench_report.tables.hardware import hardware_parts
 
 Maker = Callable[..., Path]
 UNNAMED = "Telemetry of smart, bundle to InfluxDB: +3 points that nothing explains (InfluxDB holds 7 points)"
@@ -138,7 +138,27 @@ def test_an_influxdb_that_was_not_reached_is_said_to_be(bundle_with: Maker) -> N
 
 def test_the_account_is_in_the_report(bundle_with: Maker) -> None:
     root = written(bundle_with(), document())
-    assert main(["render", str(root)]) == 0
-    text = " ".join(" ".join(page.extract_text() for page in PdfReader(root / PDF_NAME).pages).split())
+    text = printed_words(to_html(load(root)))
     assert "Telemetry account" in text
     assert "InfluxDB holds 11997 of the bundle" in text
+
+
+def test_what_nobody_looked_at_is_said_once_and_never_lost(bundle_with: Maker) -> None:
+    account = document()
+    account["collectors"][0] |= {"reason": "no counters"}
+    root = written(bundle_with(), account)
+    reasons = [
+        "cpu: no counters",
+        "cpu: something else",
+        f"smart: {account['collectors'][1]['reason']}",
+        "the telemetry has no edac",
+    ]
+    hardware = {
+        "schema_version": 1, "times_from": "the begin of the load", "summary": {}, "events": [], "events_left_out": 0, "sentences": [],
+        "reasons": {f"hardware.metric_{number}": reason for number, reason in enumerate(reasons)},
+    }  # fmt: skip
+    (root / "results" / "hardware_events.json").write_text(json.dumps(hardware), encoding="utf-8")
+    *_, told = map(str, hardware_parts(load(root)))
+    assert told.startswith("Not looked at, so that nothing is known: cpu (why: ")
+    assert "no counters" not in told, "the table of samples not taken has it"
+    assert all(reason in told for reason in reasons[1:]), "another reason, or one that the table cuts short, stays"

@@ -13,13 +13,17 @@ from evidence_factory import seal
 from nights_factory import NightPlan, changed, season, write_night
 from pypdf import PdfReader
 
-from bench_model.nights.baseline import REGRESSED, Comparison
+from bench_model.documents.nights import Comparison, Job
+from bench_model.documents.struct import as_document
+from bench_model.nights.baseline import REGRESSED, compare
 from bench_model.nights.night import read_night
-from bench_model.nights.outcome import Entry, Job, document
+from bench_model.nights.outcome import Entry, document
+from bench_model.nights.run_history import history_of, read_all
+from bench_model.nights.trend import trend_of
 from bench_report import nightly
 from bench_report.__main__ import main
 from bench_report.trend import command as trend
-from bench_report.trend.view import letters
+from bench_report.trend.view import _left_out, letters
 
 
 @pytest.fixture(scope="module")
@@ -120,15 +124,38 @@ def test_a_nights_page_says_what_became_worse(tmp_path: Path) -> None:
         Entry(Job("server-b"), "skipped", "busy <b>"),
     ]
     found = document(entries, [one.job for one in entries], "finished", "a-nightly", ("2026-03-01", "2026-03-02"), {})
-    (tmp_path / "nightly.json").write_text(json.dumps(found), encoding="utf-8")
+    (tmp_path / "nightly.json").write_text(json.dumps(as_document(found)), encoding="utf-8")
     nightly.render(tmp_path)
     said = text_of(tmp_path / "nightly.html")
     assert "REGRESSION" in said
-    assert "R-01 regressed 10 9.5 \N{MINUS SIGN}0.700 to \N{MINUS SIGN}0.300 interval" in said
+    assert "R-01 regressed \N{EN DASH} 10 9.5 \N{MINUS SIGN}0.700 to \N{MINUS SIGN}0.300 interval" in said
+    assert "without units and bounds" in said
     assert "busy &lt;b&gt;" in said
     (tmp_path / "nightly.json").write_text("{}", encoding="utf-8")
     with pytest.raises(Exception, match="schema_version"):
         nightly.render(tmp_path)
+
+
+def test_numbers_of_a_night_have_their_unit_and_the_bound(tmp_path: Path) -> None:
+    nights = [read_night(write_night(tmp_path, NightPlan(number, rate=10.0 - number))) for number in (1, 2)]
+    compared = tuple(compare(nights[1], nights[0], []))
+    job = Job("server-a")
+    found = document([Entry(job, "PASS", "", nights[1], nights[0].id, compared, 200.0)], [job], "finished", "a-nightly",
+        ("2026-03-01", "2026-03-02"), {})  # fmt: skip
+    (tmp_path / "nightly.json").write_text(json.dumps(as_document(found)), encoding="utf-8")
+    nightly.render(tmp_path)
+    said = text_of(tmp_path / "nightly.html")
+    for one, row in zip(compared, nights[1].rows, strict=True):
+        assert (one.unit, one.comparison, one.bound) == (row.unit, row.comparison, row.scaled_bound)
+    rate = next(row for row in nights[1].rows if row.unit == "GB/s")
+    assert f"at least {rate.scaled_bound:g} GB/s" in said.replace("\u202f", " ")
+    assert "without units" not in said
+
+
+def test_steps_say_in_which_values_they_were_found(written: Path) -> None:
+    """Their sizes differ: one is of the values as measured, one of those with the temperature taken out."""
+    said = text_of(written / "out" / "trend.html")
+    assert "temperature taken out)" in said and "as measured)" in said
 
 
 def test_runs_that_others_may_not_rest_on_are_left_out_and_named(tmp_path: Path) -> None:
@@ -174,13 +201,13 @@ def test_a_nights_page_judges_its_runs_again(tmp_path: Path, how: str, word: str
     bundle = write_night(tmp_path, NightPlan(1))
     entries = [Entry(Job("server-a"), "PASS", "", read_night(bundle))]
     found = document(entries, [one.job for one in entries], "finished", "a-nightly", ("2026-03-01", "2026-03-02"), {})
-    assert nightly.confirmed(found) == found and found["outcome"] == "PASS"
+    assert nightly.confirmed(found) == found and found.outcome == "PASS"
     spoiled(bundle, how)
-    (tmp_path / "nightly.json").write_text(json.dumps(found), encoding="utf-8")
+    (tmp_path / "nightly.json").write_text(json.dumps(as_document(found)), encoding="utf-8")
     nightly.render(tmp_path)
     said = text_of(tmp_path / "nightly.html")
     assert why in said and "\u2714" not in said
-    assert nightly.confirmed(found)["outcome"] == word
+    assert nightly.confirmed(found).outcome == word
 
 
 def test_a_nights_page_that_says_better_than_its_runs_is_corrected(tmp_path: Path) -> None:
@@ -188,5 +215,17 @@ def test_a_nights_page_that_says_better_than_its_runs_is_corrected(tmp_path: Pat
     entries = [Entry(Job("server-a"), "PASS", "", failed)]
     found = document(entries, [one.job for one in entries], "finished", "a-nightly", ("2026-03-01", "2026-03-02"), {})
     corrected = nightly.confirmed(found)
-    assert (corrected["outcome"], corrected["exit_status"]) == ("FAIL", 1)
-    assert corrected["runs"][0]["reason"] == "nightly.json says PASS; judged again it is FAIL"
+    assert (corrected.outcome, corrected.exit_status) == ("FAIL", 1)
+    assert corrected.runs[0].reason == "nightly.json says PASS; judged again it is FAIL"
+
+
+def test_hundreds_of_other_candidates_runs_are_one_row(tmp_path: Path) -> None:
+    for number in range(12):
+        write_night(tmp_path, NightPlan(number, candidate="server-b"))
+    write_night(tmp_path, NightPlan(20))
+    (tmp_path / "torn").mkdir()
+    found = trend_of(history_of(*read_all([tmp_path]), "server-a"))
+    (table,) = _left_out(found)
+    assert [row[0] for row in table.rows] == ["torn", "12 runs or folders"]
+    assert table.rows[1][1] == "each is of candidate 'server-b'"
+    assert len(found.history.left_out) == 13

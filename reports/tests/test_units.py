@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench_report.base import units
+from bench_report.document.table import Table
 
 
 def plain(text: str) -> str:
@@ -73,3 +74,45 @@ def test_a_miss_by_a_hair_never_looks_like_the_bound(value: float, bound: float)
 
 def test_a_value_at_the_bound_is_written_plainly() -> None:
     assert units.quantity_beside(1.0, 1.0, "1") == "1"
+
+
+def cells(*texts: str) -> tuple[str, ...]:
+    return tuple(text.replace(" ", units.THIN) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (("594 \u00b5s", "5.01 ms", "\u2013", "549 ms"), ("0.594 ms", "5.01 ms", "\u2013", "549 ms")),
+        (("315.5 MB/s", "1.047 GB/s"), ("0.3155 GB/s", "1.047 GB/s")),
+        (("12 345 MB/s", "20.00 GB/s"), ("12.345 GB/s", "20.00 GB/s")),
+        (("0 B/s", "\u22123.20 MB/s", "1.0 GB/s"), ("0 GB/s", "\u22120.00320 GB/s", "1.0 GB/s")),
+    ],
+)
+def test_a_column_of_a_table_reads_in_one_unit_and_keeps_its_digits(
+    column: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    assert Table(("Value",), "n", tuple((text,) for text in cells(*column))).rows == tuple(
+        (text,) for text in cells(*shown)
+    )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ("4 KiB", "1 MiB"),  # names of blocks
+        ("3 \u00b5s", "12.5 GB"),  # not alike
+        ("3 \u00b5s", "12.5 s"),  # too far apart to be read in one unit
+        ("2 min 04 s", "3.2 ms"),
+        ("0 B/s", "0 GB/s"),
+        ("5 s", "7 s"),
+    ],
+)
+def test_units_that_do_not_belong_together_stay(column: tuple[str, ...]) -> None:
+    assert units.in_one_unit(cells(*column)) == cells(*column)
+
+
+def test_only_the_first_line_of_numbers_is_moved() -> None:
+    rows = ((*cells("1.0 GB"), *cells("1.0 GB")), (cells("200 MB")[0] + "\n5 kB more", *cells("200 MB")))
+    table = Table(("Size", "Note"), "nt", rows)
+    assert table.rows[1] == (cells("0.200 GB")[0] + "\n5 kB more", *cells("200 MB"))

@@ -7,13 +7,13 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import MIB, decimal_label
+from bench_model.documents.struct import as_document
 from bench_rounds.processes import Busy
 from rig.candidate.host import require_target_directory, survey
 from rig.candidate.machine import LocalMachine
@@ -35,11 +35,11 @@ def facts(directory: Path) -> dict[str, Any]:
     assert found.target is not None  # the caller has made the folder
     device = found.target.device
     return {
-        **found.host,
+        **as_document(found.host),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "transparent_huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "filesystem": found.target.filesystem,
-        "device": asdict(device) if device else None,
+        "device": as_document(device) if device else None,
         "io_scheduler": _read(f"/sys/block/{device.name}/queue/scheduler") if device else None,
         "largest_request_kib": _read(f"/sys/block/{device.name}/queue/max_sectors_kb") if device else None,
         "most_segments": _read(f"/sys/block/{device.name}/queue/max_segments") if device else None,
@@ -85,7 +85,8 @@ def scratch_folder(directory: Path) -> Iterator[Path]:
     lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
         folder.mkdir()
         try:
             yield folder

@@ -17,7 +17,7 @@ Documents = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How thoroughly to look. The quick look is for development: its figures are never the claim."""
+    """Describes how thoroughly to look. The quick look is for development: its figures are never the claim."""
 
     quick: bool = False
 

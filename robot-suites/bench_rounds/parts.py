@@ -25,6 +25,8 @@ TABLE = {
     "hot_store_embedded": "hot_store_bench.hot_store_matrix:EMBEDDED",
     "hot_store_served": "hot_store_bench.hot_store_matrix:SERVED",
     "report": "reporting_bench.report:PART",
+    "history": "reporting_bench.history:PART",
+    "fleet": "fleet_bench.fleet:PART",
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
 
 from robot.api.deco import keyword, library
 
+from bench_model.documents.facts import Identity, IdentityCheck
 from rig.candidate.context import RunContext
 from rig.candidate.host import check_identity, differences, planned_checks, survey
 
@@ -15,20 +16,24 @@ class IdentityKeywords:
     """Keywords over rig.candidate.host. `bundle` is the run bundle's folder."""
 
     def __init__(self, bundle: str) -> None:
-        self._context = RunContext.open(bundle)
+        self._bundle = bundle
+
+    @cached_property
+    def _context(self) -> RunContext:
+        return RunContext.open(self._bundle)
 
     @keyword
-    def compare_candidate_with_inventory(self) -> list[dict[str, Any]]:
+    def compare_candidate_with_inventory(self) -> list[IdentityCheck]:
         """Checks everything that the inventory declares; writes results/identity.json and returns the checks."""
         context = self._context
         context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
         checks = check_identity(context.candidate, survey(context.machine, context.target_path))
         planned = planned_checks(context.candidate)
-        context.bundle.write("results/identity.json", {"schema_version": 1, "planned": planned, "checks": checks})
+        context.bundle.write("results/identity.json", Identity(1, planned, checks))
         return checks
 
     @keyword
-    def all_identity_checks_should_hold(self, checks: list[dict[str, Any]]) -> None:
+    def all_identity_checks_should_hold(self, checks: list[IdentityCheck]) -> None:
         """Fails with one line per difference."""
         if not checks:
             raise AssertionError("the inventory declares nothing of the candidate that could be checked")

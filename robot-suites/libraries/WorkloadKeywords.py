@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from rig.candidate.context import RunContext
 from rig.checking.extraction import measured
-from rig.run.live_facilities import live_facilities
+from rig.run.facilities import live_facilities
 from rig.workloads.registry import WORKLOADS
 from rig.workloads.shared.base import Check
 
@@ -24,9 +25,13 @@ class WorkloadKeywords:
     ROBOT_LIBRARY_SCOPE = "SUITE"
 
     def __init__(self, bundle: str, workload: str) -> None:
-        self._context = RunContext.open(bundle)
+        self._bundle = bundle
         self._workload = WORKLOADS[workload]
         self._checks = {check.__name__: self._keyword(check) for check in self._workload.checks}
+
+    @cached_property
+    def _context(self) -> RunContext:
+        return RunContext.open(self._bundle)
 
     def get_keyword_names(self) -> list[str]:
         return [RUN, *self._checks]

@@ -1,7 +1,7 @@
-"""`daq-bench`: the commands of `python -m rig` under a name that pip installs.
+"""`daq-bench`: the commands of the bench under a name that pip installs.
 
-The bench works on a checkout: its inventory, roles, suites and native programs are no Python packages. An installed `daq-bench` hands
-over to the Python of the checkout that the user stands in; elsewhere it says so."""
+In a checkout they are that checkout's, by its own Python, wherever `daq-bench` was installed: our own packages may be older or newer.
+Elsewhere a wheel does what needs no candidate by the files that it brought (setup.py), and says so of the rest."""
 
 from __future__ import annotations
 
@@ -9,36 +9,25 @@ import os
 import sys
 from pathlib import Path
 
-HELP = """\
-usage: daq-bench COMMAND ...
-
-Qualifies DAQ storage servers. Every command (qualify, discover, doctor, validate, report, ...) needs the bench's checkout, with its
-inventory, roles, suites and native programs: stand in one, set up by `make setup`. `daq-bench --help` lists the commands there, and
-`eval "$(daq-bench completion)"` completes them in bash.
-"""
-
-
-def is_checkout(folder: Path) -> bool:
-    return (folder / "inventory" / "metrics.yml").is_file() and (folder / "robot-suites" / "rig").is_dir()
+from bench_model.base.places import IN_CHECKOUT, is_checkout
 
 
 def main() -> int:
-    """The console script. Returns 2 where there is no checkout to work on."""
-    if is_checkout(Path(__file__).resolve().parents[2]):
-        from rig.cli import main as run
-
-        return run()
+    """The console script. Returns 2 in a checkout that is not set up."""
     here = Path.cwd()
     checkout = next((folder for folder in (here, *here.parents) if is_checkout(folder)), None)
-    if checkout is None:
-        asked = sys.argv[1:] in (["-h"], ["--help"])
-        print(HELP, end="", file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    if not IN_CHECKOUT and checkout is not None:
+        return _hand_over(checkout)
+    from rig.cli import main as run
+
+    return run()
+
+
+def _hand_over(checkout: Path) -> int:
     python = checkout / ".venv" / "bin" / "python"
     if not python.is_file():
         print(f"error: {checkout} is not set up yet: run `make setup` there", file=sys.stderr)
         return 2
-    # Our own packages are older or newer than the checkout's: only its own Python knows which belong together.
     environment = {
         **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         "DAQ_BENCH_NAME": "daq-bench",

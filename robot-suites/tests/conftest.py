@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ansible.module_utils
 import pytest
 from ruamel.yaml import YAML
 
@@ -16,18 +17,21 @@ from rig.base.influx import Influx
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.instance import Instance
-from virtual_candidate.testing import start_bmc, virtual_machine
+from virtual_candidate.testing import free_ports, start_bmc, virtual_machine
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "library"))
 sys.path.append(str(Path(__file__).parent))  # plain modules beside the tests
 sys.path.append(str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))  # analysis_factory
 
 from influx2_server import ORGANISATION, Influx2Server
 
+ansible.module_utils.__path__.append(str(Path(__file__).resolve().parents[2] / "ansible" / "module_utils"))
+
 __all__ = ["start_bmc", "virtual_machine"]  # fixtures, for pytest to find
 
 Change = Callable[[dict[str, Any]], None]  # of the `bench_candidate` of an inventory
-TEST_PORT = 18086  # well away from a server that the user may run
+TEST_PORT = free_ports(1)[0]  # of this process: several run beside each other, and beside a server of the user
 
 
 @pytest.fixture(scope="session")
@@ -102,3 +106,9 @@ def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path_factory.mktemp("locks")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests keep no key of the user's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))

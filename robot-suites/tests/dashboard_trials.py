@@ -27,7 +27,7 @@ def unexcused(found: list[Tried], bundle: Path) -> list[Tried]:
     measurements = {need.partition(".")[0] for one in found for need in one.needs}
     spool = points_of(bundle / "telemetry" / "points.lp", measurements)
     fields = {f"{point.measurement}.{field}" for point in spool for field in point.fields}
-    kinds = {event["kind"] for event in Bundle.open(bundle).events()}
+    kinds = {event.kind for event in Bundle.open(bundle).events()}
     return [
         one
         for one in found

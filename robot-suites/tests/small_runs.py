@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from ruamel.yaml import YAML
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.run import Drive, FurtherTarget
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import load_requirements
@@ -18,25 +20,24 @@ from bench_model.profiles.scenarios import load_scenario
 from rig.base.bundle import Bundle
 from rig.base.settings import Layout, Profiles
 from rig.base.shell import Completed
+from rig.candidate.bmc import FanDuty
 from rig.candidate.context import RunContext
 from rig.candidate.facilities import OpenTarget
-from rig.candidate.fan_duty import FanDuty
 from rig.candidate.hazard_control import HazardControl
 from rig.candidate.host import survey
 from rig.candidate.machine import LocalMachine, Machine, Places
 from rig.checking.extraction import measured
 from rig.on_candidate.drive_wear import HEALTH
-from rig.run.record import copy_profiles, run_document
+from rig.run.record import copy_profiles, first_run
 from rig.workloads.registry import WORKLOADS
 
 LAYOUT = Layout()
 INVENTORY = LAYOUT.inventory
 MIB = 2**20
 SNB = {"links": 10, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000}
-DRIVE = {
-    "name": "nvme0n1", "model": "Drive", "serial": "S1", "firmware": "1", "wwn": None, "size_bytes": 10**12, "numa_node": 0,
-    "rotational": False, "transport": "nvme", "pcie_link": None, "raid_level": None, "members": [],
-}  # fmt: skip
+DRIVE = Drive(
+    "nvme0n1", "Drive", "S1", firmware="1", size_bytes=10**12, numa_node=0, rotational=False, transport="nvme"
+)
 
 # By workload: the shipped scenario, what it is changed to, and what its workload's parameters are changed to.
 SMALL: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -194,7 +195,7 @@ class Bench(LocalMachine):
         health = {"media_errors": 0, "percentage_used": 1, "available_spare": 100}
         counts = {"counter": "nvme", "written_bytes": self._counted, "step_bytes": 512000, "nand_bytes": None}
         more = dict.fromkeys(HEALTH, 0)
-        return {"boot_id": "boot-1", "drives": [{"name": DRIVE["name"], **counts, **more, **health}]}
+        return {"boot_id": "boot-1", "drives": [{"name": DRIVE.name, **counts, **more, **health}]}
 
 
 class Folders:
@@ -206,14 +207,8 @@ class Folders:
     def open(self, name: str) -> OpenTarget:
         folder = self._root / name
         folder.mkdir()
-        about = {
-            "name": name,
-            "kind": "scratch-file",
-            "directory": str(folder),
-            "path": str(folder),
-            "filesystem": "ext4",
-        }
-        return OpenTarget(name, folder, {**about, "device": None, "drives": [], "layout": None, "tuning_wrong": []})
+        found = FurtherTarget("scratch-file", "ext4", [], name=name, directory=str(folder), path=str(folder))
+        return OpenTarget(name, folder, found)
 
     def close(self, target: OpenTarget) -> None:
         target.scratch.rmdir()
@@ -236,6 +231,9 @@ class Here:
 
     def hazards(self, source: str) -> HazardControl:
         raise BenchError("a small run commands no hazards")
+
+    def begin(self) -> None:
+        return
 
 
 def programs_of(folder: Path) -> Path:
@@ -263,10 +261,10 @@ def small_run(folder: Path, disk: Path, workload: str) -> Path:
     scratch = disk / "scratch"
     scratch.mkdir()
     found = survey(LocalMachine(), disk)
-    bundle.save_run(**run_document(bundle, profiles, found, scratch, disk), request={}, resumes=None)
+    bundle.begin(first_run(bundle, profiles, found, scratch, disk))
     if workload in ("endurance", "saturation"):
-        drive = {**DRIVE, "serial": f"trial-{uuid.uuid4().hex}"}
-        bundle.save_run(target={**bundle.run["target"], "device": drive, "drives": [drive]})
+        drive = msgspec.structs.replace(DRIVE, serial=f"trial-{uuid.uuid4().hex}")
+        bundle.save_run(target=msgspec.structs.replace(bundle.run.target, device=drive, drives=[drive]))
     copy_profiles(bundle, profiles)
     bundle.workload_file.touch()
     measured(RunContext(bundle, Bench(programs_of(folder / "programs")), Here(disk)), WORKLOADS[workload])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audit.good import small_run
 from ruamel.yaml import YAML
 
 from bench_model.base.errors import BenchError
@@ -23,7 +24,7 @@ from rig.base.settings import Layout
 from rig.telemetry.bmc_agent import bmc_agent, may_read_in_band, reads_in_band
 from rig.telemetry.history import replay_run, undelivered
 from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate.bmc import Bmc
+from virtual_candidate.bmc.simulator import Bmc
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
@@ -51,6 +52,8 @@ def candidate(simulated: Bmc, tmp_path: Path) -> Candidate:
     secret.touch(mode=0o600)
     secret.write_text(simulated.password, encoding="ascii")
     known.document["bmc"] |= {"ipmi_port": simulated.ipmi_port, "password_file": str(secret)}
+    ca_file = str(simulated.directory / "tls" / "ca.pem")
+    known.document["bmc"] |= {"redfish_port": simulated.redfish_port, "redfish_ca_file": ca_file}
     return known
 
 
@@ -146,7 +149,8 @@ def watched(candidate: Candidate, bundle: Bundle, simulated: Bmc) -> None:
     agent.start()
     try:
         spool = bundle.path / "telemetry" / "bmc" / "points.lp"
-        wait_until(lambda: "ipmi_power" in spool.read_text(encoding="utf-8"), "the BMC's power")
+        for wanted in ("ipmi_power", "redfish_sensor"):
+            wait_until(lambda wanted=wanted: wanted in spool.read_text(encoding="utf-8"), wanted)  # type: ignore[misc]
         assert agent.alive()
         commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
         assert not any(simulated.password.encode() in words for words in commands)
@@ -175,7 +179,13 @@ def test_the_control_node_reads_the_bmc_into_a_spool_of_its_own(
     assert {(point.tags["host"], point.tags["run"]) for point in own} == {("virtual", bundle.id)}
     summary = json.loads((bundle.path / "telemetry" / "bmc" / "summary.json").read_text(encoding="utf-8"))
     assert summary["state"] == "finished"
-    assert [one["name"] for one in summary["collectors"]] == ["ipmi_lan", "agent_status"]
+    air = {
+        (one.tags["resource"], one.fields["temperature_degc"])
+        for one in points_of_bundle(bundle.path, {"redfish_sensor"})
+    }
+    assert air == {("Thermal", 24.0), ("ThermalMetrics", 24.0), ("EnvironmentMetrics", 24.0)}
+    assert [one["name"] for one in summary["collectors"]] == ["ipmi_lan", "redfish", "agent_status"]
+    assert summary["collectors"][1]["status"] == "ok", summary["collectors"][1]["detail"]
     assert summary["collectors"][0]["status"] == "ok", summary["collectors"][0]["detail"]
     assert summary["points"]["collected"] == summary["points"]["spooled"] == summary["points"]["undelivered"] > 0
     for file in bundle.path.rglob("*"):
@@ -189,14 +199,15 @@ def test_a_later_replay_delivers_both_spools(
     candidate.document["bmc"]["in_band"] = False
     watched(candidate, bundle, simulated)
     own_spool(bundle, f"memory,host=virtual,run={bundle.id} free_bytes=7i {time.time_ns()}\n")
-    bundle.save_run(
-        state="finished",
-        finished_utc="2026-01-31T12:00:00.000Z",
-        candidate={"name": "virtual"},
-        scenario={"id": "dune-snb", "parameters": {"workloads": {}}},
-        requirement={"id": "dune-snb"},
-        started_utc="2026-01-31T11:50:00.000Z",
-        target={"device": None, "drives": []},
+    bundle.begin(
+        small_run.some_run(
+            state="finished",
+            finished_utc="2026-01-31T12:00:00.000Z",
+            candidate=small_run.candidate("virtual"),
+            scenario=small_run.scenario("dune-snb", parameters={"workloads": {}}),
+            started_utc="2026-01-31T11:50:00.000Z",
+            target=small_run.target(),
+        )
     )
     bundle.write("verdict.json", {"outcome": "INADMISSIBLE", "requirements": []})
     assert undelivered(bundle.path)

@@ -1,9 +1,9 @@
 """The run bundle: files appear whole, events are appended, and a change after the run is noticed."""
 
-import json
 from pathlib import Path
 
 import pytest
+from audit.good.small_run import some_run
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.line_protocol import parse_line
@@ -14,7 +14,7 @@ from rig.checking.sealing import altered_evidence, seal_evidence
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
     made = Bundle.create(tmp_path / "runs", "this-machine", "", "dune-snb")
-    made.save_run(state="running")
+    made.begin(some_run())
     return made
 
 
@@ -26,7 +26,7 @@ def test_latest_points_to_the_newest_run(bundle: Bundle) -> None:
 def test_events_are_kept_as_json_and_as_line_protocol(bundle: Bundle) -> None:
     bundle.event("busy", "snb_record", 'Dataflow is BUSY, "again"', duration_s=0.25)
     event = bundle.events()[0]
-    assert (event["kind"], event["data"]) == ("busy", {"duration_s": 0.25})
+    assert (event.kind, event.data) == ("busy", {"duration_s": 0.25})
     point = parse_line(bundle.workload_file.read_text(encoding="utf-8").strip())
     assert point.measurement == "bench_event"
     assert point.tags == {"kind": "busy", "source": "snb_record", "run": bundle.id}
@@ -36,7 +36,7 @@ def test_events_are_kept_as_json_and_as_line_protocol(bundle: Bundle) -> None:
 def test_a_failed_write_leaves_the_old_content_and_no_rest(bundle: Bundle) -> None:
     with pytest.raises(ValueError, match="nan"):
         bundle.write("run.json", {"rate": float("nan")})
-    assert json.loads((bundle.path / "run.json").read_text(encoding="utf-8")) == {"state": "running"}
+    assert Bundle.open(bundle.path).run == some_run()
     assert [path.name for path in bundle.path.iterdir() if path.name.startswith(".")] == []
 
 

@@ -17,9 +17,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from audit.good.small_run import some_run, target
 from rich.console import Console
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.run import Git
 from rig.base.bundle import Bundle
 from rig.base.influx import Influx
 from rig.base.settings import Layout, Request
@@ -29,7 +31,9 @@ from rig.run.clean_up import CleanUp, Place
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
-    return Bundle.create(tmp_path, "server", "", "trial")
+    made = Bundle.create(tmp_path, "server", "", "trial")
+    made.begin(some_run())
+    return made
 
 
 def broken(text: str) -> Callable[[], None]:
@@ -40,7 +44,7 @@ def broken(text: str) -> Callable[[], None]:
 
 
 def recorded(bundle: Bundle) -> list[str]:
-    return [one["text"] for one in bundle.events() if (one["kind"], one["source"]) == ("error", "clean-up")]
+    return [one.text for one in bundle.events() if (one.kind, one.source) == ("error", "clean-up")]
 
 
 def test_what_was_acquired_last_goes_first_and_a_failure_keeps_no_other_from_its_turn(bundle: Bundle) -> None:
@@ -75,6 +79,44 @@ def test_every_clean_up_may_fail_and_each_failure_is_recorded_in_its_turn(bundle
         for place in Place:
             clean_up.add(place, broken("no"))
     assert recorded(bundle) == [f"{place.value}: no" for place in Place]
+
+
+def test_a_full_disk_keeps_nothing_from_being_given_back(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*words: object, **more: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bundle, "event", full)
+    done: list[str] = []
+    said: list[str] = []
+    with CleanUp(bundle, said.append, is_local=True) as clean_up:
+        clean_up.add(Place.AGENT, lambda: done.append("agent"))
+        clean_up.add(Place.TUNING, lambda: done.append("restore"))
+        clean_up.add(Place.TARGETS, full)
+    assert done == ["restore", "agent"]
+    assert said == ["warning: target could not be cleaned up: [Errno 28] No space left on device"]
+
+
+def test_a_restoration_that_cannot_write_beside_the_bundle_works_in_memory(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second try has Ansible's own files there too."""
+    tried: list[Path] = []
+
+    @dataclass
+    class Ansible:
+        facts: Path
+        scratch: Path | None = None
+
+        def run(self, playbook: str) -> None:
+            tried.append(self.facts)
+            if self.facts == bundle.path / "facts":
+                raise OSError(28, "No space left on device")
+            assert self.scratch == self.facts and self.facts.is_dir()
+
+    session = SimpleNamespace(reconnect=lambda: None, ansible=lambda facts, run, path: Ansible(facts))
+    monkeypatch.setattr(bundle, "event", lambda *words, **more: (_ for _ in ()).throw(OSError(28, "full")))
+    measuring._restore(session, bundle)  # type: ignore[arg-type]
+    assert len(tried) == 2 and not tried[1].exists()
 
 
 def test_a_fault_of_the_bench_is_raised_only_when_all_is_given_back(bundle: Bundle) -> None:
@@ -172,7 +214,7 @@ class Fakes:
             (targets, "compared_names", lambda _: ["first", "second", "third"]),
             (targets, "ClockLog", lambda: facts),
             (targets, "_check_raw", lambda *_: raw),
-            (targets, "target_document", lambda *_: {}),
+            (targets, "target_of", lambda *_: target()),
             (targets.preflight, "check_target", lambda *_: SimpleNamespace(filesystem="ext4", free_bytes=1)),
             (targets.preflight, "check_direct_io", lambda *_: None),
             (targets.preflight, "reserve_of", lambda *_: 0),
@@ -184,7 +226,7 @@ class Fakes:
             (measuring, "bmc_secret", lambda *_: {}),
             (measuring, "server_version", lambda _: None),
             (measuring, "versions", lambda _: {}),
-            (measuring, "git_state", lambda *_: {}),
+            (measuring, "git_state", lambda *_: Git(None, None)),
             (measuring, "run_suites", lambda *_: self.note("load")),
         ):
             monkeypatch.setattr(module, name, fake)
@@ -300,7 +342,7 @@ def test_the_locks_are_released_last_also_when_signals_arrive_during_load_and_cl
         ("connected", lambda *_: held("connection", session.machine)),
         ("machine_locked", lambda *_: held("machine", "")),
         ("CandidateSession", lambda *_: session),
-        ("run_document", lambda *_: {"target": {"device": None}}),
+        ("first_run", lambda *_: some_run()),
         ("derive", lambda _: fakes.note("derive")),
         ("conclude", lambda bundle, *_: seen.append(bundle) or fakes.note("conclude", {})),
     ):
@@ -313,7 +355,7 @@ def test_the_locks_are_released_last_also_when_signals_arrive_during_load_and_cl
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     bundle, _ = qualify.Qualification(request, Layout(), Console(file=StringIO())).execute()
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
-    assert (bundle.run["state"], seen) == ("interrupted" if interrupted else "finished", [bundle])
+    assert (bundle.run.state, seen) == ("interrupted" if interrupted else "finished", [bundle])
     acquired = [one for one in ACQUIRED if one != "verify"] if interrupted else ACQUIRED
     expected = ["take lock", "take connection", "take machine", *(f"remove-stale {one.split()[1]}" for one in TARGETS)]
     expected += ["provision", "lease", "verify", *acquired[acquired.index("create first") :]]

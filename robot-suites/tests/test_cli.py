@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from audit.good.small_run import some_run
 
+from bench_model.documents.verdict import Outcome, Verdict
 from rig.base.bundle import Bundle
-from rig.cli import COMMANDS, main, parser
+from rig.cli import COMMANDS, PROGRAMS, main, parser
 from rig.cli.runs import chosen_targets, closing_words, exit_status
 
 
-def verdict(outcome: str, rehearsal: bool = False) -> dict[str, Any]:
-    return {"outcome": outcome, "declared_rehearsal": rehearsal, "reasons": ["because"]}
+def verdict(outcome: Outcome, rehearsal: bool = False) -> Verdict:
+    return Verdict(1, outcome, ["because"], 1.0, rehearsal, [], [])
 
 
 def test_every_command_that_is_offered_can_be_run() -> None:
     choices = next(action.choices for action in parser()._actions if action.dest == "command")
     assert choices is not None
-    assert set(choices) == set(COMMANDS)
+    assert set(choices) == set(COMMANDS) | set(PROGRAMS)
+    assert not set(COMMANDS) & set(PROGRAMS)
 
 
 @pytest.mark.parametrize(
@@ -33,28 +35,30 @@ def test_every_command_that_is_offered_can_be_run() -> None:
         ("interrupted", verdict("ERROR"), 130),
     ],
 )
-def test_each_outcome_has_its_exit_status(tmp_path: Path, state: str, document: dict[str, Any], status: int) -> None:
-    bundle = Bundle(tmp_path)
-    bundle.run = {"state": state}
+def test_each_outcome_has_its_exit_status(tmp_path: Path, state: str, document: Verdict, status: int) -> None:
+    bundle = Bundle(tmp_path, some_run(state=state))
     assert exit_status(bundle, document) == status
 
 
 def test_the_last_words_name_outcome_reasons_and_paths(tmp_path: Path) -> None:
     (tmp_path / "report.pdf").touch()
-    bundle = Bundle(tmp_path)
-    bundle.run = {"state": "finished"}
+    bundle = Bundle(tmp_path, some_run(state="finished"))
     words = closing_words(bundle, verdict("FAIL"))
     assert "Outcome: FAIL\n  - because" in words
     assert f"report.pdf      {tmp_path}/report.pdf" in words
     assert "rehearsal" not in words
+    assert "make restore" not in words
+    (tmp_path / "telemetry").mkdir()
+    bundle.event("error", "clean-up", "tuning: the connection was lost")
+    assert f"`make restore CANDIDATE={bundle.run.candidate.name}` does it" in closing_words(bundle, verdict("ERROR"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["qualify", "--scale", "ten"], "argument --scale: 'ten' is not a number"),
-        (["qualify", "--scale", "3"], "argument --scale: 3 is above 1.2; 1 is the whole load"),
-        (["qualify", "--duration", "-5"], "argument --duration: '-5' is not above zero"),
+        (["qualify", "--scale", "ten"], "argument --scale (SCALE=): 'ten' is not a number"),
+        (["qualify", "--scale", "3"], "argument --scale (SCALE=): 3 is above 1.2; 1 is the whole load"),
+        (["qualify", "--duration", "-5"], "argument --duration (DURATION=): '-5' is not above zero"),
         (["judge"], "the following arguments are required: run"),
     ],
 )
@@ -92,6 +96,40 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
     for command in ("judge", "check-bundle", "report", "replay"):
         assert main([command, str(tmp_path)]) == 2
         assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["judge", "{}/a-file"], "a-file is no run bundle (it is a file)"),
+        (["check-bundle", "{}/a-file"], "a-file"),
+        (["judge", "{}/none"], "none is no run bundle (there is no such folder)"),
+        (["judge", "{}/a-loop"], "a-loop is no run bundle"),
+        (["validate", "--inventory={}"], "is not a regular file. Name a YAML file"),
+        (["validate", "--inventory={}/none.yml"], "none.yml: there is no such file"),
+        (["validate", "--requirement={}/a-loop.yml"], "Too many levels of symbolic links"),
+        (["discover", "--host=root@127.0.0.1", "--key={}/none"], "no file: name the private key"),
+        (["baseline", "{}/none"], "none"),
+        (["gather", "--store={}/store", "--runs={}/none"], "none"),
+        (["nightly", "--resume={}/none"], "none"),
+        (["resume", "{}/none"], "none is no run bundle (there is no such folder)"),
+        (["qualify", "--duration=1e9"], "DURATION=1e+09 was asked for"),
+    ],
+)
+def test_what_cannot_be_read_is_one_message_in_words(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a-file").touch()
+    for name in ("a-loop", "a-loop.yml"):
+        (tmp_path / name).symlink_to(name)
+    before = sorted(tmp_path.iterdir())
+    assert main([word.replace("{}", str(tmp_path)) for word in words]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert message in said
+    assert said.count("\n") == 1
+    assert "Errno" not in said
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,14 @@ import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
+from audit.good.small_run import scenario, some_run
 
 from bench_model.base.errors import ProfileError
 from bench_model.bundle.evidence import Evidence
+from bench_model.documents.run import RequirementOfRun, Run
+from bench_model.documents.struct import as_document
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import load_requirements
 from bench_model.profiles.scenarios import load_scenario
@@ -25,23 +27,23 @@ METRICS = load_metrics(LAYOUT.inventory / "metrics.yml")
 FOLDERS = {"scenarios": load_scenario, "requirements": lambda file, **how: load_requirements(file, METRICS, **how)}
 
 
-def copied(folder: Path, request: Request) -> tuple[Bundle, Profiles, dict[str, Any]]:
+def copied(folder: Path, request: Request) -> tuple[Bundle, Profiles, Run]:
     profiles = load_profiles(request, LAYOUT)
     bundle = Bundle.create(folder, "this-machine", "", "composed")
     copy_profiles(bundle, profiles)
-    run = {
-        "scenario": {"id": profiles.scenario.id, "parameters": profiles.scenario.document},
-        "requirement": {"id": profiles.requirement.id},
-    }
+    run = some_run(
+        scenario=scenario(profiles.scenario.id, parameters=profiles.scenario.document),
+        requirement=RequirementOfRun(profiles.requirement.id),
+    )
     return bundle, profiles, run
 
 
 @pytest.fixture(params=["thread-scan", "snb-120s", "streams-checksum-rehearsal", "scans-emulated", "minidaq-scan"])
-def composed(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Bundle, Profiles, dict[str, Any]]:
+def composed(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Bundle, Profiles, Run]:
     return copied(tmp_path, Request(scenario=request.param))
 
 
-def test_the_copy_is_the_whole_and_says_from_which_files(composed: tuple[Bundle, Profiles, dict[str, Any]]) -> None:
+def test_the_copy_is_the_whole_and_says_from_which_files(composed: tuple[Bundle, Profiles, Run]) -> None:
     bundle, profiles, run = composed
     stored, own = bundle.path / "profiles", LAYOUT.inventory
     for folder, load in FOLDERS.items():
@@ -56,11 +58,11 @@ def test_the_copy_is_the_whole_and_says_from_which_files(composed: tuple[Bundle,
         text = (stored / "requirements" / "thread-scan.yml").read_text(encoding="utf-8")
         assert f"#   dune-scans.yml, SHA-256 {digest}" in text
     (bundle.path / "run.json").unlink(missing_ok=True)
-    (bundle.path / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    (bundle.path / "run.json").write_text(json.dumps(as_document(run)), encoding="utf-8")
     assert Evidence.load(bundle.path).scenario == load_scenario(profiles.scenario.file).document
 
 
-def test_the_checker_finds_its_own_profiles_the_same(composed: tuple[Bundle, Profiles, dict[str, Any]]) -> None:
+def test_the_checker_finds_its_own_profiles_the_same(composed: tuple[Bundle, Profiles, Run]) -> None:
     bundle, _, run = composed
     assert [one.differences for one in compared(bundle.path, run, Own())] == [(), ()]
     assert altered_parameters(bundle.path, run) == []

@@ -12,9 +12,11 @@ import pytest
 from analysis_factory import TRUTH, farm_round, point
 
 from bench_model.base.errors import BenchError, RefusedError
+from bench_model.documents.run import Drive, FurtherTarget, Host
+from bench_model.documents.struct import Kind, checked, read
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.concurrent_analysis.reader import AnalysisPoints, AnalysisSet
 from bench_model.workloads.streams_checksum.setups import Cpus
 from rig.base.settings import Layout
 from rig.candidate.facilities import OpenTarget
@@ -34,7 +36,7 @@ def scenario(name: str = "concurrent-analysis-rehearsal", **changes: Any) -> Sce
 
 def refused(one: Scenario) -> str:
     with pytest.raises(RefusedError) as error:
-        workload.check(one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey({}, [], None, 0.0))
+        workload.check(one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey(Host(), [], None, 0.0))
     return str(error.value)
 
 
@@ -65,20 +67,30 @@ class FakeReader:
         self._slow = slow
 
     @contextmanager
-    def generated(self, storage: Storage, wanted: SetPlan) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def generated(self, storage: Storage, wanted: SetPlan) -> Iterator[tuple[Path, AnalysisSet]]:
         shape = {
             "kind": wanted.kind, "layout": wanted.layout, "events": wanted.events, "files": wanted.files, "event_bytes": wanted.event_bytes,
             "cluster_events": wanted.cluster_events, "compression": wanted.compression, "seed": wanted.seed,
             "truth": {"mass": 91.19, "width": 2.5, "slope": 30.0, "signal_share": 0.3, "opposite_share": 0.8},
         }  # fmt: skip
         try:
-            yield storage.scratch / wanted.name, {
-                "shape": shape, "files": [{}] * wanted.files, "bytes": 1000, "truth": TRUTH, "versions": {"uproot": "5"}
-            }  # fmt: skip
+            files = [{"name": f"events-{number:04d}.root", "bytes": 10, "events": 5} for number in range(wanted.files)]
+            made = {
+                "schema_version": 1,
+                "shape": shape,
+                "files": files,
+                "bytes": 1000,
+                "truth": TRUTH,
+                "versions": {"uproot": "5"},
+            }
+            yield storage.scratch / wanted.name, read(made, AnalysisSet, "set")
         finally:
             self.removed.append(f"{storage.name}/{wanted.name}")
 
-    def run(self, command: str, options: list[str], name: str, schema: str, timeout_s: float) -> dict[str, Any]:
+    def run(self, command: str, options: list[str], name: str, kind: type[Kind], timeout_s: float) -> Kind:
+        return read({"schema_version": 1, **self._answer(command, options)}, kind, name)
+
+    def _answer(self, command: str, options: list[str]) -> dict[str, Any]:
         given = dict(option.removeprefix("--").partition("=")[::2] for option in options)
         self.asked.append((command, given))
         if command == "farm":
@@ -88,8 +100,16 @@ class FakeReader:
             if not self._slow:
                 raise BenchError("analysis_reader slow-disk: no loop devices")
             workers = [int(one) for one in given["workers"].split(",")]
-            return {"points": [point(given["analysis"], number, 1, 3.0) for number in workers]}
-        return {"points": [point(given["analysis"], int(one), 1, 10.0) for one in given["workers"].split(",")]}
+            limits = {"read_iops": 79, "read_bytes_per_s": 105_000_000}
+            held = [{**passed(given["analysis"], number, 3.0), "repetition": 1} for number in workers]
+            return {"controller": "io", "limits": limits, "points": held}
+        return {"points": [passed(given["analysis"], int(one), 10.0) for one in given["workers"].split(",")]}
+
+
+def passed(analysis: str, workers: int, rate: float) -> dict[str, Any]:
+    made = point(analysis, workers, 1, rate)
+    kept = {key: made[key] for key in ("analysis", "workers", "devices", "records", "result")}
+    return {**kept, "files": 16, "drop_caches": True}
 
 
 class FakeTargets:
@@ -97,8 +117,9 @@ class FakeTargets:
         self.told: list[str] = []
 
     def _target(self, name: str) -> OpenTarget:
-        drives = [{"name": "sda", "model": "A drive"}, {"name": "sdb", "model": "A drive"}]
-        return OpenTarget(name, Path("/srv") / name, {"device": {"name": "md0"}, "drives": drives, "filesystem": "xfs"})
+        drives = [Drive("sda", "A drive", None), Drive("sdb", "A drive", None)]
+        found = FurtherTarget("filesystem", "xfs", drives, device=Drive("md0", None, None))
+        return OpenTarget(name, Path("/srv") / name, found)
 
     def reference(self) -> OpenTarget:
         return self._target("ssd")
@@ -118,8 +139,7 @@ def campaign(reader: FakeReader, targets: FakeTargets, cpus: Cpus = CPUS, **chan
 
 def test_workers_go_up_and_down_on_every_storage_and_every_set_is_removed() -> None:
     reader, targets = FakeReader(), FakeTargets()
-    found = campaign(reader, targets, storages=["ssd", "ssd-raid0"]).run()
-    check_document(found, "concurrent-analysis", "made up")
+    found = checked(campaign(reader, targets, storages=["ssd", "ssd-raid0"]).run())
     scanned = [
         given["workers"] for command, given in reader.asked if command == "points" and given["analysis"] == "sparse"
     ]
@@ -151,7 +171,7 @@ def test_a_large_set_has_a_call_for_each_point_so_that_progress_shows() -> None:
 
 
 def test_a_machine_that_cannot_hold_a_disk_back_says_so_and_goes_on() -> None:
-    found = campaign(FakeReader(slow=False), FakeTargets()).run()
+    found = checked(campaign(FakeReader(slow=False), FakeTargets()).run())
     assert found["limits"] == ["slow-disk: it could not be measured: analysis_reader slow-disk: no loop devices"]
     assert {one["storage"] for one in found["points"]} == {"ssd"}
 
@@ -159,14 +179,14 @@ def test_a_machine_that_cannot_hold_a_disk_back_says_so_and_goes_on() -> None:
 def test_one_core_has_no_farm_of_two_nodes() -> None:
     reader = FakeReader()
     found = campaign(reader, FakeTargets(), Cpus((0,), (0,), 1, None)).run()
-    assert found["farm"] is None and not any(command == "farm" for command, _ in reader.asked)
+    assert found.farm is None and not any(command == "farm" for command, _ in reader.asked)
 
 
 def test_a_set_that_breaks_is_taken_away_with_its_target() -> None:
     reader, targets = FakeReader(), FakeTargets()
     answer = reader.run
 
-    def breaks(command: str, options: list[str], *more: Any) -> dict[str, Any]:
+    def breaks(command: str, options: list[str], *more: Any) -> Any:
         if any("ssd-raid0" in option for option in options):
             raise BenchError("analysis_reader points: events-0001.root: cannot be read")
         return answer(command, options, *more)
@@ -184,9 +204,9 @@ def reader(tmp_path: Path, *command: str) -> Reader:
 def test_the_readers_own_words_reach_the_user(tmp_path: Path) -> None:
     speaks = ("sh", "-c", "echo 'events-0002.root: cannot be read' >&2; exit 1")
     with pytest.raises(BenchError, match=r"^analysis_reader points: events-0002\.root: cannot be read$"):
-        reader(tmp_path, *speaks).run("points", [], "a", "analysis-points", 60)
+        reader(tmp_path, *speaks).run("points", [], "a", AnalysisPoints, 60)
     with pytest.raises(BenchError, match="failed with exit status 9"):
-        reader(tmp_path, "sh", "-c", "exit 9").run("points", [], "a", "analysis-points", 60)
+        reader(tmp_path, "sh", "-c", "exit 9").run("points", [], "a", AnalysisPoints, 60)
 
 
 def test_a_set_is_removed_also_when_the_reader_fails(tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def closed_loop(folder: Path) -> dict[str, float]:
     return {**found, "max": latency["max"] / 1000, "n": latency["N"]}
 
 
+@pytest.mark.integration  # at a pace
 def test_a_stall_shows_in_open_loop_percentiles_and_hides_in_closed_loop_ones(
     loop_file_system: tuple[Path, str], disk: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "reports" / "tests"))
+from bundle_factory import make
+
+from rig.base import settings
 from rig.base.settings import Layout
-from rig.cli import COMMANDS
+from rig.checking.sealing import seal_evidence
+from rig.cli import COMMANDS, main
 
 
 @pytest.fixture(scope="module")
@@ -48,33 +54,98 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(command: Path, *words: str, where: Path) -> subprocess.CompletedProcess[str]:
     # A path's .pth files are not followed, so that our own editable install stays out.
     environment = {**os.environ, "PYTHONPATH": sysconfig.get_paths()["purelib"]}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each call would compile all of ours again
     return subprocess.run(
         [command, *words], cwd=where, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
 
 
-def test_outside_of_a_checkout_it_helps_and_says_what_it_needs(installed: Path, tmp_path: Path) -> None:
-    done = run(installed, "--help", where=tmp_path)
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A sealed bundle, made as for the reports' tests."""
+    folder = tmp_path / "runs" / "20260101T000000Z-snb-01"
+    folder.mkdir(parents=True)
+    make(folder)
+    seal_evidence(folder)
+    return folder
+
+
+def test_outside_of_a_checkout_a_wheel_does_what_needs_no_candidate(installed: Path, tmp_path: Path) -> None:
+    done = run(installed, "validate", "--json", where=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("usage: daq-bench")
-    assert "needs the bench's checkout" in done.stdout
-    refused = run(installed, "validate", where=tmp_path)
-    assert refused.returncode == 2
-    assert "needs the bench's checkout" in refused.stderr
+    here = [line for line in json.loads(done.stdout)["valid"] if line.startswith(("scenarios/", "requirements/"))]
+    assert len(here) == sum(
+        len(list((Layout().inventory / name).glob("*.yml"))) for name in ("scenarios", "requirements")
+    )
+    done = run(installed, "doctor", "--json", where=tmp_path)
+    findings = {one["subject"]: one for one in json.loads(done.stdout)}
+    assert done.returncode == 1
+    assert "`make setup`" in findings["checkout"]["remedy"]
+    assert "daqwriter" not in findings
+    done = run(installed, "dashboards", "write", where=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for file in (tmp_path / "dashboards").iterdir():
+        assert file.read_bytes() == (Layout().repository / "reports" / "dashboards" / file.name).read_bytes()
+
+
+def test_outside_of_a_checkout_a_wheel_judges_and_reports_on_a_stored_run(
+    installed: Path, stored: Path, tmp_path: Path
+) -> None:
+    done = run(installed, "judge", str(stored), where=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["requirements"]
+    done = run(installed, "report", str(stored), "--json", where=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [Path(file).name for file in json.loads(done.stdout)["files"]] == [
+        "report.html",
+        "report.pdf",
+        "report-data.json",
+    ]
+    assert (stored / "report.pdf").read_bytes().startswith(b"%PDF")
+    done = run(installed, "check-bundle", str(stored), "--json", where=tmp_path)
+    found = json.loads(done.stdout)
+    assert not found["ok"], "a bundle that was made up is none that a run leaves"
+    assert any(line.startswith("numbers    recomputed: ") for line in found["lines"]), found["lines"]
+
+
+@pytest.mark.parametrize(
+    "command", [*(name for name, one in COMMANDS.items() if one.needs_checkout), "virtual", "bench"]
+)
+def test_what_needs_a_checkout_says_so(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(settings, "IN_CHECKOUT", False)
+    monkeypatch.chdir(tmp_path)
+    more = {"resume": ["runs/x"], "replay": ["runs/x"], "influx": ["start"]}
+    assert main([command, *more.get(command, [])]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: `{command}` needs a checkout of the bench")
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_document_was_asked_for_and_an_error_is_one_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-bundle", "runs/nope", "--json"]) == 2
+    said = capsys.readouterr()
+    assert "no run bundle" in json.loads(said.out)["error"]
+    assert said.err.startswith("error: ")
 
 
 def test_inside_of_a_checkout_it_is_that_checkouts_bench(installed: Path) -> None:
-    done = run(installed, "validate", where=Layout().repository / "docs")
-    assert done.returncode == 0, done.stderr
-    assert "lab.yml: candidate this-machine" in done.stdout
-    done = run(installed, "--help", where=Layout().repository)
-    assert done.stdout.startswith("usage: daq-bench")
-    assert all(name in done.stdout for name in COMMANDS)
+    done = run(installed, "doctor", "--json", where=Layout().repository / "docs")
+    findings = {one["subject"]: one for one in json.loads(done.stdout)}
+    assert findings["checkout"]["found"] == str(Layout().repository)
+    assert "daqwriter" in findings
 
 
 def test_the_completion_offers_commands_and_options(installed: Path) -> None:
     script = run(installed, "completion", where=Layout().repository).stdout
-    for words, offered in (("daq-bench disc", "discover"), ("daq-bench doctor --js", "--json")):
+    for words, offered in (
+        ("daq-bench disc", "discover"),
+        ("daq-bench doctor --js", "--json"),
+        ("daq-bench compare --pr", "--prices"),
+    ):
         ask = f'{script}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _daq_bench; echo "${{COMPREPLY[@]}}"'
-        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, timeout=60, check=True)
+        path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", ask], env=path, capture_output=True, text=True, timeout=60, check=True)
         assert done.stdout.split() == [offered], done.stderr

@@ -11,6 +11,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -18,17 +19,19 @@ from typing import Any
 
 import pytest
 import yaml
+from audit.good.small_run import candidate, scenario, some_run, target
 from dashboard_trials import all_tried, unexcused
 from influx2_server import ORGANISATION, Influx2Server
 
+from bench_dashboards.boards.compare import DASHBOARD as COMPARE
 from bench_dashboards.catalogue import DASHBOARDS
-from bench_dashboards.compare import DASHBOARD as COMPARE
 from bench_dashboards.declared import METRICS
 from bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
 from bench_model.base.errors import BenchError
 from bench_model.behaviour.aligned import EPOCH_NS
 from bench_model.bundle.line_protocol import points_of
+from bench_model.documents.run import RequirementOfRun
 from rig.base.bundle import Bundle, now_utc
 from rig.base.influx import HISTORY, Influx
 from rig.base.settings import Layout
@@ -212,15 +215,18 @@ def observed(server: LocalInflux, tmp_path_factory: pytest.TempPathFactory) -> I
     url = server.running_url()
     assert url is not None
     folder = LAYOUT.build / "tests" / "dashboards"
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
     folder.mkdir(parents=True)
     bundle = Bundle.create(tmp_path_factory.mktemp("runs"), "here", "", "short")
-    bundle.save_run(
-        started_utc=now_utc(),
-        candidate={"name": "here"},
-        scenario={"id": "short", "parameters": {"workloads": {"snb_record": {}}}},
-        requirement={"id": "short"},
-        target={"device": None, "drives": []},
+    bundle.begin(
+        some_run(
+            started_utc=now_utc(),
+            candidate=candidate("here"),
+            scenario=scenario("short", parameters={"workloads": {"snb_record": {}}}),
+            requirement=RequirementOfRun("short"),
+            target=target(),
+        )
     )
     bundle.workload_file.touch()
     agent = Agent(LAYOUT.agent, bundle, Influx(url), {"host": "here", "run": bundle.id}, period_s=0.2)
@@ -299,7 +305,7 @@ def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
     rows = server.rows(f"SELECT {columns} FROM {HISTORY}.bench_event WHERE run = '{bundle.id}' AND host = 'here'")
     spans = {(kind, text): (begin, end) for begin, kind, text, end, extent in rows if extent == "span"}
     moments = [(kind, text) for _, kind, text, _, extent in rows if extent is None]
-    events = [(event["kind"], event["text"]) for event in bundle.events()]
+    events = [(event.kind, event.text) for event in bundle.events()]
     assert sorted(moments) == sorted(events)
     live = server.rows(f"SELECT text FROM bench_event WHERE run = '{bundle.id}' AND host = 'here'")
     late = [text for kind, text in events if kind == "verdict" or text.startswith("putting the machine back")]

@@ -32,7 +32,7 @@ from rig.discovery.discover import Request, candidate_name, checked, connection_
 from rig.discovery.drives import judged
 from rig.discovery.firmware import Firmware, look
 from rig.discovery.proposal import Found, inventory_text
-from virtual_candidate.bmc import Bmc
+from virtual_candidate.bmc.simulator import Bmc
 
 loops = pytest.mark.skipif(not can_use_loop_devices(), reason="needs root and loop devices")
 PASSWORD_ENV = "BENCH_TEST_DISCOVER_PASSWORD"

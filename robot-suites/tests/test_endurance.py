@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import BenchError, RefusedError
+from bench_model.documents.run import Drive, Host
 from bench_model.profiles.candidates import Candidate, Target, load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
 from bench_model.profiles.yaml_source import check_document
 from rig.base.settings import Layout
 from rig.base.shell import Completed
-from rig.candidate.host import Device, Survey
+from rig.candidate.host import Survey
 from rig.candidate.host import Target as FoundTarget
 from rig.candidate.machine import LocalMachine
 from rig.on_candidate import drive_wear
@@ -26,7 +27,7 @@ from rig.workloads.shared import wear_account
 from rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
 
 LAYOUT = Layout()
-DRIVE = Device(
+DRIVE = Drive(
     name="nvme0n1",
     model="Drive",
     serial="S1",
@@ -55,8 +56,8 @@ def candidate(name: str = "endurance-test", **target: Any) -> Candidate:
     return replace(loaded, name=name, target=chosen)
 
 
-def found(device: Device | None = DRIVE) -> Survey:
-    return Survey({}, [], FoundTarget("xfs", 10**12, device), 0.0)
+def found(device: Drive | None = DRIVE) -> Survey:
+    return Survey(Host(), [], FoundTarget("xfs", 10**12, device), 0.0)
 
 
 def test_a_budget_too_small_for_one_step_is_refused_with_the_arithmetic() -> None:

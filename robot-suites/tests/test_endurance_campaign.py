@@ -4,7 +4,6 @@ The drive's own counter, read beside the bench, is what the budget is held again
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
@@ -67,11 +67,6 @@ def start(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "rig", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-def document(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return loaded
 
 
 def wait_for_steps(run: subprocess.Popen[str], bundles: Path, before: Path | None, steps: int) -> Path:

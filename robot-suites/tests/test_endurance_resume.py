@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
@@ -46,11 +46,6 @@ def asked(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     for folder in (LAYOUT.state_directory(NAME), LAYOUT.install_directory(NAME)):
         if folder.exists():  # a run that was refused made none
             shutil.rmtree(folder)
-
-
-def document(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return loaded
 
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:

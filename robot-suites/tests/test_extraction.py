@@ -31,6 +31,7 @@ from rig.workloads.hot_store import workload as hot_store
 from rig.workloads.registry import WORKLOADS
 from rig.workloads.shared.site import agreeing
 
+pytestmark = pytest.mark.integration  # small real runs with loads at a pace: other tests beside them would be its holes
 LONG = (
     "thermal",
     "hot_store",
@@ -109,7 +110,7 @@ def test_a_small_real_run_has_no_hole_in_its_plan_and_is_what_the_bench_writes(m
     faults = [fault_of(file, document) for file, document in (("run.json", run), *results.items())]
     assert faults == [""] * (len(results) + 1)
     assert [gap.text for gap in gaps(run, results) if ROW_THAT_SAYS_WHY not in gap.text] == []
-    assert [text for _, text, invalidates in miscounted(run, results) if invalidates] == []
+    assert [text for _, text, invalidates in miscounted(run["scenario"]["parameters"], results) if invalidates] == []
 
 
 def test_the_small_block_scan_measures_its_large_block_again(made: Make) -> None:
@@ -152,6 +153,21 @@ def test_an_altered_a_missing_and_an_added_file_of_a_tool_are_named(bundle_of: M
     assert extract_again(bundle).problems == [
         "results/raw/better.json: the run did not leave it, and no result refers to it"
     ]
+
+
+@pytest.mark.parametrize("state", ["error", "finished"])
+def test_a_killed_workload_lists_no_files_and_only_a_run_that_is_no_evidence_may_have_one(
+    bundle_of: Make, state: str
+) -> None:
+    bundle = bundle_of("block_scan")
+    raw, run = bundle / "results" / "raw", bundle / "run.json"
+    journal = raw / "block_scan-journal.jsonl"
+    journal.write_text("".join(journal.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+    (bundle / "results" / "block_scan.json").unlink()
+    run.write_text(json.dumps(json.loads(run.read_text(encoding="utf-8")) | {"state": state}), encoding="utf-8")
+    found = extract_again(bundle)
+    strange = [text for text in (*found.notes, *found.problems) if "the run did not leave it" in text]
+    assert strange and strange == (found.notes if state == "error" else found.problems)
 
 
 @pytest.mark.parametrize("workload", MEASURED)
@@ -359,7 +375,7 @@ def test_a_document_that_contradicts_its_tools_exit_status_is_not_used(status: s
 def test_a_load_of_the_hot_store_that_did_not_complete_gives_no_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
 ) -> None:
-    monkeypatch.setattr("rig.workloads.shared.site.check_document", lambda *_: None)
+    monkeypatch.setattr("rig.workloads.shared.site.read", lambda *_: None)
     (tmp_path / "x.json").write_text(json.dumps({"status": status, "error": "EIO"}), encoding="utf-8")
     tools = hot_store_plans.Tools(Path("hotstore"), tmp_path, tmp_path)
     site = hot_store.HotSite(LocalMachine(), tools, tmp_path, tmp_path, tmp_path)

@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from bench_model.nights.outcome import Job
+from bench_model.documents.nights import Job
+from bench_model.profiles import yaml_source
 from rig.base.settings import Layout
 from rig.candidate.lock import exclusive
 from rig.cli import main
@@ -245,3 +246,68 @@ def test_runs_that_begin_at_the_same_moment_share_one_influxdb(tmp_path: Path) -
         LocalInflux(Layout().influxd, tmp_path).stop()
     assert len(set(said)) == 1 and said[0].startswith("http://127.0.0.1:")
     assert (tmp_path / "influxd.log").read_text(encoding="utf-8").count("InfluxDB starting") == 1
+
+
+LABORATORY = 150
+
+
+@pytest.fixture
+def laboratory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    hosts = {f"server-{number:03d}": server(**bmc(f"192.0.2.{number // 2}")) for number in range(LABORATORY)}
+    file = tmp_path / "laboratory.yml"
+    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)
+    return Where(file, tmp_path / "runs")
+
+
+def test_a_laboratory_of_150_with_runs_that_break_hang_and_are_refused(
+    laboratory: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Simulated ones. Two entries each share a BMC: they never run at the same moment. Every seventh breaks by a signal, one is held by
+    somebody else, and one hangs until the fleet is told to stop."""
+    busy = tmp_path / "busy"
+    busy.mkdir()
+    program = f"""
+number=${{1#server-}}; lock={busy}/$((10#$number / 2))
+mkdir "$lock" || {{ echo "error: it met another on its machine"; exit 1; }}
+[ "$1" = server-149 ] && {{ trap 'rmdir "$lock"; exit 130' TERM; touch {tmp_path}/hangs; while :; do sleep 0.1; done; }}
+[ $((10#$number % 7)) = 0 ] && {{ rmdir "$lock"; kill -9 $$; }}
+rmdir "$lock"; echo "error: $1 ran"; exit 1
+"""
+    monkeypatch.setattr(job_module, "command", lambda job, where: ["bash", "-c", program, "run", job.candidate])
+    names = [f"server-{number:03d}" for number in range(LABORATORY)]
+    ended: list[int] = []
+
+    class OnceTheOthersEnded(Stop):
+        def __call__(self) -> str:
+            return "the test is over" if ended and ended[-1] == LABORATORY - 1 and (tmp_path / "hangs").exists() else ""
+
+    with exclusive("server-010", "make qualify by somebody"):
+        jobs = [Job(name) for name in names]
+        made = Fleet(jobs, laboratory, tmp_path / "logs", Console(quiet=True), LABORATORY, OnceTheOthersEnded())
+        entries = made.execute("the test", ended=lambda found: ended.append(len(found)))
+    assert [entry.job.candidate for entry in entries] == names
+    assert ended == list(range(1, LABORATORY + 1))
+    outcome = {entry.job.candidate: entry for entry in entries}
+    assert outcome["server-149"].outcome == "interrupted"
+    assert outcome["server-010"].outcome == "skipped" and "by somebody" in outcome["server-010"].reason
+    for number, name in enumerate(names[:-1]):
+        if name != "server-010":
+            wanted = "(exit status -9): it said nothing" if number % 7 == 0 else f"(exit status 1): {name} ran"
+            assert outcome[name].reason == f"no run began {wanted}"
+
+
+def test_an_inventory_of_hundreds_is_parsed_once(laboratory: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each candidate would make a fleet's cost grow with the square of its size."""
+    parsed: list[Path] = []
+    real = yaml_source.parsed
+    monkeypatch.setattr(yaml_source, "parsed", lambda file, text: (parsed.append(file), real(file, text))[1])
+    yaml_source._kept.clear()
+    lanes = lanes_of([Job(f"server-{number:03d}") for number in range(LABORATORY)], laboratory.inventory, LABORATORY)
+    assert len(lanes) == LABORATORY / 2 and all(len(lane) == 2 for lane in lanes)
+    assert len(parsed) == 1
+    laboratory.inventory.write_text(
+        laboratory.inventory.read_text(encoding="utf-8").replace("server-000", "server-999"), encoding="utf-8"
+    )
+    assert len(lanes_of([Job("server-999"), Job("server-001")], laboratory.inventory, 2)) == 1
+    assert len(parsed) == 2  # a changed text is read as it is now

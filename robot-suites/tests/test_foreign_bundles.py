@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audit.good.small_run import some_run
 from ruamel.yaml import YAML
 from test_bundle_files import within
 from test_signing import listed, make_key
 
 from bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST, key_of
+from bench_model.documents.struct import as_document
 from bench_model.verdict.judging import judge_bundle
 from reporting_bench import report_bundle
 from rig.base.bundle import Bundle, to_json
@@ -27,7 +29,7 @@ from rig.checking.own_profiles import Own
 from rig.checking.sealing import seal_evidence, seal_reports
 from rig.checking.signing import Signer
 from rig.cli import main
-from rig.run.resume import request_document
+from rig.run.resume import asked_for
 
 NAME = "20260131T120000Z-synthetic-report"
 BOUND_S = 120  # a shared machine needs half a minute for a report
@@ -103,7 +105,7 @@ def test_no_string_of_a_bundle_is_ever_a_command(
     planted_lab = json.dumps(planted(lab, text, spared))
     (bundle / "profiles/lab.yml").write_text(planted_lab, encoding="utf-8")
     run = planted(document(bundle, "run.json"), text, spared)
-    asked = planted(request_document(Request()), text) | {"inventory": str(bundle / "profiles/lab.yml")}
+    asked = planted(as_document(asked_for(Request())), text) | {"inventory": str(bundle / "profiles/lab.yml")}
     store(bundle, "run.json", run | {"request": asked})
     if signers:
         (tmp_path / "allowed").write_text(listed(make_key(tmp_path, "lab")), encoding="utf-8")
@@ -254,13 +256,25 @@ IDENTITY = {"subject": "CPUs", "declared": "at least 4", "found": "4", "ok": Tru
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("results/identity.json", {"checks": [IDENTITY]}, None),
-        ("results/identity.json", {"checks": [IDENTITY | {"found": "64"}]}, "CPUs was declared"),
-        ("results/identity.json", {"checks": [IDENTITY | {"ok": False}]}, "CPUs was declared"),
-        ("results/identity.json", {"checks": []}, "has no check of the CPUs"),
-        ("results/identity.json", {"checks": [IDENTITY, IDENTITY]}, "stands twice"),
-        ("results/identity.json", {"checks": None}, "cannot be compared"),
-        ("results/identity.json", {}, "cannot be compared"),
+        ("results/identity.json", {"schema_version": 1, "planned": ["CPUs"], "checks": [IDENTITY]}, None),
+        (
+            "results/identity.json",
+            {"schema_version": 1, "planned": ["CPUs"], "checks": [IDENTITY | {"found": "64"}]},
+            "CPUs was declared",
+        ),
+        (
+            "results/identity.json",
+            {"schema_version": 1, "planned": ["CPUs"], "checks": [IDENTITY | {"ok": False}]},
+            "CPUs was declared",
+        ),
+        ("results/identity.json", {"schema_version": 1, "planned": ["CPUs"], "checks": []}, "has no check of the CPUs"),
+        (
+            "results/identity.json",
+            {"schema_version": 1, "planned": ["CPUs"], "checks": [IDENTITY, IDENTITY]},
+            "stands twice",
+        ),
+        ("results/identity.json", {"checks": None}, "results/identity.json: "),
+        ("results/identity.json", {}, "results/identity.json: "),
         ("facts/host.json", {"hostname": "another"}, "hostname is 'another', but run.json: candidate.hostname is None"),
     ],
 )
@@ -294,14 +308,16 @@ def test_a_challenge_is_sealed_with_the_run_and_demanded(bundle: Path, own: Own)
 def test_a_challenge_is_a_short_word(text: str) -> None:
     with pytest.raises(ValueError, match="is no challenge"):
         challenge(text)
-    assert challenge_problems({"challenge": text}, None) == [
+    assert challenge_problems(some_run(challenge=text), None) == [
         "run.json: challenge is no nonce that `make qualify CHALLENGE=` takes"
     ]
 
 
 @pytest.mark.parametrize("value", [5, [], {}, True])
-def test_a_challenge_in_a_bundle_is_text(value: object) -> None:
-    assert challenge_problems({"challenge": value}, None) and challenge_problems({"challenge": value}, "x")
+def test_a_challenge_in_a_bundle_is_text(bundle: Path, value: object, capsys: pytest.CaptureFixture[str]) -> None:
+    store(bundle, "run.json", document(bundle, "run.json") | {"challenge": value})
+    assert main(["check-bundle", str(bundle)]) == 2
+    assert "run.json: challenge: Expected `str" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("moment", ["yesterday", 5, [], "9999-12-31T23:59:59-23:59"])
@@ -323,7 +339,7 @@ def test_a_report_on_loosened_profiles_says_so_on_every_page_and_is_checked_so(b
 
     file = bundle / REQUIREMENT
     file.write_text(file.read_text(encoding="utf-8").replace("bound: 0", "bound: 7", 1), encoding="utf-8")
-    store(bundle, "verdict.json", judge_bundle(bundle))
+    store(bundle, "verdict.json", as_document(judge_bundle(bundle)))
     store(bundle, "run.json", document(bundle, "run.json") | {"challenge": "n0nce"})
     lines = reporting.report_again(Bundle.open(bundle), None, None, own)
     assert all("DIFFERENT FROM YOURS" in line for line in lines) and lines

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from bench_model.documents.run import Drive, Host
+from bench_model.documents.struct import read
 from bench_model.profiles.candidates import Target as DeclaredTarget
 from bench_model.profiles.candidates import load_candidate
 from rig.base.settings import Layout
-from rig.candidate.host import Device, Survey, Target, check_identity, device_from, survey
+from rig.candidate.host import Node, Survey, Target, check_identity, survey
 from rig.candidate.machine import LocalMachine
 from rig.on_candidate.probe import cpu_model, describe, device_of, os_name
 
 CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
-HOST = {"architecture": "x86_64", "cpu_model": "AMD EPYC 7302", "cpus": 32, "memory_bytes": 512 * 2**30}
+HOST = Host(architecture="x86_64", cpu_model="AMD EPYC 7302", cpus=32, memory_bytes=512 * 2**30)
 NVME: dict[str, Any] = {
     "name": "nvme0n1",
     "path": "/dev/nvme0n1",
@@ -47,8 +49,16 @@ def sysfs(root: Path) -> Path:
     return root / "block"
 
 
+def drive_of(node: dict[str, Any], block: Path) -> Drive:
+    return read(describe(node, block), Drive, "lsblk")
+
+
+def read_all(devices: list[dict[str, Any]]) -> list[Node]:
+    return [read(one, Node, "lsblk") for one in devices]
+
+
 def test_a_drives_place_in_the_machine_is_read_from_sysfs(tmp_path: Path) -> None:
-    assert device_from(describe(NVME, sysfs(tmp_path))) == Device(
+    assert drive_of(NVME, sysfs(tmp_path)) == Drive(
         name="nvme0n1",
         model="Micron X100",
         serial="2109ABCD",
@@ -64,7 +74,7 @@ def test_a_drives_place_in_the_machine_is_read_from_sysfs(tmp_path: Path) -> Non
 
 def test_what_a_virtual_disk_does_not_report_is_none(tmp_path: Path) -> None:
     bare = {**NVME, "model": None, "serial": "", "wwn": None, "tran": None}
-    device = device_from(describe(bare, tmp_path))
+    device = drive_of(bare, tmp_path)
     assert (device.model, device.serial, device.firmware, device.numa_node, device.pcie_link) == (None,) * 5
 
 
@@ -96,17 +106,17 @@ def test_an_array_is_the_target_and_its_members_are_its_drives(tmp_path: Path) -
     devices = [{**one, "description": describe(one, block)} for one in (NVME, second, part, array)]
     node = device_of(tmp_path, devices)
     assert node is not None
-    device = device_from(node["description"])
-    assert (device.name, device.raid_level, device.members) == ("md127", "raid0", ("nvme0n1", "nvme1n1p1"))
-    found = Survey(HOST, devices, Target("xfs", 1, device), 0.0)
+    device = read(node["description"], Drive, "lsblk")
+    assert (device.name, device.raid_level, device.members) == ("md127", "raid0", ["nvme0n1", "nvme1n1p1"])
+    found = Survey(HOST, read_all(devices), Target("xfs", 1, device), 0.0)
     assert [drive.serial for drive in found.drives_of(device)] == ["2109ABCD", "2109EF"]
 
 
 def test_this_machine_describes_itself() -> None:
     found = survey(LocalMachine(), Path(__file__).parent)
-    assert found.host["cpus"] >= 1
-    assert found.host["memory_bytes"] > 2**28
-    assert found.host["kernel"]
+    assert (found.host.cpus or 0) >= 1
+    assert (found.host.memory_bytes or 0) > 2**28
+    assert found.host.kernel
     assert found.devices
     assert found.target is not None
     assert found.target.filesystem
@@ -122,13 +132,13 @@ def test_texts_of_the_kernel_are_parsed() -> None:
 
 
 def identity(
-    declared: dict[str, Any], devices: list[dict[str, Any]], target: Device | None = None, **storage: Any
+    declared: dict[str, Any], devices: list[dict[str, Any]], target: Drive | None = None, **storage: Any
 ) -> dict[str, bool]:
     aim = DeclaredTarget("", "filesystem", "/mnt", "2109ABCD" if target else None, storage or None)
     candidate = replace(CANDIDATE, identity=declared, targets=(aim,), target=aim)
     described = [{**one, "description": describe(one, Path("/nowhere"))} for one in devices]
-    found = Survey(HOST, described, Target("xfs", 1, target), 0.0)
-    return {check["subject"]: check["ok"] for check in check_identity(candidate, found)}
+    found = Survey(HOST, read_all(described), Target("xfs", 1, target), 0.0)
+    return {check.subject: check.ok for check in check_identity(candidate, found)}
 
 
 def test_only_what_is_declared_is_checked() -> None:
@@ -152,9 +162,9 @@ def test_each_difference_is_found(declared: dict[str, Any], subject: str) -> Non
 
 
 def test_the_target_folder_must_lie_on_the_declared_drive(tmp_path: Path) -> None:
-    drive = device_from(describe(NVME, tmp_path))
+    drive = drive_of(NVME, tmp_path)
     assert identity({"cpus_min": 1}, [NVME], drive)["drive under the target folder"] is True
-    other = device_from(describe({**NVME, "serial": "X"}, tmp_path))
+    other = drive_of({**NVME, "serial": "X"}, tmp_path)
     assert identity({"cpus_min": 1}, [NVME], other)["drive under the target folder"] is False
     built = identity({"cpus_min": 1}, [NVME], drive, drives=["2109ABCD", "2109EF"], filesystem="xfs")
     assert built["drives under the target folder"] is False

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import BenchError, RefusedError
+from bench_model.documents.run import Host
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
 from bench_model.workloads.hot_store.figures import ENGINES
@@ -39,7 +40,9 @@ def scenario(name: str = "hot-store-rehearsal", **changes: Any) -> Scenario:
 
 def refused(one: Scenario) -> str:
     with pytest.raises(RefusedError) as error:
-        hot_store.check(one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey({}, [], None, 0.0))
+        hot_store.check(
+            one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey(Host(), [], None, 0.0)
+        )
     return str(error.value)
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from audit.good.small_run import candidate, drive, scenario, some_run, target
 from influx2_server import ORGANISATION, Influx2Server
 from ruamel.yaml import YAML
 
+from bench_model.documents.run import RequirementOfRun
 from rig.base.bundle import Bundle
 from rig.base.influx import TOKEN, URL, Influx
 from rig.base.settings import Layout
@@ -40,14 +42,16 @@ VERDICT: dict[str, Any] = {
 @pytest.fixture
 def finished(tmp_path: Path) -> Bundle:
     bundle = Bundle.create(tmp_path, "this-machine", "", "dune-snb")
-    bundle.save_run(
-        state="finished",
-        started_utc="2026-01-31T11:58:00.000Z",
-        finished_utc="2026-01-31T12:00:00.000Z",
-        candidate={"name": "this machine"},
-        scenario={"id": "dune-snb"},
-        requirement={"id": "snb"},
-        target={"drives": [{"model": "QEMU NVMe Ctrl", "firmware": "1.0"}, {"model": "other"}]},
+    bundle.begin(
+        some_run(
+            state="finished",
+            started_utc="2026-01-31T11:58:00.000Z",
+            finished_utc="2026-01-31T12:00:00.000Z",
+            candidate=candidate("this machine"),
+            scenario=scenario("dune-snb"),
+            requirement=RequirementOfRun("snb"),
+            target=target(drive("nvme0n1", "QEMU NVMe Ctrl", firmware="1.0"), drive("nvme1n1", "other")),
+        )
     )
     bundle.write("verdict.json", VERDICT)
     bundle.write("results/snb_record.json", {"repetitions": [{"minidaq": {"started_utc": "2026-01-31T11:59:00.250Z"}}]})
@@ -142,7 +146,7 @@ def test_what_influxdb_lost_is_noticed_and_delivered_again(influx: LocalInflux, 
         "workload": None,
     }
     own = Influx(influx.start(), configured=False)
-    finished.save_run(telemetry=own.document())
+    finished.save_run(telemetry=own.told())
     finished.write("telemetry/influx-counts.json", counts_document(own, finished, "2026-01-31T12:00:00Z"))
     earlier = {"cursor": 0, "influx": {"outage_count": 0, "outages": []}}
     finished.write("telemetry/summary.json", {**summary, **earlier})
@@ -178,7 +182,7 @@ def test_a_run_whose_candidate_is_being_qualified_delivers_for_itself(
 ) -> None:
     """Several candidates are qualified at once: whoever ends first leaves the others' runs alone."""
     monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
-    runs, candidate = finished.path.parent, finished.run["candidate"]["name"]
+    runs, candidate = finished.path.parent, finished.run.candidate.name
     with exclusive(candidate, "make qualify"):
         assert list(replay_earlier(Layout().agent, runs, server)) == []
     assert undelivered(finished.path)
@@ -238,7 +242,7 @@ def test_a_token_goes_only_to_a_server_that_the_operator_names(
         url = f"http://127.0.0.1:{listening.server_port}"
         own = f"bench_influxdb: {{url: '{url}'}}" if named_by == "the inventory too" else "bench_run: own"
         (inventory := tmp_path / "lab.yml").write_text(f"all: {{hosts: {{mine: {{{own}}}}}}}\n", encoding="utf-8")
-        finished.save_run(candidate={"name": "mine"}, telemetry=Influx(url).document())
+        finished.save_run(candidate=candidate("mine"), telemetry=Influx(url).told())
         monkeypatch.setenv(TOKEN, "the-laboratorys-own")
         if named_by == "the environment":
             monkeypatch.setenv(URL, url)

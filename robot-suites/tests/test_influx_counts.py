@@ -14,6 +14,7 @@ from influx2_server import Influx2Server
 from ruamel.yaml import YAML
 
 from bench_model.bundle.spool_content import read_content
+from bench_model.documents.struct import as_document
 from bench_model.evidence import telemetry_account
 from bench_model.profiles.yaml_source import check_document
 from rig.base.bundle import Bundle, now_utc
@@ -74,8 +75,9 @@ def test_a_real_agents_run_is_accounted_for(server: Influx, tmp_path: Path) -> N
     stopped_utc = now_utc()
     assert agent.stop() == 0
     bundle.write("telemetry/influx-counts.json", counts_document(server, bundle, stopped_utc))
-    account = telemetry_account.of_bundle(bundle.path, {})
-    assert account is not None
+    made = telemetry_account.of_bundle(bundle.path, {})
+    assert made is not None
+    account = as_document(made)
     check_document(account, "telemetry-account", "telemetry_account.json")
     assert account["invalid"] == account["limits"] == []
     assert {"bench_event", "cpu", "telemetry_agent"} <= set(account["measurements"])
@@ -125,8 +127,8 @@ def test_a_server_that_is_gone_is_a_reason_and_no_failure(tmp_path: Path) -> Non
     bundle = Bundle.create(tmp_path, "here", "", "snb")
     (bundle.path / "telemetry" / "points.lp").write_text("cpu,run=x a=1 1\n", encoding="utf-8")
     document = counts_document(Influx("http://127.0.0.1:9"), bundle, "2026-01-31T12:00:00Z")
-    assert document["points"] is None
-    assert "http://127.0.0.1:9 does not answer" in document["reason"]
+    assert document.points is None
+    assert "http://127.0.0.1:9 does not answer" in str(document.reason)
 
 
 @pytest.mark.influx2
@@ -137,8 +139,8 @@ def test_a_token_that_may_only_write_is_told_from_an_outage(influx2: Influx2Serv
     with pytest.raises(InfluxError):
         write_only.query("SELECT * FROM cpu")
     document = counts_document(write_only, Bundle.create(tmp_path, "here", "", "snb"), "2026-01-31T12:00:00Z")
-    assert document["points"] is None
-    assert "set DAQ_BENCH_INFLUX_READ_TOKEN to one that may" in document["reason"]
+    assert document.points is None
+    assert "set DAQ_BENCH_INFLUX_READ_TOKEN to one that may" in str(document.reason)
 
 
 def test_refused_lines_are_summed_up_by_measurement_and_reason(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which InfluxDB a run uses, and what its user is told when the settings are wrong."""
+"""Tells which InfluxDB a run uses, and what its user is told when the settings are wrong."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_tokens_come_from_the_environment_and_are_in_no_text() -> None:
     found = chosen(None, None, environment)
     assert found is not None
     assert (found.token, found.read_token) == ("w-s3cret", "r-s3cret")
-    assert "s3cret" not in f"{found!r} {found.document()} {found.agent_arguments}"
+    assert "s3cret" not in f"{found!r} {found.told()} {found.agent_arguments}"
     assert chosen(None, None, {"INFLUX_TOKEN": "older", "INFLUX_URL": URL}).read_token == "older"  # type: ignore[union-attr]
-    assert influx_of(found.document()) == replace(found, token="", read_token="")
+    assert influx_of(found.told()) == replace(found, token="", read_token="")
 
 
 @pytest.mark.parametrize(

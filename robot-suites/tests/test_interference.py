@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import BenchError, RefusedError
+from bench_model.documents.run import Host
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
 from bench_model.profiles.yaml_source import check_document
@@ -34,7 +35,9 @@ def scenario(**changes: Any) -> Scenario:
 
 def refused(one: Scenario) -> str:
     with pytest.raises(RefusedError) as error:
-        interference.check(one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey({}, [], None, 0.0))
+        interference.check(
+            one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey(Host(), [], None, 0.0)
+        )
     return str(error.value)
 
 

@@ -21,6 +21,7 @@ import pytest
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.bundle.telemetry_tracks import Tracks
+from bench_model.documents.run import Host as HostFacts
 from bench_model.profiles.candidates import Candidate, load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
 from bench_model.profiles.yaml_source import check_document
@@ -28,9 +29,10 @@ from bench_model.workloads.lan import analysis as model
 from rig.base.settings import Layout
 from rig.candidate.host import Survey
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate import network_meeting, network_nodes, network_rdma
-from rig.on_candidate.namespaces import NodesError
-from rig.on_candidate.network_places import Host
+from rig.on_candidate import network_nodes
+from rig.on_candidate.network import meeting, rdma
+from rig.on_candidate.network.namespaces import NodesError
+from rig.on_candidate.network.places import Host
 from rig.telemetry.influx_server import free_port
 from rig.workloads.lan import plans as lan_plans
 from rig.workloads.lan import workload as lan
@@ -57,7 +59,7 @@ def candidate(network: dict[str, Any] | None = None) -> Candidate:
 
 def refused(one: Scenario, of: Candidate | None = None) -> str:
     with pytest.raises(RefusedError) as error:
-        lan.check(one, of or candidate(), Survey({}, [], None, 0.0))
+        lan.check(one, of or candidate(), Survey(HostFacts(), [], None, 0.0))
     return str(error.value)
 
 
@@ -391,15 +393,15 @@ def test_rdma_devices_are_found_by_their_addresses_and_their_counters_read(
     """A bond's, a VLAN's and a soft RoCE device hang at no PCI function of the interface."""
     card(tmp_path, "mlx5_bond_0", "bond0", port_rcv_data=250, port_xmit_data=1000)
     card(tmp_path, "rxe0", "eth1")
-    monkeypatch.setattr(network_rdma, "INFINIBAND", tmp_path)
-    assert [network_rdma.devices_of(name) for name in ("bond0", "eth1", "eth0")] == [["mlx5_bond_0"], ["rxe0"], []]
+    monkeypatch.setattr(rdma, "INFINIBAND", tmp_path)
+    assert [rdma.devices_of(name) for name in ("bond0", "eth1", "eth0")] == [["mlx5_bond_0"], ["rxe0"], []]
     host = Host({"node": "node0", "interface": "bond0", "addresses": {}})
     assert host.rdma() == {}
-    (host.device,) = network_rdma.ports_of("bond0")
+    (host.device,) = rdma.ports_of("bond0")
     assert host.rdma() == {"rdma_rx_bytes": 1000, "rdma_tx_bytes": 4000}  # in words of 4 octets
-    (host.device,) = network_rdma.ports_of("eth1")
+    (host.device,) = rdma.ports_of("eth1")
     assert host.rdma() == {}  # soft RoCE counts nothing
-    assert network_rdma.ports_of("eth0") == []
+    assert rdma.ports_of("eth0") == []
 
 
 def hosts(address: str = "127.0.0.1") -> list[Host]:
@@ -408,7 +410,7 @@ def hosts(address: str = "127.0.0.1") -> list[Host]:
 
 
 def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_meeting, "PORT", free_port(18700))
+    monkeypatch.setattr(meeting, "PORT", free_port(18700))
     begun: list[float] = []
 
     def one(host: Host, late_s: float) -> None:
@@ -419,7 +421,7 @@ def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPa
     def stranger() -> None:
         while True:
             try:
-                with socket.create_connection(("127.0.0.1", network_meeting.PORT), timeout=5) as link:
+                with socket.create_connection(("127.0.0.1", meeting.PORT), timeout=5) as link:
                     link.sendall(b"GET / HTTP/1.0\n")
                 return
             except ConnectionRefusedError:
@@ -435,8 +437,8 @@ def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPa
 
 
 def test_hosts_that_do_not_meet_say_who_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_meeting, "PORT", free_port(18700))
-    monkeypatch.setattr(network_meeting, "S_MAX", 0.3)
+    monkeypatch.setattr(meeting, "PORT", free_port(18700))
+    monkeypatch.setattr(meeting, "S_MAX", 0.3)
     first, second, _ = hosts()
     with pytest.raises(NodesError, match=r"did not meet: node1, node2 was not ready within 0\.3 s"):
         first.meet()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -86,6 +87,35 @@ def test_the_same_machine_under_another_name_is_refused_with_owner_and_age_until
     with machine_locked(LocalMachine(), "second", "make verify", 0.0) as said:
         assert "left behind by process" in said
     assert (tmp_path / NAME).read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_connection_that_outlived_its_bench_is_ended_and_no_other(tmp_path: Path, gone: bool) -> None:
+    """The network was cut: sshd holds the connection, and below it the lock, for hours. Only sshd's own process is ended."""
+    sshd = tmp_path / "sshd"
+    shutil.copy(os.path.realpath("/bin/sh"), sshd)
+    file, dead = tmp_path / NAME, subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    file.write_text(
+        json.dumps(owner(node=machine_id(), pid=dead.pid if gone else os.getpid(), began=began(os.getpid())))
+    )
+    hold = f"import fcntl, time; file = open({str(file)!r}); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    script = f"trap 'kill $!; exit' TERM; {sys.executable} -c \"$1\" & wait"
+    with subprocess.Popen([sshd, "-c", script, "sshd", hold], stdout=subprocess.PIPE, text=True) as connection:
+        assert connection.stdout is not None
+        assert connection.stdout.readline() == "held\n"
+        try:
+            if gone:
+                taking = lock()
+                assert "left behind by process 1 of a on far" in taking.take()
+                taking.give_back()
+                assert connection.wait(10) is not None
+            else:
+                with pytest.raises(RefusedError, match="it is in use by process"):
+                    lock().take()
+                assert connection.poll() is None
+        finally:
+            connection.terminate()
 
 
 def test_an_owner_on_another_control_node_keeps_it_through_a_reboot_but_not_for_ever(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from evidence_factory import seal
 from nights_factory import NightPlan, write_night
 
 from bench_model.base.errors import BenchError, ProfileError, RefusedError
+from bench_model.documents.nights import Job
 from bench_model.nights.night import read_night
-from bench_model.nights.outcome import INTERRUPTED, Entry, Job, document, worse
+from bench_model.nights.outcome import INTERRUPTED, Entry, document, worse
 from bench_model.profiles.yaml_source import check_document
 from rig.base.settings import Layout
 from rig.candidate.lock import exclusive
@@ -115,7 +116,7 @@ def test_what_is_not_sealed_or_contradicts_itself_is_no_baseline_and_no_pass_of_
 def test_a_night_that_goes_on_judges_what_it_had_finished_again(tmp_path: Path, stored: str) -> None:
     failed = write_night(tmp_path, NightPlan(1, lost=1.0))
     entry = Entry(Job("server-a"), stored, "", read_night(failed))
-    (kept,) = document([entry], [entry.job], "finished", "n", ("2026-03-01", None), {})["runs"]
+    (kept,) = document([entry], [entry.job], "finished", "n", ("2026-03-01", None), {}).runs
     assert _entry_of(kept).outcome == worse(stored, "FAIL")
     (failed / "MANIFEST.sha256").unlink()
     again = _entry_of(kept)

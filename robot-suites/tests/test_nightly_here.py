@@ -11,6 +11,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     inventory = {"all": {"vars": {"bench_nightly": {"runs": runs}}, "children": {"candidates": {"hosts": hosts}}}}
     YAML_SAFE.dump(inventory, folder / "lab.yml")
     yield folder
-    shutil.rmtree(disk, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(disk)
 
 
 def command(lab: Path, *more: str) -> list[str]:

@@ -20,6 +20,7 @@ from influx_server import InfluxServer
 
 from bench_model.bundle.spool_content import read_content
 from bench_model.bundle.telemetry_files import OWN
+from bench_model.documents.struct import as_document
 from bench_model.evidence import telemetry_account
 from rig.base.bundle import Bundle, now_utc
 from rig.base.influx import Influx
@@ -122,7 +123,8 @@ def counted(bundle: Bundle, influx: Influx, stopped_utc: str) -> dict[str, Any]:
     """The account with what InfluxDB holds now."""
     account = telemetry_account.of_counts(bundle.path, counts_document(influx, bundle, stopped_utc))
     assert account is not None
-    return account
+    document: dict[str, Any] = as_document(account)
+    return document
 
 
 def test_nothing_is_missing_after_outages_of_every_kind(data: Path, tmp_path: Path) -> None:

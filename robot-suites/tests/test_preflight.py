@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import RefusedError
+from bench_model.documents.run import Drive, Host
 from bench_model.profiles.candidates import Target, load_candidate
 from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
-from rig.candidate.host import Survey
+from rig.candidate.host import Node, Survey
 from rig.candidate.machine import LocalMachine
 from rig.on_candidate.probe import filesystem_of
 from rig.run import preflight
@@ -92,8 +93,11 @@ def test_drives_that_cannot_hold_the_record_are_refused_before_they_are_erased(
     storage = {"drives": serials, "destroy": True, "filesystem": "xfs", **raid}
     aim = Target("t", "filesystem", "/mnt/t", None, storage)
     candidate = replace(load_candidate(INVENTORY / "lab.yml", "this-machine"), target=aim)
-    devices = [{"description": {"serial": serial, "size_bytes": 800 * 10**9}} for serial in ("A", "B", "OTHER")]
-    found = Survey({}, devices, None, 0.0)
+    devices = [
+        Node(serial, f"/dev/{serial}", "disk", None, Drive(serial, None, serial, size_bytes=800 * 10**9))
+        for serial in ("A", "B", "OTHER")
+    ]
+    found = Survey(Host(), devices, None, 0.0)
     if usable > 925:
         preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
         return

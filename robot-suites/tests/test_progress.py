@@ -1,12 +1,15 @@
 """The live display: time left follows the plan, rates follow the workload's own records."""
 
+import io
 import time
 from pathlib import Path
 
 import pytest
+from audit.good.small_run import drive, some_run, target
+from rich.console import Console
 
 from rig.base.bundle import Bundle
-from rig.run.progress import Observer, Plan, last_lines
+from rig.run.progress import TAIL_BYTES, Observer, Plan, ProgressDisplay, last_lines
 
 
 class Clock:
@@ -52,7 +55,7 @@ def record(offered: int, stored: int, moment_ns: int) -> str:
 
 def test_rates_come_from_the_last_second_of_the_workloads_records(tmp_path: Path, plan: Plan) -> None:
     bundle = Bundle.create(tmp_path, "c", "", "s")
-    bundle.save_run(target={"device": {"name": "vda"}})
+    bundle.begin(some_run(target=target(device=drive("vda"))))
     bundle.event("phase", "snb_record", "record 1 of 1", step=1, steps=1, expected_s=20)
     now = time.time_ns()
     lines = [record(i * 10**8, i * 9 * 10**7, now - (20 - i) * 10**8) for i in range(1, 21)]
@@ -68,7 +71,7 @@ def test_rates_come_from_the_last_second_of_the_workloads_records(tmp_path: Path
 
 def test_records_of_the_storage_application_tell_of_no_losses(tmp_path: Path, plan: Plan) -> None:
     bundle = Bundle.create(tmp_path, "c", "", "s")
-    bundle.save_run(target={"device": {"name": "vda"}})
+    bundle.begin(some_run(target=target(device=drive("vda"))))
     bundle.event("phase", "snb_record", "the peak rate", step=1, steps=1, expected_s=20)
     now = time.time_ns()
     lines = [record(i * 10**8, i * 9 * 10**7, now - (20 - i) * 10**8) for i in range(1, 21)]
@@ -80,7 +83,7 @@ def test_records_of_the_storage_application_tell_of_no_losses(tmp_path: Path, pl
 
 def test_during_the_scan_the_drives_own_rate_is_shown(tmp_path: Path, plan: Plan) -> None:
     bundle = Bundle.create(tmp_path, "c", "", "s")
-    bundle.save_run(target={"device": {"name": "vda"}})
+    bundle.begin(some_run(target=target(device=drive("vda"))))
     bundle.event("phase", "block_scan", "block size 8 MiB", step=12, steps=14, expected_s=3.5)
     (bundle.path / "telemetry" / "points.lp").write_text(
         "block_device,device=sdb,host=c written_bytes_per_s=1 1\nblock_device,device=vda,host=c written_bytes_per_s=2.5e9 2\n",
@@ -100,3 +103,46 @@ def test_only_whole_lines_of_a_growing_file_are_read(tmp_path: Path) -> None:
     lines = last_lines(file)
     assert lines[-1] == "line 04999"
     assert all(len(line) == 10 for line in lines)
+
+
+def test_a_tail_that_begins_within_a_line_of_foreign_letters_is_read(tmp_path: Path, plan: Plan) -> None:
+    """A cut line is no JSON: reading it ended the display's thread, and its clock stood still."""
+    bundle = Bundle.create(tmp_path, "c", "", "s")
+    bundle.begin(some_run())
+    for number in range(200):
+        bundle.event("test", "suite", f"begin: \u00b5\u00e9 {number}")
+    assert bundle.events_file.stat().st_size > TAIL_BYTES
+    assert len(last_lines(bundle.events_file)) > 10
+    assert all(line.startswith("{") for line in last_lines(bundle.events_file))
+    assert Observer(bundle, plan).snapshot().step == ""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_clock_goes_on_whatever_a_step_is_called(tmp_path: Path, plan: Plan, terminal: bool) -> None:
+    bundle = Bundle.create(tmp_path, "c", "", "s")
+    bundle.begin(some_run())
+    bundle.event("phase", "provision", "[/red] task [bold", step=2, steps=9)
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=200)
+    display = ProgressDisplay(Observer(bundle, plan), console)
+    with display:
+        time.sleep(1)
+        assert display._thread.is_alive()
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "[/red] task [bold (2/9)" in said
+    assert said.count("elapsed") >= 1
+
+
+def test_while_ansible_works_its_task_is_the_step(tmp_path: Path, plan: Plan) -> None:
+    bundle = Bundle.create(tmp_path, "c", "", "s")
+    bundle.begin(some_run())
+    bundle.event("phase", "identity", "applying the tuning", step=1, steps=1)
+    observer = Observer(bundle, plan)
+    assert observer.snapshot().step == "applying the tuning"
+    prefix = "2026-11-25 03:36:21,377 p=4711 u=root n=ansible INFO| "
+    log = bundle.path / "facts" / "ansible-provision-tuning.log"
+    log.parent.mkdir(exist_ok=True)
+    tasks = ("TASK [cpu : Read the governors]", "ok: [snb]", "TASK [cpu : Set the governor]", "changed: [snb]")
+    log.write_text("".join(f"{prefix}{task} ***\n" for task in tasks) + f"{prefix}TASK [cut", encoding="utf-8")
+    assert observer.snapshot().step == "applying the tuning, cpu : Set the governor"
+    log.write_text("".join(f"{task} ***\n" for task in tasks), encoding="utf-8")  # it has ended
+    assert observer.snapshot().step == "applying the tuning"

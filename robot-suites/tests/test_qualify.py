@@ -18,6 +18,7 @@ import pytest
 from dashboard_trials import all_tried, unexcused
 from pypdf import PdfReader
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_dashboards.interpolation import Choice
 from bench_dashboards.trial import Server
@@ -71,11 +72,6 @@ def command(folder: Path, disk: Path, influx_url: str, *more: str, block_scan: b
 
 def newest(folder: Path) -> Path:
     return (folder / "runs" / "latest").resolve()
-
-
-def document(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return loaded
 
 
 def rows(url: str, query: str) -> list[list[Any]]:

@@ -16,6 +16,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from bench_model.base.errors import BenchError, RefusedError
+from bench_model.documents.run import Drive, FurtherTarget, Host
+from bench_model.documents.struct import as_document
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.compared_targets import Compared
 from bench_model.profiles.scenarios import load_scenario
@@ -25,7 +27,7 @@ from rig.base.hazard_spans import HazardLog
 from rig.base.settings import Layout
 from rig.candidate.facilities import OpenTarget
 from rig.candidate.hazard_control import HazardControl
-from rig.candidate.host import Survey
+from rig.candidate.host import Node, Survey
 from rig.candidate.machine import LocalMachine
 from rig.on_candidate import load_counters
 from rig.run import preflight
@@ -39,21 +41,8 @@ VIRTUAL = load_candidate(LAYOUT.inventory / "lab.yml", "virtual")
 
 
 def described(name: str, scratch: Path) -> OpenTarget:
-    return OpenTarget(
-        name,
-        scratch,
-        {
-            "name": name,
-            "kind": "scratch-file",
-            "directory": str(scratch.parent),
-            "path": str(scratch),
-            "filesystem": "ext4",
-            "device": None,
-            "drives": [],
-            "layout": None,
-            "tuning_wrong": [],
-        },
-    )
+    found = FurtherTarget("scratch-file", "ext4", [], name=name, directory=str(scratch.parent), path=str(scratch))
+    return OpenTarget(name, scratch, found)
 
 
 class Folders:
@@ -166,7 +155,7 @@ def test_a_fault_is_caused_in_its_round_alone_and_always_released(disk: Path) ->
     control = HazardControl(drives, HazardLog(bundle, "raid_vs_3dxp"))  # type: ignore[arg-type]
     run_comparison(plan(disk, hazards=[hazard]), comparison_of(("nand-raid0",)), Folders(disk), control, nothing)
     assert drives.said == ["VCNA0001 4000000", "VCNA0001 free"]
-    assert [event["text"] for event in bundle.events()] == [
+    assert [event.text for event in bundle.events()] == [
         "drive VCNA0001 is held to 4 MB/s, critical warning set",
         "drive VCNA0001 is released",
     ]
@@ -231,8 +220,11 @@ def test_md_threads_are_told_by_their_arrays_name(tmp_path: Path) -> None:
 
 
 def survey_of(**sizes: int) -> Survey:
-    devices = [{"description": {"serial": serial, "size_bytes": size}} for serial, size in sizes.items()]
-    return Survey({}, devices, None, 0.0)
+    devices = [
+        Node(serial, f"/dev/{serial}", "disk", None, Drive(serial, None, serial, size_bytes=size))
+        for serial, size in sizes.items()
+    ]
+    return Survey(Host(), devices, None, 0.0)
 
 
 def test_a_set_too_small_or_without_its_drives_is_refused_before_anything_is_erased() -> None:
@@ -252,8 +244,8 @@ def test_a_set_too_small_or_without_its_drives_is_refused_before_anything_is_era
 
 def test_a_tuning_that_did_not_take_on_a_set_invalidates(tmp_path: Path) -> None:
     one = described("nand-raid0", tmp_path)
-    one.document["tuning_wrong"].append("queue-scheduler (nvme1n1) asked for none but reads back mq-deadline")
-    found = document(parameters(), {"nand-raid0": one.document}, [])
+    one.document.tuning_wrong.append("queue-scheduler (nvme1n1) asked for none but reads back mq-deadline")
+    found = document(parameters(), {"nand-raid0": as_document(one.document)}, [])
     assert found["invalid"] == [
         "Tuning of nand-raid0: queue-scheduler (nvme1n1) asked for none but reads back mq-deadline"
     ]

@@ -45,7 +45,8 @@ def bundle(tmp_path: Path) -> Bundle:
     root = tmp_path / "run-1"
     (root / "results").mkdir(parents=True)
     (root / "results" / "cost.json").write_text("{}", encoding="utf-8")
-    (root / "run.json").write_text(json.dumps(RUN), encoding="utf-8")
+    named = {part: {**RUN[part], "id": "dune-snb"} for part in ("scenario", "requirement")}
+    (root / "run.json").write_text(json.dumps(RUN | named), encoding="utf-8")
     for name in PROFILES:
         (root / "profiles" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Layout().inventory / name, root / "profiles" / name)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from audit.good.small_run import candidate, scenario, some_run, target
 
 from bench_model.base.errors import RefusedError
+from bench_model.documents.run import RequirementOfRun
 from rig.base.bundle import Bundle
 from rig.base.settings import Request
 from rig.checking.sealing import seal_evidence
 from rig.cli import main
-from rig.run.resume import request_document, request_of
+from rig.run.resume import asked_for, request_of
 
 ASKED = Request(inventory=Path("/lab.yml"), scale=0.5, duration_s=7.0, target_directory=Path("/disk"), keep_tuning=True)
 
@@ -19,13 +21,15 @@ ASKED = Request(inventory=Path("/lab.yml"), scale=0.5, duration_s=7.0, target_di
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
     made = Bundle.create(tmp_path, "server", "nvme", "mine")
-    made.save_run(
-        state="interrupted",
-        candidate={"name": "server"},
-        target={"name": "nvme"},
-        scenario={"file": "mine.yml"},
-        requirement={"file": "bounds.yml"},
-        request=request_document(ASKED),
+    made.begin(
+        some_run(
+            state="interrupted",
+            candidate=candidate("server"),
+            target=target(name="nvme"),
+            scenario=scenario(file="mine.yml"),
+            requirement=RequirementOfRun("bounds", file="bounds.yml"),
+            request=asked_for(ASKED),
+        )
     )
     for kind, name in (("scenarios", "mine"), ("requirements", "bounds")):
         (made.path / "profiles" / kind).mkdir()
@@ -65,7 +69,7 @@ def test_changed_profiles_are_another_experiment(bundle: Bundle) -> None:
 
 
 def test_a_bundle_of_an_older_bench_says_what_to_do(bundle: Bundle) -> None:
-    del bundle.run["request"]
+    bundle.save_run(request=None)
     with pytest.raises(RefusedError, match=r"does not say what its run was asked for\. Use `make qualify`"):
         request_of(bundle)
 

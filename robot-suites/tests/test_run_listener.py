@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import robot
+from audit.good.small_run import candidate, some_run
 
 from bench_model.behaviour.aligned import busy_spans
 from bench_model.bundle.line_protocol import Point, points_of
@@ -28,7 +29,7 @@ LISTENER = Path(__file__).resolve().parents[1] / "libraries" / "RunListener.py"
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
     made = Bundle.create(tmp_path / "runs", "bench-01", "", "short")
-    made.save_run(candidate={"name": "bench-01"})
+    made.begin(some_run(candidate=candidate("bench-01")))
     return made
 
 
@@ -59,7 +60,7 @@ def test_suites_and_tests_become_events_and_spans(bundle: Bundle, tmp_path: Path
         console="none",
     )
     assert failed == 1
-    texts = [event["text"] for event in bundle.events()]
+    texts = [event.text for event in bundle.events()]
     assert texts == [
         "begin: The First, Which Passes",
         "PASS: The First, Which Passes",
@@ -100,7 +101,7 @@ def test_a_phase_is_found_behind_many_other_events(bundle: Bundle) -> None:
     for number in range(300):
         bundle.event("busy", "thermal", f"episode {number}", note="x" * 100)
     found = open_phase(bundle.events_file)
-    assert found is None or found["text"] == "soak"
+    assert found is None or found.text == "soak"
     assert bundle.events_file.stat().st_size < 65536 or found is None
 
 
@@ -114,8 +115,8 @@ def test_hazards_last_from_command_to_release(bundle: Bundle) -> None:
     assert list(spans(bundle, "hazard")) == ["inlet at 45 degC", "inlet at 50 degC", "fan Fan1 stands still"]
     log.end(["power"], "power is back")
     assert list(spans(bundle, "hazard"))[-1] == "power is cut"
-    assert [event["text"] for event in bundle.events()][-2:] == ["every hazard is released", "power is back"]
-    assert bundle.events()[-2]["data"] == {"released": True}
+    assert [event.text for event in bundle.events()][-2:] == ["every hazard is released", "power is back"]
+    assert bundle.events()[-2].data == {"released": True}
 
 
 def test_busy_episodes_are_at_their_own_time(bundle: Bundle) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import InterruptedRunError, RefusedError
+from bench_model.documents.run import Drive, Host
 from bench_model.profiles.candidates import Candidate, Target, load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
 from bench_model.profiles.yaml_source import check_document
 from bench_model.workloads.saturation import analysis as model
 from rig.base.settings import Layout
 from rig.base.shell import Completed
-from rig.candidate.host import Device, Survey
+from rig.candidate.host import Survey
 from rig.candidate.host import Target as FoundTarget
 from rig.candidate.load_target import FileTarget, RawDevice
 from rig.candidate.machine import LocalMachine
@@ -27,7 +28,7 @@ from rig.workloads.shared.wear_account import Worn
 from rig.workloads.shared.wear_ledger import Experiment, WearLedger
 
 LAYOUT = Layout()
-DRIVE = Device("nvme0n1", "Drive", "S1", "1", None, 10**12, 0, False, "nvme", None)
+DRIVE = Drive("nvme0n1", "Drive", "S1", "1", None, 10**12, 0, False, "nvme", None)
 MIB = 2**20
 EXPERIMENT = Experiment("saturation-test", "saturation-rehearsal", "", ("S1",))
 
@@ -45,8 +46,8 @@ def candidate(**target: Any) -> Candidate:
     return replace(loaded, name="saturation-test", target=Target(**chosen))
 
 
-def found(free: int = 10**12, device: Device | None = DRIVE) -> Survey:
-    return Survey({}, [], FoundTarget("xfs", free, device), 0.0)
+def found(free: int = 10**12, device: Drive | None = DRIVE) -> Survey:
+    return Survey(Host(), [], FoundTarget("xfs", free, device), 0.0)
 
 
 RAW = {"kind": "raw-device", "directory": "", "drive_serial": "S1", "destroy": True}

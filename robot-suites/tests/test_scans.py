@@ -20,8 +20,7 @@ from rig.base.settings import Layout
 from rig.candidate.host import survey
 from rig.candidate.machine import LocalMachine
 from rig.run.preflight import check_memory, check_space, check_workloads
-from rig.workloads import block_scan as fio_scan
-from rig.workloads import latency_under_load, minidaq_scan, thread_scan
+from rig.workloads import block_scan, latency_under_load, minidaq_scan, thread_scan
 from rig.workloads.registry import declared_limits, workloads_of
 from rig.workloads.shared import fio, write_point
 from rig.workloads.shared.site import Site
@@ -63,7 +62,7 @@ def test_block_scan_with_daqwriter_beside_fio(disk: Path) -> None:
         "io_depth": 4,
         "file_size": 64 * MIB,
     }
-    scan = fio_scan.run_tools(site_in(disk), parameters, announce)
+    scan = block_scan.run_tools(site_in(disk), parameters, announce)
     check_document(scan, "block-scan", "block_scan.json")
     (other,) = scan["others"]
     assert (scan["tool"], other["tool"]) == ("fio", "daqwriter")
@@ -88,7 +87,7 @@ def test_both_tools_measure_large_blocks_again(disk: Path) -> None:
         "file_size": 64 * MIB,
         "confirm": {"repetitions": 3, "seconds_per_repetition": 2},
     }
-    scan = fio_scan.run_tools(site_in(disk), parameters, announce)
+    scan = block_scan.run_tools(site_in(disk), parameters, announce)
     check_document(scan, "block-scan", "block_scan.json")
     metrics = load_metrics(INVENTORY / "metrics.yml")
     for name in ("block_scan.large_block_throughput", "block_scan.daqwriter_large_block_throughput"):
@@ -125,7 +124,7 @@ def test_thread_scan(disk: Path) -> None:
 
 def test_fios_threads_share_the_file_and_their_log(disk: Path) -> None:
     parameters = {"file_size": 80 * MIB, "io_depth": 1, "seconds_per_point": 1, "ramp_s": 0}
-    argv = fio_scan.fio_arguments(disk / "f", 32768, parameters, disk / "log", 10)
+    argv = block_scan.fio_arguments(disk / "f", 32768, parameters, disk / "log", 10)
     assert {f"--size={8 * MIB}", f"--offset_increment={8 * MIB}", "--numjobs=10", "--group_reporting"} <= set(argv)
     log = "250, 100, 1, 0, 0\n500, 200, 1, 0, 0\n249, 10, 1, 0, 0\n501, 20, 1, 0, 0\n751, 30, 1, 0, 0\n"
     assert fio.bandwidth_samples(log, 250, 501, 0.25 * 330 * 1024) == [110 * 1024.0, 220 * 1024.0]
@@ -134,7 +133,7 @@ def test_fios_threads_share_the_file_and_their_log(disk: Path) -> None:
 def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
     """fio-plot draws only what does, also for a single job."""
     parameters = {"file_size": 4 * MIB, "io_depth": 4, "seconds_per_point": 1, "ramp_s": 0}
-    argv = fio_scan.fio_arguments(disk / "f", MIB, parameters, disk / "log")
+    argv = block_scan.fio_arguments(disk / "f", MIB, parameters, disk / "log")
     job = json.loads(LocalMachine().run(argv, 60).check("fio").stdout)["jobs"][0]
     assert {key: job["job options"][key] for key in ("numjobs", "iodepth", "bs")} == {
         "numjobs": "1",
@@ -284,6 +283,6 @@ def test_the_qualifying_bursts_repeat(name: str) -> None:
 
 def test_a_scan_with_repetitions_says_how_long_it_takes() -> None:
     loaded = scenario("block-scan")
-    again_s = fio_scan.estimated_s(loaded)
+    again_s = block_scan.estimated_s(loaded)
     del loaded.workloads["block_scan"]["confirm"]
-    assert again_s - fio_scan.estimated_s(loaded) > 2 * 3 * 6 * 90
+    assert again_s - block_scan.estimated_s(loaded) > 2 * 3 * 6 * 90

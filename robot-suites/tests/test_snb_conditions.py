@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from bench_model.documents.results import Conditioning
+from bench_model.documents.struct import read
 from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import check_document
 from bench_model.verdict.sequential import Looks, Stopping
 from rig.base.settings import Layout
 from rig.candidate.load_target import FileTarget, RawDevice
@@ -57,7 +58,7 @@ def test_every_condition_has_its_record_and_its_evidence(disk: Path, tmp_path: P
         "record-3-preconditioned",
     ]
     for evidence in result["conditioning"]:
-        check_document(evidence, "conditioning", evidence["label"])
+        read(evidence, Conditioning, evidence["label"])
     span = result["conditioning"][2]["span_bytes"]
     assert span == SHORT.demand.record_bytes
     assert result["conditioning"][2]["preconditioning"]["bytes_written"] == 2 * (span // 2**17 * 2**17)

@@ -11,6 +11,7 @@ import pytest
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import KIB, MIB
+from bench_model.documents.run import Host
 from bench_model.evidence.measured import measure
 from bench_model.profiles.candidates import Target, load_candidate
 from bench_model.profiles.metrics import load_metrics
@@ -35,7 +36,7 @@ MACHINE = LocalMachine()
 STANDARD = load_scenario(INVENTORY / "scenarios" / "steady-state.yml")
 REHEARSAL = load_scenario(INVENTORY / "scenarios" / "steady-state-rehearsal.yml")
 CANDIDATE = load_candidate(INVENTORY / "lab.yml", "this-machine")
-NOWHERE = Survey({"memory_bytes": 2**34}, [], None, 0.0)
+NOWHERE = Survey(Host(memory_bytes=2**34), [], None, 0.0)
 # not tests, although their names say so
 test_document.__test__ = False  # type: ignore[attr-defined]
 tests_of.__test__ = False  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import RefusedError
+from bench_model.documents.run import Host
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
 from bench_model.profiles.yaml_source import check_document
@@ -42,7 +43,7 @@ def scenario(**changes: Any) -> Scenario:
 def refused(one: Scenario) -> str:
     candidate = load_candidate(LAYOUT.inventory / "lab.yml", "this-machine")
     with pytest.raises(RefusedError) as error:
-        streams_checksum.check(one, candidate, Survey({}, [], None, 0.0))
+        streams_checksum.check(one, candidate, Survey(Host(), [], None, 0.0))
     return str(error.value)
 
 

@@ -21,7 +21,7 @@ from rig.base.bundle import Bundle
 from rig.base.hazard_spans import HazardLog
 from rig.base.settings import Layout
 from rig.base.shell import Completed
-from rig.candidate.fan_duty import FanDuty, fan_duty
+from rig.candidate.bmc import FanDuty, fan_duty
 from rig.candidate.hazard_control import HazardControl
 from rig.candidate.machine import LocalMachine
 from rig.workloads.thermal.hazard_schedule import HazardSchedule
@@ -29,7 +29,7 @@ from rig.workloads.thermal.load import Load, Plan
 from rig.workloads.thermal.watch import Rule, Watch, decide
 from rig.workloads.thermal.workload import WORKLOAD as THERMAL
 from rig.workloads.thermal.workload import demand_of
-from virtual_candidate.bmc import Bmc
+from virtual_candidate.bmc.simulator import Bmc
 from virtual_candidate.testing import wait_for_fans
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "studies"))
@@ -167,7 +167,7 @@ def test_the_emulated_scenarios_hazards_are_commanded_as_written_and_noted(tmp_p
     schedule.play(66)
     schedule.release()
     assert asked.said[4:] == [("release_all",)]
-    assert [event["data"] for event in bundle.events()] == [{"serial": "VCXP0001"}, {}, {}, {}, {"released": True}]
+    assert [event.data for event in bundle.events()] == [{"serial": "VCXP0001"}, {}, {}, {}, {"released": True}]
 
 
 def vendors() -> dict[str, Any]:

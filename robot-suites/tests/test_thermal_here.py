@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from whole_runs import document, rig
 
 from rig.base.settings import Layout
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
-
-
-def rig(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rig", *words],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-        env=dict(os.environ),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +23,6 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode in (0, 3), done.stdout + done.stderr
     assert not list(target.glob("*"))
     return (folder / "runs" / "latest").resolve()
-
-
-def document(bundle: Path, name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((bundle / name).read_text(encoding="utf-8"))
-    return loaded
 
 
 def test_it_ends_with_a_verdict_that_counts_for_nothing_more_than_it_saw(bundle: Path) -> None:

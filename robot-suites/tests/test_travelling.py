@@ -34,11 +34,16 @@ def test_a_program_that_imports_nothing_of_ours_is_its_file() -> None:
     assert source_of("scratch") == (ON_CANDIDATE / "scratch.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in ON_CANDIDATE.glob("[a-z]*.py")))
+MODULES = sorted(
+    ".".join(file.relative_to(ON_CANDIDATE).with_suffix("").parts) for file in ON_CANDIDATE.rglob("[a-z]*.py")
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_every_program_fits_one_argument_and_needs_the_standard_library_alone(name: str) -> None:
     source = source_of(name)
     compile(source, name, "exec")
-    for node in ast.walk(ast.parse((ON_CANDIDATE / f"{name}.py").read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse((ON_CANDIDATE / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8"))):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         for module in modules:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
@@ -93,11 +92,6 @@ def measured(
     done = subprocess.run(argv, capture_output=True, text=True, timeout=7200, check=False, env=dict(os.environ))
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return (folder / "runs" / "latest").resolve()
-
-
-def document(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return loaded
 
 
 def test_both_storages_were_read_from_their_own_devices(measured: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -12,9 +13,9 @@ import pytest
 
 from bench_model.base.errors import BenchError
 from virtual_candidate import processes
-from virtual_candidate.bmc import Bmc
+from virtual_candidate.bmc.simulator import Bmc
+from virtual_candidate.bmc.vendors import VENDORS, Vendor
 from virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans
-from virtual_candidate.vendors import VENDORS, Vendor
 
 StartBmc = Callable[..., Bmc]
 
@@ -172,7 +173,7 @@ def test_dell_applies_settings_only_with_a_job(start_bmc: StartBmc) -> None:
 def test_hpe_cooling_attribute_turns_the_fans_up_after_the_reset(start_bmc: StartBmc) -> None:
     bmc = start_bmc(vendor="hpe")
     settings = settings_path(bmc, VENDORS["hpe"])
-    bmc.redfish(settings, "PATCH", {"Attributes": {"ThermalConfig": "MaximumCooling"}})
+    bmc.redfish(settings, "PATCH", {"Attributes": {"ThermalConfig": "MaxCooling"}})
     assert bmc.sensors.read("Fan1") == 5000
     bmc.power.reset()
     assert bmc.sensors.read("Fan1") == 10000
@@ -191,6 +192,34 @@ def test_the_registry_names_every_attribute_with_its_values(start_bmc: StartBmc)
     location = bmc.redfish("/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0")[1]["Location"][0]["Uri"]
     entries = bmc.redfish(location)[1]["RegistryEntries"]["Attributes"]
     assert {entry["AttributeName"] for entry in entries} == set(bmc.bios.current())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "held", "holder", "free"),
+    [
+        ("dell", {"ProcCStates": "Disabled"}, "SysProfile", "Custom"),
+        ("hpe", {"MinProcIdlePower": "NoCStates"}, "WorkloadProfile", "Custom"),
+        ("lenovo", {"Processors_TurboMode": "Disable"}, "OperatingModes_ChooseOperatingMode", "CustomMode"),
+        ("supermicro", {"PowerPerformanceTuning": "BIOS Controls EPB"}, "PowerTechnology", "Custom"),
+    ],
+)
+def test_what_the_registry_says_is_held_is_refused(
+    start_bmc: StartBmc, vendor: str, held: dict[str, str], holder: str, free: str
+) -> None:
+    """Registry and service tell one story: an attribute that depends on another is read-only until that one has its value."""
+    bmc = start_bmc(vendor=vendor)
+    location = bmc.redfish("/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0")[1]["Location"][0]["Uri"]
+    (name,) = held
+    rules = bmc.redfish(location)[1]["RegistryEntries"]["Dependencies"]
+    (rule,) = [one["Dependency"] for one in rules if one["DependencyFor"] == name]
+    assert (rule["MapToAttribute"], rule["MapToProperty"], rule["MapToValue"]) == (name, "ReadOnly", True)
+    source = {"MapFromAttribute": holder, "MapFromProperty": "CurrentValue"}
+    assert rule["MapFrom"] == [{**source, "MapFromCondition": "NEQ", "MapFromValue": free}]
+    settings = settings_path(bmc, VENDORS[vendor])
+    status, document = bmc.redfish(settings, "PATCH", {"Attributes": held})
+    assert status == 400 and "PropertyNotWritable" in json.dumps(document) and bmc.bios.waiting() == {}
+    assert bmc.redfish(settings, "PATCH", {"Attributes": {holder: free, **held}})[0] in (200, 202)
+    assert bmc.bios.waiting() == {holder: free, **held}
 
 
 def test_stop_leaves_neither_process_nor_file(start_bmc: StartBmc) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.profiles.scenarios import load_scenario
 from bench_model.workloads.lan import perftest
@@ -105,11 +105,6 @@ def over_rdma(pair: Pair, inventory: Path, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def over_tcp(pair: Pair, inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return measured(pair, inventory, tmp_path_factory.mktemp("tcp"), "tcp")
-
-
-def document(bundle: Path, name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((bundle / name).read_text(encoding="utf-8"))
-    return loaded
 
 
 def test_perftest_is_chosen_where_both_ports_have_a_device(over_rdma: Path, pair: Pair) -> None:

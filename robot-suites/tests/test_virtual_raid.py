@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
@@ -67,11 +67,6 @@ def compared(candidate: VirtualCandidate, inventory: Path, tmp_path_factory: pyt
     done = rig("qualify", *words, "--runs", str(runs), "--influx-url", nowhere)
     assert done.returncode == 0, done.stdout + done.stderr
     return (runs / "latest").resolve()
-
-
-def document(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return loaded
 
 
 def test_all_targets_were_measured_in_one_run_and_are_described(compared: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.profiles.candidates import load_candidate
@@ -168,11 +168,6 @@ def rig(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "rig", *words], capture_output=True, text=True, timeout=2400, check=False
     )
-
-
-def document(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return loaded
 
 
 def scenario_with_a_record(folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.line_protocol import points_of
@@ -24,7 +23,7 @@ from rig.base.influx import Influx
 from rig.base.settings import Layout
 from rig.candidate import machine as machines
 from rig.candidate.connection import connection_of
-from rig.candidate.hazards import hazards_of
+from rig.candidate.hazard_control import hazards_of
 from rig.candidate.host import survey
 from rig.candidate.machine import Machine, SshMachine
 from rig.candidate.ssh import SshLink
@@ -54,8 +53,8 @@ def machine(virtual_machine: VirtualCandidate, inventory: Path) -> Iterator[SshM
 
 def test_the_candidate_describes_itself(machine: Machine) -> None:
     found = survey(machine, Path("/root"))
-    assert found.host["numa_nodes"] == 2
-    nodes = {one["description"]["serial"]: one["description"]["numa_node"] for one in found.devices}
+    assert found.host.numa_nodes == 2
+    nodes = {one.description.serial: one.description.numa_node for one in found.devices}
     assert (nodes["VCXP0001"], nodes["VCNA0002"]) == (0, 1)
     assert found.target is not None
     assert found.target.filesystem == "ext4"
@@ -221,11 +220,6 @@ def qualified(
     done = rig("qualify", *words, "--runs", str(folder / "runs"))
     assert done.returncode == 0, done.stdout + done.stderr
     return (folder / "runs" / "latest").resolve(), url
-
-
-def document(file: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return loaded
 
 
 def count(url: str, measurement: str, field: str, run: str) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from whole_runs import document
 
 from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
@@ -97,11 +98,6 @@ def quiet(
     scenario = emulated("thermal-quiet", hazards=None, soak=soak)
     folder = tmp_path_factory.mktemp("quiet")
     return qualify(virtual_machine.instance.name, inventory, server, folder, scenario)
-
-
-def document(bundle: Path, name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((bundle / name).read_text(encoding="utf-8"))
-    return loaded
 
 
 def hazard_times(bundle: Path, words: str) -> list[float]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench_model.base.errors import BenchError
 from virtual_candidate import faults, image, instance, machine, processes, qemu, ssh
-from virtual_candidate.bmc import Bmc, new_password, require_free_port
+from virtual_candidate.bmc.simulator import Bmc, new_password, require_free_port
 from virtual_candidate.files import locked, write_text
 from virtual_candidate.hazards import Hazards
 from virtual_candidate.instance import Instance
@@ -69,7 +69,8 @@ class VirtualCandidate:
             time.sleep(0.5)
         pulled = faults.read(self.instance.directory).pulled
         wanted = {drive.serial for drive in self.instance.drives if drive.serial not in pulled}
-        while missing := wanted - set(self.run("cat /sys/class/nvme/nvme*/serial 2>&1 || true").split()):
+        serials = 'for file in /sys/class/nvme/nvme*/serial; do [ ! -r "$file" ] || cat "$file"; done'
+        while missing := wanted - set(self.run(serials).split()):
             if time.monotonic() > deadline:
                 raise BenchError(f"the guest has not found {', '.join(sorted(missing))}. Its console is in {log}")
             time.sleep(0.2)

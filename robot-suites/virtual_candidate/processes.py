@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,16 +117,6 @@ def strays(directory: Path) -> list[Identity]:
             if identity:
                 found.append(identity)
     return found
-
-
-def wait_until_ended(record: Path, timeout_s: float) -> bool:
-    """True when the recorded process has ended within `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while running(record):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def _reap(pid: int) -> None:

@@ -36,6 +36,9 @@ def _find_bare(text: str, start: int, separator: str) -> int | None:
 
 def _find_outside_quotes(text: str, start: int, separator: str) -> int | None:
     """`start` is a field's start. A quote opens a string only after the '=': names may contain quotes."""
+    if '"' not in text and "\\" not in text:  # the common case, many times faster
+        found = text.find(separator, start)
+        return None if found < 0 else found
     quoted = after_equals = False
     index = start
     while index < len(text):

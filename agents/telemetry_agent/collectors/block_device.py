@@ -59,6 +59,7 @@ class DiskCounters(NamedTuple):
 
 # These serve to derive, and are not reported themselves.
 _DERIVED_FROM = ("read_time_ms", "write_time_ms", "queue_time_ms", "discard_time_ms", "flush_time_ms")
+_REPORTED = tuple((place, name) for place, name in enumerate(DiskCounters._fields) if name not in _DERIVED_FROM)
 _LATENCIES = (
     ("read_latency_s", "read_ios", "read_time_ms"),
     ("write_latency_s", "write_ios", "write_time_ms"),
@@ -164,10 +165,8 @@ class BlockDevice:
             serial = reading.texts[key]
             tags = (("device", name), ("serial", serial)) if serial else (("device", name),)
             counters = disk_counters(now[name])
-            fields = {
-                field: value
-                for field, value in counters._asdict().items()
-                if value is not None and field not in _DERIVED_FROM
+            fields: dict[str, FieldValue] = {
+                field: value for place, field in _REPORTED if (value := counters[place]) is not None
             }
             if name in before and interval_s is not None:
                 fields.update(_derived(counters, disk_counters(before[name]), interval_s))
@@ -177,9 +176,8 @@ class BlockDevice:
 
 def _derived(now: DiskCounters, before: DiskCounters, interval_s: float) -> dict[str, FieldValue]:
     """Rates, latencies and the queue; none where a counter fell: it is another drive, or one that was reset."""
-    if any(
-        getattr(now, name) < getattr(before, name) for name in ("read_ios", "read_bytes", "write_ios", "written_bytes")
-    ):
+    read_ios, read_bytes, write_ios, written_bytes = before[:4]
+    if now[0] < read_ios or now[1] < read_bytes or now[2] < write_ios or now[3] < written_bytes:
         return {}
     fields: dict[str, FieldValue] = {
         "read_bytes_per_s": (now.read_bytes - before.read_bytes) / interval_s,

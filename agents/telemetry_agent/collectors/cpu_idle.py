@@ -1,4 +1,4 @@
-"""How deep the processors sleep: the share of time in each C-state, per package, every 10 s.
+"""Tells how deep the processors sleep: the share of time in each C-state, per package, every 10 s.
 
 Promise: the kernel's cpuidle counters of every CPU that both readings know, summed over the CPUs of a package, so that
 the number of series is sockets times states (8 for two sockets and four states) and not that of 128 cores. The kernel

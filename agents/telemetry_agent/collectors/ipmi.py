@@ -21,6 +21,7 @@ from telemetry_agent.devices.ipmi_text import (
     SEVERITIES,
     LogState,
     added_entries,
+    bmc_seconds,
     full_records,
     kind_and_field,
     parse_log,
@@ -42,7 +43,9 @@ DEVICES = ("ipmi0", "ipmi/0", "ipmidev/0")  # what ipmitool itself tries
 IN_BAND = ("-I", "open", "-d", "0")
 PASSWORD_VARIABLE = "IPMI_PASSWORD"
 
+CLOCK_ERROR_S = 2.0  # a BMC counts whole seconds, and is asked a moment later
 SENSORS, POWER, LOG = "sensors", "power", "log"
+LOG_NOW, LOG_SINCE = "log now", "log since"  # the BMC's time when the log was read; seconds since it was read before
 
 
 def lan_interface(host: str, port: int, user: str, cipher_suite: int) -> tuple[str, ...]:
@@ -81,6 +84,7 @@ class Ipmi:
         self._absent: set[str] = set()
         self._log_asked_s = float("-inf")
         self._log_state: LogState | None = None
+        self._log_read_s, self._log_gap_s = float("-inf"), 0.0
 
     def read(self) -> Reading:
         """Ask for every sensor, then for DCMI's power and the log of events; those alone may fail, as faults."""
@@ -95,6 +99,9 @@ class Ipmi:
                 texts[key] = read(command)
             except (OSError, ValueError) as error:
                 faults.append(str(error))
+        if texts.get(LOG):
+            faults += parse_log(texts[LOG])[1]
+            faults += self._date_log(command, texts)
         return reading_now(texts, tuple(faults))
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
@@ -178,7 +185,20 @@ class Ipmi:
             parse_log(listed.text)
             text = listed.text
         self._log_state = state
+        self._log_gap_s, self._log_read_s = now_s - self._log_read_s, now_s
         return text
+
+    def _date_log(self, command: list[str], texts: dict[str, str]) -> list[str]:
+        """Adds what tells how old the new entries are, by the BMC's own clock."""
+        texts[LOG_SINCE] = str(self._log_gap_s)
+        try:
+            done = _run(command, ("sel", "time", "get"), min(LOG_TIMEOUT_S, self._timeout_s))
+        except OSError as error:
+            return [str(error)]
+        if done.status or bmc_seconds(done.text) is None:
+            return [f"ipmitool sel time get: {done.reason if done.status else 'not understood: ' + shown(done.text)}"]
+        texts[LOG_NOW] = done.text
+        return []
 
     def _ask(self, command: list[str], what: str, arguments: tuple[str, ...], limit_s: float) -> Answer | None:
         """The answer, or None from a BMC that does not know the command: that is said once and not asked again."""
@@ -207,9 +227,18 @@ def _sensor_points(reading: Reading) -> Iterator[Point]:
 
 
 def _event_points(reading: Reading) -> Iterator[Point]:
-    """At the reading's time, since a BMC's clock may be anything; a nanosecond apart, so that none hides another."""
-    for number, entry in enumerate(parse_log(reading.texts.get(LOG, ""))):
+    """At their age by the BMC's own clock; where that is none that fits, at the reading's time. A nanosecond apart, so that none hides
+    another."""
+    now_s = bmc_seconds(reading.texts.get(LOG_NOW, ""))
+    since_s = float(reading.texts.get(LOG_SINCE, "0"))
+    for number, entry in enumerate(parse_log(reading.texts.get(LOG, ""))[0]):
         fields: dict[str, FieldValue] = {"text": entry.text, "record": entry.record, "bmc_time": entry.time}
+        written_s = bmc_seconds(entry.time)
+        age_s = now_s - written_s if now_s is not None and written_s is not None else None
+        dated = age_s is not None and -CLOCK_ERROR_S <= age_s <= since_s + CLOCK_ERROR_S
+        if LOG_SINCE in reading.texts:
+            fields["earlier_s"] = CLOCK_ERROR_S if dated else since_s
+        time_ns = reading.time_ns - (int(min(max(age_s, 0.0), since_s) * 1e9) if dated and age_s is not None else 0)
         if entry.asserted is not None:
             fields["asserted"] = entry.asserted
         try:
@@ -217,7 +246,7 @@ def _event_points(reading: Reading) -> Iterator[Point]:
             tags = (("sensor", entry.sensor),)
         except PointError:
             tags = (("sensor", "unnamed"),)
-        yield Point("ipmi_event", tags, fields, reading.time_ns + number)
+        yield Point("ipmi_event", tags, fields, time_ns + number)
 
 
 def _run(command: list[str], arguments: Sequence[str], timeout_s: float) -> Answer:

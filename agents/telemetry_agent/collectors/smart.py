@@ -22,6 +22,7 @@ from telemetry_agent.devices.drive_poll import PATIENCE_S, DrivePoll, DriveState
 from telemetry_agent.devices.drive_questions import (
     BEHIND,
     ENDURANCE,
+    EVENTS,
     HEALTH,
     IDENTIFY,
     LIMITS,
@@ -38,7 +39,7 @@ ANSWER, QUERY = "answer", "query"  # texts["answer nvme0n1"], texts["query nvme0
 
 
 class Smart:
-    """Collector of the measurements `smart`, `smart_temperature`, `smart_ocp`, `smart_endurance` and `smart_query`."""
+    """Collector of the measurements `smart`, `smart_temperature`, `smart_ocp`, `smart_endurance`, `nvme_event` and `smart_query`."""
 
     name = "smart"
     pace = "slow"
@@ -67,7 +68,7 @@ class Smart:
         self._questions.forget_all_but([*drives, *self._behind])
         texts, faults, refusals = self._asked(self._poll, drives)
         if refusals:  # perhaps the volume of a controller
-            self._look_behind(faults)
+            self._look_behind(refusals, faults)
         more, said, refused = self._asked(self._hidden, self._behind)
         texts.update(more)
         faults += said
@@ -101,11 +102,11 @@ class Smart:
             texts[f"{QUERY} {name}"] = json.dumps(state)
         return texts, faults, refusals
 
-    def _look_behind(self, faults: list[str]) -> None:
+    def _look_behind(self, refusals: list[str], faults: list[str]) -> None:
         """Has smartctl look for disks behind controllers, as rarely as a drive that refused is asked again."""
         if time.monotonic() - self._scanned_s >= REFUSED_PAUSE_S:
             self._scanned_s = time.monotonic()
-            self._behind, said = self._questions.behind_controllers()
+            self._behind, said = self._questions.behind_controllers(refusals)
             faults += said
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
@@ -154,6 +155,9 @@ def drive_points(name: str, texts: Mapping[str, str], time_ns: int) -> list[Poin
     own, ocp = vendor_fields(texts)
     fields.update(own)
     tags = _tags(name, identity)
+    told: dict[str, Any] = json.loads(texts.get(EVENTS, "{}"))
+    if told:
+        fields["logged_events"] = told["logged"]
     points = [Point("smart", tags, fields, time_ns)]
     for sensor, value in degrees.items():
         has_limits = sensor in (nvme_pages.COMPOSITE, smartctl_json.DRIVE)
@@ -166,6 +170,12 @@ def drive_points(name: str, texts: Mapping[str, str], time_ns: int) -> list[Poin
         )
     if ocp:
         points.append(Point("smart_ocp", tags, ocp, time_ns))
+    for number, one in enumerate(told.get("events", [])):
+        values = {"text": one["text"], "events": one["events"], "drive_time_ms": one["time_ms"]}
+        values["earlier_s"] = one["earlier_ms"] / 1000
+        # A nanosecond apart, so that none hides another.
+        at_ns = time_ns - one["age_ms"] * 1_000_000 + number
+        points.append(Point("nvme_event", (*tags, ("kind", one["kind"])), values, at_ns))
     return points
 
 

@@ -9,12 +9,12 @@ success.
 from __future__ import annotations
 
 import http.client
-import io
-import socket
 import time
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from telemetry_agent.base.bounded_http import bounded_response
 
 BODY_BYTES_MAX = 4096
 TIMEOUT_S_MIN = 0.05
@@ -26,43 +26,6 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     retry_after: str | None
-
-
-class _Bounded(io.RawIOBase):
-    """A socket's receiving side that gives up at a moment, however little each read brings."""
-
-    def __init__(self, sock: socket.socket, until_s: float) -> None:
-        self._sock, self._until_s = sock, until_s
-        # Keeps the socket open until the answer is read, as http.client expects it.
-        self._raw = sock.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        """Reads the bytes that are there, or raises socket.timeout."""
-        left_s = self._until_s - time.monotonic()
-        if left_s <= 0:
-            raise socket.timeout("timed out: the answer came too slowly")
-        self._sock.settimeout(left_s)
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        """The reading side only."""
-        self._raw.close()
-        super().close()
-
-
-class _Source:
-    """Stands in for the socket that HTTPResponse reads."""
-
-    def __init__(self, sock: socket.socket, until_s: float) -> None:
-        self._sock, self._until_s = sock, until_s
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """The bounded stream."""
-        return io.BufferedReader(_Bounded(self._sock, self._until_s))
 
 
 class Poster:
@@ -89,10 +52,7 @@ class Poster:
         return self._exchange(self._connection, body, until_s)
 
     def _exchange(self, connection: http.client.HTTPConnection, body: bytes, until_s: float) -> Answer:
-        def bounded(sock: socket.socket, **keywords: Any) -> http.client.HTTPResponse:
-            return http.client.HTTPResponse(_Source(sock, until_s), **keywords)  # type: ignore[arg-type]
-
-        connection.response_class = bounded  # type: ignore[assignment]
+        connection.response_class = bounded_response(until_s)  # type: ignore[assignment]
         keep = False
         try:
             if connection.sock is not None:

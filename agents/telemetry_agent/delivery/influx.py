@@ -52,7 +52,7 @@ class Rejected(Exception):  # noqa: N818 - a verdict on a write
 
 
 class Writer(Protocol):
-    """Where delivery sends its batches."""
+    """Describes where delivery sends its batches."""
 
     def write(self, body: bytes, timeout_s: float) -> None:
         """Store whole lines; returns only when they are stored, else raises Retryable or Rejected."""
@@ -129,7 +129,7 @@ def _reason(body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text[:500]
     if isinstance(document, dict):
         return str(document.get("error") or document.get("message") or text)[:500]

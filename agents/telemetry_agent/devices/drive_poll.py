@@ -44,7 +44,7 @@ class _Drive:
 
 
 class DriveState(NamedTuple):
-    """How a drive stands after a sample. `staleness_s`: since its last good answer, or since it was first seen."""
+    """Describes how a drive stands after a sample. `staleness_s`: since its last good answer, or since it was first seen."""
 
     answered: bool
     duration_s: float

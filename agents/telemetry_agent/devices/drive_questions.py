@@ -9,23 +9,29 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from telemetry_agent.base.tools import SHOWN_CHARACTERS, Answer, find_tool, run_tool, shown
-from telemetry_agent.devices import nvme_pages, smartctl_json, vendor_pages
+from telemetry_agent.devices import nvme_events, nvme_pages, smartctl_json, vendor_pages
+from telemetry_agent.devices.drive_events import EventLog
 from telemetry_agent.reading.collector import Unsupported
 
 TOOL_S_MAX = 20.0  # of each call; a drive behind a saturated queue may take seconds
 REFUSED_PAUSE_S = 600.0
 SMARTCTL, IDENTIFY, HEALTH, OCP, INTEL, LIMITS = "smartctl", "identify", "health", "ocp", "intel", "limits"
 ENDURANCE = "endurance"  # texts["endurance 1"] is of group 1
+EVENTS = "events"
 VENDOR_PAGES = {OCP: vendor_pages.OCP_PAGE, INTEL: vendor_pages.INTEL_PAGE}
 FEATURE_LINE = re.compile(r"get-feature:\s*0x10\b.*Current value:\s*(?:0x)?([0-9a-fA-F]{8})\s*", re.IGNORECASE)
 DEV, BEHIND = "/dev/", " "  # a disk behind a controller is named by its path and type: "bus/0 megaraid,3"
 # smartctl(8), -d: types of a disk that some controller hides. It finds those of megaraid and sssraid by itself.
 BEHIND_TYPE = re.compile(r"(?:sat\+)?(?:megaraid|cciss|sssraid|areca|3ware|hpt|aacraid),[0-9/,]+")
+# In these words smartctl says of a volume of HPE's Smart Array (drivers hpsa, cciss) how its disks are asked. They are numbered without
+# holes, and its scan does not find them.
+WANTS_CCISS = re.compile(r"-d cciss,N\b")
+CCISS_DISKS_MAX = 128
 NOT_INSTALLED = "neither smartctl (package smartmontools) nor nvme (package nvme-cli) is installed"
 
 
@@ -36,6 +42,7 @@ class _Known:
     texts: dict[str, str] = field(default_factory=dict)
     pages: list[str] | None = None
     no_groups: set[int] = field(default_factory=set)  # endurance groups that gave no sound page
+    events: EventLog = field(default_factory=EventLog)
     answered: bool = False
     refused_s: float | None = None
     refusal: str = ""
@@ -81,16 +88,44 @@ class DriveQuestions:
         known.answered = True
         return texts, faults
 
-    def behind_controllers(self) -> tuple[list[str], list[str]]:
-        """(disks, faults): the disks that smartctl finds behind RAID controllers, as names that `ask` takes."""
+    def behind_controllers(self, refusals: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+        """(disks, faults): the disks that smartctl finds behind RAID controllers, as names that `ask` takes; those of a Smart Array by
+        what it said of the volumes that refused ("sda: ...")."""
         program = find_tool("smartctl")
         if program is None:
             return [], []
+        found: list[str] = []
+        faults: list[str] = []
         try:
-            document = decoded(run_tool([program, "--scan-open", "-j"], self._tool_s_max, "smartctl --scan-open"))
+            found = behind_of(
+                decoded(run_tool([program, "--scan-open", "-j"], self._tool_s_max, "smartctl --scan-open"))
+            )
         except (OSError, ValueError) as error:
-            return [], [f"disks behind a RAID controller are not seen: {error}"]
-        return behind_of(document), []
+            faults.append(f"disks behind a RAID controller are not seen: {error}")
+        serials: set[str] = set()
+        for volume in (text.partition(": ")[0] for text in refusals if WANTS_CCISS.search(text)):
+            try:
+                found += self._of_smart_array(program, volume, serials)
+            except (OSError, ValueError) as error:
+                faults.append(f"{volume}: disks behind it are not seen: {error}")
+        return found, faults
+
+    def _of_smart_array(self, program: str, volume: str, serials: set[str]) -> list[str]:
+        """The disks of the controller that a volume belongs to, but for those that another volume has named (`serials` is added to)."""
+        found = []
+        for number in range(CCISS_DISKS_MAX):
+            kind = f"cciss,{number}"
+            document = decoded(run_tool([program, "-j", "-i", "-d", kind, f"{DEV}{volume}"], self._tool_s_max))
+            status = (
+                document.get("smartctl", {}).get("exit_status") if isinstance(document.get("smartctl"), dict) else None
+            )
+            if not isinstance(status, int) or status & smartctl_json.COMMAND_LINE_OR_OPEN_FAILED:
+                break
+            serial = str(document.get("serial_number") or f"{volume} {number}")
+            if serial not in serials:
+                serials.add(serial)
+                found.append(f"{volume}{BEHIND}{kind}")
+        return found
 
     def _smartctl(self, program: str, name: str) -> tuple[str, list[str]]:
         # devstat is an ATA log; smartctl ignores the option for other drives.
@@ -160,7 +195,16 @@ class DriveQuestions:
                 else:
                     texts[f"{ENDURANCE} {group}"] = page.hex()
 
-        for part in (health, unchanging, vendor, endurance):
+        def events() -> None:
+            own = known.texts.get(IDENTIFY)
+            if own is None or not nvme_pages.identity(bytes.fromhex(own)).logs_events:
+                return
+            told = known.events.read(lambda size, *options: nvme.log(nvme_events.PAGE, *options, size=size))
+            if told is not None:
+                texts[EVENTS], said = json.dumps(told.document), told.faults
+                faults.extend(f"{name}: {fault}" for fault in said)
+
+        for part in (health, unchanging, vendor, endurance, events):
             try:
                 part()
             except TimeoutError as error:  # it would wait as long for the next part

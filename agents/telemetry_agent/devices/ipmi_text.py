@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 from telemetry_agent.base.point import PointError, check_tag
@@ -43,10 +44,16 @@ WATTS_LINE = re.compile(r"Instantaneous power reading:\s+(\d+) Watts")
 STATE_LINE = re.compile(r"Power reading state is:\s+(activated|deactivated)")
 # Debian's 1.8.19 prints no line break after the time.
 TIME_LINE = re.compile(r"IPMI timestamp:\s+(\S.*?)\s*(?:Sampling period:|$)", re.MULTILINE)
+ALL_ONES_W = 0xFFFF  # DCMI's field has 16 bits; a BMC that cannot read the sensor sets all of them
 TIME_UNKNOWN = "Unspecified"
+NO_ENTRIES = "SEL has no entries"
 ENTRIES_LINE = re.compile(r"^Entries\s*:\s*(\d+)\s*$", re.MULTILINE)
 ADDED_LINE = re.compile(r"^Last Add Time\s*:\s*(\S.*?)\s*\n", re.MULTILINE)
 LOG_LINE = re.compile(r"(?P<record>[0-9a-fA-F]{1,4}),(?P<date>[^,]*),(?P<time>[^,]*),(?P<rest>[^,].*)")
+STAMP = re.compile(r"(\d\d)/(\d\d)/(\d\d(?:\d\d)?) (\d\d):(\d\d):(\d\d)")
+SINCE_START = re.compile(
+    r"Pre-Init (?P<seconds>\d{1,10})|S\+ (?:70/(?P<day>\d{3}) )?(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
+)
 # IPMI 2.0, chapter 43: identifier (2 B), version, type, length of what follows
 RECORD_HEADER_BYTES, FULL_RECORD = 5, 0x01
 
@@ -120,6 +127,10 @@ def parse_power(text: str) -> PowerReading | None:
         raise ValueError(
             "ipmitool dcmi power reading: 0 W while it measures, which is no reading of a server that runs"
         )
+    if int(watts[1][:9]) >= ALL_ONES_W:
+        raise ValueError(
+            f"ipmitool dcmi power reading: {watts[1][:9]} W, which is the field's highest value and no reading"
+        )
     return PowerReading(float(watts[1]), time[1] if time and time[1] != TIME_UNKNOWN else "")
 
 
@@ -149,17 +160,47 @@ def parse_log_state(text: str) -> LogState:
 
 
 def added_entries(before: LogState, now: LogState) -> int:
-    """How many entries are new. A log that was emptied, or is full and writes over its oldest, has one at least."""
+    """Says how many entries are new. A log that was emptied, or is full and writes over its oldest, has one at least."""
     if now == before or now.entries == 0:
         return 0
     return max(1, now.entries - before.entries)
 
 
-def parse_log(text: str) -> list[LogEntry]:
-    """Entries of `-c sel elist`, oldest first. Raises ValueError for a line of another form, or one that is torn."""
+def parse_log(text: str) -> tuple[list[LogEntry], list[str]]:
+    """Entries of `-c sel elist`, oldest first, and a sentence for each line of another form. Raises ValueError for one that is torn."""
     if text and not text.endswith("\n"):
         raise ValueError(f"ipmitool sel elist: cut off: {shown(text[-60:])}")
-    return [_log_entry(line) for line in text.splitlines() if line.strip()]
+    entries, faults = [], []
+    if text.strip() == NO_ENTRIES:  # it is listed only when it had new ones
+        return [], ["ipmitool sel elist: the log has no entries any more: those that were new are lost"]
+    for line in filter(str.strip, text.splitlines()):
+        try:
+            entries.append(_log_entry(line))
+        except ValueError as error:
+            faults.append(str(error))
+    return entries, faults
+
+
+def bmc_seconds(text: str) -> float | None:
+    """A time as ipmitool's versions print it, in seconds of the BMC's own clock; None for no such time.
+
+    05/27/2026 or 05/27/26 with the time of day; of a BMC that nobody told the time "S+ 00:30:20", and "Pre-Init 0000001820" of an entry.
+    Only a difference of two means something: the zone is whatever ipmitool took."""
+    said = text.strip()
+    stamp, since = STAMP.match(said), SINCE_START.fullmatch(said)
+    if since is not None:
+        if since["seconds"]:
+            return float(since["seconds"])
+        days = int(since["day"] or 1) - 1
+        return days * 86400.0 + sum(int(since[name]) * unit for name, unit in (("h", 3600), ("m", 60), ("s", 1)))
+    if stamp is None:
+        return None
+    month, day, year, hour, minute, second = (int(number) for number in stamp.groups())
+    year += 2000 if year < 100 else 0
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        return None
 
 
 def _log_entry(line: str) -> LogEntry:

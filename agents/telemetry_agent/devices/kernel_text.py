@@ -115,5 +115,5 @@ def visible(text: str) -> str:
 
 
 def is_pci_address(device: str) -> bool:
-    """Whether a fault's device is a PCI address."""
+    """Says whether a fault's device is a PCI address."""
     return _PCI_FORM.fullmatch(device) is not None

@@ -50,6 +50,7 @@ ENDURANCE_PAGE, ENDURANCE_GROUPS_MAX = 0x09, 16
 ESTIMATE = "endurance_estimate_bytes"  # zero: the drive states none
 BILLION = 10**9  # the unit of its bytes, rounded up
 ENDURANCE_GROUPS = 1 << 4  # of CTRATT: the controller has endurance groups
+LOGS_EVENTS = 0x14  # of LPA, bits 4 and 2: a persistent event log; parts of a page by offset and length
 ENDURANCE_FIELDS = {
     "critical_warning": (0, 1, 1),
     "available_spare_percent": (3, 1, 1),
@@ -75,6 +76,7 @@ class Identity(NamedTuple):
     warning_degc: float | None
     critical_degc: float | None
     endurance_groups: int = 0  # the highest identifier; 0: the drive has none
+    logs_events: bool = False  # it keeps a persistent event log, and gives parts of a page
 
 
 def count(page: bytes, first: int, size: int, factor: int = 1) -> int:
@@ -125,6 +127,7 @@ def identity(page: bytes) -> Identity:
         warning_degc=float(warning - KELVIN) if warning else None,
         critical_degc=float(critical - KELVIN) if critical else None,
         endurance_groups=count(page, 340, 2) if count(page, 96, 4) & ENDURANCE_GROUPS else 0,
+        logs_events=page[261] & LOGS_EVENTS == LOGS_EVENTS,
     )
 
 

@@ -17,7 +17,7 @@ from telemetry_agent.devices.nvme_pages import COMPOSITE, DATA_UNIT_BYTES
 
 COMMAND_LINE_OR_OPEN_FAILED = 0b11  # smartctl(8): the exit status' two lowest bits
 COMMAND_FAILED = 0b100  # smartctl(8): some command to the drive failed; which one it does not say
-VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it"
+VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
 DRIVE = "drive"  # the sensor of a drive that names none
 EXACT_FLOAT_MAX = 2**53
 
@@ -47,6 +47,9 @@ ATA_FIELDS = {
     198: ("uncorrect", "offline_uncorrectable"),
     199: ("crc", "interface_crc_errors"),
 }
+# Losses of power without notice: only where the name says so; most drives count at 192 every retraction of their heads.
+ATA_POWER_LOSS_IDS = (174, 192)
+ATA_POWER_LOSS = re.compile(r"unexp|unsafe_shutdown|unclean_shutdown", re.IGNORECASE)
 # Names of smartctl's drive database that state what is counted and in which unit.
 ATA_DATA = re.compile(
     r"(?P<what>Host|NAND|Flash|Lifetime|Total|Total_NAND)_(?P<way>Writes|Reads)_(?P<number>[1-9]\d{0,2})?(?P<unit>MiB|GiB|GB)"
@@ -237,6 +240,8 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
         with _Sound(faults):
             if field and needed in name.lower():
                 fields[field] = _raw(row, name)
+            elif number in ATA_POWER_LOSS_IDS and ATA_POWER_LOSS.match(name):
+                fields["unsafe_shutdowns"] = _raw(row, name)
             elif data:
                 unit = int(data["number"] or 1) * UNITS[data["unit"]]
                 medium = "nand" if data["what"] in NAND_NAMES else "data"

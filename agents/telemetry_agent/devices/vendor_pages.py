@@ -43,6 +43,12 @@ OCP_FIELDS = {
     "capacitor_health_percent": (128, 2),
     "unaligned_ios": (136, 8),
 }
+# Reserved before the page's version 2 (Datacenter NVMe SSD Specification 2.0): zeros that count nothing.
+OCP_LATER_FIELDS = {
+    "power_loss_protection_starts": (160, 16),
+    "pcie_link_retrainings": (192, 8),
+}
+VERSION_AT, LATER_VERSION = 494, 2
 
 
 def is_ocp(page: bytes) -> bool:
@@ -54,7 +60,9 @@ def ocp_fields(page: bytes) -> dict[str, FieldValue]:
     """Fields of the measurement `smart_ocp`. Raises ValueError for another vendor's page."""
     if not is_ocp(page):
         raise ValueError(f"log page C0h: no OCP GUID at its end but {page[GUID_AT:].hex()}")
-    known = {name: place for name, place in OCP_FIELDS.items() if any(b != 0xFF for b in page[place[0] : sum(place)])}
+    later = OCP_LATER_FIELDS if count(page, VERSION_AT, 2) >= LATER_VERSION else {}
+    fields = {**OCP_FIELDS, **later}
+    known = {name: place for name, place in fields.items() if any(b != 0xFF for b in page[place[0] : sum(place)])}
     if not known:
         raise ValueError("log page C0h: all of it is ones, which is no page")
     return {name: count(page, first, size) for name, (first, size) in known.items()}

@@ -18,7 +18,7 @@ _NO_DISKS = re.compile(r"sr\d|fd\d|loop\d|ram\d|zram\d|dm-|md|nvme\d+c\d+n")  # 
 
 
 def is_nvme(name: str) -> bool:
-    """Whether this is the name of an NVMe drive."""
+    """Says whether this is the name of an NVMe drive."""
     return NAMESPACE.fullmatch(name) is not None
 
 

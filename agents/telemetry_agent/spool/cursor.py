@@ -1,4 +1,4 @@
-"""How far the spool has been delivered: `cursor.json`, and `rejected.lp` for lines that the server refused
+"""Tells how far the spool has been delivered: `cursor.json`, and `rejected.lp` for lines that the server refused
 for good.
 
 Promise: the cursor moves over whole lines only, and only once they are stored or put aside. It is replaced
@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ class Cursor:
         self._closed = False
         self.note: str | None = None
         self._rejected_lines: set[bytes] | None = None
-        self.save_error: str | None = None
+        self._saved = True
         counts = self._load(spool_bytes, points_before)
         self.offset = counts["delivered_bytes_offset"]
         self.delivered_points = counts["delivered_points"]
@@ -104,9 +105,11 @@ class Cursor:
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            self.save_error = f"{self._path}: {error.strerror}"
+            if self._saved:  # said once: delivery goes on, and an agent that starts again repeats these lines
+                print(f"telemetry_agent: {self._path} cannot be saved: {error.strerror}", file=sys.stderr)
+            self._saved = False
         else:
-            self.save_error = None
+            self._saved = True
 
     def _load(self, spool_bytes: int, points_before: int | None) -> dict[str, int]:
         nothing = dict.fromkeys(_COUNTS, 0)

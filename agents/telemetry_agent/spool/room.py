@@ -1,4 +1,4 @@
-"""How much more the spool may take: its own bound, and the space that stays free for everybody else."""
+"""Tells how much more the spool may take: its own bound, and the space that stays free for everybody else."""
 
 from __future__ import annotations
 

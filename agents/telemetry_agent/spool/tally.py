@@ -1,4 +1,4 @@
-"""How many points of each measurement were made, are in the spool, or were thinned.
+"""Tells how many points of each measurement were made, are in the spool, or were thinned.
 
 Promise: for each measurement and in total, collected = spooled + thinned + unspooled, whenever one looks.
 """

@@ -77,7 +77,8 @@ def create_command(layout: Layout, paths: list[str], array_uuid: str) -> list[st
     the bench lives for one run.
     """
     raid = layout.raid
-    assert raid is not None  # called for arrays only
+    if raid is None:
+        raise AssertionError("called for arrays only")
     command = ["mdadm", "--create", f"/dev/md/{layout.array_name}", "--run", "--metadata=1.2"]
     command += [f"--name={layout.array_name}", f"--uuid={md_uuid(array_uuid)}", f"--level={raid.level}"]
     command += [f"--chunk={raid.chunk_bytes // 1024}"] if raid.chunk_bytes else []
@@ -127,6 +128,7 @@ class Construction:
         self.state_file, self.state = state_file, state
         self.seconds_max = float(seconds_max)
         self.noted_at = 0.0
+        self.planted: dict[int, tuple[bytes, int]] = {}  # by the drive's index: seed of its marks, size
 
     def note(self, text: str) -> None:
         """Put the progress on disk, where somebody who waits can read it, and into the system's log."""
@@ -175,21 +177,38 @@ class Construction:
         for device in reversed(drive.device.tree()):  # what lies on the drive before the table that it is found by
             self.machine.run(["wipefs", "--all", device.path])
         self.machine.settle()
+        if self.layout.purge != "none":
+            self.planted[index] = self.machine.plant_marks(drive.device.path)
         started = time.monotonic()
         self.format(drive)
         if self.layout.purge == "discard":
             self.machine.run(["blkdiscard", drive.device.path], self.seconds_max)
         if self.layout.purge == "sanitize":
-            assert drive.abilities is not None  # the guard has refused other drives
+            if drive.abilities is None:
+                raise AssertionError("the guard has refused other drives")
             action = f"--sanact={drive.abilities.sanitize_action}"
             self.machine.run(["nvme", "sanitize", drive.device.path, action])
             return
-        self.purged(index, f"{self.layout.purge} in {time.monotonic() - started:.1f} s")
+        self.purged(index, drive, f"{self.layout.purge} in {time.monotonic() - started:.1f} s")
 
-    def purged(self, index: int, how: str) -> None:
-        """Note that a drive carries nothing of before any more."""
+    def purged(self, index: int, drive: Drive, how: str) -> None:
+        """Note that a drive carries nothing of before any more, once that has been looked at."""
+        if index in self.planted:
+            how += self.proof(index, drive)
         self.state["drives"][index]["purged"] = how
         self.note(f"{self.state['drives'][index]['serial']}: {how}")
+
+    def proof(self, index: int, drive: Drive) -> str:
+        """Look for the marks that were written before the purge; after a format or sanitize not one may be left."""
+        left, looked = self.machine.surviving_marks(drive.device.path, *self.planted.pop(index))
+        if left and self.layout.purge != "discard":
+            raise StorageError(
+                f"drive {drive.device.serial}: {left} of {looked} marks that were written before the {self.layout.purge} still read"
+                " after it: the drive did not do what it said, and its data is still there"
+            )
+        if not left:
+            return f"; of {looked} marks written before it none reads any more"
+        return f"; {left} of {looked} marks written before it still read: the discard took nothing or not all away"
 
     def format(self, drive: Drive) -> None:
         """Format NVM where the LBA format differs or the purge is a format; the two are one command."""
@@ -197,7 +216,8 @@ class Construction:
         erase = self.layout.purge == "format"
         if not erase and (not wanted or wanted == now):
             return
-        assert drive.abilities is not None  # the guard has refused other drives
+        if drive.abilities is None:
+            raise AssertionError("the guard has refused other drives")
         format_nvm(
             self.machine, drive.device.path, drive.device.name, drive.abilities.format_for(wanted),
             wanted or now, SECURE_ERASE_USER_DATA if erase else 0, self.seconds_max,
@@ -206,16 +226,21 @@ class Construction:
     def await_sanitize(self, index: int, drive: Drive) -> None:
         """Wait for a sanitize to end well."""
         path, serial = drive.device.path, drive.device.serial
+        if drive.abilities is None:
+            raise AssertionError("the guard has refused other drives")
+        action = drive.abilities.sanitize_action
         started = time.monotonic()
 
         def over() -> bool:
             log = self.machine.sanitize_log(path)
+            if not log.is_of(action):
+                return False  # of an earlier one
             if log.status == SANITIZE_FAILED:
                 raise StorageError(f"drive {serial}: the sanitize failed; nvme sanitize-log {path} has the reason")
             return log.completed
 
         self.wait(over, lambda: f"sanitizing {serial}: {self.machine.sanitize_log(path).done:.0%}")
-        self.purged(index, f"sanitize in {time.monotonic() - started:.1f} s")
+        self.purged(index, drive, f"sanitize in {time.monotonic() - started:.1f} s")
 
     def make_array(self, paths: list[str]) -> str:
         """Make the array and wait until it will not work by itself any more; return its device file."""

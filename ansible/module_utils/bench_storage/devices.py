@@ -75,7 +75,12 @@ def device_of(row: dict[str, Any]) -> Device:
 
 def parse_lsblk(output: str) -> list[Device]:
     """Return the devices at the roots of lsblk's tree; StorageError where it is no tree, and so hides what is in use."""
-    roots = [device_of(row) for row in json.loads(output)["blockdevices"]]
+    try:
+        roots = [device_of(row) for row in json.loads(output)["blockdevices"]]
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        raise StorageError(
+            f"lsblk's list of drives cannot be read ({type(error).__name__}: {str(error)[:200]}); install util-linux 2.34 or newer"
+        ) from None
     strays = [root.name for root in roots if root.type == "part"]
     if strays:
         raise StorageError(f"lsblk lists {', '.join(strays)} outside of any drive: install util-linux 2.34 or newer")
@@ -109,7 +114,11 @@ def parse_mountinfo(text: str) -> list[Mount]:
     mounts = []
     for line in text.splitlines():
         left, _dash, right = line.partition(" - ")
-        fields, tail = left.split(), right.split()
+        fields, tail = left.split(" "), right.split(" ")  # a source may be empty, between two blanks
+        if len(fields) < 6 or len(tail) < 3:
+            raise StorageError(
+                f"/proc/self/mountinfo: {line[:200]!r} is not understood, so that a mounted drive may be hidden"
+            )
         options = fields[5].split(",")
         options += [option for option in tail[2].split(",") if option not in options]
         mounts.append(Mount(fields[2], unescape(fields[4]), tail[0], tuple(options)))
@@ -134,7 +143,7 @@ def parse_root(command_line: str) -> str:
 
 
 def is_named(device: Device, text: str, real_path: str) -> bool:
-    """Whether `text` (of fstab or root=) names the device; `real_path` is the text's path with links followed."""
+    """Says whether `text` (of fstab or root=) names the device; `real_path` is the text's path with links followed."""
     key, equals, value = text.partition("=")
     if not equals:
         return text.startswith("/dev/") and real_path == device.path

@@ -124,7 +124,7 @@ def set_objections(facts: Facts, own: frozenset[str]) -> list[str]:
 
 
 def identity_objections(drive: Device, facts: Facts) -> list[str]:
-    """Whether the device is what its listing says."""
+    """Says whether the device is what its listing says."""
     said = []
     if drive.type != "disk":
         said.append(f"is a {drive.type or 'device of unknown type'}, not a whole drive")
@@ -138,7 +138,7 @@ def identity_objections(drive: Device, facts: Facts) -> list[str]:
 
 
 def ability_objections(layout: Layout, facts: Facts) -> list[str]:
-    """Whether the drive can be purged and formatted as asked."""
+    """Says whether the drive can be purged and formatted as asked."""
     said = []
     if layout.purge == "discard" and not facts.can_discard:
         said.append("cannot discard: give purge: format or sanitize (NVMe), or none")
@@ -172,7 +172,7 @@ def objections(layout: Layout, drive: Device, facts: Facts) -> list[str]:
 
 
 def size_objection(layout: Layout, drives: list[Device], free_bytes_min: int) -> str:
-    """Whether the drives together make a target of the size needed; an empty string if so."""
+    """Says whether the drives together make a target of the size needed; an empty string if so."""
     sizes = [drive.size_bytes for drive in drives]
     if max(sizes) - min(sizes) > MEMBER_SIZES_DIFFER_MAX * max(sizes):
         listed = ", ".join(f"{drive.serial} {drive.size_bytes}" for drive in drives)

@@ -35,7 +35,7 @@ class Raid:
     chunk_bytes: int
 
     def data_drives(self, members: int) -> int:
-        """How many members' worth of data the array holds."""
+        """Says how many members' worth of data the array holds."""
         return {0: members, 1: 1, 5: members - 1, 6: members - 2}.get(self.level, members // 2)
 
     def __str__(self) -> str:

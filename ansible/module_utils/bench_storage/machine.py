@@ -25,6 +25,7 @@ from ansible.module_utils.bench_storage.devices import (
     parse_swaps,
 )
 from ansible.module_utils.bench_storage.errors import StorageError
+from ansible.module_utils.bench_storage.marks import open_exclusively, plant, surviving
 from ansible.module_utils.bench_storage.nvme import Abilities, Sanitizing, parse_abilities, parse_sanitize_log
 
 DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin")
@@ -125,10 +126,13 @@ class Machine:
                 return f"/etc/fstab ({directory})"
         return ""
 
-    def exclusive_refusal(self, path: str) -> str:
-        """Return why the kernel does not give the device exclusively; empty where it does. Writes nothing."""
+    def exclusive_refusal(self, path: str, wait_s: float = 0.0) -> str:
+        """Return why the kernel does not give the device exclusively; empty where it does. Writes nothing.
+
+        Another look at the drive (udev's, a second survey's) holds it for an instant: a busy one is asked again for wait_s.
+        """
         try:
-            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+            os.close(open_exclusively(path, os.O_RDONLY, wait_s))
         except OSError as error:
             return error.strerror or str(error)
         return ""
@@ -194,7 +198,7 @@ class Machine:
         return next((str(entry["uuid"]) for entry in found if entry["type"] in ("xfs", "ext4") and entry["uuid"]), "")
 
     def is_nvme(self, name: str) -> bool:
-        """Whether the drive takes NVMe commands."""
+        """Says whether the drive takes NVMe commands."""
         return name.startswith("nvme")
 
     def nvme_abilities(self, path: str) -> Abilities:
@@ -205,3 +209,11 @@ class Machine:
     def sanitize_log(self, path: str) -> Sanitizing:
         """Ask how a sanitize stands."""
         return parse_sanitize_log(self.run_raw(["nvme", "sanitize-log", path, "--raw-binary"]))
+
+    def plant_marks(self, path: str) -> tuple[bytes, int]:
+        """Write marks all over a drive whose data is to go."""
+        return plant(path)
+
+    def surviving_marks(self, path: str, seed: bytes, size: int) -> tuple[int, int]:
+        """Count the marks that still read."""
+        return surviving(path, seed, size)

@@ -9,14 +9,12 @@ Runs on the candidate: Python 3.9, standard library only.
 from __future__ import annotations
 
 import glob
-import json
 import os
 from typing import Any
 
-from ansible.module_utils.bench_state import replace_whole, sync_folder
+from ansible.module_utils.bench_state import SCHEMA_VERSION, replace_whole, stored, sync_folder
 from ansible.module_utils.bench_storage.errors import StorageError
 
-SCHEMA_VERSION = 1
 BUILDING, COMPLETE, UNDOING = "building", "complete", "undoing"
 KEYS = ("target", "phase", "layout", "drives", "array", "filesystem", "mount", "progress")
 
@@ -38,16 +36,7 @@ def load(path: str) -> dict[str, Any] | None:
     remedy = (
         "unmount the target, stop its array and wipefs the drives by hand (docs/own-hardware.md), then remove the file"
     )
-    try:
-        with open(path, encoding="utf-8") as stream:
-            document = json.load(stream)
-        version = document["schema_version"]
-        state = {key: document[key] for key in KEYS}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path}: not a readable state file ({error}); {remedy}") from error
-    if version != SCHEMA_VERSION:
-        raise StorageError(f"{path}: schema_version is {version}, this release knows {SCHEMA_VERSION}; {remedy}")
-    return state
+    return stored(path, KEYS, StorageError, remedy)
 
 
 def save(path: str, state: dict[str, Any]) -> None:

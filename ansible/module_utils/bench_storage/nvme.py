@@ -98,14 +98,19 @@ class Sanitizing:
 
     status: int
     done: float  # share from 0 to 1
+    action: int = 0  # SANACT of the command that started it; 0: the drive does not say
 
     @property
     def completed(self) -> bool:
-        """Whether the last sanitize ended well."""
+        """Says whether the last sanitize ended well."""
         return self.status in (SANITIZE_COMPLETED, SANITIZE_COMPLETED_KEPT)
+
+    def is_of(self, action: int) -> bool:
+        """Says whether it may be the one that was asked for, and not an older one of another kind."""
+        return self.action in (0, action)
 
 
 def parse_sanitize_log(log: bytes) -> Sanitizing:
     """Read the Sanitize Status log page."""
-    progress, status = struct.unpack_from("<HH", whole(log, SANITIZE_LOG_BYTES, "the sanitize log"))
-    return Sanitizing(status & 0x7, progress / PROGRESS_WHOLE)
+    progress, status, command = struct.unpack_from("<HHI", whole(log, SANITIZE_LOG_BYTES, "the sanitize log"))
+    return Sanitizing(status & 0x7, progress / PROGRESS_WHOLE, command & 0x7)

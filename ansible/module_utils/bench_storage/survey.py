@@ -14,6 +14,7 @@ from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import Facts, contents, find, objections, size_objection
 from ansible.module_utils.bench_storage.layout import Layout
 from ansible.module_utils.bench_storage.machine import Machine
+from ansible.module_utils.bench_storage.marks import BUSY_S_MAX
 from ansible.module_utils.bench_storage.nvme import Abilities
 
 
@@ -38,12 +39,16 @@ def usage_of(machine: Machine, device: Device) -> Facts:
     tree = device.tree()
     points = {part.name: [m.directory for m in mounts if m.number == part.number] for part in tree}
     named = {part.name: machine.names_of(part) for part in tree}
+    mounted = {name: directories for name, directories in points.items() if directories}
+    swapped = [part.name for part in tree if part.path in swaps]
+    holders = machine.holders(device.name)
+    known = bool(mounted or swapped or any(holders.values()))
     return Facts(
-        mounts={name: directories for name, directories in points.items() if directories},
-        swaps=[part.name for part in tree if part.path in swaps],
+        mounts=mounted,
+        swaps=swapped,
         named={name: who for name, who in named.items() if who},
-        holders=machine.holders(device.name),
-        busy=machine.exclusive_refusal(device.path),
+        holders=holders,
+        busy=machine.exclusive_refusal(device.path, wait_s=0.0 if known else BUSY_S_MAX),
         signatures={part.name: machine.signatures(part.path) for part in tree},
         kernel_serial=machine.kernel_serial(device.name),
         lba_bytes=machine.queue_number(device.name, "logical_block_size"),

@@ -94,15 +94,15 @@ class Undoing:
         self.changed = self.changed or status == "applied"
 
     def is_own_filesystem(self, device: Device) -> bool:
-        """Whether a device carries the file system that the bench made."""
+        """Says whether a device carries the file system that the bench made."""
         return uuid_digits(self.machine.filesystem_uuid(device.path)) == uuid_digits(self.state["filesystem"]["uuid"])
 
     def is_own_array(self, device: Device) -> bool:
-        """Whether a device is the array that the bench made."""
+        """Says whether a device is the array that the bench made."""
         return uuid_digits(self.machine.array_uuid(device.path)) == uuid_digits(self.state["array"]["uuid"])
 
     def is_own(self, device: Device) -> bool:
-        """Whether what a drive carries is the bench's: its array's superblock, or its file system."""
+        """Says whether what a drive carries is the bench's: its array's superblock, or its file system."""
         if self.state["array"] is None:
             return self.is_own_filesystem(device)
         return uuid_digits(self.machine.member_uuid(device.path)) == uuid_digits(self.state["array"]["uuid"])

@@ -20,7 +20,7 @@ class InterruptedRunError(BenchError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a user's file something is wrong. `line` counts from 1; 0 means that the line is unknown."""
+    """Describes where in a user's file something is wrong. `line` counts from 1; 0 means that the line is unknown."""
 
     file: Path
     line: int
@@ -41,3 +41,10 @@ class ProfileError(BenchError):
         self.remedy = remedy
         others = f" ({more} more problem{'s' if more > 1 else ''} in this file)" if more else ""
         super().__init__(f"{place}: {problem}. {remedy}{others}")
+
+
+def in_words(error: Exception) -> str:
+    """An error in words: the system's own without their number, and with the file that they are about."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

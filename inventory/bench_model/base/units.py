@@ -60,7 +60,7 @@ def parse_size(text: str | int) -> int:
 
 
 def never_negative(unit: str) -> bool:
-    """Whether a quantity in `unit` is at least zero whatever is measured: a difference of temperatures, shares or powers is not."""
+    """Says whether a quantity in `unit` is at least zero whatever is measured: a difference of temperatures, shares or powers is not."""
     return _UNITS[unit][0] not in ("temperature", "ratio", "power")
 
 

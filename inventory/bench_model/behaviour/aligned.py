@@ -179,7 +179,7 @@ def _binned(track: Track | None, edges: np.ndarray[Any, Any], what: Any) -> np.n
 
 def _power(bundle: Path) -> Track | None:
     """The server's power by DCMI; a measurement without a tag of its own, which `Tracks` knows nothing of."""
-    power = (point for point in points_of_bundle(bundle, {"ipmi_power"}) if "power_w" in point.fields)
+    power = (point for point in points_of_bundle(bundle, {"ipmi_power"}, ("power_w",)) if "power_w" in point.fields)
     found = sorted((point.time_ns / 1e9, float(point.fields["power_w"])) for point in power)
     if not found:
         return None

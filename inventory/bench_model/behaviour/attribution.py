@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bench_model.behaviour.hardware_events import LOST, WORDS
 from bench_model.behaviour.throttling import AROUND_S, LOG_PERIOD_S, signals_between
 from bench_model.bundle.telemetry_tracks import Track, Tracks
@@ -22,6 +24,7 @@ CAUSES = (
     "drive_temperature",
     "kernel_log",
     "drive_log",
+    "bmc_log",
     "degraded_array",
     "pcie_link",
     "cpu_frequency",
@@ -40,6 +43,15 @@ COUNTER_PERIOD_S = 5.0  # such counters are read this rarely
 CORRECTABLE_ERRORS = 10  # [P] a link mends some at any time
 OTHERS_SHARE = 0.10  # [P] of the rate before the dip: so much by others on the same drives explains one
 MACHINE_KINDS = ("memory_uncorrected", "machine_check", "thermal")  # that name no device and slow all of them
+# The words of the drive's own event log and the BMC's, by cause; an entry that is not named is the log's own business or somebody's login.
+DRIVE_EVENT_CAUSES = {
+    "thermal_excursion": "drive_temperature",
+    "pcie_correctable": "pcie_link",
+    "pcie_nonfatal": "pcie_link",
+    "pcie_fatal": "pcie_link",
+    "pcie_link": "pcie_link",
+}
+BMC_NO_CAUSES = ("Event Logging Disabled", "Session Audit", "Platform Alert", "OS Boot", "Version Change", "unnamed")
 LOG_COUNTERS = {"media_errors": "media errors", "error_log_entries": "entries of its error log"}
 
 
@@ -80,7 +92,19 @@ class Scene:
 
 def attribute(scene: Scene) -> Attribution:
     """The causes of one dip."""
-    finders = (_hazards, _temperature, _kernel, _log, _array, _link, _frequency, _interrupts, _contention)
+    finders = (
+        _hazards,
+        _temperature,
+        _kernel,
+        _log,
+        _drive_events,
+        _bmc_events,
+        _array,
+        _link,
+        _frequency,
+        _interrupts,
+        _contention,
+    )
     found = sorted(
         (evidence for finder in finders for evidence in finder(scene)), key=lambda one: CAUSES.index(one.cause)
     )
@@ -159,6 +183,57 @@ def _kernel(scene: Scene) -> Iterator[Evidence]:
         whose = "the machine" if device == "none" else device
         when = f"{times[0] - scene.start_s:+.1f} s from the dip's begin"
         yield Evidence("kernel_log", f"{whose}: {number:.0f} {words} in the kernel's log ({when})")
+
+
+def _drive_events(scene: Scene) -> Iterator[Evidence]:
+    """Returns what a drive of the target wrote into its own event log with the dip and not before."""
+    for subject, track in scene.tracks.of("nvme_event", "events").items():
+        device, _, kind = subject.rstrip(")").partition(" (")
+        number, when = _came(scene, track, scene.tracks.get("nvme_event", subject, "earlier_s"))
+        if number and any(is_of_drive(device, drive) for drive in scene.drives):
+            words = WORDS.get(kind, (kind, kind))[number != 1]
+            yield Evidence(
+                DRIVE_EVENT_CAUSES.get(kind, "drive_log"), f"{device}: {number:.0f} {words} in its own log ({when})"
+            )
+    for drive in scene.drives:
+        trained = scene.tracks.get("smart_ocp", drive, "pcie_link_retrainings")
+        count = _grew_faster(scene, trained) if trained else None
+        if count:
+            yield Evidence("pcie_link", f"the PCIe link of {drive} was trained anew {count:.0f} more times")
+
+
+def _bmc_events(scene: Scene) -> Iterator[Evidence]:
+    """Returns what the BMC wrote into its log with the dip and not before, but for what tells of an end."""
+    for sensor, track in scene.tracks.of("ipmi_event", "earlier_s").items():
+        ended = scene.tracks.get("ipmi_event", sensor, "asserted")
+        if ended is not None:
+            over = np.isin(track.times_s, ended.times_s[ended.values == 0])
+            track = Track(track.times_s[~over], track.values[~over])
+        number, when = _came(scene, Track(track.times_s, np.ones_like(track.values)), track)
+        if number and not sensor.startswith(BMC_NO_CAUSES):
+            yield Evidence(
+                "bmc_log", f"{sensor}: {number:.0f} {'entry' if number == 1 else 'entries'} in the BMC's log ({when})"
+            )
+
+
+def _came(scene: Scene, events: Track, earlier: Track | None) -> tuple[float, str]:
+    """(events that may have come with the dip, when in words); none where one came before it in the same load.
+
+    `earlier`: so much before its time each of them may have happened, at the same times as `events`."""
+    before_s = earlier.values if earlier is not None and len(earlier.values) == len(events.values) else 0.0
+    first_s = scene.start_s - AROUND_S
+    with_it = (events.times_s >= first_s) & (events.times_s - before_s <= scene.end_s)
+    control_s = max(scene.load_start_s, scene.start_s - BEFORE_S)
+    if not with_it.any() or len(events.between(control_s, first_s - 1e-6)):
+        return 0.0, ""
+    late_s = (
+        float((events.times_s - before_s)[with_it].min()) - scene.start_s,
+        float(events.times_s[with_it].min()) - scene.start_s,
+    )
+    when = f"{late_s[1]:+.1f} s from the dip's begin"
+    return float(events.values[with_it].sum()), when if late_s[1] - late_s[
+        0
+    ] < AROUND_S else f"between {late_s[0]:+.1f} and {when}"
 
 
 def is_of_drive(device: str, drive: str) -> bool:

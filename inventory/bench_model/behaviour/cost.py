@@ -5,36 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from bench_model.bundle.evidence import Document
-from bench_model.bundle.files import find_document, read_json_lines
+from bench_model.bundle.files import find_document, read_structs
 from bench_model.bundle.line_protocol import Point
 from bench_model.bundle.telemetry_files import points_of_bundle
+from bench_model.documents.derived import Cost, Phase
+from bench_model.documents.events import Event
 
 MEASUREMENTS = {"block_device", "ipmi_power"}
+FIELDS = ("written_bytes", "power_w")
 J_PER_KWH = 3.6e6
 ENDURANCE = "results/endurance.json"
 
 
-def of_bundle(bundle: Path, run: Document) -> Document:
+def of_bundle(bundle: Path, run: Document) -> Cost:
     """results/cost.json of a finished run."""
-    events = read_json_lines(bundle, "events.jsonl")
-    ended = run.get("finished_utc") or (events[-1]["time_utc"] if events else run["started_utc"])
+    events = read_structs(bundle, "events.jsonl", Event)
+    ended = run.get("finished_utc") or (events[-1].time_utc if events else run["started_utc"])
     return ledger(bundle, run, events, _seconds(ended))
 
 
 def so_far(bundle: Path, run: Document, now_s: float) -> Document:
     """The totals of a run that is going on, as they stand at `now_s` (s since 1970 UTC)."""
-    document = ledger(bundle, run, read_json_lines(bundle, "events.jsonl"), now_s)
-    return {key: document[key] for key in ("hours", "written_bytes", "energy_kwh")}
+    document = ledger(bundle, run, read_structs(bundle, "events.jsonl", Event), now_s)
+    return {key: getattr(document, key) for key in ("hours", "written_bytes", "energy_kwh")}
 
 
-def ledger(bundle: Path, run: Document, events: list[Document], end_s: float) -> Document:
+def ledger(bundle: Path, run: Document, events: list[Event], end_s: float) -> Cost:
     """The whole account from the run's start to `end_s`."""
     begin_s = _seconds(run["started_utc"])
     names = [drive["name"] for drive in run["target"]["drives"]]
-    written, energy_j, watched_s = _counted(points_of_bundle(bundle, MEASUREMENTS), names, end_s)
+    written, energy_j, watched_s = _counted(points_of_bundle(bundle, MEASUREMENTS, FIELDS), names, end_s)
     total = sum(written.values()) if written else None
     reasons = {}
     if total is None:
@@ -45,18 +47,18 @@ def ledger(bundle: Path, run: Document, events: list[Document], end_s: float) ->
     nand = _nand_written(find_document(bundle, ENDURANCE))
     if nand is None:
         reasons["cost.nand_written"] = "no drive's own log of NAND writes was read in this run"
-    return {
-        "schema_version": 1,
-        "hours": _hours(end_s - begin_s),
-        "phases": _phases(events, end_s),
-        "written_bytes": total,
-        "written_bytes_per_drive": written,
-        "nand_written_bytes": nand,
-        "energy_kwh": None if energy_j is None else round(energy_j / J_PER_KWH, 9),
-        "energy_source": None if energy_j is None else "ipmi_power (the whole server, by its BMC)",
-        "energy_hours": _hours(watched_s),
-        "reasons": reasons,
-    }
+    return Cost(
+        schema_version=1,
+        hours=_hours(end_s - begin_s),
+        phases=_phases(events, end_s),
+        written_bytes=total,
+        written_bytes_per_drive=written,
+        nand_written_bytes=nand,
+        energy_kwh=None if energy_j is None else round(energy_j / J_PER_KWH, 9),
+        energy_source=None if energy_j is None else "ipmi_power (the whole server, by its BMC)",
+        energy_hours=_hours(watched_s),
+        reasons=reasons,
+    )
 
 
 def _counted(points: Iterable[Point], drives: list[str], end_s: float) -> tuple[dict[str, int], float | None, float]:
@@ -96,15 +98,15 @@ def _nand_written(document: Document | None) -> int | None:
     return sum(int(after[drive]) - int(before[drive]) for drive in after)
 
 
-def _phases(events: list[Document], end_s: float) -> list[dict[str, Any]]:
+def _phases(events: list[Event], end_s: float) -> list[Phase]:
     """The run's phases in order, each until the next begins; the steps of one are added up."""
-    starts = [(event["source"], _seconds(event["time_utc"])) for event in events if event["kind"] == "phase"]
+    starts = [(event.source, event.time.timestamp()) for event in events if event.kind == "phase"]
     starts = [(name, at) for name, at in starts if at < end_s]  # what follows a finished run is not its own
     seconds: dict[str, float] = {}
     ends = [*(at for _, at in starts[1:]), end_s][: len(starts)]
     for (name, at), following in zip(starts, ends, strict=True):
         seconds[name] = seconds.get(name, 0.0) + following - at
-    return [{"name": name, "hours": _hours(value)} for name, value in seconds.items()]
+    return [Phase(name, _hours(value)) for name, value in seconds.items()]
 
 
 def _seconds(utc: str) -> float:

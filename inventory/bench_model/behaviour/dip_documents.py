@@ -167,7 +167,7 @@ def _window(scenery: Scenery, window: Window, found: Analysis) -> dict[str, Any]
 
 
 def window_head(window: Window) -> dict[str, Any]:
-    """Which stretch of the run, and what it wrote."""
+    """Says which stretch of the run, and what it wrote."""
     return {
         "workload": window.workload,
         "name": window.name,
@@ -347,7 +347,7 @@ def _processors(scenery: Scenery, window: Window) -> list[str]:
 
 
 def _release(scenery: Scenery, start_s: float, end_s: float) -> float | None:
-    """When the commanded hazards were released within the episode, give or take the difference of two clocks."""
+    """Says when the commanded hazards were released within the episode, give or take the difference of two clocks."""
     times = [
         float(event["time_s"])
         for event in scenery.events

@@ -220,7 +220,7 @@ def _recent_level(accepted: Sequence[Segment], step_s: float) -> float:
 
 
 def _outlier(logarithm: Values, span: tuple[int, int]) -> bool:
-    """Whether a short low is no further from the usual rate than heavy-tailed noise reaches above it.
+    """Says whether a short low is no further from the usual rate than heavy-tailed noise reaches above it.
 
     What follows it at once is left out: it may be catching up."""
     start, end = span

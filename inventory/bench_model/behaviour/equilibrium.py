@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as fisher
+from scipy.special import fdtri  # loaded at once: this is asked under load, and scipy.stats takes 0.5 s to load
 
 from bench_model.bundle.telemetry_tracks import Track
 
@@ -42,7 +42,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Asymptote:
-    """Where the temperature is heading. `interval` None: it cannot be told yet, `more_s` is how much longer the load should go on."""
+    """Says where the temperature is heading. `interval` None: nobody can tell yet, and the load should go on for `more_s`."""
 
     degc: float | None
     interval: tuple[float, float] | None
@@ -120,7 +120,7 @@ class _Models:
 
     @cached_property
     def tilts(self) -> Values:
-        """How B and C follow when A moves by 1 and everything else is fitted again."""
+        """Says how B and C follow when A moves by 1 and everything else is fitted again."""
         return np.asarray((self.inverses[:, 1:, :] * self.inverses[:, :1, :]).sum(axis=2) / self.spreads[:, None])
 
 
@@ -158,7 +158,7 @@ def _fit(times: Values, values: Values, length: float, confidence: float) -> tup
     memory = _memory(bins - parts[best] @ models.bases[best])
     effective = max(len(bins) * (1 - memory) / (1 + memory), EFFECTIVE_MIN)
     noise = max(errors[best] / (len(bins) - 5), resolution**2 / 12) * len(bins) / effective
-    allowed = errors[best] + noise * float(fisher.ppf(confidence, 1, EFFECTIVE_MIN)) - errors
+    allowed = errors[best] + noise * float(fdtri(1, EFFECTIVE_MIN, confidence)) - errors
     kept = allowed >= 0
     reach = np.sqrt(allowed[kept] * models.spreads[kept])
     low, high = _same_sign(found[kept], models.tilts[kept])
@@ -171,7 +171,7 @@ def _fit(times: Values, values: Values, length: float, confidence: float) -> tup
 
 
 def _same_sign(found: Values, tilts: Values) -> tuple[Values, Values]:
-    """How far A may move down and up, until B and C, which follow it along the profile, no longer have one sign."""
+    """Says how far A may move down and up, until B and C, which follow it along the profile, no longer have one sign."""
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = -found[:, 1:] / tilts
     apart = tilts[:, 0] * tilts[:, 1] < 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from bench_model.bundle.files import find_document
 from bench_model.bundle.telemetry_files import points_of_bundle
+from bench_model.documents.derived import PowerOfRecord, RecordPower
 
 MEASUREMENT, FIELD = "ipmi_power", "power_w"
 POWER, PER_RATE = "snb_record.power_mean", "snb_record.power_per_rate"
@@ -22,42 +23,38 @@ NO_READING = "the BMC gave no power reading (DCMI) during a record"
 Reading = tuple[float, float]  # (time in s, W)
 
 
-def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
+def of_bundle(bundle: Path, run: dict[str, Any]) -> RecordPower:
     """results/record_power.json for the records of the run."""
-    points = points_of_bundle(bundle, {MEASUREMENT})
+    points = points_of_bundle(bundle, {MEASUREMENT}, (FIELD,))
     readings = sorted((point.time_ns / 1e9, float(point.fields[FIELD])) for point in points if FIELD in point.fields)
     found = find_document(bundle, RESULT)
     repetitions = found["repetitions"] if found is not None else []
     return document(readings, repetitions)
 
 
-def document(readings: Sequence[Reading], repetitions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def document(readings: Sequence[Reading], repetitions: Sequence[dict[str, Any]]) -> RecordPower:
     """One entry for each repetition; null, with the reason, where nothing was read."""
     records = [_record(readings, repetition) for repetition in repetitions]
-    whole = records and all(record["mean_w"] is not None for record in records)
-    return {
-        "schema_version": 1,
-        "records": records,
-        "reasons": {}
-        if whole
-        else dict.fromkeys((POWER, PER_RATE), NO_READING if repetitions else "no record was made"),
-    }
+    whole = records and all(record.mean_w is not None for record in records)
+    why = NO_READING if repetitions else "no record was made"
+    return RecordPower(1, records, {} if whole else dict.fromkeys((POWER, PER_RATE), why))
 
 
-def _record(readings: Sequence[Reading], repetition: dict[str, Any]) -> dict[str, Any]:
+def _record(readings: Sequence[Reading], repetition: dict[str, Any]) -> PowerOfRecord:
     minidaq = repetition["minidaq"]
     start = datetime.fromisoformat(minidaq["started_utc"]).timestamp()
     end = start + minidaq["time"]["record_s"]
     power = mean_power(readings, start, end)
     stored = minidaq["stored_bytes_per_s"]
-    return {
-        "condition": repetition.get("condition"),
-        "started_utc": minidaq["started_utc"],
-        "readings": sum(1 for moment, _ in readings if start <= moment <= end),
-        "samples_w": [watts for moment, watts in readings if start <= moment <= end],
-        "mean_w": power,
-        "w_per_gb_per_s": power / (stored / 1e9) if power is not None and stored else None,
-    }
+    inside = [watts for moment, watts in readings if start <= moment <= end]
+    return PowerOfRecord(
+        started_utc=minidaq["started_utc"],
+        readings=len(inside),
+        mean_w=power,
+        w_per_gb_per_s=power / (stored / 1e9) if power is not None and stored else None,
+        condition=repetition.get("condition"),
+        samples_w=inside,
+    )
 
 
 def mean_power(readings: Sequence[Reading], start: float, end: float) -> float | None:

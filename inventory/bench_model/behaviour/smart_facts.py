@@ -46,11 +46,17 @@ Facts = dict[str, Health]  # by kernel name
 
 def of_bundle(bundle: Path, drives: list[dict[str, Any]]) -> Facts:
     """Returns the facts of each of the target's drives whose health was read before and after the run."""
+    return {name: compared(*pair) for name, pair in pairs_of(bundle, drives).items() if pair != (None, None)}
+
+
+def pairs_of(
+    bundle: Path, drives: list[dict[str, Any]]
+) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+    """smartctl's documents (before, after) of each drive, by kernel name; none where one of the two files is not there."""
     before, after = (_devices(bundle, name) for name in (BEFORE, AFTER))
     if before is None or after is None:
         return {}
-    pairs = {drive["name"]: (_find(before, drive), _find(after, drive)) for drive in drives}
-    return {name: compared(*pair) for name, pair in pairs.items() if pair != (None, None)}
+    return {drive["name"]: (_find(before, drive), _find(after, drive)) for drive in drives}
 
 
 def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Health:

@@ -57,7 +57,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a dip is throttling. `silent`: the kinds that were watched and said nothing."""
+    """Describes whether a dip is throttling. `silent`: the kinds that were watched and said nothing."""
 
     throttling: bool
     confidence: str  # high, medium or none
@@ -151,7 +151,7 @@ def _broken(tracks: Tracks, drive: str) -> Iterator[str]:
 
 
 def _counts(track: Track | None, log: str, start_s: float, end_s: float) -> bool:
-    """Whether a counter was read around the whole time, and is one that the drive keeps: OCP demands it, NVMe lets it be 0."""
+    """Says whether a counter was read around the whole time, and is one that the drive keeps: OCP demands it, NVMe lets it be 0."""
     if track is None or len(track.times_s) < 2:
         return False
     covers = track.times_s[0] <= start_s + SILENT_S_MAX and track.times_s[-1] >= end_s - SILENT_S_MAX

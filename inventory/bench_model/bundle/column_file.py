@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ FAULTS = (
     RecursionError,
     zipfile.BadZipFile,
 )
+VERSION = 2
 DRAWN: Fields = {
-    "block_device": ("written_bytes_per_s", "read_bytes_per_s"),
+    "block_device": ("written_bytes_per_s", "read_bytes_per_s", "write_latency_s"),
     "cpu": (
         "user_fraction",
         "system_fraction",
@@ -45,6 +47,11 @@ DRAWN: Fields = {
     ),
     "temperature": ("temperature_degc",),
     "ipmi_power": ("power_w",),
+}
+# By version of the file, so that one that an older bench made still follows from its spool.
+FIELDS: Mapping[int, Fields] = {
+    1: {**DRAWN, "block_device": ("written_bytes_per_s", "read_bytes_per_s")},
+    VERSION: DRAWN,
 }
 
 
@@ -69,7 +76,7 @@ def to_bytes(found: Columns, source: dict[str, Any]) -> bytes:
         name = times.setdefault(id(column.times_ns), f"t{number}")
         arrays[name], arrays[f"v{number}"] = column.times_ns, column.values
         entries.append([measurement, tags, field, name, f"v{number}", column.flag])
-    index = {"schema_version": 1, "source": source, "lines": found.lines, "torn": found.torn, "columns": entries}
+    index = {"schema_version": VERSION, "source": source, "lines": found.lines, "torn": found.torn, "columns": entries}
     arrays[INDEX] = np.frombuffer(json.dumps(index).encode("utf-8"), dtype=np.uint8)
     stream = io.BytesIO()
     np.savez(stream, **arrays)
@@ -96,16 +103,20 @@ def _stored(bundle: Path) -> Columns | None:
 
 
 def read_file(file: Path) -> tuple[dict[str, Any], Columns]:
-    """The source that the file names, and its columns. Raises BenchError for a file that is none."""
+    """The source that the file names, with the file's version, and its columns. Raises BenchError for a file that is none."""
     try:
         with open_file(file.parent, file.name, FILE_BYTES_MAX) as stream, np.load(_stored_only(stream)) as arrays:
             index = parse_json(arrays[INDEX].tobytes(), str(file))
+            if index["schema_version"] not in FIELDS:
+                raise ValueError(f"its version is {index['schema_version']!r}")
             times: dict[str, Times] = {name: arrays[name] for *_, name, _, _ in index["columns"]}
             found: dict[Name, Column] = {}
             for measurement, tags, field, time, value, flag in index["columns"]:
                 key = (measurement, tuple((tag, text) for tag, text in tags), field)
                 found[key] = Column(times[time], arrays[value], flag)
-            return index["source"], Columns(found, index["lines"], index["torn"])
+            return {**index["source"], "version": index["schema_version"]}, Columns(
+                found, index["lines"], index["torn"]
+            )
     except FAULTS as error:
         raise BenchError(f"{file} is no file of columns ({error}). Remove it: {SPOOL} holds everything in it") from None
 
@@ -126,7 +137,7 @@ def difference(bundle: Path) -> str | None:
     spool = bundle / SPOOL
     if not spool.is_file() or source.get("sha256") != digest_of(spool):
         return f"{FILE}: was made of another {SPOOL}"
-    made = read_columns(spool, DRAWN)
+    made = read_columns(spool, FIELDS[source["version"]])
     same = stored.found.keys() == made.found.keys() and (stored.lines, stored.torn) == (made.lines, made.torn)
     for name, column in made.found.items() if same else ():
         other = stored.found[name]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.files import LINE_MAX, REMEDY, SPOOL_BYTES_MAX, open_file, text_lines
-from bench_model.bundle.line_protocol import Point, parse_line, points_of
+from bench_model.bundle.line_protocol import AlikeLines, Point, parse_line, points_of
 
 Times = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -33,6 +33,7 @@ BLOCK_BYTES = 1 << 25
 PARALLEL_FROM_BYTES = 4 * BLOCK_BYTES  # below, starting processes costs more than it saves
 STAMP_DIGITS = 19  # of ns since 1970, from 2001 to 2286
 POWERS = 10 ** np.arange(STAMP_DIGITS - 1, -1, -1, dtype=np.int64)
+ALIKE_MIN = 8  # records; fewer are read one by one
 NUMBERS = {"i": rb"-?\d{1,18}i", "": rb"[-+.0-9eE]+"}
 
 
@@ -144,15 +145,34 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _add_records(block: _Block, head: bytes, records: list[bytes], wanted: Fields) -> None:
-    first = parse_line(f"{head.decode()} {records[0].decode()}")
-    chosen = _chosen(first, wanted)
-    form = None if b"\\" in head else _form(records[0].rpartition(b" ")[0])
-    read = _at_once(form, records) if form else None
-    if read is None:
-        _add_points(block, (parse_line(f"{head.decode()} {record.decode()}") for record in records), wanted)
-        return
+    """The records of one series. Its form changes now and then: an agent's first reading has no rates yet."""
+    text, odd = b"\n" + b"\n".join(records), list[bytes]()
+    at = start = 0
+    while at < len(records):
+        form = None if b"\\" in head else _form(records[at].rpartition(b" ")[0])
+        end = form.end_of_alike(text, start) if form else start
+        count = text.count(b"\n", start, end)
+        read = _at_once(form, text[start:end], count) if form and count >= ALIKE_MIN else None
+        if read:
+            _add_odd(block, head, odd, wanted)
+            odd = []
+            _add_alike(block, parse_line(f"{head.decode()} {records[at].decode()}"), read, wanted)
+        else:
+            count = max(1, count)
+            odd += records[at : at + count]
+        start += count + sum(map(len, records[at : at + count]))
+        at += count
+    _add_odd(block, head, odd, wanted)
+
+
+def _add_odd(block: _Block, head: bytes, records: list[bytes], wanted: Fields) -> None:
+    read = AlikeLines().point
+    _add_points(block, (read(f"{head.decode()} {record.decode()}") for record in records), wanted)
+
+
+def _add_alike(block: _Block, first: Point, read: tuple[Times, Values], wanted: Fields) -> None:
     times, table = read
-    tags = tuple(first.tags.items())
+    chosen, tags = _chosen(first, wanted), tuple(first.tags.items())
     for place, name in enumerate(first.fields):
         if chosen is None or name in chosen:
             block.parts[first.measurement, tags, name].append(Column(times, np.ascontiguousarray(table[:, place])))
@@ -164,17 +184,22 @@ def _chosen(point: Point, wanted: Fields) -> Collection[str] | None:
 
 @dataclass(frozen=True)
 class _Form:
-    """How the records of a series look: `whole` matches any number of them, `marks` are what stands around their numbers."""
+    """Describes how the records of a series look: `whole` matches any number of them, `marks` are what stands around their numbers."""
 
     whole: re.Pattern[bytes]
     first_key: bytes
     other_keys: tuple[bytes, ...]
 
+    def end_of_alike(self, text: bytes, start: int) -> int:
+        """Says where the records from `start` on cease to look so."""
+        found = self.whole.match(text, start)
+        return found.end() if found else start
+
 
 @lru_cache(maxsize=1024)
 def _form_of(keys: tuple[bytes, ...], kinds: tuple[str, ...]) -> _Form:
     one = b",".join(re.escape(key) + b"=" + NUMBERS[kind] for key, kind in zip(keys, kinds, strict=True))
-    whole = re.compile(rb"(?:\n" + one + rb" \d{%d})++" % STAMP_DIGITS)
+    whole = re.compile(rb"(?:\n" + one + rb" \d{%d}(?=\n|\Z))++" % STAMP_DIGITS)
     return _Form(whole, b"\n" + keys[0] + b"=", tuple(b"," + key + b"=" for key in keys[1:]))
 
 
@@ -190,11 +215,8 @@ def _form(body: bytes) -> _Form | None:
     return _form_of(keys, kinds)
 
 
-def _at_once(form: _Form, records: list[bytes]) -> tuple[Times, Values] | None:
-    """Times (n) and values (n x fields) of records that are all alike; None where one is not."""
-    text = b"\n" + b"\n".join(records)
-    if not form.whole.fullmatch(text):
-        return None
+def _at_once(form: _Form, text: bytes, count: int) -> tuple[Times, Values] | None:
+    """Times (n) and values (n x fields) of so many records that are all alike; None where a number in one of them is odd."""
     raw = np.frombuffer(text + b"\n", dtype=np.uint8)
     ends = np.flatnonzero(raw == 10)[1:]
     digits = raw[ends[:, None] + np.arange(-STAMP_DIGITS, 0)].astype(np.int64) - 48
@@ -205,7 +227,7 @@ def _at_once(form: _Form, records: list[bytes]) -> tuple[Times, Values] | None:
         plain = plain.replace(key, b" ")
     width = len(form.other_keys) + 2
     numbers = np.fromstring(plain.replace(b"i ", b" "), dtype=np.float64, sep=" ")
-    if numbers.size != width * len(records) or not np.isfinite(numbers).all():
+    if numbers.size != width * count or not np.isfinite(numbers).all():
         return None
     return digits @ POWERS, numbers.reshape(-1, width)[:, :-1]
 

@@ -12,7 +12,7 @@ from bench_model.base.errors import BenchError, ProfileError
 from bench_model.bundle.files import find_document, plain_file, require_sound
 from bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from bench_model.profiles.common import plain
-from bench_model.profiles.yaml_source import read_yaml
+from bench_model.profiles.yaml_source import read_shared_yaml
 
 Document = dict[str, Any]
 FILES = {  # of the bundle, and the attribute of Evidence that holds it
@@ -91,7 +91,7 @@ def _scenario(bundle: Path, run: Document) -> Document | None:
         return None
     file = plain_file(bundle, f"profiles/scenarios/{identifier}.yml")
     try:
-        found = plain(read_yaml(file).data) if file else None
+        found = plain(read_shared_yaml(file).data) if file else None
     except ProfileError:
         return None
     return found if isinstance(found, dict) else None

@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, AnyStr, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.struct import Kind, read
 
 DOCUMENT_BYTES_MAX = 128 << 20  # of a file that is read as a whole
 SPOOL_BYTES_MAX = 64 << 30  # of a file that is read piece by piece: telemetry, column files, and what is only hashed
@@ -49,7 +50,8 @@ class Survey:
 def survey(bundle: Path) -> Survey:
     """Every entry below `bundle`; links are not followed. Raises BenchError for more than a bundle can hold, and for no folder."""
     if not bundle.is_dir():
-        raise BenchError(f"{bundle} is no run bundle (there is no such folder). Name one with RUN=runs/<run-id>")
+        why = "it is a file" if bundle.exists() else "there is no such folder"
+        raise BenchError(f"{bundle} is no run bundle ({why}). Name one with RUN=runs/<run-id>")
     files: list[str] = []
     odd: list[str] = []
     folders = [""]
@@ -129,7 +131,7 @@ def _require_plain(found: os.stat_result) -> None:
 
 
 def plain_file(bundle: Path, name: str) -> Path | None:
-    """Where the plain file `name` is, for a reader that wants a path; None where the bundle does not hold it."""
+    """Says where the plain file `name` is, for a reader that wants a path; None where the bundle does not hold it."""
     try:
         with open_file(bundle, name, SPOOL_BYTES_MAX):
             return bundle / name
@@ -158,20 +160,22 @@ def text_lines(path: Path) -> Iterator[str]:
     """The lines of a spool, of which the last may lack its newline. Raises UnicodeDecodeError, BenchError for one without end."""
     with io.TextIOWrapper(open_file(path.parent, path.name, SPOOL_BYTES_MAX), encoding="utf-8") as stream:
         for line in iter(partial(stream.readline, LINE_MAX), ""):
-            yield _bounded(line, path)
+            if len(line) >= LINE_MAX:
+                raise _without_end(path)
+            yield line
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
     """The same as bytes."""
     with open_file(path.parent, path.name, SPOOL_BYTES_MAX) as stream:
         for line in iter(partial(stream.readline, LINE_MAX), b""):
-            yield _bounded(line, path)
+            if len(line) >= LINE_MAX:
+                raise _without_end(path)
+            yield line
 
 
-def _bounded(line: AnyStr, path: Path) -> AnyStr:
-    if len(line) >= LINE_MAX:
-        raise BenchError(f"{path}: has a line of more than {LINE_MAX} characters. {REMEDY}")
-    return line
+def _without_end(path: Path) -> BenchError:
+    return BenchError(f"{path}: has a line of more than {LINE_MAX} characters. {REMEDY}")
 
 
 def find_json(bundle: Path, name: str) -> Any:
@@ -194,6 +198,20 @@ def read_json_lines(bundle: Path, name: str) -> list[Any]:
     except FileNotFoundError:
         return []
     return [parse_json(line, f"{bundle / name}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
+
+
+def find_struct(bundle: Path, name: str, kind: type[Kind]) -> Kind | None:
+    """The document `name` as its type; None where the bundle does not hold it. Raises BenchError for any other content."""
+    try:
+        return read(read_json(bundle, name), kind, str(bundle / name))
+    except FileNotFoundError:
+        return None
+
+
+def read_structs(bundle: Path, name: str, kind: type[Kind]) -> list[Kind]:
+    """The same of each line of a file of JSON lines."""
+    found = enumerate(read_json_lines(bundle, name), start=1)
+    return [read(one, kind, f"{bundle / name}:{number}") for number, one in found]
 
 
 def find_document(bundle: Path, name: str) -> dict[str, Any] | None:
@@ -238,8 +256,11 @@ def strict(text: str, *, doubled_keys: bool = False) -> Any:
 def require_shallow(content: bytes) -> None:
     """Raises ValueError where brackets nest beyond the bound, before a parser follows them."""
     brackets = content.translate(None, NOT_BRACKETS)
-    steps = np.where(np.isin(np.frombuffer(brackets, dtype=np.uint8), list(b"[{")), 1, -1)
-    if len(steps) and int(np.cumsum(steps).max()) > NESTING_MAX:
+    if len(brackets) <= NESTING_MAX:
+        return
+    marks = np.frombuffer(brackets, dtype=np.uint8)
+    steps = np.where((marks == ord("[")) | (marks == ord("{")), 1, -1)
+    if int(np.cumsum(steps).max()) > NESTING_MAX:
         raise ValueError(f"it nests deeper than {NESTING_MAX} levels")
 
 

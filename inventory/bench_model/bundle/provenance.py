@@ -99,7 +99,7 @@ def altered_documents(bundle: Path) -> list[str]:
 
 
 def _is_document(name: str) -> bool:
-    """Whether the verdict and reports on several runs read this file whole."""
+    """Says whether the verdict and reports on several runs read this file whole."""
     return name not in REPORTS and (not name.startswith(BULK) or name.endswith(f"/{SUMMARY_FILE}"))
 
 

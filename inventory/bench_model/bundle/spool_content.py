@@ -1,4 +1,4 @@
-"""Which points a spool (telemetry/points.lp) holds: series by series, how many lines and how many different times.
+"""Tells which points a spool (telemetry/points.lp) holds: series by series, how many lines and how many different times.
 
 Promise: exact, whatever the order of the lines; eight bytes a point, so that a day at 10 Hz fits into memory. InfluxDB keeps one
 point per series and time, so that `points` is what a database can hold of `lines`."""
@@ -17,6 +17,7 @@ from bench_model.bundle.files import byte_lines
 
 # In measurement and tags a separator counts unless a backslash stands before it; quotes mean nothing there.
 HEAD = re.compile(rb"[^ ].*?(?<!\\)(?= )")
+BACKSLASH = ord("\\")
 COMMA, EQUALS, ESCAPED = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)="), re.compile(r"\\([,= ])")
 Series = tuple[str, tuple[tuple[str, str], ...]]  # measurement, its tags in the order of their keys
 
@@ -73,30 +74,34 @@ def read_content(path: Path, before_bytes: int = 0, content: Content | None = No
 
     Raises ValueError that names file and line."""
     content = content if content is not None else Content()
-    series_of: dict[bytes, Series] = {}
+    times_of: dict[bytes, tuple[array[int], Series]] = {}
     offset = 0
     for number, line in enumerate(byte_lines(path), start=1):
-        if not line.endswith(b"\n"):
+        if line[-1:] != b"\n":
             break
         offset += len(line)
-        if line.startswith(b"#"):
+        if line[:1] == b"#":
             continue
         try:
             head = _head(line)
-            series = series_of.get(head) or series_of.setdefault(head, _series(head))
-            time_ns = int(line[line.rindex(b" ") + 1 :])
-            content.all.setdefault(series, array("q")).append(time_ns)
+            known = times_of.get(head)
+            if known is None:
+                series = _series(head)
+                known = times_of[head] = (content.all.setdefault(series, array("q")), series)
+            time_ns = int(line.rpartition(b" ")[2])
+            known[0].append(time_ns)
         except (ValueError, IndexError, OverflowError) as error:
             raise ValueError(f"{path}:{number}: not line protocol: {error}") from error
         if offset <= before_bytes:
-            content.before.setdefault(series, array("q")).append(time_ns)
+            content.before.setdefault(known[1], array("q")).append(time_ns)
     return content
 
 
 def _head(line: bytes) -> bytes:
     """Measurement and tags, as they are written."""
-    if b"\\" not in line:
-        return line[: line.index(b" ")]
+    end = line.index(b" ")
+    if end > 0 and line[end - 1] != BACKSLASH:
+        return line[:end]
     found = HEAD.match(line)
     if not found:
         raise ValueError("no measurement")

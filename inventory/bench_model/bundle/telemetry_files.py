@@ -1,4 +1,4 @@
-"""Where a bundle keeps its telemetry: the candidate's agent's spool, and beside it the one of the agent on the control node that
+"""Tells where a bundle keeps its telemetry: the candidate's agent's spool, and beside it the one of the agent on the control node that
 read the candidate's BMC over the network, where the candidate could not."""
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ def points_files(bundle: Path) -> tuple[Path, ...]:
     return tuple(folder / POINTS_FILE for folder in spool_folders(bundle))
 
 
-def points_of_bundle(bundle: Path, measurements: Collection[str]) -> Iterator[Point]:
-    """The points of the wanted measurements, spool by spool, each in its own order. Raises ValueError that names file and line."""
-    return chain.from_iterable(points_of(file, measurements) for file in points_files(bundle))
+def points_of_bundle(
+    bundle: Path, measurements: Collection[str], fields: Collection[str] | None = None
+) -> Iterator[Point]:
+    """The points of the wanted measurements, spool by spool, each in its own order, with the wanted fields only (None: all).
+
+    Raises ValueError that names file and line."""
+    return chain.from_iterable(points_of(file, measurements, fields) for file in points_files(bundle))

@@ -23,10 +23,12 @@ SUBJECTS = {
     "cpu_throttle": "package",
     "daqwriter": "phase",
     "interrupts": "device",
+    "ipmi_event": "sensor",
     "ipmi_sensor": "sensor",
     "kernel_event": "device",
     "md_array": "device",
     "memory_bandwidth": "domain",
+    "nvme_event": "device",
     "pcie_errors": "device",
     "pcie_link": "device",
     "pressure": "resource",
@@ -72,7 +74,7 @@ class Track:
         return float((self.values[last] - self.values[first]) / (self.times_s[last] - self.times_s[first]))
 
     def _ends(self, start_s: float, end_s: float) -> tuple[int, int] | None:
-        """Which samples are the last before and the first after; without one, the outermost inside."""
+        """Says which samples are the last before and the first after; without one, the outermost inside."""
         count = len(self.times_s)
         first = max(int(np.searchsorted(self.times_s, start_s, side="right")) - 1, 0)
         last = min(int(np.searchsorted(self.times_s, end_s, side="left")), count - 1)
@@ -149,7 +151,7 @@ def _subject(point: Point) -> str | None:
     if "member" in point.tags or (point.measurement == "interrupts" and point.tags.get("core") != "total"):
         return None  # an array is judged as a whole, and so are a device's interrupts
     subject = point.tags.get(SUBJECTS.get(point.measurement, ""))
-    if subject and point.measurement == "kernel_event":
+    if subject and point.measurement in ("kernel_event", "nvme_event"):
         return f"{subject} ({point.tags.get('kind', 'unknown')})"
     if subject and "function" in point.tags:
         return f"{subject} ({point.tags['function']})"

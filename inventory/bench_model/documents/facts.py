@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bench_model.documents.struct import Struct
+from bench_model.documents.struct import Amount, Closed
 
 
-class IdentityCheck(Struct, frozen=True):
+class IdentityCheck(Closed, frozen=True):
     subject: str
     declared: str
     found: str
     ok: bool
 
 
-class Identity(Struct, frozen=True):
+class Identity(Closed, frozen=True):
     """results/identity.json. `planned`: subjects that the inventory asks to be checked."""
 
     schema_version: Literal[1]
@@ -22,7 +22,7 @@ class Identity(Struct, frozen=True):
     checks: list[IdentityCheck]
 
 
-class Setting(Struct, frozen=True):
+class Setting(Closed, frozen=True):
     id: str
     role: str
     subject: str
@@ -33,14 +33,19 @@ class Setting(Struct, frozen=True):
     status: str
     detail: str
 
+    @property
+    def as_wanted(self) -> bool:
+        """The asked value is in force, or nothing was asked."""
+        return not self.asked or self.asked == "keep" or self.status in ("applied", "unchanged")
 
-class Tuning(Struct, frozen=True):
+
+class Tuning(Closed, frozen=True):
     """facts/tuning.json and its two read-backs."""
 
     settings: list[Setting]
 
 
-class FirmwarePart(Struct, frozen=True):
+class FirmwarePart(Closed, frozen=True):
     """`name`: a drive's serial number, a network card's PCI address and port, or "system". `version` is null where it does not tell."""
 
     kind: Literal["drive", "bios", "bmc", "nic"]
@@ -49,25 +54,25 @@ class FirmwarePart(Struct, frozen=True):
     source: str
 
 
-class FirmwareReading(Struct, frozen=True):
+class FirmwareReading(Closed, frozen=True):
     when: str
     parts: list[FirmwarePart]
 
 
-class Firmware(Struct, frozen=True):
+class Firmware(Closed, frozen=True):
     """facts/firmware.json: before the load, and after it."""
 
     schema_version: Literal[1]
     readings: list[FirmwareReading]
 
 
-class ClockReading(Struct, frozen=True):
+class ClockReading(Closed, frozen=True):
     when: str
     difference_s: float
-    uncertainty_s: float
+    uncertainty_s: Amount
 
 
-class Clock(Struct, frozen=True):
+class Clock(Closed, frozen=True):
     """facts/clock.json."""
 
     schema_version: Literal[1]

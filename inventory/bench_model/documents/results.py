@@ -1,4 +1,4 @@
-"""Results of workloads, and what is derived from them, as far as they have types."""
+"""Parts of results that several workloads share."""
 
 from __future__ import annotations
 
@@ -9,47 +9,11 @@ from msgspec import Meta
 from bench_model.documents.struct import Amount, Closed, Count, Struct
 
 
-class DriveTemperature(Struct, frozen=True):
-    """results/drive_temperature.json."""
-
-    schema_version: Literal[1]
-    samples: int
-    max_degC: float | None  # noqa: N815 the document's own names
-    warning_degC: float | None  # noqa: N815
-    headroom_degC: float | None  # noqa: N815
-    critical_degC: float | None  # noqa: N815
-    critical_headroom_degC: float | None  # noqa: N815
-    reasons: dict[str, str]
-
-
 class Reasoned(Struct, frozen=True):
-    """A derived document whose metrics may be null, each with its reason."""
+    """Describes what a verdict reads of a derived document: metrics may be null, each with its reason."""
 
     schema_version: Literal[1]
     reasons: dict[str, str]
-
-
-class HardwareEvent(Struct, frozen=True):
-    """`first_s`: when it was seen first, s since `times_from`."""
-
-    device: str
-    kind: str
-    source: Literal["kernel", "counter", "bmc"]
-    count: int
-    first_s: float
-    text: str
-
-
-class HardwareEvents(Struct, frozen=True):
-    """results/hardware_events.json. A count is null where nothing looked; `reasons` says why."""
-
-    schema_version: Literal[1]
-    times_from: str
-    summary: dict[str, int | None]
-    reasons: dict[str, str]
-    events: list[HardwareEvent]
-    events_left_out: int
-    sentences: list[str]
 
 
 class WriteLatency(Closed, frozen=True):
@@ -79,3 +43,77 @@ class WritePoint(Closed, frozen=True):
     device_bytes_written: int | None
     admissible: bool
     reason: str | None
+
+
+class Purge(Closed, frozen=True):
+    """Describes how a target was emptied. `zero_share`: share of the sampled places that read as zeros."""
+
+    method: str
+    text: str
+    done: bool
+    zero_share: float | None
+    seconds: float
+
+
+class Preconditioning(Closed, frozen=True):
+    """Workload-independent preconditioning."""
+
+    passes: Count
+    block_bytes: Count
+    io_depth: Count
+    bytes_written: Count
+    bytes_per_s: float
+    seconds: float
+
+
+class Conditioning(Closed, frozen=True):
+    """Evidence of the condition that a target was brought into."""
+
+    condition: Literal["fresh", "preconditioned"]
+    label: str
+    started_utc: str
+    span_bytes: Count
+    capacity_bytes: Count | None
+    share_of_capacity: float | None
+    purge: Purge
+    preconditioning: Preconditioning | None
+    limits: list[str]
+
+
+class WearExperiment(Closed, frozen=True):
+    """The owner of an account: these drives, this scenario, this target of this candidate."""
+
+    candidate: str
+    scenario: str
+    target: str
+    serials: list[str]
+
+
+class Counters(Closed, frozen=True):
+    """B that hosts wrote to each drive, by its own count; counts of one epoch compare."""
+
+    epoch: str
+    written_bytes: Annotated[dict[str, Count], Meta(min_length=1)]
+
+
+class WearEntry(Closed, frozen=True):
+    """One step in the account of a write budget. `counted_bytes`: B by the drives' counters; null where they cannot be compared.
+    `charged_bytes`: B taken from the budget; null: reserved, not settled."""
+
+    run: str
+    number: Count
+    kind: Literal["fill", "mix", "pass"]
+    reserved_utc: str
+    asked_bytes: Count
+    reserved_bytes: Count
+    before: Counters | None
+    settled_utc: str | None
+    after: Counters | None
+    counted_bytes: int | None
+    charged_bytes: int | None
+    charged_by: Literal["drives", "tool", "reservation"] | None
+
+    def __post_init__(self) -> None:
+        told = [value is not None for value in (self.settled_utc, self.charged_bytes, self.charged_by)]
+        if any(told) and not all(told):
+            raise ValueError("settled_utc, charged_bytes and charged_by stand together or not at all")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bench_model.documents.struct import Struct
+from bench_model.documents.struct import Closed
 
 Outcome = Literal["PASS", "FAIL", "ERROR", "INADMISSIBLE"]
 Decided = Literal["met", "missed", "undecided"]
 
 
-class Spread(Struct, frozen=True):
-    """How values scattered: `of` repetitions, or of the samples of a single one. In the requirement's unit."""
+class Spread(Closed, frozen=True):
+    """Describes how values scattered: `of` repetitions, or of the samples of a single one. In the requirement's unit."""
 
     of: Literal["repetitions", "samples"]
     count: int
@@ -21,7 +21,7 @@ class Spread(Struct, frozen=True):
     sd: float | None
 
 
-class Finding(Struct, frozen=True):
+class Finding(Closed, frozen=True):
     """One reason why evidence counts less, or why the candidate fails; `evidence` names files of the bundle.
 
     `invalidates` forbids a FAIL as well as a PASS."""
@@ -32,7 +32,7 @@ class Finding(Struct, frozen=True):
     fails: bool = False
 
 
-class Judgement(Struct, frozen=True):
+class Judgement(Closed, frozen=True):
     """One row of the requirement table. `bound`, `measured`, `margin`, `spread` and the interval are in `unit`; a positive
     margin lies inside. `decision` is what the numbers say alone, `outcome` what this run's evidence makes of it."""
 
@@ -62,8 +62,13 @@ class Judgement(Struct, frozen=True):
     evidence: list[str]
     source: str
 
+    @property
+    def definition(self) -> tuple[str, str, str]:
+        """Returns what two values of one series must share."""
+        return self.metric, self.comparison, self.statistic
 
-class Verdict(Struct, frozen=True):
+
+class Verdict(Closed, frozen=True):
     """verdict.json. `scale` is None where run.json cannot be read."""
 
     schema_version: Literal[1]

@@ -8,16 +8,21 @@ drive broke off: the run fails whatever its metrics say."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bench_model.bundle.evidence import Document, Evidence
+from bench_model.bundle.evidence import Document
 from bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
+from bench_model.documents.facts import Identity, Setting, Tuning
+from bench_model.documents.run import Run
+from bench_model.documents.telemetry import Collector
 from bench_model.documents.verdict import Finding
 from bench_model.evidence.changed_firmware import firmware_findings
 from bench_model.evidence.counted_load import miscounted
 from bench_model.evidence.coverage import gaps
 from bench_model.evidence.demanded_load import contradictions, less_than_demanded, unstated
+from bench_model.evidence.soundness import ACCOUNT, SENSORS, Sound
+from bench_model.profiles.requirements import Conditions
 from bench_model.workloads.plan import FAILS, INVALIDATES
 
 SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which the source must have offered
@@ -25,93 +30,95 @@ TELEMETRY_GAP_S_MIN = 1.0  # [P] at ten samples a second five periods are no gap
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
 CLOCK_DIFFERENCE_S_MAX = 1.0  # [P] more, and the candidate's samples no longer lie beside the bench's events
 
+OF_HEAT = ("snb_record.drive_", "thermal.", "throttling.")  # metrics that rest on the drives' temperatures begin so
 NOTHING_ASKED = ("", "keep")
 HELD = ("applied", "unchanged", "unsupported")  # the last is a limit of its own
 UNSUPPORTED = "unsupported"
+SIMULATED = "SIMULATED: no server was measured; a physical model made up all that the tools said"
 FINISHED = "finished"  # of a run and of its telemetry agent
 IDENTITY = "results/identity.json"
 CLOCK = "facts/clock.json"
-SENSORS, ACCOUNT = "results/sensor_coverage.json", "results/telemetry_account.json"
 TUNING, TUNING_VERIFIED, TUNING_AFTER = "facts/tuning.json", "facts/tuning-verified.json", "facts/tuning-after.json"
 
 
-def findings(evidence: Evidence, conditions: Document, malformed: Mapping[str, str]) -> list[Finding]:
-    """All findings for a run that is judged under a requirement profile's `conditions`.
-
-    `malformed`: the complaint about each document that is not what its writer leaves; the others are judged without it."""
-    sound = evidence.without(malformed)
+def findings(sound: Sound, conditions: Conditions) -> list[Finding]:
+    """All findings for a run that is judged under a requirement profile's `conditions`. A malformed document is one; the others are
+    judged without it."""
     return [
-        *(Finding(text, True, (file,)) for file, text in malformed.items()),
-        *_scaled_down(evidence.run, conditions),
-        *_load(evidence, conditions),
-        *_unrecorded(evidence),
+        *(Finding(text, True, (file,)) for file, text in sound.malformed.items()),
+        *_scaled_down(sound.run, conditions),
+        *_load(sound, conditions),
+        *_unrecorded(sound),
         *_identity(sound.identity),
-        *firmware_findings(sound, "facts/firmware.json" in malformed),
+        *firmware_findings(sound),
         *_tuning(sound),
         *_clock(sound),
         *_source(sound.results.get("results/snb_record.json")),
         *_gaps_of_plan(sound),
-        *_sensors(sound),
+        *_sensors(sound, conditions),
         *_stated(sound.results),
         *_telemetry(sound),
     ]
 
 
-def scaled_down(run: Document, conditions: Document) -> list[str]:
+def scaled_down(run: Run, conditions: Conditions) -> list[str]:
     """The sentences for the report's first page: in what the run was less than the profile asks for."""
     return [finding.text for finding in _scaled_down(run, conditions)]
 
 
-def _scaled_down(run: Document, conditions: Document) -> Iterator[Finding]:
-    scenario, demand, target = run["scenario"], run["demand"], run["target"]
+def _scaled_down(run: Run, conditions: Conditions) -> Iterator[Finding]:
+    scenario, demand, target = run.scenario, run.demand, run.target
     proof = ("run.json",)
-    if demand and not scenario["scale"] >= conditions["scale_min"]:
-        offered, real = demand["offered_bytes_per_s"] / 1e9, demand["real_bytes_per_s"] / 1e9
+    if demand and not scenario.scale >= conditions.scale_min:
+        offered, real = demand.offered_bytes_per_s / 1e9, demand.real_bytes_per_s / 1e9
         yield Finding(
-            f"The load is {scenario['scale']:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s",
+            f"The load is {scenario.scale:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s",
             False,
             proof,
         )
-    if not demand and not scenario["scale"] >= conditions["scale_min"]:
+    if not demand and not scenario.scale >= conditions.scale_min:
         yield Finding(
-            f"Bounds that scale with the load are held at {scenario['scale']:g} of one readout unit", False, proof
+            f"Bounds that scale with the load are held at {scenario.scale:g} of one readout unit", False, proof
         )
-    least_s = conditions["record_duration_s_min"]
-    if demand and least_s is not None and not demand["duration_s"] >= least_s:
+    least_s = conditions.record_duration_s_min
+    if demand and least_s is not None and not demand.duration_s >= least_s:
         yield Finding(
-            f"The record lasts {demand['duration_s']:g} s instead of {least_s:g} s",
+            f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s",
             False,
             proof,
         )
-    if target["kind"] not in conditions["target_kinds"]:
+    if target.kind not in conditions.target_kinds:
         yield Finding(
-            f"The target is a {target['kind'].replace('-', ' ')} on {target['filesystem']}, not the candidate's "
+            f"The target is a {target.kind.replace('-', ' ')} on {target.filesystem}, not the candidate's "
             "own storage set aside for the record",
             False,
             proof,
         )
-    for text in [*less_than_demanded(run, conditions.get("load")), *run.get("declared_limits", [])]:
+    for text in [*less_than_demanded(scenario.parameters, conditions.load), *run.declared_limits]:
         yield Finding(text, False, proof)
     # Also where the inventory does not say so: an emulated drive names itself.
-    drives = [drive["model"] or "" for drive in target.get("drives", [])]
-    if run["candidate"].get("virtual") or any(model.startswith("QEMU") for model in drives):
+    drives = [drive.model or "" for drive in target.drives]
+    if run.candidate.virtual or any(model.startswith("QEMU") for model in drives):
         yield Finding(
             "The candidate is a virtual machine with emulated drives: it shows that the bench works", False, proof
         )
+    if run.simulated:  # it is evidence of nothing: neither for a candidate nor against one
+        yield Finding(SIMULATED, True, proof)
 
 
-def _load(evidence: Evidence, conditions: Document) -> Iterator[Finding]:
+def _load(sound: Sound, conditions: Conditions) -> Iterator[Finding]:
     """Against what is demanded stands what the scenario asked for (`_scaled_down`), and against that what was counted."""
-    for text in unstated(conditions.get("metrics", ()), conditions.get("load"), evidence.run):
+    for text in unstated(conditions.metrics, conditions.load, sound.run.scenario.parameters):
         yield Finding(text, False, ("profiles/requirements/",))
-    for text in contradictions(evidence.run, evidence.scenario):
+    for text in contradictions(sound.run, sound.raw.scenario):
         yield Finding(text, True, ("run.json", "profiles/scenarios/"))
-    for file, text, invalidates in miscounted(evidence.run, evidence.results):
+    for file, text, invalidates in miscounted(sound.run.scenario.parameters, sound.raw.results):
         yield Finding(text, invalidates, (file,))
 
 
-def _unrecorded(evidence: Evidence) -> Iterator[Finding]:
+def _unrecorded(sound: Sound) -> Iterator[Finding]:
     """Yields a finding for each check that left no record: its absence must not read as "nothing to complain about"."""
+    evidence = sound.raw
     for document, file, what in (
         (evidence.identity, IDENTITY, "whether this is the declared candidate"),
         (evidence.tuning, TUNING, "which tuning was applied"),
@@ -123,49 +130,53 @@ def _unrecorded(evidence: Evidence) -> Iterator[Finding]:
     ):
         if document is None:
             yield Finding(f"The run did not record {what}", True, (file,))
-    if evidence.run["state"] == FINISHED and evidence.run["finished_utc"] is None:
+    if sound.run.state == FINISHED and sound.run.finished_utc is None:
         yield Finding("The run did not record when it ended", True, ("run.json",))
 
 
-def _identity(identity: Document | None) -> Iterator[Finding]:
+def _identity(identity: Identity | None) -> Iterator[Finding]:
     if identity is None:
         return
-    if not identity["checks"]:
+    if not identity.checks:
         yield Finding("Identity: nothing of the candidate was checked", True, (IDENTITY,))
-    found = Counter(check["subject"] for check in identity["checks"])
-    odd = (Counter(identity["planned"]) - found) + (found - Counter(identity["planned"]))
+    found = Counter(check.subject for check in identity.checks)
+    odd = (Counter(identity.planned) - found) + (found - Counter(identity.planned))
     if odd:
         yield Finding(
             f"Identity: planned checks and those that were made differ: {', '.join(sorted(odd))}", True, (IDENTITY,)
         )
-    for check in identity["checks"]:
-        if check["ok"] is not True:
+    for check in identity.checks:
+        if not check.ok:
             yield Finding(
-                f"Identity: {check['subject']} should be {check['declared']} but is {check['found']}",
+                f"Identity: {check.subject} should be {check.declared} but is {check.found}",
                 True,
                 (IDENTITY,),
             )
 
 
-def _sensors(evidence: Evidence) -> Iterator[Finding]:
-    """The drives whose sensors were watched are those of the target, each once."""
-    drives = [drive["name"] for drive in evidence.run["target"]["drives"]]
+def _sensors(sound: Sound, conditions: Conditions) -> Iterator[Finding]:
+    """The drives whose sensors were watched are those of the target, each once. A reading that never moved cannot show that a drive
+    stayed cool; where nobody asks for that, it does no harm."""
+    drives = [drive.name for drive in sound.run.target.drives]
     if not drives:
         yield Finding("Which drives carry the target is not known", False, ("run.json",))
-    watched = evidence.results.get(SENSORS)
-    if len(set(drives)) < len(drives) or (watched is not None and set(watched["longest_silence_s"]) != set(drives)):
+    watched = sound.sensors
+    if len(set(drives)) < len(drives) or (watched is not None and set(watched.longest_silence_s) != set(drives)):
         yield Finding("The target's drives and those whose temperature was watched differ", True, (SENSORS,))
+    if watched is not None and any(metric.startswith(OF_HEAT) for metric in conditions.metrics):
+        for text in watched.unmoved:
+            yield Finding(text, False, (SENSORS,))
 
 
-def _gaps_of_plan(evidence: Evidence) -> Iterator[Finding]:
-    for gap in gaps(evidence.run, evidence.results):
+def _gaps_of_plan(sound: Sound) -> Iterator[Finding]:
+    for gap in gaps(sound.raw.run, sound.results):
         yield Finding(gap.text, gap.effect == INVALIDATES, (gap.file,), gap.effect == FAILS)
 
 
-def _tuning(evidence: Evidence) -> Iterator[Finding]:
-    asked = [setting for setting in _settings(evidence.tuning) if setting["status"] == "unsupported"]
+def _tuning(evidence: Sound) -> Iterator[Finding]:
+    asked = [setting for setting in _settings(evidence.tuning) if setting.status == "unsupported"]
     if asked:
-        names = ", ".join(f"{setting['id']} {setting['asked']}" for setting in asked)
+        names = ", ".join(f"{setting.id} {setting.asked}" for setting in asked)
         yield Finding(f"Tuning that was asked for and that this machine does not support: {names}", False, (TUNING,))
     for document, file, when in (
         (evidence.tuning, TUNING, "after provisioning"),
@@ -173,18 +184,18 @@ def _tuning(evidence: Evidence) -> Iterator[Finding]:
         (evidence.tuning_after, TUNING_AFTER, "after the run"),
     ):
         for setting in _settings(document):
-            if setting["status"] not in HELD:
-                name = f"{setting['id']} ({setting['subject']})"
-                read_back = setting["read_back"] or "nothing"
+            if setting.status not in HELD:
+                name = f"{setting.id} ({setting.subject})"
+                read_back = setting.read_back or "nothing"
                 yield Finding(
-                    f"Tuning {name} asked for {setting['asked']} but reads back {read_back} {when}", True, (file,)
+                    f"Tuning {name} asked for {setting.asked} but reads back {read_back} {when}", True, (file,)
                 )
     yield from _not_read_back(evidence)
 
 
-def _not_read_back(evidence: Evidence) -> Iterator[Finding]:
+def _not_read_back(evidence: Sound) -> Iterator[Finding]:
     """A setting that nobody looked at again may have been lost: each that was asked for stands in all three documents, once."""
-    if evidence.tuning is not None and not evidence.tuning["settings"]:
+    if evidence.tuning is not None and not evidence.tuning.settings:
         yield Finding("Not one tuning setting was recorded", True, (TUNING,))
     asked = _names(evidence.tuning)
     for document, file, when in (
@@ -197,28 +208,28 @@ def _not_read_back(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(f"Tuning that was asked for and what was read back {when} differ: {names}", True, (file,))
 
 
-def _names(document: Document | None) -> Counter[tuple[str, str]]:
-    return Counter((one["id"], one["subject"]) for one in _settings(document))
+def _names(document: Tuning | None) -> Counter[tuple[str, str]]:
+    return Counter((one.id, one.subject) for one in _settings(document))
 
 
-def _settings(document: Document | None) -> list[Document]:
+def _settings(document: Tuning | None) -> list[Setting]:
     """The settings of which something was asked; the others are only recorded."""
-    return [setting for setting in (document or {}).get("settings", []) if setting["asked"] not in NOTHING_ASKED]
+    return [setting for setting in document.settings if setting.asked not in NOTHING_ASKED] if document else []
 
 
-def _clock(evidence: Evidence) -> Iterator[Finding]:
+def _clock(evidence: Sound) -> Iterator[Finding]:
     """Yields the findings on a candidate that has a clock of its own."""
     if evidence.clock is None:
         return
-    if evidence.clock["same_clock"] and evidence.run["candidate"]["connection"] != "local":
+    if evidence.clock.same_clock and evidence.run.candidate.connection != "local":
         yield Finding("A candidate behind a connection has a clock of its own, and nobody compared it", True, (CLOCK,))
-    if not evidence.clock["same_clock"] and not evidence.clock["readings"]:
+    if not evidence.clock.same_clock and not evidence.clock.readings:
         yield Finding("Nobody compared the candidate's clock with ours", True, (CLOCK,))
-    for reading in evidence.clock["readings"]:
-        difference = reading["difference_s"]
-        if not abs(difference) <= CLOCK_DIFFERENCE_S_MAX + reading["uncertainty_s"]:
+    for reading in evidence.clock.readings:
+        difference = reading.difference_s
+        if not abs(difference) <= CLOCK_DIFFERENCE_S_MAX + reading.uncertainty_s:
             yield Finding(
-                f"The candidate's clock was {difference:+.1f} s off the control node's {reading['when']}, so that its telemetry "
+                f"The candidate's clock was {difference:+.1f} s off the control node's {reading.when}, so that its telemetry "
                 "does not lie beside the bench's events",
                 True,
                 (CLOCK,),
@@ -246,40 +257,40 @@ def _stated(results: dict[str, Document]) -> Iterator[Finding]:
                 yield Finding(text, invalidates, (file,))
 
 
-def _telemetry(evidence: Evidence) -> Iterator[Finding]:
+def _telemetry(evidence: Sound) -> Iterator[Finding]:
     if evidence.telemetry is None:
         yield Finding("The run has no telemetry summary, so no dip can be explained", True, ("telemetry/",))
         return
     file = f"{OWN}/{SUMMARY_FILE}"
-    if all(collector["status"] == UNSUPPORTED for collector in evidence.telemetry["collectors"]):
+    if all(collector.status == UNSUPPORTED for collector in evidence.telemetry.collectors):
         yield Finding("Not one telemetry collector was at work, so no dip can be explained", True, (file,))
     found: Counter[tuple[str, str]] = Counter()
     for summary, spool in ((evidence.telemetry, OWN), (evidence.bmc_telemetry, BMC)):
         if summary is None:
             continue
         file = f"{spool}/{SUMMARY_FILE}"
-        if summary["state"] != FINISHED:
+        if summary.state != FINISHED:
             yield Finding(
-                f"The telemetry agent ended in state {summary['state']!r}, not by the bench's word", True, (file,)
+                f"The telemetry agent ended in state {summary.state!r}, not by the bench's word", True, (file,)
             )
-        found += Counter((one["name"], one["status"]) for one in summary["collectors"])
-        yield from _gaps(summary["collectors"], file)
-    account = evidence.results.get(ACCOUNT)
+        found += Counter((one.name, one.status) for one in summary.collectors)
+        yield from _gaps(summary.collectors, file)
+    account = evidence.account
     if account is not None:
-        told = Counter((one["name"], one["status"]) for one in account["collectors"])
+        told: Counter[tuple[str, str]] = Counter((one.name, one.status) for one in account.collectors)
         odd = sorted({name for name, _ in (told - found) + (found - told)})
         if odd:
             yield Finding(f"The telemetry's account and its summaries differ on {', '.join(odd)}", True, (ACCOUNT,))
 
 
-def _gaps(collectors: Iterable[Document], file: str) -> Iterator[Finding]:
+def _gaps(collectors: Iterable[Collector], file: str) -> Iterator[Finding]:
     for collector in collectors:
         # A source that takes longer to read than its period (a BMC) has the reading time as its pace.
-        pace_s = max(collector["period_s"], collector.get("duration_s_mean", 0.0))
+        pace_s = max(collector.period_s, collector.duration_s_mean)
         limit_s = max(TELEMETRY_GAP_S_MIN, TELEMETRY_GAP_PERIODS_MAX * pace_s)
-        if collector["status"] != UNSUPPORTED and not collector["longest_gap_s"] <= limit_s:
+        if collector.status != UNSUPPORTED and not collector.longest_gap_s <= limit_s:
             yield Finding(
-                f"Telemetry of {collector['name']} has a gap of {collector['longest_gap_s']:.1f} s (limit {limit_s:.1f} s)",
+                f"Telemetry of {collector.name} has a gap of {collector.longest_gap_s:.1f} s (limit {limit_s:.1f} s)",
                 True,
                 (file,),
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bench_model.bundle.evidence import Document, Evidence
+from bench_model.documents.facts import FirmwareReading
 from bench_model.documents.verdict import Finding
+from bench_model.evidence.soundness import Sound
 
 FILE = "facts/firmware.json"
 BEFORE, AFTER = "before the load", "after the load"
@@ -16,17 +17,16 @@ SYSFS = "sysfs"  # which has the first four characters of a SATA drive's
 Versions = dict[tuple[str, str], list[tuple[str | None, str]]]
 
 
-def firmware_findings(evidence: Evidence, malformed: bool) -> Iterator[Finding]:
-    """A finding for each part that changed, and for readings that are not there. Older bundles have none, and lose nothing by it.
-
-    `malformed`: the document is there and cannot be read, which is said elsewhere."""
+def firmware_findings(evidence: Sound) -> Iterator[Finding]:
+    """A finding for each part that changed, and for readings that are not there. Older bundles have none, and lose nothing by it. That a
+    document is there and cannot be read is said elsewhere."""
     if evidence.firmware is None:
-        collectors = (evidence.telemetry or {}).get("collectors", [])
-        if not malformed and any(one["name"] == WRITES_IT for one in collectors):
+        collectors = evidence.telemetry.collectors if evidence.telemetry else []
+        if FILE not in evidence.malformed and any(one.name == WRITES_IT for one in collectors):
             yield Finding("The run did not record the candidate's firmware", True, (FILE,))
         return
-    readings = evidence.firmware["readings"]
-    times = [reading["when"] for reading in readings]
+    readings = evidence.firmware.readings
+    times = [reading.when for reading in readings]
     if times != [BEFORE, AFTER]:
         told = ", ".join(times) or "never"
         yield Finding(
@@ -66,8 +66,8 @@ def _same(first: list[tuple[str | None, str]], last: list[tuple[str | None, str]
     return bool(short) and long.startswith(short)
 
 
-def _versions(reading: Document) -> Versions:
+def _versions(reading: FirmwareReading) -> Versions:
     found: Versions = defaultdict(list)
-    for one in reading["parts"]:
-        found[one["kind"], one["name"]].append((one["version"], one["source"]))
+    for one in reading.parts:
+        found[one.kind, one.name].append((one.version, one.source))
     return {key: sorted(rows, key=lambda row: (row[0] or "", row[1])) for key, rows in found.items()}

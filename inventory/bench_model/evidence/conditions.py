@@ -1,4 +1,4 @@
-"""Which condition of the target a judged figure belongs to. Pure.
+"""Tells which condition of the target a judged figure belongs to. Pure.
 
 A burst on a fresh NAND drive flatters it, so that a figure never stands without its condition where the workload names one."""
 

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench_model.bundle.evidence import Document
-from bench_model.evidence.demanded_load import in_bytes, parameters_of
+from bench_model.evidence.demanded_load import in_bytes
 from bench_model.workloads.model import Asked, Count
 from bench_model.workloads.table import MODELS
 
 CUT_SHORT, CUT = ("failed", "interrupted"), "(cut short)"
 
 
-def miscounted(run: Document, results: Mapping[str, Document]) -> Iterator[tuple[str, str, bool]]:
+def miscounted(parameters: Document, results: Mapping[str, Document]) -> Iterator[tuple[str, str, bool]]:
     """(file, sentence, invalidates) for each count that is missing, no number, or short of what the scenario asked for."""
-    parameters = parameters_of(run)
     workloads = parameters.get("workloads")
     for name, own in workloads.items() if isinstance(workloads, dict) else ():
         file = f"results/{name}.json"

@@ -16,6 +16,7 @@ from bench_model.base.differing import same
 from bench_model.base.load import Demand
 from bench_model.base.units import binary_label, decimal_label, parse_size
 from bench_model.bundle.evidence import Document
+from bench_model.documents.run import DemandOfRun, Run
 from bench_model.profiles.composed import read_requirements
 from bench_model.profiles.requirements import RequirementProfile
 from bench_model.profiles.scenarios import Scenario
@@ -115,11 +116,11 @@ def _is_group(schema: Mapping[str, Any]) -> bool:
     return "properties" in schema and "x-harder" not in schema
 
 
-def unstated(metrics: Collection[str], load: Mapping[str, Any] | None, run: Document) -> list[str]:
+def unstated(metrics: Collection[str], load: Mapping[str, Any] | None, parameters: Document) -> list[str]:
     """In what a stored profile that bounds `metrics` leaves the load open: what is not stated could have been anything."""
     if load is None:
         return [UNSTATED]
-    ran = parameters_of(run).get("workloads")
+    ran = parameters.get("workloads")
     known = {name: own for name, own in ran.items() if _yields(own)} if isinstance(ran, dict) else {}
     missing = sorted(bounded(metrics, known) - set(load))
     return (
@@ -135,12 +136,11 @@ def _yields(own: Any) -> bool:
     )
 
 
-def less_than_demanded(run: Document, load: Mapping[str, Any] | None) -> Iterator[str]:
+def less_than_demanded(parameters: Document, load: Mapping[str, Any] | None) -> Iterator[str]:
     """One sentence for the scenario, and for each workload, in what it was easier than demanded: names, values, both sides."""
     if load is None:
         return
-    parameters, schemas = parameters_of(run), workload_schemas()
-    scenario = load_schema("scenario")["properties"]
+    schemas, scenario = workload_schemas(), load_schema("scenario")["properties"]
     beside = {*OUTSIDE, *(() if set(load) & set(scenario["duration_s"]["x-paces"]) else ("duration_s",))}
     own = {key: {"x-harder": "free"} if key in beside else one for key, one in scenario.items()}
     yield from _sentence("The scenario", list(_easier(own, load, parameters, "")))
@@ -153,12 +153,6 @@ def less_than_demanded(run: Document, load: Mapping[str, Any] | None) -> Iterato
             continue
         yield from _sentence(name, list(_easier(schemas[name]["properties"], load[name], ran[name], "")))
         yield from _rate(name, load[name], ran[name], parameters.get("scale", 1))
-
-
-def parameters_of(run: Document) -> dict[str, Any]:
-    """The scenario in force, as run.json has it."""
-    found = run["scenario"].get("parameters")
-    return found if isinstance(found, dict) else {}
 
 
 def _sentence(who: str, parts: list[str]) -> Iterator[str]:
@@ -186,7 +180,7 @@ def _easier(schemas: Mapping[str, Any], demanded: Any, ran: Mapping[str, Any], p
 
 
 def as_hard(schema: Mapping[str, Any], name: str, demanded: Any, ran: Any) -> bool:
-    """Whether a test with `ran` is no easier than the one with `demanded`. A value that cannot be understood is easier."""
+    """Says whether a test with `ran` is no easier than the one with `demanded`. A value that cannot be understood is easier."""
     if LEFT_OUT in (demanded, ran):  # neither of two equal strings hides a value: no parameter takes this text
         rank = {"hardest": ran, "easiest": demanded}.get(schema.get("x-left-out", ""))
         return demanded == ran or rank == LEFT_OUT
@@ -275,9 +269,9 @@ def _rate(name: str, wanted: Any, ran: Mapping[str, Any], scale: Any) -> Iterato
             yield f"{name} offers {shown}; {due:.4g} GB/s are demanded"
 
 
-def contradictions(run: Document, scenario: Document | None) -> Iterator[str]:
-    """Where run.json does not agree with itself, or with the bundle's copy of the scenario, on what was asked for."""
-    parameters = parameters_of(run)
+def contradictions(run: Run, scenario: Document | None) -> Iterator[str]:
+    """Says where run.json does not agree with itself, or with the bundle's copy of the scenario, on what was asked for."""
+    parameters = run.scenario.parameters
     if not parameters:
         yield "run.json does not say with which parameters the scenario ran (scenario.parameters)"
         return
@@ -289,12 +283,13 @@ def contradictions(run: Document, scenario: Document | None) -> Iterator[str]:
         if differing:
             yield f"run.json and the bundle's copy of the scenario differ in {', '.join(differing)}"
     for key, default in (("id", None), ("scale", 1), ("seed", None), ("repetitions", 1)):
-        if key in run["scenario"] and run["scenario"][key] != parameters.get(key, default):
-            yield f"run.json's scenario.{key} is {run['scenario'][key]} and {parameters.get(key, default)} in its parameters"
-    yield from _demand(run.get("demand"), parameters)
+        told = getattr(run.scenario, key)
+        if told != parameters.get(key, default):
+            yield f"run.json's scenario.{key} is {told} and {parameters.get(key, default)} in its parameters"
+    yield from _demand(run.demand, parameters)
 
 
-def _demand(told: Any, parameters: Document) -> Iterator[str]:
+def _demand(told: DemandOfRun | None, parameters: Document) -> Iterator[str]:
     """run.json's `demand` against what follows from the parameters of snb_record."""
     workloads = parameters.get("workloads")
     record: Any = workloads.get("snb_record") if isinstance(workloads, dict) else None
@@ -304,8 +299,8 @@ def _demand(told: Any, parameters: Document) -> Iterator[str]:
         links, size, rate = (record[key] for key in PACED)
         scale, duration = float(parameters.get("scale", 1)), float(parameters["duration_s"])
         due = Demand(links, size, float(rate), scale, duration).as_document()
-        told_wrongly = [key for key in DEMAND if not math.isclose(told[key], due[key], rel_tol=1e-9)]
-    except (KeyError, TypeError, ValueError, OverflowError):
+        told_wrongly = [key for key in DEMAND if not math.isclose(getattr(told, key), due[key], rel_tol=1e-9)]
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):  # None, or parameters that are no load
         told_wrongly = ["demand"]
     if told_wrongly:
         yield f"run.json's demand ({', '.join(told_wrongly)}) does not follow from the scenario's parameters"

@@ -6,9 +6,18 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.behaviour import cost, dip_documents, drive_temperature, hardware_events, record_power
+from bench_model.behaviour import (
+    cost,
+    dip_documents,
+    drive_temperature,
+    hardware_events,
+    record_power,
+    surroundings,
+    wear_of_run,
+)
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.files import read_json, require_sound
+from bench_model.documents.struct import Struct, as_document
 from bench_model.evidence import sensor_coverage, telemetry_account
 from bench_model.evidence.soundness import fault_of
 from bench_model.workloads.model import Maker
@@ -23,6 +32,8 @@ MAKERS: dict[str, Maker] = {
     "results/dips.json": dip_documents.dips_of_bundle,
     "results/throttling.json": dip_documents.throttling_of_bundle,
     hardware_events.NAME: hardware_events.of_bundle,
+    wear_of_run.NAME: wear_of_run.of_bundle,
+    surroundings.NAME: surroundings.of_bundle,
     telemetry_account.NAME: telemetry_account.of_bundle,
     **{one.file: one.make for model in MODELS.values() for one in model.beside if one.make},
 }
@@ -54,6 +65,8 @@ def documents(bundle: Path) -> tuple[dict[str, Document], list[Fault]]:
             continue
         if document is None:
             continue
+        if isinstance(document, Struct):
+            document = as_document(document)
         if odd := fault_of(name, document):
             faults.append(Fault(name, odd, odd))
         else:

@@ -75,18 +75,24 @@ class _Node(dict[str, Any]):
         return super().get(key, _HOLE)
 
 
-def _with_holes(node: Any) -> Any:
+def with_holes(node: Any) -> Any:
+    """A copy in which a search finds a hole where a value is missing."""
     if isinstance(node, dict):
-        return _Node({key: _with_holes(value) for key, value in node.items()})
+        return _Node({key: with_holes(value) for key, value in node.items()})
     if isinstance(node, list):
-        return [_with_holes(value) for value in node]
+        return [with_holes(value) for value in node]
     return _HOLE if node is None else node
 
 
 def found_at(path: str, document: Document) -> list[Any] | None:
     """The list at a metric's `path`, with None in each place where a value is missing; None where there is no list."""
+    return found_in(path, with_holes(document))
+
+
+def found_in(path: str, holed: Any) -> list[Any] | None:
+    """The same in a document that is searched several times: `holed` is its copy with holes."""
     try:
-        found = jmespath.search(path, _with_holes(document))
+        found = jmespath.search(path, holed)
     except JMESPathError:  # min_by and the like, of what is not there or has no order
         return None
     return [_plain(one) for one in found] if isinstance(found, list) else None
@@ -103,18 +109,19 @@ def measure(requirement: Requirement, metric: ResultMetric, results: dict[str, D
     document = results.get(metric.file)
     if document is None:
         return Measured((), problem=f"{metric.file} was not written: the workload {NOT_FINISHED}")
-    values = found_at(metric.path, document)
+    holed = with_holes(document)
+    values = found_in(metric.path, holed)
     if problem := _missing(values, metric, document):
         return Measured((), problem=f"Not measured: {problem}")
     assert values is not None
     return Measured(
         tuple(convert(float(value), metric.unit, requirement.unit) for value in values),
-        series=tuple(_numbers(one, metric, requirement) for one in _companions(metric.samples, document, len(values))),
+        series=tuple(_numbers(one, metric, requirement) for one in _companions(metric.samples, holed, len(values))),
         intervals=tuple(
-            _interval(_numbers(one, metric, requirement)) for one in _companions(metric.interval, document, len(values))
+            _interval(_numbers(one, metric, requirement)) for one in _companions(metric.interval, holed, len(values))
         ),
-        rounds=tuple(_count(one) for one in _companions(metric.rounds, document, len(values))),
-        strata=_strata(metric, _companions(metric.strata, document, len(values)), len(values)),
+        rounds=tuple(_count(one) for one in _companions(metric.rounds, holed, len(values))),
+        strata=_strata(metric, _companions(metric.strata, holed, len(values)), len(values)),
         confidence=_confidence(document),
     )
 
@@ -156,11 +163,11 @@ def _missing(values: list[Any] | None, metric: ResultMetric, document: Document)
     return f"{text} ({reason})" if reason else text
 
 
-def _companions(path: str | None, document: Document, count: int) -> list[Any]:
+def _companions(path: str | None, holed: Any, count: int) -> list[Any]:
     """Returns the entries at `path`, one for each of `count` values; None where a value has no companion of its own."""
     if not path:
         return []
-    found = found_at(path, document)
+    found = found_in(path, holed)
     return found if found is not None and len(found) == count else [None] * count
 
 

@@ -5,18 +5,63 @@ A document with a type (`bench_model.evidence.schemas`) is held against it, any 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
+from msgspec import convert
 
-from bench_model.base.errors import ProfileError
-from bench_model.bundle.evidence import Document, Evidence
+from bench_model.base.errors import BenchError, ProfileError
+from bench_model.bundle.evidence import FILES, Document, Evidence
+from bench_model.documents.facts import Clock, Firmware, Identity, Tuning
+from bench_model.documents.run import Run
+from bench_model.documents.struct import not_finite, read
+from bench_model.documents.telemetry import SensorCoverage, TelemetryAccount, TelemetrySummary
 from bench_model.evidence.schemas import TYPES
 from bench_model.profiles.yaml_source import SCHEMAS, check_document
-from bench_model.workloads.snb_record import SnbRecord
 
-DEPTH_MAX = 64  # deeper than anything that the bench writes
+RUN = "run.json"
+SENSORS, ACCOUNT = "results/sensor_coverage.json", "results/telemetry_account.json"
+
+
+@dataclass(frozen=True)
+class Sound:
+    """The evidence of one run as types. A document that the run never wrote, or that is not what its writer leaves, is None; `malformed`
+    has the complaint about each of the latter. `results`: of workloads, those that are sound. `raw`: all of it, as it was read."""
+
+    run: Run
+    identity: Identity | None
+    tuning: Tuning | None
+    tuning_verified: Tuning | None
+    tuning_after: Tuning | None
+    telemetry: TelemetrySummary | None
+    bmc_telemetry: TelemetrySummary | None
+    clock: Clock | None
+    firmware: Firmware | None
+    sensors: SensorCoverage | None
+    account: TelemetryAccount | None
+    results: dict[str, Document]
+    malformed: Mapping[str, str]
+    raw: Evidence
+
+    @staticmethod
+    def of(evidence: Evidence) -> Sound:
+        """Raises BenchError with the complaint where run.json itself is not sound: then nothing else can be judged."""
+        malformed = faults(evidence)
+        if RUN in malformed:
+            raise BenchError(malformed[RUN])
+        sound = evidence.without(malformed)
+        typed: dict[str, Any] = {
+            name: convert(getattr(sound, name), TYPES[file])
+            for file, name in FILES.items()
+            if getattr(sound, name) is not None
+        }
+        for name, file in (("sensors", SENSORS), ("account", ACCOUNT)):
+            if file in sound.results:
+                typed[name] = convert(sound.results[file], TYPES[file])
+        absent = dict.fromkeys((*FILES.values(), "sensors", "account"))
+        run = convert(evidence.run, Run)
+        return Sound(run=run, results=sound.results, malformed=malformed, raw=evidence, **{**absent, **typed})
 
 
 def faults(evidence: Evidence) -> dict[str, str]:
@@ -27,21 +72,16 @@ def faults(evidence: Evidence) -> dict[str, str]:
 
 def fault_of(file: str, document: Document) -> str:
     """Returns the fault of one document; empty when it has none."""
-    odd = _not_finite(document, file, 0)
+    odd = not_finite(document, file)
     if odd:
         return odd
     kind = TYPES.get(file)
     try:
         if kind is not None:
-            msgspec.convert(document, kind, strict=True)
+            read(document, kind, file)
         if kind is None and (SCHEMAS / f"{schema_of(file)}.schema.json").is_file():
             check_document(document, schema_of(file), file)
-        for number, one in enumerate(document["repetitions"] if kind is SnbRecord else (), start=1):
-            check_document(one["minidaq"], "daqwriter-minidaq", f"{file}, record {number}")
-            check_document(one["verify"], "daqwriter-verify", f"{file}, read-back {number}")
-    except msgspec.ValidationError as error:
-        return f"{file} is not what the bench writes: {error}"
-    except ProfileError as error:
+    except (BenchError, ProfileError) as error:
         return f"{file} is not what the bench writes: {error}"
     return ""
 
@@ -49,18 +89,3 @@ def fault_of(file: str, document: Document) -> str:
 def schema_of(file: str) -> str:
     """`results/block_scan.json`: `block-scan`."""
     return file.rpartition("/")[2].removesuffix(".json").replace("_", "-")
-
-
-def _not_finite(node: Any, at: str, depth: int) -> str:
-    """Names the first number that is not finite, and a document that is nested beyond anything that the bench writes."""
-    if depth > DEPTH_MAX:
-        return f"{at} is nested more than {DEPTH_MAX} levels deep"
-    if isinstance(node, float):
-        return "" if math.isfinite(node) else f"{at} is {node}: no finite number"
-    if isinstance(node, dict):
-        return next(filter(None, (_not_finite(one, f"{at}: {key}", depth + 1) for key, one in node.items())), "")
-    if isinstance(node, list):
-        if all(type(one) is float and math.isfinite(one) for one in node):
-            return ""
-        return next(filter(None, (_not_finite(one, f"{at}[{place}]", depth + 1) for place, one in enumerate(node))), "")
-    return ""

@@ -11,15 +11,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from msgspec import convert
 from ruamel.yaml import YAML
 
 from bench_model.bundle.evidence import Document
-from bench_model.bundle.files import find_document, open_file, plain_file, read_text
+from bench_model.bundle.files import find_struct, open_file, plain_file, read_text
 from bench_model.bundle.spool_content import Content, read_content
 from bench_model.bundle.telemetry_files import POINTS_FILE
+from bench_model.documents.telemetry import (
+    AccountOfCollector,
+    ClockStep,
+    InfluxCounts,
+    InfluxState,
+    Outage,
+    TelemetryAccount,
+)
 from bench_model.evidence.admissibility import CLOCK_DIFFERENCE_S_MAX
 from bench_model.evidence.agent_accounts import accounted_spools, combined_account
 from bench_model.evidence.telemetry_differences import (
@@ -40,29 +49,32 @@ METRICS = "profiles/metrics.yml"
 COLLECTOR_SOURCE = "agents/telemetry_agent/collectors/"
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Document) -> TelemetryAccount | None:
     """results/telemetry_account.json; None for a run whose InfluxDB was never counted (it ended early, or is older than the account)."""
-    counts = find_document(bundle, COUNTS)
+    counts = find_struct(bundle, COUNTS, InfluxCounts)
     return of_counts(bundle, counts) if counts is not None else None
 
 
-def of_counts(bundle: Path, counts: Document) -> Document | None:
+def of_counts(bundle: Path, counts: InfluxCounts) -> TelemetryAccount | None:
     """The same with what was counted at another time, say after a replay; None without an agent's account."""
     spools = accounted_spools(bundle)
     if not spools:
         return None
     content = Content()
     for spool in spools:
-        read_content(bundle / spool / POINTS_FILE, counts["delivered_bytes"].get(str(spool), 0), content)
+        read_content(bundle / spool / POINTS_FILE, counts.delivered_bytes.get(str(spool), 0), content)
     summary = combined_account(bundle)
     return account(summary, content, counts, collectors_of(bundle / METRICS), workload_lines(bundle, counts))
 
 
 def collectors_of(metrics: Path) -> dict[str, str]:
-    """Which collector makes a measurement, by its `source` in metrics.yml."""
-    if not metrics.exists():
-        return {}
-    declared = YAML(typ="safe").load(read_text(metrics.parent, metrics.name))["measurements"]
+    """Says which collector makes a measurement, by its `source` in metrics.yml."""
+    return dict(_collectors_in(read_text(metrics.parent, metrics.name))) if metrics.exists() else {}
+
+
+@lru_cache(maxsize=4)  # all bundles of one bench hold the same text, which takes a second to read
+def _collectors_in(text: str) -> dict[str, str]:
+    declared = YAML(typ="safe").load(text)["measurements"]
     found = {}
     for name, entry in declared.items():
         _, mark, file = str(entry["source"]).partition(COLLECTOR_SOURCE)
@@ -71,12 +83,12 @@ def collectors_of(metrics: Path) -> dict[str, str]:
     return found
 
 
-def workload_lines(bundle: Path, counts: Document) -> tuple[Counter[str], int]:
+def workload_lines(bundle: Path, counts: InfluxCounts) -> tuple[Counter[str], int]:
     """Records in workload.lp when the agent had ended, by measurement, and how many of them were written while it was ending."""
     found: Counter[str] = Counter()
     late = 0
-    path, until = plain_file(bundle, WORKLOAD), int(counts["workload_bytes"])
-    stopped_ns = int(datetime.fromisoformat(counts["stopped_utc"]).timestamp() * 1e9)
+    path, until = plain_file(bundle, WORKLOAD), counts.workload_bytes
+    stopped_ns = int(datetime.fromisoformat(counts.stopped_utc).timestamp() * 1e9)
     if path is None:
         return found, late
     with open_file(bundle, WORKLOAD) as stream:
@@ -92,12 +104,12 @@ def workload_lines(bundle: Path, counts: Document) -> tuple[Counter[str], int]:
 def account(
     summary: Document,
     content: Content,
-    counts: Document,
+    counts: InfluxCounts,
     collectors: dict[str, str],
     workload: tuple[Counter[str], int] = (Counter(), 0),
-) -> Document:
+) -> TelemetryAccount:
     """The whole account, from documents alone."""
-    present: dict[str, int] | None = counts["points"]
+    present = counts.points
     rows = {name: Row(name, collectors.get(name)) for name in sorted({*content.lines(), *(present or {})})}
     for name in summary.get("measurements", {}):
         rows.setdefault(name, Row(name, collectors.get(name)))
@@ -106,25 +118,20 @@ def account(
     account_delivery(rows, summary, content, counts)
     whole = account_whole(summary, rows, workload)
     named = [difference for row in [*rows.values(), whole] for difference in row.differences]
-    return {
-        "schema_version": 1,
-        "state": summary["state"],
-        "influxdb": {
-            "counted_utc": counts["counted_utc"],
-            "reached": present is not None,
-            "reason": counts["reason"],
-            "retention_s": counts["retention_s"],
-            "waiting": waiting_points(content),
-        },
-        "outages": summary["influx"].get("outages", []),
-        "clock_steps": summary.get("clock", {}).get("steps", []),
-        "collectors": [_collector(one) for one in summary["collectors"]],
-        "measurements": {name: row.document() for name, row in sorted(rows.items())},
-        "whole": whole.document(),
-        "sentence": sentence(rows, present is not None, counts["reason"], waiting_points(content)),
-        "limits": sorted({one["reason"] for one in named if one["name"] == "unspooled"}),
-        "invalid": [*unnamed([*rows.values(), whole]), *_stepped(summary)],
-    }
+    waiting, steps = waiting_points(content), convert(summary.get("clock", {}).get("steps", []), list[ClockStep])
+    return TelemetryAccount(
+        schema_version=1,
+        state=summary["state"],
+        influxdb=InfluxState(counts.counted_utc, present is not None, counts.reason, counts.retention_s, waiting),
+        outages=convert(summary["influx"].get("outages", []), list[Outage]),
+        clock_steps=steps,
+        collectors=[_collector(one) for one in summary["collectors"]],
+        measurements={name: row.told() for name, row in sorted(rows.items())},
+        whole=whole.told(),
+        sentence=sentence(rows, present is not None, counts.reason, waiting),
+        limits=sorted({one.reason for one in named if one.name == "unspooled"}),
+        invalid=[*unnamed([*rows.values(), whole]), *_stepped(steps)],
+    )
 
 
 def waiting_points(content: Content) -> int:
@@ -133,7 +140,7 @@ def waiting_points(content: Content) -> int:
 
 
 def sentence(rows: dict[str, Row], reached: bool, reason: str | None, waiting: int) -> str:
-    """How the run stands in InfluxDB, in words."""
+    """Says how the run stands in InfluxDB, in words."""
     stored = sum(row.stored for row in rows.values())
     if not reached:
         return (
@@ -143,23 +150,23 @@ def sentence(rows: dict[str, Row], reached: bool, reason: str | None, waiting: i
     lacking = Counter[str]()
     for row in rows.values():
         for one in row.differences:
-            if one["step"] == DELIVERING:
-                lacking[one["name"]] += one["points"]
+            if one.step == DELIVERING:
+                lacking[one.name] += one.points
     why = f" ({', '.join(f'{points} {name}' for name, points in sorted(lacking.items()))})" if lacking else ""
     return f"InfluxDB holds {present} of the bundle's {stored} points{why}"
 
 
-def _collector(one: Document) -> Document:
+def _collector(one: Document) -> AccountOfCollector:
     """A collector's deadlines, and why it missed some."""
-    return {
-        "name": one["name"],
-        "status": one["status"],
-        "expected_samples": one["expected_samples"],
-        "collected_samples": one["collected_samples"],
-        "missed_samples": one["missed_samples"],
-        "points": one["points"],
-        "reason": missed_reason(one),
-    }
+    return AccountOfCollector(
+        name=one["name"],
+        status=one["status"],
+        expected_samples=one["expected_samples"],
+        collected_samples=one["collected_samples"],
+        missed_samples=one["missed_samples"],
+        points=one["points"],
+        reason=missed_reason(one),
+    )
 
 
 def missed_reason(one: Document) -> str | None:
@@ -172,9 +179,8 @@ def missed_reason(one: Document) -> str | None:
     return f"{one['detail']}; {longest}" if one["detail"] else longest
 
 
-def _stepped(summary: Document) -> Iterator[str]:
-    steps: list[dict[str, Any]] = summary.get("clock", {}).get("steps", [])
+def _stepped(steps: list[ClockStep]) -> Iterator[str]:
     for step in steps:
-        if abs(step["step_s"]) > CLOCK_DIFFERENCE_S_MAX:
-            by = f"{step['step_s']:+.1f} s at {step['utc']}"
+        if abs(step.step_s) > CLOCK_DIFFERENCE_S_MAX:
+            by = f"{step.step_s:+.1f} s at {step.utc}"
             yield f"The candidate's clock stepped by {by}, so that its telemetry does not lie beside the bench's events"

@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.spool_content import Content
+from bench_model.documents.telemetry import AccountRow, Difference, InfluxCounts, Name, Step
 
 # Steps of a point's way, each with what may be lost on it.
-COLLECTING, SPOOLING, DELIVERING = "expected to collected", "collected to bundle", "bundle to InfluxDB"
-UNNAMED = "unnamed"
+COLLECTING: Final = "expected to collected"
+SPOOLING: Final = "collected to bundle"
+DELIVERING: Final = "bundle to InfluxDB"
+UNNAMED: Final = "unnamed"
 WORKLOAD_COLLECTOR = "workload"
 
 
@@ -28,22 +32,17 @@ class Row:
     collected: int | None = None
     stored: int = 0
     present: int | None = None
-    differences: list[Document] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
 
-    def name(self, step: str, name: str, points: int, reason: str) -> None:
+    def name(self, step: Step, name: Name, points: int, reason: str) -> None:
         """A difference of `points`; 0 is none."""
         if points:
-            self.differences.append({"step": step, "name": name, "points": points, "reason": reason})
+            self.differences.append(Difference(step, name, points, reason))
 
-    def document(self) -> Document:
-        return {
-            "collector": self.collector,
-            "expected": self.expected,
-            "collected": self.collected,
-            "stored": self.stored,
-            "present": self.present,
-            "differences": self.differences,
-        }
+    def told(self) -> AccountRow:
+        return AccountRow(
+            self.collector, self.expected, self.collected, self.stored, self.present, list(self.differences)
+        )
 
 
 def expect(rows: dict[str, Row], summary: Document, workload: tuple[Counter[str], int]) -> None:
@@ -69,7 +68,7 @@ def account_spool(rows: dict[str, Row], summary: Document, content: Content) -> 
             _lines_against_count(row, SPOOLING, spooled, row.stored, summary)
 
 
-def _lines_against_count(row: Row, step: str, counted: int, lines: int, summary: Document) -> None:
+def _lines_against_count(row: Row, step: Step, counted: int, lines: int, summary: Document) -> None:
     """Compares the points that the agent says it wrote with those in the file; a killed agent's last count may lag behind."""
     if summary["state"] != "finished" and lines > counted:
         row.name(step, "agent killed", counted - lines, "the agent was killed after its last account of the spool")
@@ -89,9 +88,9 @@ def unspooled_reason(summary: Document) -> str:
     )
 
 
-def account_delivery(rows: dict[str, Row], summary: Document, content: Content, counts: Document) -> None:
+def account_delivery(rows: dict[str, Row], summary: Document, content: Content, counts: InfluxCounts) -> None:
     """The bundle's lines against the points in InfluxDB."""
-    present: dict[str, int] | None = counts["points"]
+    present = counts.points
     if present is None:
         return
     points, before = content.points(), content.points_before()
@@ -105,14 +104,14 @@ def account_delivery(rows: dict[str, Row], summary: Document, content: Content, 
             "of equal series and time, of which InfluxDB keeps one",
         )
         lacking = points[name] - row.present
-        refused: dict[str, int] = counts["rejected"].get(name, {})
-        causes = [
+        refused = counts.rejected.get(name, {})
+        causes: list[tuple[Name, int, str]] = [
             ("rejected", sum(refused.values()), "; ".join(refused)),
             ("undelivered", points[name] - before[name], undelivered_reason(summary)),
             (
                 "expired",
                 expired[name],
-                f"older than the {(counts['retention_s'] or 0) / 86400:g} d that InfluxDB keeps",
+                f"older than the {(counts.retention_s or 0) / 86400:g} d that InfluxDB keeps",
             ),
         ]
         for cause, at_most, reason in causes:
@@ -128,11 +127,11 @@ def account_delivery(rows: dict[str, Row], summary: Document, content: Content, 
         row.name(DELIVERING, UNNAMED, lacking, held)
 
 
-def _expired(content: Content, counts: Document) -> Counter[str]:
-    if not counts["retention_s"]:
+def _expired(content: Content, counts: InfluxCounts) -> Counter[str]:
+    if not counts.retention_s:
         return Counter()
-    counted_s = datetime.fromisoformat(counts["counted_utc"]).timestamp()
-    return content.points_older_than(int((counted_s - counts["retention_s"]) * 1e9))
+    counted_s = datetime.fromisoformat(counts.counted_utc).timestamp()
+    return content.points_older_than(int((counted_s - counts.retention_s) * 1e9))
 
 
 def undelivered_reason(summary: Document) -> str:
@@ -177,5 +176,5 @@ def _records(whole: Row, seen: Document | None, workload: tuple[Counter[str], in
 def unnamed(rows: list[Row]) -> Iterator[str]:
     for row in rows:
         for one in row.differences:
-            if one["name"] == UNNAMED:
-                yield f"Telemetry of {row.measurement}, {one['step']}: {one['points']:+d} points that nothing explains ({one['reason']})"
+            if one.name == UNNAMED:
+                yield f"Telemetry of {row.measurement}, {one.step}: {one.points:+d} points that nothing explains ({one.reason})"

@@ -1,4 +1,4 @@
-"""How drives of one model differ in a quantity: between drives, within a drive, the slowest of a stripe, clusters. Pure.
+"""Tells how drives of one model differ in a quantity: between drives, within a drive, the slowest of a stripe, clusters. Pure.
 
 One-way random effects by analysis of variance (Searle, Casella & McCulloch, Variance Components (1992), chapter 3), for unequal
 numbers of repetitions. The drive that limits a stripe is held against the drive-to-drive spread by Grubbs' one-sided test
@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import f, t
+import scipy
 
 Array = npt.NDArray[np.float64]
 LEAST = 2  # drives in a cluster: one alone is an outlier
@@ -55,7 +55,7 @@ def spread(values: Mapping[str, Sequence[float]]) -> Spread:
     within, among = inside / (total - drives), outside / (drives - 1)
     typical = (total - sum(n * n for n in counts) / total) / (drives - 1)
     own = max(0.0, (among - within) / typical)
-    p = float(f.sf(among / within, drives - 1, total - drives)) if within else (0.0 if among else 1.0)
+    p = float(scipy.stats.f.sf(among / within, drives - 1, total - drives)) if within else (0.0 if among else 1.0)
     whole = own + within
     return Spread(drives, total, centre, math.sqrt(own), math.sqrt(within), p, own / whole if whole else None)
 
@@ -107,7 +107,7 @@ def grubbs_p(values: Sequence[float], low: bool) -> float | None:
     if room <= 0:
         return 0.0
     student = math.sqrt(n * (n - 2) * distance**2 / room)
-    return min(1.0, n * float(t.sf(student, n - 2)))
+    return min(1.0, n * float(scipy.stats.t.sf(student, n - 2)))
 
 
 def _alike(values: Sequence[float]) -> bool:
@@ -126,7 +126,7 @@ def _next_p(values: Mapping[str, Sequence[float]], worst: str, following: str) -
     distance = abs(fmean(values[worst]) - fmean(values[following]))
     if error == 0:
         return 0.0 if distance else 1.0
-    return float(2 * t.sf(distance / error, freedom))
+    return float(2 * scipy.stats.t.sf(distance / error, freedom))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy.stats import beta, hypergeom
+import scipy
 
 CONFIDENCE = 0.95
 
@@ -32,15 +32,15 @@ def passing_share(passed: int, tested: int, confidence: float = CONFIDENCE) -> t
     """Two-sided interval of the share that passes, from K of n. Raises ValueError for impossible numbers."""
     _check(passed, tested)
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, passed, tested - passed + 1)) if passed else 0.0
-    high = float(beta.ppf(1 - tail, passed + 1, tested - passed)) if passed < tested else 1.0
+    low = float(scipy.stats.beta.ppf(tail, passed, tested - passed + 1)) if passed else 0.0
+    high = float(scipy.stats.beta.ppf(1 - tail, passed + 1, tested - passed)) if passed < tested else 1.0
     return low, high
 
 
 def passing_share_at_least(passed: int, tested: int, confidence: float = CONFIDENCE) -> float:
     """One-sided: the share of such drives that passes is at least this."""
     _check(passed, tested)
-    return float(beta.ppf(1 - confidence, passed, tested - passed + 1)) if passed else 0.0
+    return float(scipy.stats.beta.ppf(1 - confidence, passed, tested - passed + 1)) if passed else 0.0
 
 
 def failing_at_most(passed: int, tested: int, lot: int, confidence: float = CONFIDENCE) -> int:
@@ -51,14 +51,14 @@ def failing_at_most(passed: int, tested: int, lot: int, confidence: float = CONF
     failed = tested - passed
     most = failed
     for defective in range(failed, lot - passed + 1):
-        if float(hypergeom.cdf(failed, lot, defective, tested)) > 1 - confidence:
+        if float(scipy.stats.hypergeom.cdf(failed, lot, defective, tested)) > 1 - confidence:
             most = defective
     return most
 
 
 def acceptance_chance(lot: int, defective: int, sample: int, accept: int = 0) -> float:
     """Chance that a sample of the lot has no more than `accept` failing drives: a point of the plan's operating characteristic."""
-    return float(hypergeom.cdf(accept, lot, defective, sample))
+    return float(scipy.stats.hypergeom.cdf(accept, lot, defective, sample))
 
 
 def plan_for(lot: int) -> Plan | None:

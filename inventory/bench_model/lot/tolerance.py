@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from scipy.stats import binom, nct, norm, shapiro
+import scipy
 
 COVERAGE = CONFIDENCE = 0.95
 NORMAL_P_MIN = 0.05  # [P] below, values do not look normal and the normal bound is not to be relied on
@@ -40,8 +40,8 @@ def k_factor(n: int, coverage: float = COVERAGE, confidence: float = CONFIDENCE)
     """One-sided normal tolerance factor; n >= 2."""
     if n < 2:
         raise ValueError("a tolerance factor needs two values or more")
-    shift = float(norm.ppf(coverage)) * math.sqrt(n)
-    return float(nct.ppf(confidence, n - 1, shift)) / math.sqrt(n)
+    shift = float(scipy.stats.norm.ppf(coverage)) * math.sqrt(n)
+    return float(scipy.stats.nct.ppf(confidence, n - 1, shift)) / math.sqrt(n)
 
 
 def wilks_n(coverage: float = COVERAGE, confidence: float = CONFIDENCE, rank: int = 1) -> int:
@@ -54,7 +54,7 @@ def wilks_n(coverage: float = COVERAGE, confidence: float = CONFIDENCE, rank: in
 
 def free_confidence(n: int, rank: int, coverage: float) -> float:
     """Confidence that the share `coverage` lies beyond the `rank`-th value from the end: at least `rank` of n fall short of it."""
-    return float(binom.sf(rank - 1, n, 1 - coverage))
+    return float(scipy.stats.binom.sf(rank - 1, n, 1 - coverage))
 
 
 def free_rank(n: int, coverage: float = COVERAGE, confidence: float = CONFIDENCE) -> int:
@@ -84,7 +84,7 @@ def bounds(values: Sequence[float], lower: bool, coverage: float = COVERAGE, con
         sd=sd,
         factor=factor,
         normal=None if factor is None or sd is None else mean + side * factor * sd,
-        normality_p=None if alike or n < NORMAL_N_MIN else float(shapiro(values).pvalue),
+        normality_p=None if alike or n < NORMAL_N_MIN else float(scipy.stats.shapiro(values).pvalue),
         rank=rank,
         free=ordered[rank - 1] if rank else None,
         covered=(1 - confidence) ** (1 / n),

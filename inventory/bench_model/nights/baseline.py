@@ -9,41 +9,34 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Final
+
+from msgspec.structs import replace
 
 from bench_model.base.units import convert
-from bench_model.nights.night import Night, Row
+from bench_model.documents.nights import Comparison, Result
+from bench_model.documents.verdict import Judgement
+from bench_model.nights.night import Night
 from bench_model.nights.steps import Z95, standard_errors
 from bench_model.verdict.decision import MET, MISSED
 
-REGRESSED, IMPROVED, SAME, UNDECIDED = "regressed", "improved", "not distinguishable", "not comparable"
+REGRESSED: Final = "regressed"
+IMPROVED: Final = "improved"
+SAME: Final = "not distinguishable"
+UNDECIDED: Final = "not comparable"
 NIGHTS_FOR_SPREAD = 6  # [P] earlier good runs from which the spread between nights is taken
 RANK_CHANCE = 0.05  # [P] above it, being the worst so far is no finding
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One requirement against its baseline, in the run's unit; `difference` is run minus baseline."""
-
-    id: str
-    severity: str
-    result: str
-    baseline: float | None
-    measured: float | None
-    difference: float | None
-    interval: tuple[float, float] | None
-    method: str
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 def compare(run: Night, baseline: Night, earlier: Sequence[Night]) -> list[Comparison]:
     """Every requirement of `run`. `earlier`: good runs of the same task, for the spread between nights; may be empty."""
-    return [
+    found = [
         _compare(row, baseline.row(row.id), [one for night in earlier if (one := night.row(row.id))])
         for row in run.rows
+    ]
+    return [
+        replace(one, unit=row.unit, comparison=row.comparison, bound=row.scaled_bound)
+        for one, row in zip(found, run.rows, strict=True)
     ]
 
 
@@ -52,7 +45,7 @@ def regressed(comparisons: Sequence[Comparison], severity: str = "mandatory") ->
     return [one for one in comparisons if one.result == REGRESSED and one.severity == severity]
 
 
-def _compare(row: Row, before: Row | None, earlier: Sequence[Row]) -> Comparison:
+def _compare(row: Judgement, before: Judgement | None, earlier: Sequence[Judgement]) -> Comparison:
     if before is None or before.definition != row.definition:
         return _undecided(row, None, "the baseline's profile has no such requirement")
     if row.measured is None or before.measured is None:
@@ -65,44 +58,44 @@ def _compare(row: Row, before: Row | None, earlier: Sequence[Row]) -> Comparison
         return _undecided(row, None, f"the baseline's unit {before.unit} is not {row.unit}'s")
     if row.comparison == "equal":
         return _of_fact(row, before, base)
-    if row.interval is None or before.interval is None:
+    if row.confidence_interval is None or before.confidence_interval is None:
         return _by_rank(row, base, values)
-    intervals = [_interval(one, row) for one in known if one.interval]
+    intervals = [_interval(one, row) for one in known if one.confidence_interval]
     return _by_interval(row, base, _interval(before, row), values, intervals)
 
 
-def _undecided(row: Row, base: float | None, why: str) -> Comparison:
+def _undecided(row: Judgement, base: float | None, why: str) -> Comparison:
     return Comparison(row.id, row.severity, UNDECIDED, base, row.measured, None, None, why)
 
 
-def _in_unit(value: float | None, own: Row, wanted: Row) -> float | None:
+def _in_unit(value: float | None, own: Judgement, wanted: Judgement) -> float | None:
     try:
         return None if value is None else convert(value, own.unit, wanted.unit)
     except ValueError:
         return None
 
 
-def _interval(own: Row, wanted: Row) -> tuple[float, float]:
-    low, high = own.interval or (math.nan, math.nan)
+def _interval(own: Judgement, wanted: Judgement) -> tuple[float, float]:
+    low, high = own.confidence_interval or (math.nan, math.nan)
     return convert(low, own.unit, wanted.unit), convert(high, own.unit, wanted.unit)
 
 
-def _of_fact(row: Row, before: Row, base: float) -> Comparison:
+def _of_fact(row: Judgement, before: Judgement, base: float) -> Comparison:
     """`equal` is a question of fact: worse is what was met and is missed, by the same bound."""
-    if before.bound != row.bound:
-        return _undecided(row, base, f"the bound was {before.bound:g} {before.unit} then")
+    if before.scaled_bound != row.scaled_bound:
+        return _undecided(row, base, f"the bound was {before.scaled_bound:g} {before.unit} then")
     measured = row.measured if row.measured is not None else math.nan
     worse, better = before.decision == MET and row.decision == MISSED, before.decision == MISSED and row.decision == MET
-    result = REGRESSED if worse else IMPROVED if better else SAME
+    result: Result = REGRESSED if worse else IMPROVED if better else SAME
     return Comparison(row.id, row.severity, result, base, measured, measured - base, None, "fact: met or missed")
 
 
-def _by_rank(row: Row, base: float, values: Sequence[float]) -> Comparison:
+def _by_rank(row: Judgement, base: float, values: Sequence[float]) -> Comparison:
     measured = row.measured if row.measured is not None else math.nan
     sign = 1 if row.comparison == "at_least" else -1
     chance = 1 / (len(values) + 1)
     method = f"no interval: rank among {len(values)} earlier good runs, chance without a change {chance:.2g}"
-    result = SAME
+    result: Result = SAME
     if chance > RANK_CHANCE:
         needed = math.ceil(1 / RANK_CHANCE) - 1
         result, method = (
@@ -117,13 +110,13 @@ def _by_rank(row: Row, base: float, values: Sequence[float]) -> Comparison:
 
 
 def _by_interval(
-    row: Row,
+    row: Judgement,
     base: float,
     of_base: tuple[float, float],
     values: Sequence[float],
     intervals: Sequence[tuple[float, float]],
 ) -> Comparison:
-    measured, (low, high) = row.measured or 0.0, row.interval or (math.nan, math.nan)
+    measured, (low, high) = row.measured or 0.0, row.confidence_interval or (math.nan, math.nan)
     between, method = (
         0.0,
         "interval of the difference (MOVER); the spread between nights is unknown, so that it alarms too easily",
@@ -137,7 +130,7 @@ def _by_interval(
     most = difference + math.sqrt((high - measured) ** 2 + (base - of_base[0]) ** 2 + reach)
     fell, rose = most < 0, least > 0
     worse, better = (fell, rose) if row.comparison == "at_least" else (rose, fell)
-    result = REGRESSED if worse else IMPROVED if better else SAME
+    result: Result = REGRESSED if worse else IMPROVED if better else SAME
     return Comparison(row.id, row.severity, result, base, measured, difference, (least, most), method)
 
 

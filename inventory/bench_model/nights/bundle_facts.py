@@ -9,8 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.bundle.files import find_document
+from bench_model.bundle.files import find_document, find_struct
 from bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
+from bench_model.documents.facts import Tuning
+from bench_model.documents.run import Run, TargetOfRun
+from bench_model.documents.telemetry import TelemetrySummary
 
 FIRMWARE, DRIVES, KERNEL, BIOS = "drive firmware", "drive", "kernel", "BIOS"
 SOFTWARE, TUNING, SENSORS, BENCH, MACHINE = "software", "tuning", "sensor", "bench", "machine"
@@ -50,18 +53,21 @@ class Change:
         return asdict(self)
 
 
-def facts_of(bundle: Path, run: Mapping[str, Any]) -> Facts:
+def facts_of(bundle: Path, run: Run) -> Facts:
     """The facts of the bundle whose run.json is `run`. A document that the run never wrote gives no facts.
 
-    Raises ValueError, KeyError or TypeError where a document is not as the bench writes it."""
+    Raises BenchError or AttributeError where a document is not as the bench writes it."""
     found: Facts = dict(_machine(run))
-    found.update(_drives(run.get("target") or {}))
+    found.update(_drives(run.target))
     found.update(_software(run))
     found.update(_bios(find_document(bundle, "facts/host.json") or {}))
-    tuning = find_document(bundle, "facts/tuning-verified.json") or find_document(bundle, "facts/tuning.json") or {}
-    found.update(_tuning(tuning))
+    for name in ("facts/tuning-verified.json", "facts/tuning.json"):
+        if tuning := find_struct(bundle, name, Tuning):
+            found.update(_tuning(tuning))
+            break
     for spool in SPOOLS:
-        found.update(_sensors(find_document(bundle, f"{spool}/{SUMMARY_FILE}") or {}))
+        if summary := find_struct(bundle, f"{spool}/{SUMMARY_FILE}", TelemetrySummary):
+            found.update(((SENSORS, one.name), one.status) for one in summary.collectors)
     return found
 
 
@@ -72,37 +78,32 @@ def differences(before: Facts, after: Facts) -> list[Change]:
     return [Change(*key, before.get(key), after.get(key)) for key in keys]
 
 
-def _machine(run: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-    candidate = run["candidate"]
+def _machine(run: Run) -> Iterator[tuple[Key, str]]:
     for name in ("hostname", "os", "architecture", "cpu_model", "cpus", "memory_bytes", "numa_nodes"):
-        if candidate.get(name) is not None:
-            yield (MACHINE, name), str(candidate[name])
-    if candidate.get("kernel"):
-        yield (KERNEL, "release"), str(candidate["kernel"])
-    commit = (run.get("git") or {}).get("commit")
-    if commit:
-        yield (BENCH, "commit"), str(commit)[:12]
+        if (told := getattr(run.candidate, name)) is not None:
+            yield (MACHINE, name), str(told)
+    if run.candidate.kernel:
+        yield (KERNEL, "release"), run.candidate.kernel
+    if run.git and run.git.commit:
+        yield (BENCH, "commit"), run.git.commit[:12]
 
 
-def _drives(target: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-    device = target.get("device")
-    drives = target.get("drives") or ([device] if device else [])
-    for drive in drives:
-        who = str(drive.get("serial") or drive.get("name"))
-        described = [drive.get("model"), drive.get("pcie_link")]
-        yield (DRIVES, who), ", ".join(str(one) for one in described if one) or "present"
-        if drive.get("firmware"):
-            yield (FIRMWARE, f"of {who}"), str(drive["firmware"])
-    if target.get("filesystem"):
-        yield (MACHINE, "file system of the target"), str(target["filesystem"])
-    if device and device.get("raid_level"):
-        yield (MACHINE, "RAID of the target"), str(device["raid_level"])
+def _drives(target: TargetOfRun) -> Iterator[tuple[Key, str]]:
+    for drive in target.drives or filter(None, (target.device,)):
+        who = drive.serial or drive.name
+        yield (DRIVES, who), ", ".join(filter(None, (drive.model, drive.pcie_link))) or "present"
+        if drive.firmware:
+            yield (FIRMWARE, f"of {who}"), drive.firmware
+    if target.filesystem:
+        yield (MACHINE, "file system of the target"), target.filesystem
+    if target.device and target.device.raid_level:
+        yield (MACHINE, "RAID of the target"), target.device.raid_level
 
 
-def _software(run: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-    for name, version in (run.get("versions") or {}).items():
+def _software(run: Run) -> Iterator[tuple[Key, str]]:
+    for name, version in (run.versions or {}).items():
         if name != "kernel":
-            yield (BENCH if name in OF_THE_BENCH else SOFTWARE, str(name)), str(version)
+            yield (BENCH if name in OF_THE_BENCH else SOFTWARE, name), str(version)
 
 
 def _bios(host: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
@@ -111,13 +112,7 @@ def _bios(host: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
             yield (BIOS if name.startswith("bios") else MACHINE, name), str(value)
 
 
-def _tuning(document: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-    for setting in document.get("settings") or []:
-        subject = setting.get("subject") or ""
-        value = setting.get("read_back") or setting.get("applied") or ""
-        yield (TUNING, f"{setting['id']} ({subject})" if subject else setting["id"]), value or str(setting["status"])
-
-
-def _sensors(summary: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-    for collector in summary.get("collectors") or []:
-        yield (SENSORS, str(collector["name"])), str(collector["status"])
+def _tuning(document: Tuning) -> Iterator[tuple[Key, str]]:
+    for setting in document.settings:
+        name = f"{setting.id} ({setting.subject})" if setting.subject else setting.id
+        yield (TUNING, name), setting.read_back or setting.applied or setting.status

@@ -1,4 +1,4 @@
-"""Where a slow change over nights leads: a straight line through the runs of the present level, and when it meets the bound.
+"""Tells where a slow change over nights leads: a straight line through the runs of the present level, and when it meets the bound.
 
 The slope's interval is Student's t with the degrees of freedom that the series' memory leaves. Whether that slope lasts, nobody knows;
 nothing is projected further than ten times the time that was observed."""
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+import scipy
 
 from bench_model.nights.steps import Values, memory_of
 
@@ -47,7 +47,7 @@ def drift(
     if len(series) < FEWEST or span <= 0:
         return None
     slope, error, freedom = _line(times, series, errors)
-    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    reach = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
     interval = (slope - reach, slope + reach)
     level = float(series.mean() + slope * (times[-1] - times.mean()))
     towards = {"at_least": -1.0, "at_most": 1.0}.get(comparison)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.files import find_document
+from bench_model.base.errors import BenchError, in_words
+from bench_model.bundle.files import find_document, find_struct
+from bench_model.documents.run import Run
+from bench_model.documents.verdict import Judgement, Outcome, Verdict
 from bench_model.nights.bundle_facts import Facts, facts_of
 from bench_model.nights.run_temperatures import temperatures_of
 from bench_model.verdict.judging import VERDICT, standing_of
@@ -18,32 +20,7 @@ from bench_model.verdict.judging import VERDICT, standing_of
 FINISHED = "finished"
 
 
-@dataclass(frozen=True)
-class Row:
-    """One requirement of one run; `bound` is the one in force at the run's scale, in `unit` like the value and its interval."""
-
-    id: str
-    text: str
-    metric: str
-    comparison: str
-    statistic: str
-    unit: str
-    bound: float
-    severity: str
-    outcome: str
-    decision: str | None
-    measured: float | None
-    interval: tuple[float, float] | None
-    n: int
-    reason: str
-
-    @property
-    def definition(self) -> tuple[str, str, str]:
-        """Returns the fields that two values of one series must share."""
-        return self.metric, self.comparison, self.statistic
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Night:
     """One run. `power_on_h`: of the drives by serial, a clock that nobody sets. `verdict`: as this bench computed it."""
 
@@ -58,13 +35,11 @@ class Night:
     scale: float
     duration_s: float | None
     requirement: str
-    outcome: str
-    rehearsal: bool
-    rows: tuple[Row, ...]
-    verdict: dict[str, Any] = field(repr=False)
+    verdict: Verdict = field(repr=False)
     facts: Facts = field(repr=False)
     temperatures: dict[str, float] = field(repr=False)
     power_on_h: dict[str, float] = field(repr=False)
+    simulated: bool = False  # no server was measured
 
     @property
     def good(self) -> bool:
@@ -72,44 +47,73 @@ class Night:
         return self.outcome == "PASS" or self.rehearsal
 
     @property
+    def outcome(self) -> Outcome:
+        return self.verdict.outcome
+
+    @property
+    def rehearsal(self) -> bool:
+        return self.verdict.declared_rehearsal
+
+    @property
+    def rows(self) -> list[Judgement]:
+        return self.verdict.requirements
+
+    @property
     def task(self) -> tuple[str, str, float, float | None]:
         """Returns the task of the run: runs with different tasks measured different things."""
         return self.scenario, self.target, self.scale, self.duration_s
 
-    def row(self, requirement: str) -> Row | None:
+    def row(self, requirement: str) -> Judgement | None:
         return next((row for row in self.rows if row.id == requirement), None)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A folder or run that is in no series, and why."""
+
+    name: str
+    reason: str
 
 
 def read_night(bundle: Path, warm: bool = True) -> Night:
     """One bundle. Raises OSError, ValueError, KeyError or TypeError where it is not as the bench writes it, and BenchError where others
     may not rest on it (see judging.standing_of)."""
-    run = _object(bundle, "run.json")
+    run = read_run(bundle)
     verdict = _verdict(bundle)
-    scenario = run["scenario"]
-    finished = run.get("finished_utc")
     return Night(
         path=bundle,
-        id=str(run["run_id"]),
-        started=_time(run["started_utc"]),
-        finished=_time(finished) if finished else None,
-        state=str(run["state"]),
-        candidate=str(run["candidate"]["name"]),
-        target=str((run.get("target") or {}).get("name") or ""),
-        scenario=str(scenario["id"]),
-        scale=float(scenario["scale"]),
-        duration_s=_optional((scenario.get("parameters") or {}).get("duration_s")),
-        requirement=str(run["requirement"]["id"]),
-        outcome=str(verdict["outcome"]),
-        rehearsal=bool(verdict["declared_rehearsal"]),
-        rows=tuple(_row(entry) for entry in verdict["requirements"]),
+        id=run.run_id,
+        started=run.started,
+        finished=run.finished,
+        state=run.state,
+        candidate=run.candidate.name,
+        target=run.target.name,
+        scenario=run.scenario.id,
+        scale=run.scenario.scale,
+        duration_s=run.scenario.duration_s,
+        requirement=run.requirement.id,
         verdict=verdict,
         facts=facts_of(bundle, run),
         temperatures=temperatures_of(bundle) if warm else {},
         power_on_h=dict(_power_on(find_document(bundle, "facts/smart-before.json") or {})),
+        simulated=run.simulated,
     )
 
 
-def _verdict(bundle: Path) -> dict[str, Any]:
+def night_or_reason(bundle: Path, warm: bool = True) -> Night | LeftOut:
+    """The same for a bundle that may be anything. The reason names no machine's path."""
+    try:
+        return read_night(bundle, warm)
+    except FileNotFoundError as error:
+        reason = f"{Path(str(error.filename)).name} is missing: no finished run"
+    except BenchError as error:
+        reason = str(error)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"is damaged ({type(error).__name__}: {in_words(error)})"
+    return LeftOut(bundle.name, reason.replace(str(bundle), bundle.name))
+
+
+def _verdict(bundle: Path) -> Verdict:
     """As this bench judges the run now, which is what it stored."""
     (bundle / VERDICT).stat()
     standing = standing_of(bundle)
@@ -118,44 +122,15 @@ def _verdict(bundle: Path) -> dict[str, Any]:
     return standing.verdict
 
 
-def _object(bundle: Path, name: str) -> dict[str, Any]:
+def read_run(bundle: Path) -> Run:
     """Raises FileNotFoundError for what the run did not get to write, ValueError for what is damaged."""
     try:
-        document = find_document(bundle, name)
+        run = find_struct(bundle, "run.json", Run)
     except BenchError as error:
         raise ValueError(str(error).removeprefix(f"{bundle}/")) from None  # documents on runs name no machine's path
-    if document is None:
-        raise FileNotFoundError(errno.ENOENT, "the bundle has no such file", str(bundle / name))
-    return document
-
-
-def _time(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _optional(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _row(entry: dict[str, Any]) -> Row:
-    interval = entry.get("confidence_interval")
-    return Row(
-        id=str(entry["id"]),
-        text=str(entry["text"]),
-        metric=str(entry["metric"]),
-        comparison=str(entry["comparison"]),
-        statistic=str(entry["statistic"]),
-        unit=str(entry["unit"]),
-        bound=float(entry["scaled_bound"]),
-        severity=str(entry["severity"]),
-        outcome=str(entry["outcome"]),
-        decision=entry.get("decision"),
-        measured=_optional(entry.get("measured")),
-        interval=(float(interval[0]), float(interval[1])) if interval else None,
-        n=int(entry.get("n") or 0),
-        reason=str(entry.get("reason") or ""),
-    )
+    if run is None:
+        raise FileNotFoundError(errno.ENOENT, "the bundle has no such file", str(bundle / "run.json"))
+    return run
 
 
 def _power_on(document: dict[str, Any]) -> Iterator[tuple[str, float]]:

@@ -7,16 +7,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Final
 
-from bench_model.nights.baseline import Comparison, regressed
+from bench_model.documents.nights import Comparison, Job, NightDocument, NightRun, NightState, Status, Word
+from bench_model.nights.baseline import regressed
 from bench_model.nights.night import FINISHED, Night
 
-INTERRUPTED, ERROR, FAIL, INADMISSIBLE, PASS = "interrupted", "ERROR", "FAIL", "INADMISSIBLE", "PASS"
-SKIPPED, REHEARSAL, REGRESSION = "skipped", "rehearsal", "regression"
-STATUS = {INTERRUPTED: 130, ERROR: 2, FAIL: 1, REGRESSION: 1, INADMISSIBLE: 3, SKIPPED: 3, REHEARSAL: 0, PASS: 0}
-WORST_FIRST = (INTERRUPTED, ERROR, FAIL, REGRESSION, INADMISSIBLE, SKIPPED, REHEARSAL, PASS)
+INTERRUPTED: Final = "interrupted"
+ERROR: Final = "ERROR"
+FAIL: Final = "FAIL"
+INADMISSIBLE: Final = "INADMISSIBLE"
+PASS: Final = "PASS"
+SKIPPED: Final = "skipped"
+REHEARSAL: Final = "rehearsal"
+REGRESSION: Final = "regression"
+STATUS: dict[Word, Status] = {
+    INTERRUPTED: 130,
+    ERROR: 2,
+    FAIL: 1,
+    REGRESSION: 1,
+    INADMISSIBLE: 3,
+    SKIPPED: 3,
+    REHEARSAL: 0,
+    PASS: 0,
+}
+WORST_FIRST: tuple[Word, ...] = (INTERRUPTED, ERROR, FAIL, REGRESSION, INADMISSIBLE, SKIPPED, REHEARSAL, PASS)
 SIGNS = {
     INTERRUPTED: "!",
     ERROR: "!",
@@ -30,28 +46,11 @@ SIGNS = {
 
 
 @dataclass(frozen=True)
-class Job:
-    """One line of the plan: a scenario on a candidate. None: the candidate's or the scenario's own."""
-
-    candidate: str
-    scenario: str | None = None
-    requirement: str | None = None
-    target: str | None = None
-    scale: float | None = None
-    duration_s: float | None = None
-
-    @property
-    def name(self) -> str:
-        parts = [self.candidate, self.target or "", self.scenario or ""]
-        return " / ".join(part for part in parts if part)
-
-
-@dataclass(frozen=True)
 class Entry:
     """The result of one job on one target. `night` is None where no run came to a verdict; `reason` says why."""
 
     job: Job
-    outcome: str
+    outcome: Word
     reason: str
     night: Night | None = None
     baseline: str | None = None
@@ -59,30 +58,29 @@ class Entry:
     seconds: float = 0.0
 
     @property
-    def worst(self) -> str:
+    def worst(self) -> Word:
         """The outcome, or `regression` where that is worse."""
-        found = [self.outcome, *([REGRESSION] if regressed(self.comparisons) else [])]
-        return min(found, key=WORST_FIRST.index)
+        return worse(self.outcome, REGRESSION) if regressed(self.comparisons) else self.outcome
 
 
-def outcome_of(night: Night) -> str:
+def outcome_of(night: Night) -> Word:
     """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then."""
     if night.state != FINISHED:
         return ERROR if night.state == "error" else INTERRUPTED
     return REHEARSAL if night.rehearsal else night.outcome
 
 
-def worse(one: str, other: str) -> str:
+def worse(one: Word, other: Word) -> Word:
     """That of two words of a night which weighs more."""
     return min(one, other, key=WORST_FIRST.index)
 
 
-def worst_of(entries: Sequence[Entry]) -> str:
+def worst_of(entries: Sequence[Entry]) -> Word:
     """Returns the worst outcome of a night; a night that ran nothing is `skipped`."""
     return min((entry.worst for entry in entries), key=WORST_FIRST.index, default=SKIPPED)
 
 
-def status_of(entries: Sequence[Entry]) -> int:
+def status_of(entries: Sequence[Entry]) -> Status:
     return STATUS[worst_of(entries)]
 
 
@@ -128,42 +126,43 @@ def _amount(one: Comparison) -> str:
 def document(
     entries: Sequence[Entry],
     plan: Sequence[Job],
-    state: str,
+    state: NightState,
     night: str,
     times: tuple[str, str | None],
     versions: dict[str, str],
-) -> dict[str, Any]:
-    """nightly.json (inventory/schemas/nightly.schema.json). `times`: start and end, UTC."""
-    return {
-        "schema_version": 1,
-        "nightly": night,
-        "state": state,
-        "started_utc": times[0],
-        "finished_utc": times[1],
-        "outcome": worst_of(entries),
-        "exit_status": status_of(entries),
-        "headline": headline(entries),
-        "versions": versions,
-        "plan": [asdict(job) for job in plan],
-        "runs": [_entry(entry) for entry in entries],
-        "deleted": [],
-    }
+    deleted: Sequence[str] = (),
+) -> NightDocument:
+    """nightly.json. `times`: start and end, UTC."""
+    return NightDocument(
+        schema_version=1,
+        nightly=night,
+        state=state,
+        started_utc=times[0],
+        finished_utc=times[1],
+        outcome=worst_of(entries),
+        exit_status=status_of(entries),
+        headline=headline(entries),
+        versions=versions,
+        plan=list(plan),
+        runs=[_run(entry) for entry in entries],
+        deleted=list(deleted),
+    )
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _run(entry: Entry) -> NightRun:
     night = entry.night
-    return {
-        "job": asdict(entry.job),
-        "target": night.target if night else entry.job.target or "",
-        "scenario": night.scenario if night else entry.job.scenario,
-        "outcome": entry.outcome,
-        "worst": entry.worst,
-        "reason": entry.reason,
-        "run_id": night.id if night else None,
-        "run": str(night.path) if night else None,
-        "verdict": night.outcome if night else None,
-        "declared_rehearsal": night.rehearsal if night else None,
-        "seconds": round(entry.seconds, 3),
-        "baseline": entry.baseline,
-        "comparisons": [one.document() for one in entry.comparisons],
-    }
+    return NightRun(
+        job=entry.job,
+        target=night.target if night else entry.job.target or "",
+        scenario=night.scenario if night else entry.job.scenario,
+        outcome=entry.outcome,
+        worst=entry.worst,
+        reason=entry.reason,
+        run_id=night.id if night else None,
+        run=str(night.path) if night else None,
+        verdict=night.outcome if night else None,
+        declared_rehearsal=night.rehearsal if night else None,
+        seconds=round(entry.seconds, 3),
+        baseline=entry.baseline,
+        comparisons=list(entry.comparisons),
+    )

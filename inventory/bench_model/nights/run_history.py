@@ -6,22 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from bench_model.base.errors import BenchError
-from bench_model.nights.night import FINISHED, Night, read_night
+from bench_model.nights.history_index import read_indexed
+from bench_model.nights.night import FINISHED, LeftOut, Night
 
 STAMP = re.compile(r"^(\d{8}T\d{6}Z)-")
 STAMP_TOLERANCE = timedelta(minutes=2)  # [P] between the folder's name and run.json: preflight lies between them
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A folder or run that is in no series, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,9 @@ class History:
 
 
 def bundles_in(paths: Iterable[Path]) -> list[Path]:
-    """Each path that is a bundle, and the sub-folders of each that is none. Raises BenchError for what is no folder."""
+    """Each path that is a bundle, and the sub-folders of each that is none, but for hidden ones (the index, copies under way).
+
+    Raises BenchError for what is no folder."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
@@ -51,23 +46,19 @@ def bundles_in(paths: Iterable[Path]) -> list[Path]:
         if (path / "run.json").exists():
             found.append(path)
         else:
-            found += sorted(one for one in path.iterdir() if one.is_dir() and not one.is_symlink())
+            found += sorted(
+                one for one in path.iterdir() if not one.name.startswith(".") and one.is_dir() and not one.is_symlink()
+            )
     return found
 
 
-def read_all(paths: Iterable[Path], warm: bool = True) -> tuple[list[Night], list[LeftOut]]:
-    """Every bundle that others may rest on, and the others with what is wrong with them. `warm`: temperatures too, from the telemetry."""
-    nights, broken = [], []
-    for path in bundles_in(paths):
-        try:
-            nights.append(read_night(path, warm))
-        except FileNotFoundError as error:
-            broken.append(LeftOut(path.name, f"{Path(str(error.filename)).name} is missing: no finished run"))
-        except BenchError as error:
-            broken.append(LeftOut(path.name, str(error)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            broken.append(LeftOut(path.name, f"is damaged ({type(error).__name__}: {error})"))
-    return nights, broken
+def read_all(paths: Iterable[Path], candidate: str | None = None) -> tuple[list[Night], list[LeftOut]]:
+    """Every bundle that others may rest on, and the others with what is wrong with them. `candidate`: without the runs of others."""
+    found: list[Night | LeftOut] = []
+    for folder, bundles in groupby(bundles_in(paths), key=lambda path: path.parent):
+        found += read_indexed(folder, list(bundles), candidate)
+    nights = [one for one in found if isinstance(one, Night)]
+    return nights, [one for one in found if isinstance(one, LeftOut)]
 
 
 def history_of(
@@ -76,7 +67,9 @@ def history_of(
     """The runs of `candidate` that did what its newest run (of `scenario`) did. Raises BenchError when there is none."""
     left_out = list(broken)
     own = [night for night in nights if night.candidate == candidate]
-    left_out += [LeftOut(one.path.name, f"is of candidate {one.candidate!r}") for one in nights if one not in own]
+    left_out += [
+        LeftOut(one.path.name, f"is of candidate {one.candidate!r}") for one in nights if one.candidate != candidate
+    ]
     own, twice = _without_duplicates(own)
     left_out += twice
     ended = [night for night in own if night.state == FINISHED]
@@ -90,7 +83,8 @@ def history_of(
     if not sound:
         raise BenchError(f"no run of candidate {candidate!r} has a start that can be believed: {doubtful[0].reason}")
     chosen = [night for night in sound if night.task == sound[-1].task]
-    others = [night for night in ended if night not in asked or (night in sound and night not in chosen)]
+    doubted, kept = ({one.name for one in doubtful}, {night.path.name for night in chosen})
+    others = [night for night in ended if night.path.name not in doubted | kept]
     left_out += [LeftOut(one.path.name, _other_task(one, sound[-1])) for one in others]
     return History(candidate, tuple(chosen), tuple(left_out), tuple(_notes(chosen)))
 
@@ -119,13 +113,12 @@ def _with_sound_clock(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOu
     """Runs in the order of their start, without those whose clock contradicts itself, their folder or another run.
 
     Of two runs that contradict each other nobody knows which is wrong: both are left out."""
-    reasons: dict[str, str] = {}
-    for position, night in enumerate(nights):
-        if reason := _own_clock(night):
-            reasons[night.id] = reason
-            continue
-        for other in nights[position + 1 :]:
-            if not _own_clock(other) and (reason := _contradiction(night, other)):
+    reasons = {night.id: reason for night in nights if (reason := _own_clock(night))}
+    believed = [night for night in nights if night.id not in reasons]
+    for position in _contradicted(believed):
+        night = believed[position]
+        for other in believed[position + 1 :]:
+            if reason := _contradiction(night, other):
                 reasons.setdefault(night.id, reason)
                 reasons.setdefault(other.id, reason)
     doubtful = [
@@ -134,6 +127,20 @@ def _with_sound_clock(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOu
         if night.id in reasons
     ]
     return [night for night in nights if night.id not in reasons], doubtful
+
+
+def _contradicted(nights: Sequence[Night]) -> list[int]:
+    """The places, in order, of runs that any later one contradicts; among thousands that is hardly one."""
+    places, fewest, following = [], dict[str, float](), None
+    for position in range(len(nights) - 1, -1, -1):
+        night = nights[position]
+        overlaps = following is not None and night.finished is not None and following.started < night.finished
+        if overlaps or any(hours > fewest.get(serial, hours) + 1 for serial, hours in night.power_on_h.items()):
+            places.append(position)
+        for serial, hours in night.power_on_h.items():
+            fewest[serial] = min(hours, fewest.get(serial, hours))
+        following = night
+    return places[::-1]
 
 
 def _own_clock(night: Night) -> str:
@@ -180,7 +187,7 @@ def _notes(nights: Sequence[Night]) -> Iterator[str]:
                 told.append(
                     f"{name} measures something else ({one.metric}, {one.statistic} \N{RIGHTWARDS ARROW} {two.metric}, {two.statistic})"
                 )
-            elif (one.bound, one.unit) != (two.bound, two.unit):
-                told.append(f"{name}'s bound went from {one.bound:g} to {two.bound:g} {two.unit}")
+            elif (one.scaled_bound, one.unit) != (two.scaled_bound, two.unit):
+                told.append(f"{name}'s bound went from {one.scaled_bound:g} to {two.scaled_bound:g} {two.unit}")
         if told:
             yield f"The requirement profile changed before {after.id}: {'; '.join(told)}."

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 Values = NDArray[np.float64]
 
@@ -114,7 +114,7 @@ def _scores(rows: Values, weights: Values) -> tuple[Values, NDArray[np.int64]]:
 
 
 def _chance(series: Values, errors: Values, weights: Values, cut: int, random: np.random.Generator) -> float:
-    """How often a series of this length, spread and memory without a change scores as high."""
+    """Says how often a series of this length, spread and memory without a change scores as high."""
     score = float(_scores(series[None, :], weights)[0][0])
     edges = _generous(series, weights, cut)
     phi, between = memory_of(series, errors, edges), _spread_between(series, errors, edges)
@@ -152,4 +152,4 @@ def autoregressive(random: np.random.Generator, rows: int, count: int, phi: floa
     """(rows, count) stationary first-order autoregressive series of variance 1."""
     noise = random.standard_normal((rows, count)) * np.sqrt(1 - phi**2)
     noise[:, 0] /= np.sqrt(1 - phi**2)
-    return np.asarray(lfilter([1.0], [1.0, -phi], noise, axis=1))
+    return np.asarray(scipy.signal.lfilter([1.0], [1.0, -phi], noise, axis=1))

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench_model.base.units import convert
+from bench_model.documents.verdict import Judgement
 from bench_model.nights.bundle_facts import Change, differences
 from bench_model.nights.drift import Drift, drift
-from bench_model.nights.night import Night, Row
-from bench_model.nights.run_history import History, LeftOut
+from bench_model.nights.night import LeftOut, Night
+from bench_model.nights.run_history import History
 from bench_model.nights.run_temperatures import DRIVE, INLET
 from bench_model.nights.steps import FEWEST, Step, standard_errors, steps
 from bench_model.nights.warmth import Warmth, warmth
@@ -37,7 +38,7 @@ class Coincidence:
 class Track:
     """One requirement over runs, in the newest run's unit; `positions` index the history's nights. `bounds`: in force at each."""
 
-    row: Row
+    row: Judgement
     positions: tuple[int, ...]
     values: tuple[float, ...]
     intervals: tuple[Interval | None, ...]
@@ -90,7 +91,7 @@ class _Series:
     bounds: tuple[float, ...]
 
 
-def _track(row: Row, nights: Sequence[Night]) -> Track:
+def _track(row: Judgement, nights: Sequence[Night]) -> Track:
     series, left_out = _series(row, nights)
     chosen = [nights[position] for position in series.positions]
     errors = standard_errors(series.intervals)
@@ -105,7 +106,8 @@ def _track(row: Row, nights: Sequence[Night]) -> Track:
     deciding = after if adjusted else found
     present = deciding[-1].index if deciding else 0
     days = [(night.started - nights[0].started).total_seconds() / DAY_S for night in chosen]
-    line = drift(days[present:], (adjusted or series.values)[present:], errors[present:], row.comparison, row.bound)
+    values = (adjusted or series.values)[present:]
+    line = drift(days[present:], values, errors[present:], row.comparison, row.scaled_bound)
     return Track(
         row, series.positions, series.values, series.intervals, series.bounds,
         tuple(_coincidence(step, row, chosen) for step in found),
@@ -114,7 +116,7 @@ def _track(row: Row, nights: Sequence[Night]) -> Track:
     )  # fmt: skip
 
 
-def _series(row: Row, nights: Sequence[Night]) -> tuple[_Series, list[LeftOut]]:
+def _series(row: Judgement, nights: Sequence[Night]) -> tuple[_Series, list[LeftOut]]:
     kept: list[tuple[int, _Point]] = []
     left_out = []
     for position, night in enumerate(nights):
@@ -140,7 +142,7 @@ class _Point:
     bound: float
 
 
-def _point(row: Row, night: Night) -> _Point | str:
+def _point(row: Judgement, night: Night) -> _Point | str:
     """The run's point in the unit of `row`, or why it has no place in the series."""
     own = night.row(row.id)
     if own is None:
@@ -150,11 +152,12 @@ def _point(row: Row, night: Night) -> _Point | str:
     if own.measured is None:
         return own.reason or "not measured"
     try:
-        low, high = own.interval or (own.measured, own.measured)
-        value, low, high, bound = (convert(one, own.unit, row.unit) for one in (own.measured, low, high, own.bound))
+        low, high = own.confidence_interval or (own.measured, own.measured)
+        found = (own.measured, low, high, own.scaled_bound)
+        value, low, high, bound = (convert(one, own.unit, row.unit) for one in found)
     except ValueError as error:
         return f"its unit cannot be converted: {error}"
-    return _Point(value, (low, high) if own.interval else None, bound)
+    return _Point(value, (low, high) if own.confidence_interval else None, bound)
 
 
 def _warmth(values: Sequence[float], nights: Sequence[Night]) -> Warmth | None:
@@ -170,7 +173,7 @@ def _warmth(values: Sequence[float], nights: Sequence[Night]) -> Warmth | None:
     return None
 
 
-def _coincidence(step: Step, row: Row, nights: Sequence[Night]) -> Coincidence:
+def _coincidence(step: Step, row: Judgement, nights: Sequence[Night]) -> Coincidence:
     before, after = nights[step.index - 1], nights[step.index]
     worse = {"at_least": step.after < step.before, "at_most": step.after > step.before}.get(row.comparison)
     return Coincidence(step, before.id, after.id, tuple(differences(before.facts, after.facts)), worse)

@@ -1,4 +1,4 @@
-"""How a metric follows a temperature over runs, and what is left when that is taken out.
+"""Tells how a metric follows a temperature over runs, and what is left when that is taken out.
 
 The slope is Theil and Sen's median over the *differences* between one run and the next: a change of level, such as a firmware makes, is
 one difference of many and moves it little, where least squares on the values would call it warmth."""
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import theilslopes
+import scipy
 
 FEWEST = 10  # [P] runs
 RANGE_DEGC = 2.0  # [P] between the 10th and the 90th percentile: with less there is nothing to see
@@ -49,6 +49,6 @@ def warmth(sensor: str, values: Sequence[float], temperatures: Sequence[float]) 
     changes = np.diff(np.asarray(values, dtype=float))
     if np.count_nonzero(changes) <= len(changes) // 2:  # a series that mostly stays: its slopes are ties
         return None
-    found = theilslopes(changes, moved, CONFIDENCE)
+    found = scipy.stats.theilslopes(changes, moved, CONFIDENCE)
     interval = (float(found.low_slope), float(found.high_slope))
     return Warmth(sensor, float(found.slope), interval, CONFIDENCE, float(np.median(degrees)), len(degrees))

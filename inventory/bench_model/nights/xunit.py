@@ -9,8 +9,10 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 
-from bench_model.nights.baseline import REGRESSED, Comparison
-from bench_model.nights.night import Night, Row
+from bench_model.documents.nights import Comparison
+from bench_model.documents.verdict import Judgement
+from bench_model.nights.baseline import REGRESSED
+from bench_model.nights.night import Night
 from bench_model.nights.outcome import FAIL, INTERRUPTED, PASS, SKIPPED, Entry
 
 # XML 1.0 allows no other control characters: an error message of a tool may hold any.
@@ -80,7 +82,7 @@ def _run_case(entry: Entry, classname: str) -> ElementTree.Element:
     return case
 
 
-def _case(row: Row, entry: Entry, classname: str) -> ElementTree.Element:
+def _case(row: Judgement, entry: Entry, classname: str) -> ElementTree.Element:
     name = f"{row.id} {row.text}"
     case = ElementTree.Element("testcase", name=_clean(name), classname=_clean(classname), time="0")
     against = next((one for one in entry.comparisons if one.id == row.id), None)
@@ -91,7 +93,7 @@ def _case(row: Row, entry: Entry, classname: str) -> ElementTree.Element:
     return case
 
 
-def _judged(row: Row, night: Night | None, against: Comparison | None) -> tuple[str, str, str] | None:
+def _judged(row: Judgement, night: Night | None, against: Comparison | None) -> tuple[str, str, str] | None:
     """(kind, type, message); None for a requirement that passed."""
     advisory = row.severity != "mandatory"
     if row.outcome == FAIL and not advisory:
@@ -111,15 +113,19 @@ def _finding(case: ElementTree.Element, kind: str, type_: str, message: str) -> 
     ElementTree.SubElement(case, kind, type=_clean(type_), message=_clean(message))
 
 
-def _measured(row: Row, against: Comparison | None) -> str:
+def _measured(row: Judgement, against: Comparison | None) -> str:
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[row.comparison]
     value = "not measured" if row.measured is None else f"{row.measured:.6g} {row.unit}"
-    interval = f", 95 % interval {row.interval[0]:.6g} to {row.interval[1]:.6g}" if row.interval else ""
-    text = f"{row.metric} ({row.statistic} of n = {row.n}): {value}{interval}; bound {sign} {row.bound:.6g} {row.unit}"
+    interval = (
+        f", 95 % interval {row.confidence_interval[0]:.6g} to {row.confidence_interval[1]:.6g}"
+        if row.confidence_interval
+        else ""
+    )
+    text = f"{row.metric} ({row.statistic} of n = {row.n}): {value}{interval}; bound {sign} {row.scaled_bound:.6g} {row.unit}"
     return text if against is None else f"{text}\nagainst the baseline: {against.result} ({against.method})"
 
 
-def _difference(row: Row, one: Comparison) -> str:
+def _difference(row: Judgement, one: Comparison) -> str:
     text = f"{one.baseline:.6g} then, {one.measured:.6g} {row.unit} now"
     return f"{text}, difference {one.interval[0]:.4g} to {one.interval[1]:.4g} at 95 %" if one.interval else text
 

@@ -11,7 +11,7 @@ from typing import Any
 from bench_model.base.errors import BenchError
 from bench_model.base.units import parse_size
 from bench_model.profiles.common import plain
-from bench_model.profiles.yaml_source import Key, YamlSource, check, read_yaml
+from bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
 
 RAW_DEVICE = "raw-device"
 CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B")}
@@ -28,7 +28,7 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where records are written. `storage`: what provisioning builds there; None: the folder, or the raw drive, is there already."""
+    """Says where records are written. `storage`: provisioning builds it there; None: the folder, or the raw drive, is there already."""
 
     name: str  # empty for a candidate's only one
     kind: str
@@ -92,7 +92,7 @@ class Candidate:
 
 def load_candidate(file: Path, name: str) -> Candidate:
     """The candidate `name` of the Ansible inventory `file`."""
-    source = read_yaml(file)
+    source = read_shared_yaml(file)
     hosts_path = ("all", "children", "candidates", "hosts")
     node: Any = source.data
     for key in hosts_path:

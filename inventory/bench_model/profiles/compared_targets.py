@@ -1,4 +1,4 @@
-"""Which targets of a candidate one run compares: checked against each other before anything is touched.
+"""Tells which targets of a candidate one run compares: checked against each other before anything is touched.
 
 A scenario names them (`workloads.raid_vs_3dxp.reference` and `.sets`, or `workloads.concurrent_analysis.storages`, the judged one first),
 the inventory describes them."""

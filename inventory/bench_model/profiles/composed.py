@@ -176,7 +176,7 @@ def _merged(layer: YamlSource, at: tuple[Key, ...], base: Any, own: Any) -> Any:
 
 
 def _index_of(own: YamlSource, at: tuple[Key, ...], other: YamlSource, identifier: str) -> int:
-    """Where `other` itself writes the requirement: what it includes is named where it stands, so that no chain has to be followed."""
+    """Says where `other` itself writes the requirement: what it includes is named where it stands, so that no chain has to be followed."""
     entries = other.data.get("requirements", [])
     ids = [entry.get("id") if isinstance(entry, dict) else None for entry in entries] if _is_list(entries) else []
     if ids.count(identifier) > 1:
@@ -196,7 +196,7 @@ def _is_list(node: object) -> bool:
 
 
 def _reaches(node: Any, path: Sequence[Key]) -> int:
-    """How many steps of `path` the document can go."""
+    """Says how many steps of `path` the document can go."""
     for steps, key in enumerate(path):
         inside = key in node if isinstance(node, dict) else isinstance(key, int) and _is_list(node) and key < len(node)
         if not inside:

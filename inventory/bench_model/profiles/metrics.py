@@ -10,14 +10,14 @@ import jmespath
 
 from bench_model.base.units import convert
 from bench_model.profiles.common import plain
-from bench_model.profiles.yaml_source import check, read_yaml
+from bench_model.profiles.yaml_source import YamlSource, check, parsed, text_of
 
 Nature = Literal["observed", "estimated"]
 
 
 @dataclass(frozen=True)
 class ResultMetric:
-    """Where in a run bundle the values of one metric stand, one per repetition.
+    """Describes where in a run bundle the values of one metric stand, one per repetition.
 
     `nature`: an `observed` value is a fact about its repetition (a count, an extreme, what read back); an `estimated` one
     would scatter if it were measured again, and is decided by an interval. `samples`: one time-ordered series per
@@ -38,9 +38,22 @@ class ResultMetric:
     rule: Literal["steady-window"] | None = None
 
 
+_KNOWN: dict[str, dict[str, ResultMetric]] = {}
+MOST_KNOWN = 8
+
+
 def load_metrics(file: Path) -> dict[str, ResultMetric]:
-    """The result metrics that inventory/metrics.yml names."""
-    source = read_yaml(file)
+    """The result metrics that inventory/metrics.yml names. Every bundle carries its own; a text that is known is not parsed again."""
+    text = text_of(file)
+    if text not in _KNOWN:
+        found = _read(parsed(file, text))
+        while len(_KNOWN) >= MOST_KNOWN:
+            del _KNOWN[next(iter(_KNOWN))]
+        _KNOWN[text] = found
+    return dict(_KNOWN[text])
+
+
+def _read(source: YamlSource) -> dict[str, ResultMetric]:
     check(source, "metrics")
     metrics = {}
     for name, entry in plain(source.data["results"]).items():

@@ -55,15 +55,15 @@ class Scenario:
         )
 
     def answers(self, metric: str) -> bool:
-        """Whether one of the workloads must produce it."""
+        """Says whether one of the workloads must produce it."""
         return any(metric_is_of(metric, name, own) for name, own in self.workloads.items())
 
     def altered(self, scale: float | None, duration_s: float | None) -> Scenario:
         """This scenario with the command line's SCALE= and DURATION= in force, also in its document. Raises BenchError."""
-        for key, value in (("scale", scale), ("duration_s", duration_s)):
+        for key, variable, value in (("scale", "SCALE", scale), ("duration_s", "DURATION", duration_s)):
             most = load_schema("scenario")["properties"][key]["maximum"]
             if value is not None and not 0 < value <= most:  # neither is not-a-number
-                raise BenchError(f"{key} = {value} was asked for; it must be above 0 and at most {most}")
+                raise BenchError(f"{variable}={value:g} was asked for; it must be above 0 and at most {most}")
         asked = {"scale": scale or self.scale, "duration_s": duration_s or self.duration_s}
         changed = {key: value for key, value in asked.items() if value is not None}
         return replace(self, **changed, document={**self.document, **changed})  # type: ignore[arg-type]

@@ -25,9 +25,10 @@ from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
-from bench_model.base.errors import Place, ProfileError
+from bench_model.base.errors import Place, ProfileError, in_words
+from bench_model.base.places import REPOSITORY
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = REPOSITORY / "inventory" / "schemas"
 
 Key = str | int
 
@@ -116,9 +117,30 @@ def dotted(path: Iterable[Key]) -> str:
     return text
 
 
+KEPT_MAX = 8  # texts, of at most BYTES_MAX each
+_kept: dict[str, Any] = {}
+
+
 def read_yaml(file: Path) -> YamlSource:
     """Parses `file`. Raises ProfileError for a file that is absent, not YAML, has a key twice, or holds what no profile may."""
-    text = _text_of(file)
+    return parsed(file, text_of(file))
+
+
+def read_shared_yaml(file: Path) -> YamlSource:
+    """The same for readers that change nothing in it: a text that was just parsed, in whichever file, is not parsed again. An inventory
+    of hundreds of candidates is asked for each of them, and thousands of bundles hold the same scenario."""
+    text = text_of(file)
+    if text in _kept:
+        return YamlSource(file, _kept[text])
+    source = parsed(file, text)
+    for old in list(_kept)[: max(0, len(_kept) - KEPT_MAX + 1)]:
+        _kept.pop(old, None)
+    _kept[text] = source.data
+    return source
+
+
+def parsed(file: Path, text: str) -> YamlSource:
+    """Parses `text`, which text_of read from `file`."""
     yaml = YAML(typ="rt")
     yaml.Composer, yaml.Constructor = _Composer, _Constructor
     try:
@@ -127,16 +149,21 @@ def read_yaml(file: Path) -> YamlSource:
         raise ProfileError(Place(file, 1, ""), "is nested too deep", "Write it flat") from None
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise ProfileError(Place(file, line, ""), f"is not valid YAML: {error.problem}", "Mend this line") from None
+        raise ProfileError(
+            Place(file, line, ""), f"is not valid YAML: {_short_problem(error.problem)}", "Mend this line"
+        ) from None
     except YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
-        raise ProfileError(Place(file, line, ""), f"is not valid YAML: {error}", "Mend the file") from None
+        raise ProfileError(
+            Place(file, line, ""), f"is not valid YAML: {_short_problem(error)}", "Mend the file"
+        ) from None
     for path, problem in _strange(source.data, ()):
         raise source.error(path, problem, "Correct it")
     return source
 
 
-def _text_of(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """Reads a file that is small enough to be parsed."""
     if file.exists() and not file.is_file():
         raise ProfileError(Place(file, 0, ""), "is not a regular file", "Name a YAML file")
     try:
@@ -145,7 +172,9 @@ def _text_of(file: Path) -> str:
     except FileNotFoundError:
         raise ProfileError(Place(file, 0, ""), "there is no such file", _files_beside(file)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(Place(file, 0, ""), f"cannot be read: {error}", "Make it a readable UTF-8 file") from None
+        raise ProfileError(
+            Place(file, 0, ""), f"cannot be read: {in_words(error)}", "Make it a readable UTF-8 file"
+        ) from None
     entries = text.count(",") + text.count("\n")
     if len(text) > BYTES_MAX or entries > ENTRIES_MAX:
         limit = f"{BYTES_MAX} characters or {ENTRIES_MAX} lines and commas"
@@ -158,7 +187,7 @@ def _text_of(file: Path) -> str:
 
 
 def _brackets_open(line: str) -> int:
-    """How many brackets of one line are open at once, at most."""
+    """Says how many brackets of one line are open at once, at most."""
     deepest = depth = 0
     for character in line:
         depth += (character in "[{") - (character in "]}")
@@ -167,7 +196,7 @@ def _brackets_open(line: str) -> int:
 
 
 def _strange(node: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """Where a document holds a number that is none, or text that shows as something else."""
+    """Says where a document holds a number that is none, or text that shows as something else."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield from _strange(key, (*path, key))
@@ -194,6 +223,12 @@ def _short(value: object) -> str:
     except ValueError:  # an integer of thousands of digits
         return "of thousands of digits"
     return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _short_problem(problem: object) -> str:
+    """The parser's words, which may repeat a line of the file."""
+    text = str(problem)
+    return text if len(text) <= 400 else f"{text[:400]}..."
 
 
 def _files_beside(file: Path) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student_t
+import scipy
 
 Array = npt.NDArray[np.float64]
 
@@ -172,7 +172,7 @@ def cosine_half_width(deviations: Array, confidence: float) -> float:
     powers = _cosine_powers(deviations, numbers[-1])
     halves = []
     for number in numbers:
-        quantile: Any = student_t.ppf((1 + confidence) / 2, number)
+        quantile: Any = scipy.stats.t.ppf((1 + confidence) / 2, number)
         halves.append(float(quantile) * math.sqrt(sum(powers[:number]) / number / len(deviations)))
     return max(halves)
 

@@ -69,7 +69,10 @@ def decode_bytes(data: bytes) -> Histogram:
         raise ValueError(f"only {len(data)} bytes")
     cookie, length = struct.unpack_from(">ii", data)
     if cookie & COOKIE_MASK == COOKIE_V2_COMPRESSED & COOKIE_MASK:
-        return decode_bytes(_inflated(data[8 : 8 + length]))
+        data = _inflated(data[8 : 8 + length])  # which holds counts, and nothing that is compressed again
+        if len(data) < 8:
+            raise ValueError(f"only {len(data)} bytes")
+        (cookie,) = struct.unpack_from(">i", data)
     if cookie & COOKIE_MASK != COOKIE_V2 & COOKIE_MASK:
         raise ValueError(f"unknown cookie 0x{cookie & 0xFFFFFFFF:08x}")
     if len(data) < HEADER.size:

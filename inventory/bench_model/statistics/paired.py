@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from scipy.stats import binomtest, t, wilcoxon
+import scipy
 
 CONFIDENCE = 0.95
 ROUNDS_STRATIFIED_MIN = 4  # fewer leave no degree of freedom that is worth having
@@ -41,7 +41,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class OrderEffect:
-    """How much larger the ratio is where the reference came first: `factor`, with its interval and p."""
+    """Describes how much larger the ratio is where the reference came first: `factor`, with its interval and p."""
 
     factor: float
     interval: tuple[float, float]
@@ -101,13 +101,17 @@ def _estimate(first: list[float], last: list[float], confidence: float) -> tuple
         method = "Student t over rounds of one order only: a drift is in the estimate"
         if count < 2:
             return centre, None, "one round has no interval"
-        return centre, float(t.ppf((1 + confidence) / 2, count - 1)) * math.sqrt(_variance(logs) / count), method
+        return (
+            centre,
+            float(scipy.stats.t.ppf((1 + confidence) / 2, count - 1)) * math.sqrt(_variance(logs) / count),
+            method,
+        )
     centre = (fmean(first) + fmean(last)) / 2
     if count < ROUNDS_STRATIFIED_MIN:
-        half = float(t.ppf((1 + confidence) / 2, count - 1)) * math.sqrt(_variance(logs) / count)
+        half = float(scipy.stats.t.ppf((1 + confidence) / 2, count - 1)) * math.sqrt(_variance(logs) / count)
         return centre, half, "Student t on log ratios"
     error = math.sqrt(_pooled(first, last) * (1 / len(first) + 1 / len(last))) / 2
-    half = float(t.ppf((1 + confidence) / 2, count - 2)) * error
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, count - 2)) * error
     return centre, half, "Student t on log ratios, stratified by order"
 
 
@@ -134,16 +138,16 @@ def _order_effect(first: list[float], last: list[float], confidence: float) -> O
         return None
     difference = fmean(first) - fmean(last)
     error = math.sqrt(_pooled(first, last) * (1 / len(first) + 1 / len(last)))
-    half = float(t.ppf((1 + confidence) / 2, count - 2)) * error
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, count - 2)) * error
     alike = 1.0 if difference == 0 else 0.0  # no spread at all within the orders
-    p = float(2 * t.sf(abs(difference) / error, count - 2)) if error else alike
+    p = float(2 * scipy.stats.t.sf(abs(difference) / error, count - 2)) if error else alike
     return OrderEffect(math.exp(difference), (math.exp(difference - half), math.exp(difference + half)), p)
 
 
 def sign_test(logs: Sequence[float]) -> float:
     """Exact two-sided p that as many rounds or more favour one side, if both were alike; equal rounds say nothing."""
     above, below = sum(value > 0 for value in logs), sum(value < 0 for value in logs)
-    return float(binomtest(above, above + below).pvalue) if above + below else 1.0
+    return float(scipy.stats.binomtest(above, above + below).pvalue) if above + below else 1.0
 
 
 def signed_ranks(logs: Sequence[float]) -> float | None:
@@ -151,11 +155,11 @@ def signed_ranks(logs: Sequence[float]) -> float | None:
     sizes = [abs(value) for value in logs]
     if 0.0 in sizes or len(set(sizes)) < len(sizes):
         return None
-    return float(wilcoxon(list(logs), method="exact").pvalue)
+    return float(scipy.stats.wilcoxon(list(logs), method="exact").pvalue)
 
 
 def outliers(logs: Sequence[float]) -> list[bool]:
-    """Which values lie far from the others; none of fewer than four, which have no others to speak of."""
+    """Says which values lie far from the others; none of fewer than four, which have no others to speak of."""
     if len(logs) < ROUNDS_STRATIFIED_MIN:
         return [False] * len(logs)
     middle = median(logs)

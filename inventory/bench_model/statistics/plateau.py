@@ -1,4 +1,4 @@
-"""Where a throughput scan levels out, by one stated rule."""
+"""Tells where a throughput scan levels out, by one stated rule."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Plateau:
 
     @property
     def start(self) -> int:
-        """Where it begins, for a scan over something else than block sizes: threads, or sizes of requests."""
+        """Says where it begins, for a scan over something else than block sizes: threads, or sizes of requests."""
         return self.from_block_bytes
 
 
 def is_large(block_bytes: int) -> bool:
-    """Whether a block is as large as those of a writer that fills its drive."""
+    """Says whether a block is as large as those of a writer that fills its drive."""
     return block_bytes >= LARGE_BLOCK_BYTES
 
 

@@ -7,8 +7,7 @@ import statistics as stdlib_statistics
 from collections.abc import Sequence
 from functools import cache
 
-from scipy.stats import binom
-from scipy.stats import t as student_t
+import scipy
 
 from bench_model.statistics.bootstrap import rounded
 
@@ -36,14 +35,14 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 @cache
 def _rank(count: int, confidence: float) -> int:
     rank = 0
-    while 1 - 2 * binom.cdf(rank, count, 0.5) >= confidence:
+    while 1 - 2 * scipy.stats.binom.cdf(rank, count, 0.5) >= confidence:
         rank += 1
     return rank
 
 
 @cache
 def _quantile(degrees: int, confidence: float) -> float:
-    return float(student_t.ppf((1 + confidence) / 2, degrees))
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, degrees))
 
 
 def repetitions_for_median(confidence: float = CONFIDENCE) -> int:

@@ -27,10 +27,20 @@ class Price:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """Electricity while in use: `hours` under the record's load, over all the time that the buyer reckons with."""
+
+    price_per_kwh: float
+    hours: float
+    source: str
+
+
+@dataclass(frozen=True)
 class Prices:
     currency: str
     date: str
     prices: tuple[Price, ...]
+    energy: Energy | None = None
 
     def of(self, contender: str, models: Sequence[str | None]) -> tuple[float | None, str]:
         """(amount, where it comes from) of a contender with drives of these models; (None, why) where it has none."""
@@ -74,7 +84,8 @@ def load_prices(file: Path, contenders: Sequence[str]) -> Prices:
                 f"{entry['contender']!r} is not compared here",
                 f"Compared: {', '.join(contenders)}",
             )
-    return Prices(data["currency"], str(data["date"]), tuple(Price(**entry) for entry in data["prices"]))
+    energy = Energy(**data["energy"]) if "energy" in data else None
+    return Prices(data["currency"], str(data["date"]), tuple(Price(**entry) for entry in data["prices"]), energy)
 
 
 def load_weights(file: Path, questions: Sequence[Question]) -> Weights:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 
-from scipy.stats import t
+import scipy
 
 from bench_model.statistics.paired import Pair
 from bench_model.tender.contrasts import (
@@ -199,7 +199,7 @@ def estimate(series: Series, unit: str) -> tuple[float, tuple[float, float] | No
     back = math.exp if scale == RATIO else float
     if len(logs) < 2:
         return back(centre), series.interval
-    half = float(t.ppf(0.975, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
+    half = float(scipy.stats.t.ppf(0.975, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
     return back(centre), (back(centre - half), back(centre + half))
 
 

@@ -1,4 +1,4 @@
-"""How far two contenders lie apart in one quantity, and whether that decides anything. Pure.
+"""Tells how far two contenders lie apart in one quantity, and whether that decides anything. Pure.
 
 Values that are all above zero are compared by their ratio (on logarithms, where "twice" and "half" are equally far from "the
 same"), others (counts with zeros, degrees Celsius) by their difference. Three situations, never mixed up:
@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, variance
 
 import numpy as np
-from scipy.stats import mannwhitneyu, norm, t
+import scipy
 
 from bench_model.statistics.paired import Pair, compare
 
@@ -83,7 +83,7 @@ class Contrast:
         error, beyond = self.below if self.estimate > 0 else self.above, abs(self.estimate) - reach
         if beyond <= 0:
             return 1.0
-        return float(2 * t.sf(beyond / error, self.freedom)) if error else self._least_p()
+        return float(2 * scipy.stats.t.sf(beyond / error, self.freedom)) if error else self._least_p()
 
     def _least_p(self) -> float:
         """Values without any scatter come in steps, and Student's t knows no steps: the least p that an exact test of so many can give."""
@@ -95,7 +95,7 @@ class Contrast:
         """Two-sided, on the contrast's own scale (logarithm of the ratio, or difference)."""
         if self.below is None or self.above is None:
             return None
-        quantile = float(t.ppf((1 + level) / 2, self.freedom))
+        quantile = float(scipy.stats.t.ppf((1 + level) / 2, self.freedom))
         return self.estimate - quantile * self.below, self.estimate + quantile * self.above
 
     def shown(self, value: float) -> float:
@@ -120,7 +120,7 @@ def contrast(first: Sample, second: Sample, scale: str, ranks: bool = True) -> C
         return _welch(scale, a, b, ranks)
     if first.interval and second.interval and counts == (1, 1):
         lows, highs = zip(*((change(one[0]), change(one[1])) for one in (first.interval, second.interval)), strict=True)
-        quantile = float(norm.ppf(0.975))
+        quantile = float(scipy.stats.norm.ppf(0.975))
         below = math.hypot(a[0] - lows[0], highs[1] - b[0]) / quantile
         above = math.hypot(highs[0] - a[0], b[0] - lows[1]) / quantile
         return Contrast(scale, MOVER, estimate, below, above, math.inf, counts)
@@ -137,7 +137,7 @@ def _welch(scale: str, a: Sequence[float], b: Sequence[float], ranks: bool) -> C
     estimate = fmean(a) - fmean(b)
     above = sum((one > other) + 0.5 * (one == other) for one in a for other in b) / (len(a) * len(b))
     tied = len({*a, *b}) < len(a) + len(b)
-    rank_p = None if tied or not ranks else float(mannwhitneyu(a, b, method="exact").pvalue)
+    rank_p = None if tied or not ranks else float(scipy.stats.mannwhitneyu(a, b, method="exact").pvalue)
     effect = hedges_g(a, b)
     return Contrast(scale, WELCH, estimate, error, error, freedom, counts, effect, above, rank_p)
 
@@ -161,7 +161,7 @@ def paired_contrast(pairs: Sequence[Pair]) -> Contrast:
     orders = len({pair.reference_first for pair in pairs})
     freedom = found.n - (2 if orders == 2 and found.n >= 4 else 1)
     half = math.log(found.interval[1] / found.interval[0]) / 2
-    error = half / float(t.ppf(0.975, freedom))
+    error = half / float(scipy.stats.t.ppf(0.975, freedom))
     spread = error * math.sqrt(found.n)
     effect = math.log(found.ratio) / spread * (1 - 3 / (4 * freedom - 1)) if spread else None
     centre = math.log(found.ratio)
@@ -251,8 +251,8 @@ def more_runs(found: Judged, power: float = POWER) -> int | None:
     now, beyond = min(one.n), abs(one.estimate) - _reach(one.scale, found.margin)
     numbers = np.arange(now + 1, RUNS_MAX + 1)
     errors, freedoms = one.below * np.sqrt(now / numbers), one.freedom * numbers / now
-    limits = t.ppf((1 + found.level) / 2, freedoms)
-    told_apart = beyond >= (limits + t.ppf(power, freedoms)) * errors
-    shown_alike = -beyond >= (limits + t.ppf((1 + power) / 2, freedoms)) * errors
+    limits = scipy.stats.t.ppf((1 + found.level) / 2, freedoms)
+    told_apart = beyond >= (limits + scipy.stats.t.ppf(power, freedoms)) * errors
+    shown_alike = -beyond >= (limits + scipy.stats.t.ppf((1 + power) / 2, freedoms)) * errors
     enough = np.flatnonzero(told_apart | shown_alike)
     return int(numbers[enough[0]]) - now if len(enough) else None

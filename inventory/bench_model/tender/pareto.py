@@ -1,4 +1,4 @@
-"""Which contenders are dominated: another is no worse in anything and better in something. Pure.
+"""Tells which contenders are dominated: another is no worse in anything and better in something. Pure.
 
 Where a value is an interval, *dominated for certain* means that it holds wherever the values lie within their intervals."""
 

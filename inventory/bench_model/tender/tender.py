@@ -13,7 +13,7 @@ from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
-from scipy.stats import t
+import scipy
 
 from bench_model.statistics.bootstrap import rounded
 from bench_model.tender.buyer_files import Weights
@@ -301,7 +301,7 @@ def _decision(order: Sequence[str], pairs: Sequence[tuple[Contender, Contender]]
 def _chances(
     eligible: Sequence[Contender], scores: Mapping[str, float], criteria: Sequence[Weighed]
 ) -> dict[str, float] | None:
-    """How often each is ahead when what was measured is drawn anew; None where the scatter of one is not known."""
+    """Says how often each is ahead when what was measured is drawn anew; None where the scatter of one is not known."""
     errors, freedoms = {}, {}
     for one in eligible:
         total, freedom = 0.0, math.inf
@@ -312,7 +312,7 @@ def _chances(
             n = len(one.series[c.key].known)
             if interval is None or interval[0] <= 0 or n < 2 or one.units == REPETITIONS:
                 return None
-            total += c.share * math.log(interval[1] / interval[0]) / 2 / float(t.ppf(0.975, n - 1))
+            total += c.share * math.log(interval[1] / interval[0]) / 2 / float(scipy.stats.t.ppf(0.975, n - 1))
             freedom = min(freedom, n - 1)
         errors[one.name], freedoms[one.name] = total, freedom
     return first_chances(scores, errors, freedoms)

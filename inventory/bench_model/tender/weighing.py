@@ -82,7 +82,7 @@ class Shares:
 def weight_shares(
     criteria: Sequence[Criterion], values: Mapping[str, Mapping[str, float]], draws: int = DRAWS, seed: int = SEED
 ) -> Shares:
-    """Where in the weight simplex each contender is ahead; a share in which several score alike is split among them."""
+    """Says where in the weight simplex each contender is ahead; a share in which several score alike is split among them."""
     names = list(values)
     table = np.array([utilities(criteria, values[name]) for name in names])
     if len(criteria) == 1:
@@ -129,7 +129,7 @@ def first_chances(
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> dict[str, float]:
-    """How often each contender is ahead when each score is drawn anew from Student's t about what was measured.
+    """Says how often each contender is ahead when each score is drawn anew from Student's t about what was measured.
 
     Given the weights and the prices; an error of 0 draws nothing."""
     generator = np.random.Generator(np.random.PCG64(seed))

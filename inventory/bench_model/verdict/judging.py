@@ -6,7 +6,6 @@ the bundle alone nobody can tell a forged verdict from one that another version 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from bench_model.base.errors import BenchError
 from bench_model.bundle.evidence import Document, Evidence
 from bench_model.bundle.files import plain_file, read_bytes, read_json
 from bench_model.bundle.provenance import MANIFEST, altered_documents
+from bench_model.documents.struct import as_document, not_finite
+from bench_model.documents.verdict import Verdict
 from bench_model.profiles.metrics import ResultMetric, load_metrics
 from bench_model.profiles.requirements import RequirementProfile, load_requirements
 from bench_model.verdict.verdict import judge
@@ -51,7 +52,7 @@ class Difference:
 class Again:
     """A verdict that was computed again. `verdict` is None where that cannot be done; `reason` then says why."""
 
-    verdict: Document | None
+    verdict: Verdict | None
     reason: str = ""
     differences: tuple[Difference, ...] = ()
 
@@ -64,7 +65,7 @@ class Again:
         """Why the stored verdict does not stand, in a sentence without its full stop."""
         if self.verdict is None:
             return f"the bundle cannot be judged again: {self.reason}"
-        return f"{ANOTHER_VERSION}; this bench judges: {self.verdict['outcome']}"
+        return f"{ANOTHER_VERSION}; this bench judges: {self.verdict.outcome}"
 
 
 @dataclass(frozen=True)
@@ -74,18 +75,19 @@ class Standing:
     `reason` says of any other state why the run does not count, as a predicate, and `remedy` what to do."""
 
     state: str
-    verdict: Document | None = None
+    verdict: Verdict | None = None
     reason: str = ""
     remedy: str = ""
 
 
-def judge_bundle(bundle: Path) -> Document:
-    """The content of verdict.json for `bundle`."""
+def judge_bundle(bundle: Path) -> Verdict:
+    """The verdict of `bundle`."""
     evidence = Evidence.load(bundle)
     profile, metrics = _profiles(bundle, evidence.run["requirement"]["id"])
-    # Tuples become lists, as in the file that it is compared with; what is not finite has no place in it.
-    document: Document = json.loads(json.dumps(judge(evidence, profile, metrics), allow_nan=False))
-    return document
+    found = judge(evidence, profile, metrics)
+    if odd := not_finite(as_document(found), VERDICT):
+        raise BenchError(f"{odd}. Report it as a fault of the bench")
+    return found
 
 
 def judged_again(bundle: Path) -> Again:
@@ -104,7 +106,7 @@ def judged_again(bundle: Path) -> Again:
 
 
 def standing_of(bundle: Path) -> Standing:
-    """Whether others may rest on this run: sealed, its documents as they were sealed, and its verdict what follows from them."""
+    """Says whether others may rest on this run: sealed, its documents as they were sealed, and its verdict what follows from them."""
     leave_out = f"See make check-bundle RUN={bundle}, and leave the run out"
     if not (bundle / MANIFEST).is_file():
         reason = f"is not sealed: it has no {MANIFEST}, so that nothing vouches for what it says"
@@ -125,8 +127,9 @@ def standing_of(bundle: Path) -> Standing:
     return Standing(SEALED, again.verdict)
 
 
-def differences(stored: Any, recomputed: Document) -> Iterator[Difference]:
+def differences(stored: Any, found: Verdict) -> Iterator[Difference]:
     """Every field of a stored verdict that is not what follows from the evidence, one for each."""
+    recomputed = as_document(found)
     if not isinstance(stored, dict):
         yield Difference(VERDICT, shown(stored), shown(recomputed))
         return

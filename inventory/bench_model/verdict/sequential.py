@@ -1,4 +1,4 @@
-"""When has a measurement been repeated often enough? Stop when certain, with the error of looking repeatedly under control.
+"""Tells when has a measurement been repeated often enough? Stop when certain, with the error of looking repeatedly under control.
 
 A scenario allows `repetitions` to `repetitions_max`. After each repetition from the first number on there is one look; K =
 repetitions_max - repetitions + 1 looks are possible (as many for each of several stages, such as the conditions of a drive), and each
@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench_model.bundle.evidence import Document
+from bench_model.documents.run import Run
 from bench_model.evidence.measured import measure
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile
@@ -33,7 +34,7 @@ NOT_MEASURED = "not measured"
 
 @dataclass(frozen=True)
 class Looks:
-    """How often a measurement is repeated, and the level of each look's intervals."""
+    """Describes how often a measurement is repeated, and the level of each look's intervals."""
 
     least: int
     most: int
@@ -60,7 +61,7 @@ def relevant(profile: RequirementProfile, metrics: dict[str, ResultMetric], file
     return [pair for pair in judged if pair[0].severity == "mandatory"] or judged
 
 
-def look(number: int, document: Document, judged: Sequence[Judged], run: Document, plan: Looks) -> Look:
+def look(number: int, document: Document, judged: Sequence[Judged], run: Run, plan: Looks) -> Look:
     """Continue or stop after `number` repetitions, given the results so far. A pure function of its arguments."""
     if number < plan.least:
         return Look(number, {}, False, f"the scenario asks for {plan.least} at least")
@@ -71,7 +72,7 @@ def look(number: int, document: Document, judged: Sequence[Judged], run: Documen
         if not measured.values:
             decisions[requirement.id] = NOT_MEASURED
             continue
-        known = estimate(requirement, metric, measured, run["scenario"].get("seed", 0))
+        known = estimate(requirement, metric, measured, run.scenario.seed)
         decided = decide(requirement.comparison, bounds(requirement, run)[1], requirement.guard_band, known)
         decisions[requirement.id] = decided.decision
         if decided.decision == UNDECIDED and not known.exact:  # the worst of exact values does not improve
@@ -91,7 +92,7 @@ def look(number: int, document: Document, judged: Sequence[Judged], run: Documen
 class Stopping:
     """The looks of one workload in one run. `cost` tells what the run has cost so far."""
 
-    def __init__(self, plan: Looks, judged: Sequence[Judged], run: Document, cost: Cost) -> None:
+    def __init__(self, plan: Looks, judged: Sequence[Judged], run: Run, cost: Cost) -> None:
         self._plan, self._judged, self._run, self._cost = plan, judged, run, cost
         self._looks: list[dict[str, Any]] = []
 
@@ -101,7 +102,7 @@ class Stopping:
         profile: RequirementProfile,
         metrics: dict[str, ResultMetric],
         file: str,
-        run: Document,
+        run: Run,
         cost: Cost,
         stages: int = 1,
     ) -> Stopping:

@@ -8,68 +8,66 @@ PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Final
 
+from bench_model.base.errors import BenchError
 from bench_model.base.units import convert
-from bench_model.bundle.evidence import Document, Evidence
-from bench_model.documents.struct import as_document
+from bench_model.bundle.evidence import Evidence
+from bench_model.documents.run import Run
 from bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
 from bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
 from bench_model.evidence.conditions import with_condition
 from bench_model.evidence.measured import Measured, measure
-from bench_model.evidence.soundness import faults
+from bench_model.evidence.soundness import RUN, Sound
 from bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile
 from bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
 
-RUN = "run.json"
 PASS: Final = "PASS"
 FAIL: Final = "FAIL"
 ERROR: Final = "ERROR"
 INADMISSIBLE: Final = "INADMISSIBLE"
+DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
 BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
 
 
-def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> Document:
-    """The content of verdict.json. Raises nothing for missing or malformed evidence: that is an outcome."""
-    malformed = faults(evidence)
-    if RUN in malformed:
-        return _unreadable(malformed[RUN])
-    found = findings(evidence, asdict(profile.conditions), malformed)
+def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> Verdict:
+    """The verdict. Raises nothing for missing or malformed evidence: that is an outcome."""
+    try:
+        sound = Sound.of(evidence)
+    except BenchError as error:
+        return _unreadable(str(error))
+    found = findings(sound, profile.conditions)
     judgements = [
-        _judge_one(requirement, metrics[requirement.metric], evidence, found, malformed)
-        for requirement in profile.requirements
+        _judge_one(requirement, metrics[requirement.metric], sound, found) for requirement in profile.requirements
     ]
-    outcome, reasons = _overall(evidence, judgements, found)
-    return as_document(
-        Verdict(
-            schema_version=1,
-            outcome=outcome,
-            reasons=reasons,
-            scale=evidence.run["scenario"]["scale"],
-            declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(evidence, profile, judgements, found),
-            findings=list(found),
-            requirements=judgements,
-        )
+    outcome, reasons = _overall(sound, judgements, found)
+    return Verdict(
+        schema_version=1,
+        outcome=outcome,
+        reasons=reasons,
+        scale=sound.run.scenario.scale,
+        declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(sound.run, profile, judgements, found),
+        findings=list(found),
+        requirements=judgements,
     )
 
 
-def _unreadable(fault: str) -> Document:
+def _unreadable(fault: str) -> Verdict:
     """Returns the verdict on a run whose run.json the bench did not write so: nothing else of it can be judged."""
-    return as_document(Verdict(1, INADMISSIBLE, [fault], None, False, [Finding(fault, True, (RUN,))], []))
+    return Verdict(1, INADMISSIBLE, [fault], None, False, [Finding(fault, True, (RUN,))], [])
 
 
 def is_rehearsal(
-    evidence: Evidence, profile: RequirementProfile, judgements: Sequence[Judgement], found: Sequence[Finding]
+    run: Run, profile: RequirementProfile, judgements: Sequence[Judgement], found: Sequence[Finding]
 ) -> bool:
     """True for a run that was asked for at less than full scale, that nothing invalidates, and that missed nothing mandatory.
 
     A run at full scale is never one: a sensor or a tuning that it lacks is news to whoever started it."""
     return (
-        bool(scaled_down(evidence.run, asdict(profile.conditions)))
+        bool(scaled_down(run, profile.conditions))
         and not any(finding.invalidates or finding.fails for finding in found)
         and not any(judgement.outcome in (FAIL, ERROR) for judgement in judgements if judgement.severity == "mandatory")
     )
@@ -78,17 +76,15 @@ def is_rehearsal(
 def _judge_one(
     requirement: Requirement,
     metric: ResultMetric,
-    evidence: Evidence,
+    sound: Sound,
     found: Sequence[Finding],
-    malformed: Mapping[str, str],
 ) -> Judgement:
-    bound, scaled = bounds(requirement, evidence.run)
-    if metric.file in malformed:
-        measured = Measured((), problem=f"Not measured: {malformed[metric.file]}")
+    bound, scaled = bounds(requirement, sound.run)
+    if metric.file in sound.malformed:
+        measured = Measured((), problem=f"Not measured: {sound.malformed[metric.file]}")
     else:
-        measured = measure(requirement, metric, evidence.results)
-    seed = evidence.run["scenario"].get("seed", 0)
-    known = estimate(requirement, metric, measured, seed) if measured.values else None
+        measured = measure(requirement, metric, sound.results)
+    known = estimate(requirement, metric, measured, sound.run.scenario.seed) if measured.values else None
     decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
     outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
     margin = decided.margin if decided else None
@@ -115,22 +111,22 @@ def _judge_one(
         severity=requirement.severity,
         statistic=requirement.statistic,
         outcome=outcome,
-        reason=with_condition(reason, metric, requirement.statistic, evidence.results) if measured.values else reason,
+        reason=with_condition(reason, metric, requirement.statistic, sound.results) if measured.values else reason,
         evidence=[metric.file],
         source=requirement.source,
     )
 
 
-def bounds(requirement: Requirement, run: Document) -> tuple[float, float]:
+def bounds(requirement: Requirement, run: Run) -> tuple[float, float]:
     """The requirement's bound, and the one that holds at this run's scale."""
     bound = _bound(requirement, run)
-    return bound, bound * run["scenario"]["scale"] if requirement.scales_with_load else bound
+    return bound, bound * run.scenario.scale if requirement.scales_with_load else bound
 
 
-def _bound(requirement: Requirement, run: Document) -> float:
+def _bound(requirement: Requirement, run: Run) -> float:
     if isinstance(requirement.bound, str):
         key, unit = CANDIDATE_BOUNDS[requirement.bound]
-        return convert(float(run["candidate"][key]), unit, requirement.unit)
+        return convert(float(getattr(run.candidate, key)), unit, requirement.unit)
     return float(requirement.bound)
 
 
@@ -165,17 +161,15 @@ def undecided_because(requirement: Requirement, known: Estimate, decided: Decisi
     return why + decided.advice
 
 
-def _overall(
-    evidence: Evidence, judgements: Sequence[Judgement], found: Sequence[Finding]
-) -> tuple[Outcome, list[str]]:
+def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Finding]) -> tuple[Outcome, list[str]]:
     wrong_machine = [finding.text for finding in found if IDENTITY in finding.evidence]
-    state = evidence.run["state"]
+    state = sound.run.state
     # A run that broke before it could look at the machine has a cause, and that is its outcome: it accuses no other machine.
-    unlooked = evidence.identity is None and state in BROKEN
+    unlooked = sound.raw.identity is None and state in BROKEN
     if wrong_machine and not unlooked:  # whatever else happened, it happened to another machine
         return INADMISSIBLE, wrong_machine
     if state in BROKEN:
-        return ERROR, [evidence.run.get("state_reason") or f"The run ended in state {state!r}"]
+        return ERROR, [sound.run.state_reason or f"The run ended in state {state!r}"]
     if state != FINISHED:
         return INADMISSIBLE, [f"The run is in state {state!r}: it did not end, and nothing of it is judged"]
     mandatory = [judgement for judgement in judgements if judgement.severity == "mandatory"]
@@ -198,7 +192,7 @@ def _sentence(judgement: Judgement) -> str:
     if judgement.measured is None:
         return f"{judgement.id} {judgement.text}: {judgement.reason}"
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
-    measured, bound = (_quantity(value, judgement.unit) for value in (judgement.measured, judgement.scaled_bound))
+    measured, bound = _told_apart(judgement.measured, judgement.scaled_bound, judgement.unit)
     text = f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
     if judgement.decision != UNDECIDED:
         return text
@@ -206,8 +200,17 @@ def _sentence(judgement: Judgement) -> str:
     return f"{text}, {why[0].lower()}{why[1:]}"
 
 
-def _quantity(value: float, unit: str) -> str:
+def _told_apart(measured: float, bound: float, unit: str) -> tuple[str, str]:
+    """Both quantities, with as many digits as show that they differ: three damaged superchunks of a million are no fraction of 1."""
+    for digits in DIGITS:
+        texts = _quantity(measured, unit, digits), _quantity(bound, unit, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts if measured != bound else (_quantity(measured, unit), _quantity(bound, unit))
+
+
+def _quantity(value: float, unit: str, digits: int = 4) -> str:
     """`5.546 GB/s`; a count in full, and neither a count nor a ratio with a unit's name."""
     if unit == "count" and value == int(value):
         return str(int(value))
-    return f"{value:.4g}" if unit in ("count", "1") else f"{value:.4g} {unit}"
+    return f"{value:.{digits}g}" if unit in ("count", "1") else f"{value:.{digits}g} {unit}"

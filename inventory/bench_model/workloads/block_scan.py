@@ -75,6 +75,17 @@ class BlockScan(Closed, frozen=True):
     reasons: dict[str, str]
     others: list[BlockScan] | UnsetType = UNSET
 
+    @property
+    def scans(self) -> list[BlockScan]:
+        """The scan of each tool, this one first."""
+        return [self, *(self.others or ())]
+
+    @property
+    def measured_again(self) -> list[LargeRepetition]:
+        """The repetitions of large blocks; none where there is one, which is the scan's own point and was not measured again."""
+        found = self.large_blocks.repetitions
+        return found if len(found) > 1 else []
+
     def __post_init__(self) -> None:
         if not self.direct:
             raise ValueError("the writes went through the page cache")

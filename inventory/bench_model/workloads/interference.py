@@ -1,4 +1,4 @@
-"""How much one activity suffers from another: ratios of paired runs, and the proof that the two really ran together. Pure."""
+"""Tells how much one activity suffers from another: ratios of paired runs, and the proof that the two really ran together. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import Any, Literal
 
-from scipy.stats import t as student_t
+import scipy
 
 from bench_model.bundle.evidence import Document
 from bench_model.documents.struct import Closed, Ordinal, Positive, as_document
@@ -111,7 +111,7 @@ def slowdown_of(ratios: Sequence[float]) -> Slowdown | None:
     mean, n = fmean(logs), len(logs)
     half = None
     if n >= PAIRS_FOR_INTERVAL:
-        half = float(student_t.ppf((1 + CONFIDENCE) / 2, n - 1)) * stdev(logs) / math.sqrt(n)
+        half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * stdev(logs) / math.sqrt(n)
     return Slowdown(
         n=n,
         mean=math.exp(mean),
@@ -124,7 +124,7 @@ def slowdown_of(ratios: Sequence[float]) -> Slowdown | None:
 
 
 def ratio(solo: float, disturbed: float, larger_is_better: bool) -> float:
-    """How much worse `disturbed` is. Both must be above zero."""
+    """Says how much worse `disturbed` is. Both must be above zero."""
     return solo / disturbed if larger_is_better else disturbed / solo
 
 

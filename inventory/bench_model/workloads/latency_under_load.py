@@ -17,6 +17,7 @@ from msgspec import Meta
 from bench_model.bundle.evidence import Document
 from bench_model.documents.struct import Amount, Block, Closed, Ordinal, Positive
 from bench_model.documents.struct import Count as Whole
+from bench_model.documents.tools.daqwriter import Latency
 from bench_model.statistics import hdr
 from bench_model.workloads.model import Asked, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, agreeing, column, counting, follows, rows
@@ -36,23 +37,6 @@ KNEE_RULE = (
     f"percentile exceeds {KNEE_FACTOR:g} times its lowest value at the rates below. The sustained rate is the one before it; a point that "
     "does not count ends the search"
 )
-
-
-class StoredLatency(Closed, frozen=True):
-    """us of the stored superchunks, as daqwriter gives it. `definition`: from what to what. `hdr`: compressed, HdrHistogram's V2."""
-
-    definition: str
-    count: Whole
-    min: Amount
-    mean: Amount
-    p50: Amount
-    p90: Amount
-    p99: Amount
-    p99_9: Amount
-    p99_99: Amount
-    max: Amount
-    hdr_unit: Literal["ns"]
-    hdr: Annotated[str, Meta(pattern="^HIST[A-Za-z0-9+/]*={0,2}$")]
 
 
 class Knee(Closed, frozen=True):
@@ -104,7 +88,7 @@ class Point(Closed, frozen=True):
     busy_count: Whole
     backlog_high_water_bytes: Whole
     percentiles: list[Percentile]
-    latency_us: StoredLatency
+    latency_us: Latency
     admissible: bool
     reason: str | None
 

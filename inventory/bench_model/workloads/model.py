@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ COUNTED_MIN = 0.99  # [P] share of what was asked for, as of the source's superc
 RUNTIME_MIN = 0.97  # [P] of the time that was asked for: of a point, and of a soak
 
 Maker = Callable[
-    [Path, Document], Document | None
+    [Path, Document], Document | Struct | None
 ]  # from a bundle and its run.json; None: the run has nothing to do with it
 
 
@@ -70,9 +70,9 @@ class Beside:
 
 @dataclass(frozen=True)
 class Model:
-    """All that evidence asks of one workload. `result`: the type of its result; None where its JSON schema is written by hand."""
+    """All that evidence asks of one workload. `result`: the type of its result."""
 
     coverage: Coverage
     counts: tuple[Count, ...]
     beside: tuple[Beside, ...] = ()
-    result: type[Struct] | None = None
+    result: type[Struct] = field(kw_only=True)

@@ -1,4 +1,4 @@
-"""How the plan is held against a result: the plan of one workload, and the counts that every workload takes."""
+"""Tells how the plan is held against a result: the plan of one workload, and the counts that every workload takes."""
 
 from __future__ import annotations
 

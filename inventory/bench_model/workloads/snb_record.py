@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from bench_model.bundle.evidence import Document
+from bench_model.documents.results import Conditioning
 from bench_model.documents.struct import Struct
+from bench_model.documents.tools.daqwriter import Verify
+from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.workloads.model import Asked, Count, Model, stated
 from bench_model.workloads.plan import FAILS, INVALIDATES, SOUND, Plan, Problem, repetitions, rows, tool
 
@@ -24,17 +27,19 @@ RECORD_PARAMETERS = {  # of the scenario, and their names in daqwriter's documen
 
 
 class Repetition(Struct, frozen=True):
-    """One record. `minidaq` and `verify` are daqwriter's own documents, which have schemas."""
-
     condition: str | None
-    minidaq: dict[str, Any]
-    verify: dict[str, Any]
+    minidaq: Minidaq
+    verify: Verify
     damaged_superchunks: int
     verified_fraction: float | None
 
+    def named(self, number: int) -> str:
+        """`2`, or `2, preconditioned`: how tables and figures call it."""
+        return f"{number}, {self.condition}" if self.condition else str(number)
+
 
 class Stopping(Struct, frozen=True):
-    """When a workload that may go on was told that it had enough."""
+    """Describes when a workload that may go on was told that it had enough."""
 
     repetitions_min: int
     repetitions_max: int
@@ -47,7 +52,7 @@ class SnbRecord(Struct, frozen=True):
 
     schema_version: Literal[1]
     repetitions: list[Repetition]
-    conditioning: list[dict[str, Any]]
+    conditioning: list[Conditioning]
     limits: list[str]
     stopping: Stopping
 
@@ -104,7 +109,9 @@ def _record(name: str, repetition: Document) -> Iterator[Problem]:
             counts[kind] for kind in ("present", "missing", "corrupt", "torn", "stale")
         )
         == written["stored"],
-        "the read-back speaks of other losses": verify["lost_at_source"] == written["lost"],
+        # Without a trailer it cannot speak of any; the record then fails by the trailer that is missing.
+        "the read-back speaks of other losses": verify["trailer_status"] is None
+        or verify["lost_at_source"] == written["lost"],
         "the trailer is complete and is not": verify["complete_trailer"] is (verify["trailer_status"] == "complete"),
         "damage is not the sum of its kinds": repetition["damaged_superchunks"] == damaged,
         "the verified share is not what was read back over what was offered": repetition["verified_fraction"] == share,

@@ -17,12 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
 
+from marked_page import renew
+
 from audit import mutants
 from audit.good import MAKERS as EVIDENCE
 from audit.good import results_of
 from audit.good.case import INVENTORY, Case, case_of, evidence_of
 from audit.mutants import Mutant
 from bench_model.bundle.evidence import Document, Evidence
+from bench_model.documents.run import Run
+from bench_model.documents.struct import read
 from bench_model.evidence import soundness
 from bench_model.evidence.derived import MAKERS
 from bench_model.profiles.scenarios import load_scenario
@@ -60,7 +64,9 @@ def mutants_of(case: Case, evidence: Evidence) -> list[Mutant]:
     return [
         *mutants.of_values(evidence),
         *mutants.of_words(evidence),
-        *mutants.of_metrics(evidence, case.profile, case.metrics, lambda one: bounds(one, evidence.run)[0]),
+        *mutants.of_metrics(
+            evidence, case.profile, case.metrics, lambda one: bounds(one, read(evidence.run, Run, "run.json"))[0]
+        ),
     ]
 
 
@@ -68,13 +74,13 @@ def audit(scenario: str, most: int) -> Findings:
     """Judges at most `most` mutants of each class of one scenario."""
     case = case_of(scenario)
     good = evidence_of(case, results_of(case))
-    found = Findings(scenario, str(judge(good, case.profile, case.metrics)["outcome"]))
+    found = Findings(scenario, judge(good, case.profile, case.metrics).outcome)
     with _remembered(good):
         for mutant in mutants.sample(mutants_of(case, good), most, SEED):
             found.tried[mutant.kind] += 1
             where = f"{mutant.kind}: {mutant.file}: {mutant.place}"
             try:
-                outcome = judge(mutants.applied(good, mutant), case.profile, case.metrics)["outcome"]
+                outcome = judge(mutants.applied(good, mutant), case.profile, case.metrics).outcome
             except Exception as error:  # of any kind: a judge that falls over is a finding
                 found.broken.append(f"{where} ({type(error).__name__}: {error})")
                 continue
@@ -156,17 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = list(table(found, time.monotonic() - began))
     print("\n".join(lines))
     if options.write:
-        _write(options.write, lines)
+        renew(options.write, BEGIN, END, "\n".join(lines))
     return 1 if any(one.wrong or one.broken for one in found) else 0
-
-
-def _write(document: Path, lines: Sequence[str]) -> None:
-    text = document.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise SystemExit(f"{document} has no lines {BEGIN} and {END} between which the table goes. Add them")
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    body = "\n".join(lines)
-    document.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from functools import partial
 from typing import Any
 
 from bench_model.bundle.evidence import FILES, Document, Evidence
-from bench_model.documents.results import DriveTemperature, Reasoned
-from bench_model.evidence.measured import found_at
+from bench_model.documents.derived import DriveTemperature
+from bench_model.documents.results import Reasoned
+from bench_model.evidence.measured import found_at, found_in, with_holes
 from bench_model.evidence.schemas import TYPES
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile
@@ -309,14 +310,16 @@ def _better(requirement: Requirement) -> Change:
 
 def _places_of(document: Document, path: str, values: Sequence[Any]) -> Iterator[Path]:
     """The places of a metric's values in the document: a place counts when the metric reads another number there."""
-    probe = -123456789.0
+    probe, searched = -123456789.0, with_holes(document)
     for place in every_path(document):
         value = get(document, place)
         if isinstance(value, bool) or not isinstance(value, int | float) or value not in values:
             continue
-        changed = copy.deepcopy(document)
-        get(changed, place[:-1])[place[-1]] = probe
-        if probe in (found_at(path, changed) or []):
+        parent = get(searched, place[:-1])
+        parent[place[-1]], kept = probe, parent[place[-1]]
+        found = found_in(path, searched) or []
+        parent[place[-1]] = kept
+        if probe in found:
             yield place
 
 

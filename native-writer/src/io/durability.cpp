@@ -46,6 +46,7 @@ void DurabilityLedger::retire(const Block& block) {
   std::int64_t durable_ns = std::max(carried_ns_, block.completed_ns);
   for (const End& end : block.ends) {
     latency_ns_.record(durable_ns - end.intended_ns);
+    latency_over_time_.record(end.intended_ns, durable_ns - end.intended_ns);
     LinkAccount& account = accounts_[end.link];
     if (account.stored++ == 0) account.first_sequence = end.sequence;
     account.last_sequence = end.sequence;

@@ -12,6 +12,7 @@
 
 #include "base/histogram.h"
 #include "base/pacing.h"
+#include "base/timed_histogram.h"
 #include "format/record_format.h"
 
 namespace daqwriter {
@@ -46,6 +47,7 @@ class DurabilityLedger {
   std::uint64_t durable_bytes() const { return durable_bytes_.load(std::memory_order_relaxed); }
 
   const Histogram& latency_ns() const { return latency_ns_; }
+  const TimedHistogram& latency_over_time() const { return latency_over_time_; }  // by intended arrival
   const Histogram& write_latency_ns() const { return write_latency_ns_; }
   const ServiceCurve& service_curve() const { return service_curve_; }  // due against durable
   const ServiceRecord& service_record() const { return service_record_; }
@@ -82,6 +84,7 @@ class DurabilityLedger {
   std::vector<std::vector<End>> spare_;  // emptied vectors, so that the data path does not allocate
   std::atomic<std::uint64_t> durable_bytes_{0};
   Histogram latency_ns_;
+  TimedHistogram latency_over_time_;
   Histogram write_latency_ns_;
   ServiceCurve service_curve_;
   ServiceCurve held_;

@@ -245,6 +245,7 @@ void ApplicationResult::add(const ApplicationResult& one) {
   held.add(one.held);
   service_curve.add(one.service_curve);
   latency_ns.add(one.latency_ns);
+  latency_over_time.add(one.latency_over_time);
   write_latency_ns.add(one.write_latency_ns);
   writer_cpu = writer_cpu + one.writer_cpu;
   source_cpu = source_cpu + one.source_cpu;

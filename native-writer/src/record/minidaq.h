@@ -135,6 +135,7 @@ struct ApplicationResult {
   ServiceCurve service_curve;
   std::vector<WriterResult> writers;  // of a sum: see each application's
   Histogram latency_ns;
+  TimedHistogram latency_over_time;
   Histogram write_latency_ns;
   CpuUse writer_cpu;
   CpuUse source_cpu;

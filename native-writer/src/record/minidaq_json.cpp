@@ -19,6 +19,10 @@ constexpr const char* kLatencyDefinition =
     "flush is not part of it";
 constexpr const char* kWriteLatencyDefinition =
     "per block: io_submit until the completion of its last part was reaped";
+constexpr const char* kLatencyOverTimeDefinition =
+    "stored superchunks by intended arrival (rows of interval_s from the start) and by latency_us (columns, "
+    "each "
+    "from its from_us to the next one's)";
 constexpr const char* kBufferMethod =
     "service curve: max over t of arrived(t) - durable(t), arrivals by intended time and including lost "
     "superchunks, "
@@ -241,6 +245,33 @@ Json busy_json(const BusyTracker& busy) {
   return {{"count", busy.count()}, {"total_s", seconds(busy.total_ns())}, {"episodes", episodes}};
 }
 
+// Only columns that count anything, so that a record of any length needs a few thousand numbers at most.
+Json latency_over_time_json(const TimedHistogram& latencies) {
+  const std::size_t rows = latencies.rows();
+  std::size_t first = TimedHistogram::kColumns;
+  std::size_t end = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < TimedHistogram::kColumns; ++column) {
+      if (latencies.count(row, column) == 0) continue;
+      first = std::min(first, column);
+      end = std::max(end, column + 1);
+    }
+  }
+  Json edges = Json::array();
+  Json counts = Json::array();
+  for (std::size_t column = first; column < end; ++column)
+    edges.push_back(static_cast<double>(TimedHistogram::lower_edge(column)) / 1e3);
+  for (std::size_t row = 0; row < rows; ++row) {
+    Json one = Json::array();
+    for (std::size_t column = first; column < end; ++column) one.push_back(latencies.count(row, column));
+    counts.push_back(one);
+  }
+  return {{"definition", kLatencyOverTimeDefinition},
+          {"interval_s", seconds(latencies.row_duration())},
+          {"from_us", edges},
+          {"counts", counts}};
+}
+
 Json cpu_json(const MiniDaqResult& r) {
   const auto used = [](const CpuUse& cpu) {
     return Json{{"user_s", cpu.user_s}, {"system_s", cpu.system_s}};
@@ -318,6 +349,7 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
             {"capacity_bytes", plan.buffer_bytes}}},
           {"transient_buffer", transient_buffer_json(o, r)},
           {"latency_us", latency_json(r.latency_ns, kLatencyDefinition)},
+          {"latency_over_time", latency_over_time_json(r.latency_over_time)},
           {"write_latency_us", latency_json(r.write_latency_ns, kWriteLatencyDefinition)},
           {"cpu", cpu_json(r)},
           {"series",

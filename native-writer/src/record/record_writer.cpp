@@ -106,6 +106,7 @@ void RecordWriter::add_to(ApplicationResult& r) const {
   r.held.add(ledger_->held());
   r.service_curve.add(ledger_->service_curve());
   r.latency_ns.add(ledger_->latency_ns());
+  r.latency_over_time.add(ledger_->latency_over_time());
   r.write_latency_ns.add(ledger_->write_latency_ns());
   r.writer_cpu = r.writer_cpu + data_->cpu();
   r.copy_ns += data_->copy_ns();

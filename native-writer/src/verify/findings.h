@@ -20,7 +20,7 @@ struct Fault {
   std::string file{};  // of a run's directory; empty: the target is one
 };
 
-// Of superchunks or events: expected = present + missing + corrupt + torn + stale.
+// Counts superchunks or events: expected = present + missing + corrupt + torn + stale.
 struct VerifyCounts {
   std::uint64_t expected = 0;
   std::uint64_t present = 0;

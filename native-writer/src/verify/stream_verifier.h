@@ -17,7 +17,7 @@ namespace daqwriter {
 
 class StreamVerifier {
  public:
-  // Of all streams: `findings`, and the number of events that are `unvouched`, intact in files that the
+  // Sums up all streams: `findings`, and the number of events that are `unvouched`, intact in files that the
   // manifest does not list.
   StreamVerifier(const Manifest& manifest, std::uint32_t stream, Findings& findings,
                  std::uint64_t& unvouched);

@@ -14,6 +14,7 @@ from pathlib import Path
 from bench_model.base.errors import BenchError
 from bench_model.bundle import files as bundle_files
 from bench_model.bundle.files import strict
+from bench_model.documents.struct import Kind, read
 from bench_report.base.errors import BundleError
 
 SHOWN_CHARACTERS = 40
@@ -94,6 +95,13 @@ class Node:
         if isinstance(self.value, list) and all(isinstance(item, str | int | float) for item in self.value):
             return ", ".join(str(item) for item in self.value)
         return json.dumps(self.value, ensure_ascii=False)
+
+    def typed(self, kind: type[Kind]) -> Kind:
+        """Returns the whole document as its type."""
+        try:
+            return read(self.value, kind, self.where)
+        except BenchError as error:
+            raise BundleError(self.where, str(error).removeprefix(f"{self.where}: ")) from error
 
     # Shorthands for optional fields: absent and null are the same, a wrong type is still an error.
     def text(self, key: str) -> str | None:

@@ -22,10 +22,6 @@ REFERENCE = re.compile(f"{BEGIN}(figure|table|section):([^{MIDDLE}]+){MIDDLE}([^
 QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
 
 
-def see_figure(name: str, otherwise: str = "the figure") -> str:
-    return f"{BEGIN}figure:{name}{MIDDLE}{otherwise}{END}"
-
-
 def see_table(name: str, otherwise: str = "the table") -> str:
     return f"{BEGIN}table:{name}{MIDDLE}{otherwise}{END}"
 

@@ -8,7 +8,9 @@ rounding, so that 999.96 MB/s reads 1.000 GB/s.
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime
+from decimal import Decimal
 
 GB = 1e9
 GIB = float(2**30)
@@ -16,10 +18,20 @@ THIN = "\u202f"  # narrow no-break space: groups digits, keeps a number and its 
 MINUS = "\u2212"
 TIMES = "\u00d7"
 NONE = "\u2013"
+SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}  # of a bound
 SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 DECIMAL_PREFIXES = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 BINARY_PREFIXES = ((1.0, ""), (2.0**10, "Ki"), (2.0**20, "Mi"), (2.0**30, "Gi"), (2.0**40, "Ti"))
+
+# Units that differ by powers of ten, with their exponents. Binary ones are not here: a block of 64 KiB is a name.
+DECIMAL_FAMILIES = (
+    {"ns": -9, "\u00b5s": -6, "ms": -3, "s": 0},
+    *({f"{prefix}{unit}": 3 * step for step, (_, prefix) in enumerate(DECIMAL_PREFIXES)} for unit in ("B/s", "B")),
+)
+LEAST_SHOWN, MOST_SHOWN = Decimal("0.001"), Decimal(100_000)
+WHOLE_MINUTES = f"{THIN}min"  # "2 min 04 s" has no point that could move
+WITH_UNIT = re.compile(rf"(?P<number>{MINUS}?\d[\d{THIN}]*(?:\.\d+)?){THIN}(?P<unit>[^\W\d]\w*(?:/s)?)")
 
 
 def grouped(digits: str) -> str:
@@ -159,3 +171,35 @@ def quantity_beside(value: float, bound: float, unit: str) -> str:
         if value == bound or (text not in against and significant(value, digits) != significant(bound, digits)):
             return text
     return text
+
+
+def in_one_unit(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts with one unit, where theirs differ by powers of ten: the largest in which the smallest number is at least 0.001.
+
+    Only the point moves, so that each number keeps its significant digits. Numbers that lie too far apart stay as they are."""
+    found = [match for text in texts for match in WITH_UNIT.finditer(text)]
+    units = {match["unit"] for match in found}
+    family = next((one for one in DECIMAL_FAMILIES if units <= one.keys()), None)
+    if family is None or len(units) < 2 or any(WHOLE_MINUTES in text for text in texts):
+        return texts
+    sizes = [size for match in found if (size := abs(_number(match)).scaleb(family[match["unit"]]))]
+    fitting = [
+        unit
+        for unit in units
+        if sizes and min(sizes).scaleb(-family[unit]) >= LEAST_SHOWN and max(sizes).scaleb(-family[unit]) < MOST_SHOWN
+    ]
+    if not fitting:
+        return texts
+    chosen = max(fitting, key=family.__getitem__)
+
+    def shifted(match: re.Match[str]) -> str:
+        value = abs(_number(match))
+        whole, _, fraction = f"{value and value.scaleb(family[match['unit']] - family[chosen]):f}".partition(".")
+        sign = MINUS if match["number"].startswith(MINUS) else ""
+        return f"{sign}{grouped(whole)}{'.' * bool(fraction)}{fraction}{THIN}{chosen}"
+
+    return tuple(WITH_UNIT.sub(shifted, text) for text in texts)
+
+
+def _number(match: re.Match[str]) -> Decimal:
+    return Decimal(match["number"].replace(THIN, "").replace(MINUS, "-"))

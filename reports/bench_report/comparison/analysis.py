@@ -14,7 +14,7 @@ from bench_model.tender.contenders import Contender, Question
 from bench_report.base.errors import BundleError
 from bench_report.comparison.bundles import Source, read_sources
 from bench_report.comparison.conditions import marks
-from bench_report.comparison.configurations import configurations, is_comparison, names_of
+from bench_report.comparison.configurations import configurations, is_comparison, names_of, sets_of
 from bench_report.comparison.contenders import contender_of, grouped, questions_of, speed_of
 from bench_report.comparison.definitions import check_same, differences
 from bench_report.comparison.unranked import unranked_configurations, unranked_runs
@@ -53,8 +53,8 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
     return {
         "schema_version": 1,
         "kind": kind,
-        "scenario": {"id": sources[0].run.scenario_id, "title": sources[0].run.scenario_title},
-        "requirement": {"id": sources[0].run.requirement_id, "title": sources[0].run.requirement_title},
+        "scenario": {"id": sources[0].run.scenario.id, "title": sources[0].run.scenario.title or None},
+        "requirement": {"id": sources[0].run.requirement.id, "title": sources[0].run.requirement.title or None},
         "files": {key: _file(file) for key, file in (("prices", asked.prices), ("weights", asked.weights))},
         "equivalence_percent": weights.margin_percent,
         "runs": [_run(source) for source in sources],
@@ -62,6 +62,7 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
         **tender.document(contenders, questions, speed, weights, differences([one for one in sources if one.counts])),
         "conditions": [asdict(mark) for mark in marks(sources)],
         **_unranked(kind, sources),
+        **({"sets": sets} if kind == CONFIGURATIONS and (sets := sets_of(sources[0])) else {}),
     }, sources  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def _run(source: Source) -> Document:
         "outcome": source.outcome,
         "ranked": source.counts,
         "reason": None if source.counts else source.reason,
-        "scale": source.run.scale,
+        "scale": source.run.scenario.scale,
     }
 
 

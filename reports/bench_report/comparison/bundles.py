@@ -17,6 +17,7 @@ from bench_model.base.errors import ProfileError
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.files import plain_file
 from bench_model.bundle.provenance import MANIFEST, digest_of
+from bench_model.documents.run import Run
 from bench_model.documents.verdict import Judgement, Verdict
 from bench_model.evidence.measured import measure
 from bench_model.profiles.candidates import Candidate, load_candidate
@@ -26,9 +27,7 @@ from bench_model.profiles.requirements import RequirementProfile, load_requireme
 from bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, standing_of
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_document, read_text
-from bench_report.reading.dataset.run import Run
 from bench_report.reading.load import run_document, versioned
-from bench_report.reading.load_run import run_of, verdict_of
 
 NO_VERDICT = "NO VERDICT"
 Made = TypeVar("Made")
@@ -40,7 +39,6 @@ class Source:
     """One run bundle. `manifest_sha256`: of its MANIFEST.sha256, which names everything in it; None where it has none."""
 
     root: Path
-    document: Node
     run: Run
     verdict: Verdict | None
     manifest_sha256: str | None
@@ -48,7 +46,7 @@ class Source:
     @property
     def name(self) -> str:
         """Candidate, and target where it has several."""
-        target = self.run.target.name if self.run.target else None
+        target = self.run.target.name
         return f"{self.run.candidate.name}/{target}" if target else self.run.candidate.name
 
     @property
@@ -74,11 +72,11 @@ class Source:
     def metrics(self) -> dict[str, ResultMetric]:
         """The run's metric definitions; empty where its bundle has none."""
         text = read_text(self.root, "profiles/metrics.yml")
-        return {} if text is None else _metrics(text, self.root / "profiles" / "metrics.yml")
+        return {} if text is None else _checked(lambda: load_metrics(self.root / "profiles" / "metrics.yml"))
 
     @cached_property
     def profile(self) -> RequirementProfile | None:
-        file = plain_file(self.root, f"profiles/requirements/{self.run.requirement_id}.yml")
+        file = plain_file(self.root, f"profiles/requirements/{self.run.requirement.id}.yml")
         if not self.metrics or file is None:
             return None
         return _checked(lambda: load_requirements(file, self.metrics, stored=True))
@@ -90,7 +88,7 @@ class Source:
         if file is None:
             return None
         found = _checked(lambda: load_candidate(file, self.run.candidate.name))
-        target = self.run.target.name if self.run.target else None
+        target = self.run.target.name
         return found.aimed_at(target) if target else found
 
     @cached_property
@@ -135,9 +133,8 @@ def read_source(root: Path) -> Source:
         raise BundleError(str(root), standing.reason, standing.remedy)
     return Source(
         root=root,
-        document=document,
-        run=run_of(document),
-        verdict=None if standing.verdict is None else verdict_of(Node(standing.verdict, name)),
+        run=document.typed(Run),
+        verdict=standing.verdict,
         manifest_sha256=digest_of(root / MANIFEST),
     )
 
@@ -155,16 +152,6 @@ def read_sources(roots: list[Path]) -> list[Source]:
             )
         found[source.run.run_id] = source
     return sorted(found.values(), key=lambda one: (one.run.started, one.run.run_id))
-
-
-_KNOWN_METRICS: dict[str, dict[str, ResultMetric]] = {}
-
-
-def _metrics(text: str, file: Path) -> dict[str, ResultMetric]:
-    """Reads the definitions once for all runs that share them: they take a second to read."""
-    if text not in _KNOWN_METRICS:
-        _KNOWN_METRICS[text] = _checked(lambda: load_metrics(file))
-    return _KNOWN_METRICS[text]
 
 
 def _checked(load: Callable[[], Made]) -> Made:

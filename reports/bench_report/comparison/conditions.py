@@ -57,19 +57,18 @@ def _mark(what: str, rows: Sequence[tuple[Source, str]]) -> Mark | None:
 
 
 def _conditions(source: Source) -> Iterator[tuple[str, str | None]]:
-    run, scenario = source.run, source.document.at("scenario")
-    yield "load, share of one readout unit", None if run.scale is None else f"{run.scale:g}"
-    parameters = scenario.find("parameters")
-    duration = parameters.number("duration_s") if parameters else None
+    run = source.run
+    yield "load, share of one readout unit", f"{run.scenario.scale:g}"
+    duration = run.scenario.duration_s
     yield "duration of the record", None if duration is None else f"{duration:g} s"
-    yield "target", f"{run.target.kind} on {run.target.filesystem}" if run.target else None
+    yield "target", f"{run.target.kind} on {run.target.filesystem}"
     yield "state of the target (preconditioning)", _preconditioning(source)
     yield "kernel", run.candidate.kernel
     yield "operating system", run.candidate.os
-    yield "bench's commit", run.git_commit
-    versions = dict(run.versions)
+    yield "bench's commit", run.git.commit if run.git else None
+    versions = run.versions or {}
     yield from ((f"version of {tool}", versions[tool]) for tool in TOOLS if tool in versions)
-    for device in run.target.devices if run.target else ():
+    for device in run.target.devices:
         if device.model and device.firmware:
             yield f"firmware of {device.model}", device.firmware
     yield from _tuning(source)
@@ -121,7 +120,7 @@ def inlet_temperature(source: Source) -> float | None:
             float(point.fields["temperature_degc"])
             for point in points_of_bundle(source.root, {"ipmi_sensor"})
             if point.tags.get("entity", "").startswith(AIR_INLETS) and "temperature_degc" in point.fields
-        ]
+        ] or [float(point.fields["temperature_degc"]) for point in points_of_bundle(source.root, {"redfish_sensor"})]
     except ValueError as error:
         raise BundleError(str(source.root / "telemetry"), str(error)) from error
     return fmean(found) if found else None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bench_model.bundle.evidence import Document
+from bench_model.documents.struct import as_document
 from bench_model.evidence.measured import measure
 from bench_model.profiles.requirements import Requirement
 from bench_model.tender.buyer_files import Prices, Weights
 from bench_model.tender.contenders import COST, DENSITY, ENDURANCE, POWER, ROUNDS, Contender, Figure, Question, Series
 from bench_model.verdict.decision import MET, decide, estimate
-from bench_model.verdict.verdict import bounds
+from bench_model.verdict.verdict import INADMISSIBLE, bounds
 from bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
 from bench_report.base.errors import BundleError
 from bench_report.comparison.bundles import Source
@@ -74,6 +73,14 @@ def configurations(source: Source, prices: Prices | None, weights: Weights) -> t
     return made, questions
 
 
+def sets_of(source: Source) -> Document | None:
+    """Returns what the run's own comparison says of its targets; None without its inventory entry, and for what an ERROR left."""
+    if source.candidate is None or not (source.counts or source.outcome == INADMISSIBLE):
+        return None
+    power, hazards = raid_comparison.power_readings(source.root), raid_comparison.hazard_events(source.root)
+    return raid_comparison.document(_plain(source), source.candidate, source.published, power, hazards)
+
+
 def _contender(
     source: Source, name: str, found: Document, document: Document, asked: list[Requirement], prices: Prices | None
 ) -> Contender:
@@ -89,8 +96,8 @@ def _contender(
         values = measure(requirement, metric, {DERIVED: document})
         series[requirement.id] = Series(values.values)
         if values.values:
-            _, scaled = bounds(requirement, _as_run(source))
-            known = estimate(requirement, metric, values, source.run.seed or 0)
+            _, scaled = bounds(requirement, source.run)
+            known = estimate(requirement, metric, values, source.run.scenario.seed)
             decided = decide(requirement.comparison, scaled, requirement.guard_band, known)
             decisions[requirement.id] = decided.decision
         if requirement.severity == "mandatory" and decisions.get(requirement.id) != MET:
@@ -122,8 +129,7 @@ def _contender(
 
 
 def _as_run(source: Source) -> Document:
-    run: Any = source.document.value
-    return dict(run)
+    return as_document(source.run)
 
 
 def _figures(name: str, target: Document, prices: Prices | None) -> tuple[dict[str, Figure], str]:

@@ -22,6 +22,7 @@ from bench_model.tender.contenders import (
     Question,
     Series,
 )
+from bench_model.tender.ownership import ownership
 from bench_model.verdict.decision import MET, MISSED, UNDECIDED
 from bench_model.workloads.raid_vs_3dxp import facts as raid_facts
 from bench_report.comparison.bundles import Source
@@ -71,6 +72,10 @@ def contender_of(
     series = {question.id: _series(runs, question) for question in questions}
     series[POWER] = _power(runs)
     figures, currency = _agreed_figures(name, runs, prices)
+    if prices is not None and prices.energy is not None:
+        figures |= ownership(
+            prices.energy, prices.currency, figures[COST], currency, [_watts(source) for source in runs]
+        )
     room = figures["rack_units"].value
     if speed is not None and room:
         asked = next(one for one in questions if one.id == speed)
@@ -136,6 +141,12 @@ def _power(runs: Sequence[Source]) -> Series:
     return Series(tuple(map(_mean, of_runs)))
 
 
+def _watts(source: Source) -> float | None:
+    """Returns the server's mean power over the records of one run, in W."""
+    result = source.result("record_power")
+    return _mean([one.number("mean_w") for one in result.list("records")]) if result else None
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     """Returns the mean; None where a value is missing, since the mean of the others would be that of another run."""
     known = [value for value in values if value is not None]
@@ -181,14 +192,14 @@ def declared_figures(name: str, source: Source, prices: Prices | None) -> tuple[
     """Price, rack units and endurance with where they come from; and the price's currency."""
     none = Figure(None, "the bundle has no inventory entry (profiles/lab.yml)")
     candidate = source.candidate
-    drives = source.document.at("target").list("drives") if source.document.find("target") else ()
-    models, sizes = [one.text("model") for one in drives], [one.integer("size_bytes") or 0 for one in drives]
+    drives = source.run.target.drives
+    models, sizes = [one.model for one in drives], [one.size_bytes or 0 for one in drives]
     figures = {COST: none, "rack_units": none, ENDURANCE: none}
     currency = ""
     if candidate is not None:
         declared = candidate.target.declared
         room = raid_facts.rack_units(declared, candidate.document)
-        level = source.run.target.devices[0].raid_level if source.run.target and source.run.target.devices else None
+        level = source.run.target.devices[0].raid_level if source.run.target.devices else None
         # Only where nothing is written twice is what the drives take what the target takes.
         taken = 1.0 if level in (None, "raid0", "linear") and sizes else None
         life = raid_facts.endurance(declared, source.published, sizes, taken)
@@ -209,8 +220,7 @@ def declared_figures(name: str, source: Source, prices: Prices | None) -> tuple[
 
 def devices_text(source: Source) -> str:
     """`4 x MODEL` for the table of contenders."""
-    target = source.document.find("target")
-    models = [one.text("model") or "unnamed drive" for one in (target.list("drives") if target else ())]
+    models = [one.model or "unnamed drive" for one in source.run.target.drives]
     if not models:
         return "no single drive was recorded"
     counts = {model: models.count(model) for model in models}

@@ -14,6 +14,7 @@ from typing import Any
 from bench_model.base.differing import ABSENT, same, shown
 from bench_model.base.errors import BenchError
 from bench_model.bundle.provenance import MANIFEST, read_manifest
+from bench_model.documents.struct import as_document
 from bench_model.tender.contenders import POWER, Difference
 from bench_report.base.errors import BundleError
 from bench_report.comparison.bundles import Source
@@ -39,17 +40,14 @@ def check_same(sources: Sequence[Source]) -> None:
     first = sources[0]
     for other in sources[1:]:
         for what, one, two in (
-            ("scenario id", first.run.scenario_id, other.run.scenario_id),
-            ("requirement profile id", first.run.requirement_id, other.run.requirement_id),
+            ("scenario id", first.run.scenario.id, other.run.scenario.id),
+            ("requirement profile id", first.run.requirement.id, other.run.requirement.id),
         ):
             if one != two:
                 text = f"its {what} differs from that of {first.run.run_id}: {one} against {two}"
                 raise BundleError(str(other.root), text, SAME)
-    for earlier, later in combinations(sources, 2):
-        if why := _one_run(earlier, later):
-            raise BundleError(
-                str(later.root), f"{why} {earlier.root}", "Name each run once, and only runs that were made"
-            )
+    for earlier, later, why in _twice(sources):
+        raise BundleError(str(later.root), f"{why} {earlier.root}", "Name each run once, and only runs that were made")
 
 
 def check_alike(sources: Sequence[Source]) -> None:
@@ -61,15 +59,20 @@ def check_alike(sources: Sequence[Source]) -> None:
         )
 
 
-def _one_run(one: Source, two: Source) -> str:
-    """Returns the reason why two bundles cannot come from two runs; empty where they can."""
-    spools = [_spool(source) for source in (one, two)]
-    if spools[0] is not None and spools[0] == spools[1]:
-        return "has the very telemetry of"
-    overlap = (one.run.started < two.moment and two.run.started < one.moment) or one.run.started == two.run.started
-    return (
-        "was made in the same minutes on the same candidate and target as" if overlap and one.name == two.name else ""
-    )
+def _twice(sources: Sequence[Source]) -> Iterator[tuple[Source, Source, str]]:
+    """Yields pairs of bundles that cannot come from two runs, and why. Each manifest is read once: there may be thousands."""
+    spools: dict[str, Source] = {}
+    for source in sources:
+        spool = _spool(source)
+        if spool is not None and spools.setdefault(spool, source) is not source:
+            yield spools[spool], source, "has the very telemetry of"
+    by_name: dict[str, list[Source]] = {}
+    for source in sources:
+        by_name.setdefault(source.name, []).append(source)
+    for group in by_name.values():
+        for one, two in combinations(group, 2):
+            if (one.run.started < two.moment and two.run.started < one.moment) or one.run.started == two.run.started:
+                yield one, two, "was made in the same minutes on the same candidate and target as"
 
 
 def _spool(source: Source) -> str | None:
@@ -111,17 +114,16 @@ def differing(values: Sequence[Any], path: tuple[str, ...]) -> Iterator[tuple[tu
 
 def _document(source: Source) -> dict[str, Any]:
     """Returns one document with every definition that a run rests on."""
-    scenario = {key: node.value for key, node in source.document.at("scenario").entries()}
+    scenario = as_document(source.run.scenario)
     if source.profile is None:
         return {"requirement profile": "is not in the bundle", "scenario": scenario}
     profile = asdict(source.profile)
     asked = {one["metric"] for one in profile["requirements"]}
-    demand = source.document.find("demand")
     return {
         "requirement profile": {**profile, "requirements": {one["id"]: one for one in profile["requirements"]}},
         "metrics": {name: asdict(source.metrics[name]) for name in sorted(asked)},
         "scenario": scenario,
-        "demand": None if demand is None else demand.value,
+        "demand": as_document(source.run.demand) if source.run.demand else None,
     }
 
 
@@ -140,9 +142,7 @@ def _concerned(path: tuple[str, ...], sources: Sequence[Source]) -> tuple[str, .
 
 
 def _workloads(source: Source) -> list[str]:
-    parameters = source.document.at("scenario").find("parameters")
-    asked = parameters.find("workloads") if parameters else None
-    return [name for name, _ in asked.entries()] if asked else []
+    return list(source.run.scenario.workloads)
 
 
 def _other_drives(sources: Sequence[Source]) -> Iterator[Difference]:

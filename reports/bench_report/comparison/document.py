@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from bench_report.base.units import NONE, SPELLED, THIN, percent, quantity, significant
+from bench_model.documents.struct import read
+from bench_model.workloads.raid_vs_3dxp.document import RaidComparison
+from bench_report.base.units import NONE, SIDES, SPELLED, THIN, percent, quantity, significant
 from bench_report.comparison import tables, unranked, words
-from bench_report.document.canvas import Figure
-from bench_report.document.made_by import seal_of_runs
-from bench_report.document.section import Lacking, Part, Section
-from bench_report.figures.tender import (
+from bench_report.comparison.figures import (
     Bound,
     ParetoPoint,
     PriceRow,
@@ -21,17 +20,22 @@ from bench_report.figures.tender import (
     share_figure,
     value_figure,
 )
+from bench_report.comparison.ownership import ownership_table
+from bench_report.document.canvas import Figure
+from bench_report.document.made_by import seal_of_runs
+from bench_report.document.section import Lacking, Part, Section
 from bench_report.output.paper import Paper
+from bench_report.workloads.raid_vs_3dxp.section import performance, rates_figure
 
 Document = dict[str, Any]
 FIGURES_MAX = 6
 NAMED_MAX = 4
-SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
 def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     ranked = sum(run["ranked"] for run in found["runs"])
-    what = "configurations of one run" if found["kind"] == "configurations" else "candidates"
+    sets = found["kind"] == "configurations"
+    what = "configurations of one run" if sets else "candidates"
     number = len(found["contenders"]) + len(found["not_ranked"])
     shown = unranked.mark(found)
     side = (
@@ -41,8 +45,9 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     )
     sections = (
         *(() if found["contenders"] else side),
+        Section("ranking", "Compliance and ranking for each requirement", tuple(_ranking(found))),
+        *_sets(found),
         Section("compared", "What was compared", (tables.runs(found), *_named(found))),
-        Section("ranking", "Ranking for each requirement", tuple(_ranking(found))),
         Section("differences", "Differences, with intervals and effect sizes", tables.differences(found)),
         Section("same", "What is not distinguishable", tuple(tables.not_distinguishable(found))),
         Section("cost", "Price, power, room and wear beside speed", tuple(_cost(found))),
@@ -59,7 +64,8 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     )
     return Paper(
         kicker="Comparison report",
-        title=f"{number} {what}: {found['scenario']['title'] or found['scenario']['id']}",
+        title=("RAID and 3D XPoint: " if sets else "")
+        + f"{number} {what}: {found['scenario']['title'] or found['scenario']['id']}",
         meta=(
             f"Requirements: {found['requirement']['title'] or found['requirement']['id']}",
             f"{len(found['runs'])} run{'s' if len(found['runs']) != 1 else ''}, of which {ranked} count{'s' if ranked == 1 else ''}; "
@@ -78,6 +84,17 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         moment=moment,
         seal=seal_of_runs(run["manifest_sha256"] for run in found["runs"]),
     )
+
+
+def _sets(found: Document) -> tuple[Section, ...]:
+    """Shows what no requirement asks of one run's configurations: latency, CPU time of md, and what others published."""
+    if "sets" not in found:
+        return ()
+    sets = read(found["sets"], RaidComparison, "comparison.json: sets")
+    rates = rates_figure(sets)
+    without = () if sets.published else (Lacking("figures of published devices: the bundle holds none"),)
+    parts = (performance(sets), *((rates,) if rates else ()), *without)
+    return (Section("sets", "Latency, CPU of md, and published devices", parts),)
 
 
 def _named(found: Document) -> Iterator[Part]:
@@ -159,6 +176,7 @@ def _cost(found: Document) -> Iterator[Part]:
         return
     yield tables.figures(found)
     yield from tables.figure_reasons(found)
+    yield from ownership_table(found)
     pareto = found["pareto"]
     if pareto is None:
         yield Lacking(

@@ -29,23 +29,28 @@ def _interval(value: float, interval: list[float] | None, digits: int = 4) -> st
     return f"{significant(value, digits)} ({significant(interval[0], digits)} to {significant(interval[1], digits)})"
 
 
+def by_letter(found: Document) -> list[Document]:
+    """Returns the contenders in the order of their letters."""
+    places = {name: place for place, name in enumerate(letters(found))}
+    return sorted(found["contenders"], key=lambda one: places[one["name"]])
+
+
 def summary(found: Document) -> Table:
     """Returns a row for each contender with the figures that a board compares."""
     speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
     speeds = {each["name"]: each for each in speed["contenders"]} if speed else {}
     scores = {one["name"]: one for one in found["scores"]}
     tags = letters(found)
-    order = {name: index for index, name in enumerate(scores)}
     rows: list[tuple[str, ...]] = []
     marked = []
-    for one in sorted(found["contenders"], key=lambda each: order.get(each["name"], len(order))):
+    for one in by_letter(found):
         fast, figures, score = speeds.get(one["name"]), one["figures"], scores.get(one["name"])
         rows.append((
             f"{tags[one['name']]} {one['name']}",
             place_text(score["place"]) if score else "barred" if one["barred"] else NONE,
             significant(score["relative"], 3) if score else NONE,
             _interval(fast["value"], fast["interval"]) if fast and fast["value"] is not None else NONE,
-            _money(figures["cost"]["value"], one["currency"]),
+            money(figures["cost"]["value"], one["currency"]),
             _plain(figures["power_per_rate"]["value"]), _plain(figures["density"]["value"]),
             _plain(figures["endurance"]["value"], PB), count(fast["n"]) if fast else NONE,
         ))  # fmt: skip
@@ -55,7 +60,7 @@ def summary(found: Document) -> Table:
     unit = f", {speed['unit']}" if speed else ""
     return Table(
         ("Contender", "Place", "Score", f"Throughput{unit}", "Price", "W per GB/s", "GB/s per U", "Endurance, PB", "n"),
-        "ttnnnnnnn", tuple(rows), "Contenders in the order of their score.", "decision", frozenset(marked),
+        "ttnnnnnnn", tuple(rows), "Contenders in the order of their score, else of their throughput.", "decision", frozenset(marked),
     )  # fmt: skip
 
 
@@ -73,7 +78,7 @@ def summary_notes(found: Document) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _money(value: float | None, currency: str | None) -> str:
+def money(value: float | None, currency: str | None) -> str:
     return "no price" if value is None else f"{significant(value, 4, trim=True)}{THIN}{currency or ''}".strip()
 
 
@@ -105,7 +110,7 @@ def runs(found: Document) -> Table:
 
 def ranking(found: Document) -> Table:
     tags = letters(found)
-    names = [one["name"] for one in found["contenders"]]
+    names = [one["name"] for one in by_letter(found)]
     rows = []
     for one in found["requirements"]:
         cells = {each["name"]: each for each in one["contenders"]}
@@ -230,22 +235,30 @@ def _open(what: str, one: Document, tags: dict[str, str]) -> tuple[str, ...]:
 def figures(found: Document) -> Table:
     tags = letters(found)
     rows = []
-    for one in found["contenders"]:
+    for one in by_letter(found):
         own = one["figures"]
         power, density = own["power_per_rate"], own["density"]
         rows.append((
-            f"{tags[one['name']]} {one['name']}", one["devices"], _money(own["cost"]["value"], one["currency"]),
-            NONE if power["value"] is None else _interval(power["value"], power["interval"], 3),
+            f"{tags[one['name']]} {one['name']}", one["devices"], money(own["cost"]["value"], one["currency"]),
+            _measured(power),
             _plain(own["rack_units"]["value"]),
-            NONE if density["value"] is None else _interval(density["value"], density["interval"], 3),
+            _measured(density),
             _plain(own["endurance"]["value"], PB),
         ))  # fmt: skip
     return Table(
         ("Contender", "Drives", "Price", "W per GB/s", "Rack units", "GB/s per U", "Endurance, PB"), "ttnnnnn", tuple(rows),
         "Beside speed. "
-        f"Power and throughput are measured, with 95{THIN}% intervals; price, rack units and endurance are declared or published.",
+        f"Power and throughput are measured, with their 95{THIN}% intervals; of a single value (n = 1) nobody knows one. Price, rack units "
+        "and endurance are declared or published.",
         "figures",
     )  # fmt: skip
+
+
+def _measured(figure: Document) -> str:
+    if figure["value"] is None:
+        return NONE
+    alone = "" if figure["interval"] else " (n = 1)" if figure["n"] == 1 else " (no interval)"
+    return _interval(figure["value"], figure["interval"], 3) + alone
 
 
 def figure_reasons(found: Document) -> Iterator[Part]:
@@ -287,9 +300,9 @@ def prices(found: Document) -> Table:
     tags, currency = letters(found), currency_of(found)
     rows = tuple(
         (
-            f"{tags[one['name']]} {one['name']}", _money(one["price"], currency),
+            f"{tags[one['name']]} {one['name']}", money(one["price"], currency),
             "stays ahead up to" if one["name"] == found["decision"]["best"] else f"ahead of {tags[one['rival']]} below",
-            NONE if one["break_even"] is None else _money(one["break_even"], currency),
+            NONE if one["break_even"] is None else money(one["break_even"], currency),
             NONE if one["change"] is None else change_text(one["change"]),
         )
         for one in found["prices"]

@@ -10,7 +10,7 @@ from typing import Any
 from bench_model.tender.buyer_files import Weights
 from bench_model.tender.contenders import Question
 from bench_report.base.marks import see_section
-from bench_report.base.units import NONE, quantity
+from bench_report.base.units import NONE, SIDES, quantity
 from bench_report.comparison.bundles import Source
 from bench_report.comparison.configurations import configurations
 from bench_report.document.section import Part
@@ -20,7 +20,6 @@ from bench_report.tables.requirements import state
 Document = dict[str, Any]
 COLUMNS_MAX = 5
 ROWS_ON_FIRST_PAGE = 12
-SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 REHEARSAL, NOT_EVIDENCE = "REHEARSAL, UNRANKED", "NOT EVIDENCE, UNRANKED"
 
 
@@ -63,10 +62,10 @@ def unranked_configurations(source: Source) -> list[Document]:
 
 def _entry(source: Source, name: str, rows: list[Document]) -> Document:
     run, verdict = source.run, source.verdict
-    rehearsal = bool(verdict and verdict.declared_rehearsal) or bool(run.scaled_down) or (run.scale or 1.0) < 1
+    rehearsal = bool(verdict and verdict.declared_rehearsal) or bool(run.scaled_down) or run.scenario.scale < 1
     return {
         "name": name, "run_id": run.run_id, "outcome": source.outcome, "rehearsal": rehearsal and source.outcome == "INADMISSIBLE",
-        "scale": run.scale, "rows": rows,
+        "scale": run.scenario.scale, "rows": rows,
     }  # fmt: skip
 
 

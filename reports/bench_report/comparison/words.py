@@ -29,9 +29,14 @@ SHORT = {"cost": "price", "power_per_rate": "W per GB/s", "density": "GB/s per U
 
 
 def letters(found: Document) -> dict[str, str]:
-    """A letter for each contender, those that are ranked first."""
-    names = [one["name"] for one in found["contenders"]] + found["not_ranked"]
-    return dict(zip(names, LETTERS, strict=False))
+    """A letter for each contender, A for the one ahead: by the score, else by throughput, then those that are not ranked."""
+    names = [one["name"] for one in found["contenders"]]
+    scored = {one["name"]: place for place, one in enumerate(found["scores"])}
+    speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
+    rates = {one["name"]: one["value"] for one in speed["contenders"]} if speed else {}
+    barred = {one["name"] for one in found["contenders"] if one["barred"]}
+    names.sort(key=lambda name: (scored.get(name, len(scored)), name in barred, -(rates.get(name) or 0.0)))
+    return dict(zip(names + found["not_ranked"], LETTERS, strict=False))
 
 
 def label(found: Document, name: str) -> str:

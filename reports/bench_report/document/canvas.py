@@ -117,6 +117,23 @@ def sheet(
             pyplot.close(figure)
 
 
+@contextmanager
+def small_multiples(height_mm: float, number: int, columns: int) -> Iterator[tuple[Sheet, list[Axes]]]:
+    """A sheet of the text width with `number` panels in rows of `columns`, all on the same two axes; closed on leaving."""
+    with matplotlib.rc_context(STYLE):
+        size = (WIDTH_MM / MM_PER_INCH, height_mm / MM_PER_INCH)
+        rows = -(-number // columns)
+        figure, grid = pyplot.subplots(
+            rows, columns, sharex=True, sharey=True, squeeze=False, figsize=size, layout="constrained"
+        )
+        try:
+            for unused in grid.flat[number:]:
+                unused.remove()
+            yield figure, list(grid.flat[:number])
+        finally:
+            pyplot.close(figure)
+
+
 def to_svg(figure: Sheet, name: str, alt: str) -> Drawn:
     """The sheet as an inline <svg>: no prolog, no metadata, no style sheet that would leak into the document."""
     _settle(figure)
@@ -147,18 +164,13 @@ def _hover_layer(figure: Sheet) -> str:
     return f"{HOVER_BEGIN}{discs}{HOVER_END}" if discs else ""
 
 
-def without_hover(html: str) -> str:
-    """Returns the document for printing, without the hover layer."""
-    return HOVER.sub("", html)
-
-
 def _settle(figure: Sheet) -> None:
     """Lays the panels out once and rounds their places: the solver's last digits depend on where its variables lie in memory."""
     engine = figure.get_layout_engine()
     if engine is None:
         return
     engine.execute(figure)
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # "none" would leave a place-holder, for which saving draws everything twice
     for axes in figure.axes:
         left, bottom, width, height = (round(value, PLACE_DIGITS) for value in axes.get_position(original=True).bounds)
         axes.set_position((left, bottom, width, height))

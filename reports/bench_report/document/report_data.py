@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
+from bench_model.documents.struct import Struct, as_document
 from bench_report.base.marks import CONTROLS, Numbers
 from bench_report.document.canvas import Figure
 from bench_report.document.document import Document, Laid, Placed
@@ -90,6 +91,8 @@ def plain(value: Any, words: Callable[[str], str] = str) -> Any:
         return words(str.__str__(value))
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, Struct):
+        return plain(as_document(value), words)
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name), words) for one in fields(value)}
     if isinstance(value, Mapping):
@@ -102,14 +105,14 @@ def plain(value: Any, words: Callable[[str], str] = str) -> Any:
 
 
 def values_in(data: Any) -> int:
-    """How many texts and numbers it holds."""
+    """Says how many texts and numbers it holds."""
     if isinstance(data, Mapping):
         return sum(values_in(one) for one in data.values())
     return sum(values_in(one) for one in data) if isinstance(data, list) else int(data is not None)
 
 
 def traces_in(data: Any) -> int:
-    """How many plotted values it holds."""
+    """Says how many plotted values it holds."""
     if isinstance(data, Mapping):
         return sum(values_in(one) if key == "traces" else traces_in(one) for key, one in data.items())
     return sum(traces_in(one) for one in data) if isinstance(data, list) else 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,7 +19,7 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure as Sheet
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedFormatter, FixedLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter
 from numpy.typing import NDArray
 
 UNLABELLED = "_"
@@ -51,7 +52,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where one plotted point lies on the sheet, as shares of its width (from the left) and height (from the top)."""
+    """Describes where one plotted point lies on the sheet, as shares of its width (from the left) and height (from the top)."""
 
     across: float
     down: float
@@ -108,9 +109,11 @@ def _common(sheet: Sheet, axes: Axes) -> Trace:
 
 def _names(locator: object, formatter: object) -> tuple[tuple[float, str], ...]:
     """Returns the texts at places of an axis, such as targets one below the other."""
-    if not isinstance(locator, FixedLocator) or not isinstance(formatter, FixedFormatter):
+    if not isinstance(locator, FixedLocator) or not isinstance(formatter, FuncFormatter):
         return ()
-    return tuple((float(at), text) for at, text in zip(np.asarray(locator()), formatter.seq, strict=False))
+    if not isinstance(formatter.func, partial):  # texts that were given by hand: others follow from the numbers
+        return ()
+    return tuple((float(at), formatter(at)) for at in np.asarray(locator()))
 
 
 def _name(label: object) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
 
+from bench_model.documents.results import WritePoint
+from bench_model.workloads.block_scan import BlockScan
 from bench_report.base.marks import see_table
 from bench_report.base.units import GIB, binary_size, duration, factor_text, in_gib_per_s
 from bench_report.document.canvas import (
@@ -25,18 +26,16 @@ from bench_report.document.canvas import (
     to_svg,
 )
 from bench_report.figures.references import COLOUR, dashes, measured_references
-from bench_report.reading.dataset.block_scan import BlockPoint, BlockScan
+from bench_report.figures.sizes import rate_axis, size_axis, squeezed
 from bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 78.0
-FARTHEST = 4.0  # a reference line that lies more than this factor above the data would squash them
-MOST_LABELS = 16
 BESIDE = 1.15  # times the block size: where its repetitions stand
 
 
 @dataclass(frozen=True)
 class Look:
-    """How one tool's scan is drawn."""
+    """Describes how one tool's scan is drawn."""
 
     colour: str
     dashes: str
@@ -52,7 +51,7 @@ def block_figure(bundle: Bundle) -> Figure | None:
     scan = bundle.block_scan
     if scan is None:
         return None
-    scans = [scan, *scan.others]
+    scans = scan.scans
     drawn = [point for point in scan.points if point.admissible]
     counted = [point for one in scans for point in one.points if point.admissible]
     if not drawn:
@@ -68,22 +67,22 @@ def block_figure(bundle: Bundle) -> Figure | None:
         top = max(
             max(_spread(point)[1] for point in counted), *(point.throughput_bytes_per_s for point in counted), *again
         )
-        shown = [reference for reference in references if reference[1] <= FARTHEST * top]
-        _draw_references(axes, shown)
-        highest = max([top, *(value for _, value, _, _ in shown)])
-        _set_axes(axes, scan.points, highest)
+        _draw_references(axes, references)
+        far = squeezed([value for _, value, _, _ in references], top)
+        lowest = min(_spread(point)[0] for point in counted)
+        size_axis(axes, [point.block_bytes for point in scan.points], "block size (bytes, powers of two)")
+        rate_axis(axes, max([top, *(value for _, value, _, _ in references)]), lowest if far else None)
         legend_above(axes, columns=3)
         alt = (
             f"{title}: {len(drawn)} block sizes from {binary_size(drawn[0].block_bytes)} to "
             f"{binary_size(drawn[-1].block_bytes)}, highest {in_gib_per_s(top)}."
         )
         svg = to_svg(figure, name, alt)
-    hidden = [reference for reference in references if reference not in shown]
-    return Figure(name, title, _caption(bundle, scan, drawn, hidden), alt, svg, _see(bundle, drawn))
+    return Figure(name, title, _caption(bundle, scan, drawn), alt, svg, _see(bundle, drawn))
 
 
-def _spread(point: BlockPoint) -> tuple[float, float]:
-    samples = point.samples_bytes_per_s or (point.throughput_bytes_per_s,)
+def _spread(point: WritePoint) -> tuple[float, float]:
+    samples = point.throughput_bytes_per_s_samples or [point.throughput_bytes_per_s]
     return min(samples), max(samples)
 
 
@@ -110,7 +109,7 @@ def _draw_points(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
 
 def _repeated(scan: BlockScan) -> list[tuple[int, float]]:
     """(block size, throughput in B/s) of the repetitions that count."""
-    found = ((one.block_bytes, one.throughput_bytes_per_s) for one in scan.repetitions)
+    found = ((one.block_bytes, one.throughput_bytes_per_s) for one in scan.measured_again)
     return [(size, rate) for size, rate in found if rate is not None]
 
 
@@ -126,14 +125,14 @@ def _draw_repetitions(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> N
 
 
 def _draw_plateau(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
-    if scan.plateau_bytes_per_s is None or scan.plateau_from_bytes is None:
+    rate, start = scan.plateau.throughput_bytes_per_s, scan.plateau.from_block_bytes
+    if rate is None or start is None:
         return
-    level, start = scan.plateau_bytes_per_s / GIB, scan.plateau_from_bytes
     end = max(point.block_bytes for point in scan.points if point.admissible)
     of = "plateau" if alone else f"plateau, {scan.tool}"
     axes.hlines(
-        level, start, end * 1.25, color=look.plateau, linewidth=1.1, linestyle="--" if look is LOOKS[0] else ":",
-        label=f"{of} {in_gib_per_s(scan.plateau_bytes_per_s)} from {binary_size(start)}", zorder=4,
+        rate / GIB, start, end * 1.25, color=look.plateau, linewidth=1.1, linestyle="--" if look is LOOKS[0] else ":",
+        label=f"{of} {in_gib_per_s(rate)} from {binary_size(start)}", zorder=4,
     )  # fmt: skip
 
 
@@ -141,7 +140,7 @@ Reference = tuple[str, float, str, object]
 
 
 def _references(bundle: Bundle) -> list[Reference]:
-    demand, scale = bundle.run.demand, bundle.run.scale
+    demand, scale = bundle.run.demand, bundle.run.scenario.scale
     found: list[Reference] = []
     if demand:
         if scale is not None and scale < 1:
@@ -165,31 +164,17 @@ def _draw_references(axes: Axes, references: Sequence[Reference]) -> None:
         axes.axhline(value / GIB, color=colour, linewidth=0.9, linestyle=strokes, label=text, zorder=1)
 
 
-def _set_axes(axes: Axes, points: Sequence[BlockPoint], highest: float) -> None:
-    """Gives every measured size its place on the axis, the masked ones too: a gap is then seen as a gap."""
-    sizes = [point.block_bytes for point in points]
-    labelled = sizes[:: max(1, -(-len(sizes) // MOST_LABELS))]
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(min(sizes) / 1.35, max(sizes) * 1.35)
-    axes.xaxis.set_major_locator(FixedLocator(labelled))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(labelled, [binary_size(size).replace("\u202f", "\n") for size in labelled])
-    axes.set_ylim(0, highest / GIB * 1.1 or 1.0)
-    axes.set_xlabel("block size (bytes, powers of two)", color=INK)
-    axes.set_ylabel("throughput (GiB/s)")
-
-
-def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidden: Sequence[Reference]) -> str:
+def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[WritePoint]) -> str:
     parts = [_how_measured(scan, drawn), _plateau_text(scan), _large_blocks_text(scan)]
-    for other in scan.others:
+    for other in scan.scans[1:]:
         parts.append(_how_measured(other, [point for point in other.points if point.admissible]))
-        if other.plateau_bytes_per_s is None:
+        if other.plateau.throughput_bytes_per_s is None:
             parts.append(f"With {other.tool} the scan has no plateau.")
-        if other.repetitions:
+        if other.measured_again:
             parts.append(_repetitions_text(other))
     masked = [
         binary_size(point.block_bytes) + (f" with {one.tool}" if scan.others else "")
-        for one in (scan, *scan.others)
+        for one in scan.scans
         for point in one.points
         if not point.admissible
     ]
@@ -197,9 +182,6 @@ def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidde
         parts.append(
             f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in {see_table('blocks')})."
         )
-    if hidden:
-        lines = " and ".join(f"{label} ({in_gib_per_s(value)})" for label, value, _, _ in hidden)
-        parts.append(f"Beyond the axis: {lines}.")
     parts += [one.attribution for one in measured_references(bundle, "sequential_write_throughput")]
     if bundle.run.scaled_down:
         kind = bundle.run.target.kind.replace("-", " ") if bundle.run.target else "target"
@@ -208,54 +190,54 @@ def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[BlockPoint], hidde
 
 
 def _plateau_text(scan: BlockScan) -> str:
-    rule = f"{scan.plateau_rule.rstrip('.')}." if scan.plateau_rule else ""
-    if scan.plateau_bytes_per_s is not None:
+    rule, reason = f"{scan.plateau.rule.rstrip('.')}.", scan.reasons.get("block_scan.plateau_throughput")
+    if scan.plateau.throughput_bytes_per_s is not None:
         return rule
-    why = f": {scan.reason.rstrip('.')}" if scan.reason else ""
-    return f"The scan has no plateau{why}. {rule}".rstrip()
+    why = f"{reason[0].upper()}{reason[1:].rstrip('.')}" if reason else "The scan has no plateau"
+    return f"{why}. {rule}".rstrip()
 
 
 def _large_blocks_text(scan: BlockScan) -> str:
-    if scan.repetitions:
+    if scan.measured_again:
         return _repetitions_text(scan)
-    if scan.large_blocks_bytes_per_s is None or scan.large_blocks_from_bytes is None:
+    large = scan.large_blocks
+    if large.throughput_bytes_per_s is None:
         return ""
-    rate, start = in_gib_per_s(scan.large_blocks_bytes_per_s), binary_size(scan.large_blocks_from_bytes)
+    rate, start = in_gib_per_s(large.throughput_bytes_per_s), binary_size(large.from_block_bytes)
     return f"The lowest point from {start} on is {rate}. Large blocks were not measured again, and one short point decides nothing."
 
 
 def _repetitions_text(scan: BlockScan) -> str:
     """Says how many repetitions judge the requirements on large blocks, and their range."""
     rates = [rate for _, rate in _repeated(scan)]
-    sizes = sorted({one.block_bytes for one in scan.repetitions})
-    each = sorted({sum(one.block_bytes == size for one in scan.repetitions) for size in sizes})
+    sizes = sorted({one.block_bytes for one in scan.measured_again})
+    each = sorted({sum(one.block_bytes == size for one in scan.measured_again) for size in sizes})
     times = str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
-    of = f"With {scan.tool}, blocks" if scan.tool else "Blocks"
-    text = f"{of} of {', '.join(binary_size(size) for size in sizes)} were measured again {times} times each, in turns"
+    text = f"With {scan.tool}, blocks of {', '.join(binary_size(size) for size in sizes)} were measured again {times} times each, in turns"
     if not rates:
         return f"{text}; none of these repetitions counts."
-    missing = len(scan.repetitions) - len(rates)
+    missing = len(scan.measured_again) - len(rates)
     text += f" (crosses, n = {len(rates)}, {in_gib_per_s(min(rates))} to {in_gib_per_s(max(rates))}"
     text += f"; {missing} more do not count)" if missing else ")"
     return f"{text}: requirements on large blocks are judged by these."
 
 
-def _how_measured(scan: BlockScan, drawn: Sequence[BlockPoint]) -> str:
+def _how_measured(scan: BlockScan, drawn: Sequence[WritePoint]) -> str:
     shape = [
-        f"{scan.threads} thread{'s' if scan.threads != 1 else ''}" if scan.threads else "",
-        f"queue depth {scan.io_depth}" if scan.io_depth else "",
-        scan.condition or "",
+        f"{scan.threads} thread{'s' if scan.threads != 1 else ''}",
+        f"queue depth {scan.io_depth}",
+        scan.condition,
     ]
     how = ", ".join(part for part in shape if part)
-    numbers = sorted({len(point.samples_bytes_per_s) for point in drawn if point.samples_bytes_per_s})
+    numbers = sorted({count for point in drawn if (count := len(point.throughput_bytes_per_s_samples))})
     n = f"n = {len(drawn)} block sizes"
     if numbers:
         each = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-        n += f", each with {each} samples" + (f" of {duration(scan.sample_s)}" if scan.sample_s else "")
-    return f"Sequential writing with {scan.tool or 'the load generator'}{f' ({how})' if how else ''}; {n}."
+        n += f", each with {each} samples of {duration(scan.sample_s)}"
+    return f"Sequential writing with {scan.tool} ({how}); {n}."
 
 
-def _see(bundle: Bundle, drawn: Sequence[BlockPoint]) -> str:
+def _see(bundle: Bundle, drawn: Sequence[WritePoint]) -> str:
     best, worst = (pick(drawn, key=lambda point: point.throughput_bytes_per_s) for pick in (max, min))
     text = f"The mean is highest at {binary_size(best.block_bytes)} ({in_gib_per_s(best.throughput_bytes_per_s)})"
     if worst is not best:

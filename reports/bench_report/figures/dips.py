@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from bench_model.documents.derived import DriveTemperature
+from bench_model.documents.dips import Dip, Load, Throttling
 from bench_report.base.envelope import thinned
-from bench_report.base.fields import Node
 from bench_report.base.units import GB, decimal_rate, duration, percent
 from bench_report.document.canvas import (
     BLUE,
@@ -29,20 +30,20 @@ CAUSE_TOP_MM = 8.0
 MOST_TRACKS = len(SERIES)
 
 
-def dip_figure(bundle: Bundle, window: Node, name: str) -> Figure | None:
+def dip_figure(bundle: Bundle, window: Load, name: str) -> Figure | None:
     """Draws the load; None where the telemetry holds no rate of the target's device during it."""
-    origin = window.at("start_utc_s").as_number() - bundle.run.started.timestamp()
-    length = window.at("duration_s").as_number()
+    origin = window.start_utc_s - bundle.run.started.timestamp()
+    length = window.duration_s
     rate = _rate(bundle, window, origin, length)
     if rate is None:
         return None
     heat = {key: track for key, whole in _drives_heat(bundle).items() if len((track := _cut(whole, origin, length))[0])}
-    dips = window.list("dips")
-    causes = sorted({dip.at("cause").as_text() for dip in dips})
+    dips = window.dips
+    causes = sorted({dip.cause for dip in dips})
     heights = [RATE_MM, *([HEAT_MM] if heat else []), *([CAUSE_TOP_MM + CAUSE_MM * len(causes)] if causes else [])]
-    title = f"Rate and dips: {window.at('workload').as_text()}, {window.at('name').as_text()}"
+    title = f"Rate and dips: {window.workload}, {window.name}"
     with sheet(sum(heights) + MARGIN_MM, rows=len(heights), ratios=tuple(heights)) as (figure, axes):
-        spans = [(dip.at("start_s").as_number(), dip.at("end_s").as_number()) for dip in dips]
+        spans = [(dip.start_s, dip.end_s) for dip in dips]
         _draw_rate(axes[0], rate, spans)
         if heat:
             _draw_heat(axes[1], heat, _limits(bundle), spans)
@@ -52,7 +53,7 @@ def dip_figure(bundle: Bundle, window: Node, name: str) -> Figure | None:
         axes[-1].set_xlabel("time since the begin of the load (s)")
         alt = f"{title}: {len(dips)} dips within {duration(length)}."
         svg = to_svg(figure, name, alt)
-    mean = decimal_rate(window.at("mean_bytes_per_s").as_number())
+    mean = decimal_rate(window.mean_bytes_per_s)
     caption = f"Mean {mean} over {duration(length)}; {len(dips)} dip{'s' if len(dips) != 1 else ''}"
     caption += " (shaded)." if dips else "."
     if heat and _limits(bundle):
@@ -62,10 +63,10 @@ def dip_figure(bundle: Bundle, window: Node, name: str) -> Figure | None:
     return Figure(name, title, caption, alt, svg, _see(dips))
 
 
-def _rate(bundle: Bundle, window: Node, origin: float, length: float) -> Track | None:
+def _rate(bundle: Bundle, window: Load, origin: float, length: float) -> Track | None:
     if bundle.host is None or bundle.run.target is None:
         return None
-    words = window.at("source").as_text().split()
+    words = window.source.split()
     named = [words[1]] if words[0] == "block_device" else []
     for device in [*named, *(device.name for device in bundle.run.target.devices)]:
         whole = bundle.host.disk_write_bytes_per_s.get(device)
@@ -81,16 +82,16 @@ def _cut(track: Track, origin: float, length: float) -> Track:
 
 def _drives_heat(bundle: Bundle) -> dict[str, Track]:
     """Composite temperatures of the target's drives."""
-    throttling = bundle.results.get("throttling")
-    drives = throttling.texts("drives") if throttling else ()
+    throttling = bundle.result("throttling", Throttling)
+    drives = throttling.drives if throttling else []
     tracks = bundle.host.temperature_celsius if bundle.host else {}
     found = {name: track for name, track in tracks.items() if name.split()[0] in drives and "Sensor" not in name}
     return dict(list(found.items())[:MOST_TRACKS])
 
 
 def _limits(bundle: Bundle) -> float | None:
-    own = bundle.results.get("drive_temperature")
-    return own.number("warning_degC") if own else None
+    own = bundle.result("drive_temperature", DriveTemperature)
+    return own.warning_degC if own else None
 
 
 def _draw_rate(axes: Axes, track: Track, spans: Sequence[tuple[float, float]]) -> None:
@@ -112,22 +113,20 @@ def _draw_heat(axes: Axes, heat: dict[str, Track], limit: float | None, spans: S
     legend_above(axes)
 
 
-def _draw_causes(axes: Axes, dips: Sequence[Node], causes: Sequence[str]) -> None:
+def _draw_causes(axes: Axes, dips: Sequence[Dip], causes: Sequence[str]) -> None:
     label_panel(axes, "put down to")
     for dip in dips:
-        start, end = (dip.at(key).as_number() for key in ("start_s", "end_s"))
-        row = causes.index(dip.at("cause").as_text())
+        row = causes.index(dip.cause)
         colour = GREY if causes[row] == "unknown" else VERMILLION
-        axes.broken_barh([(start, end - start)], (row - 0.35, 0.7), facecolors=colour)
+        axes.broken_barh([(dip.start_s, dip.end_s - dip.start_s)], (row - 0.35, 0.7), facecolors=colour)
     axes.set_yticks(range(len(causes)), [cause.replace("_", " ") for cause in causes])
     axes.set_ylim(len(causes) - 0.5, -0.5)
     axes.grid(visible=False)
 
 
-def _see(dips: Sequence[Node]) -> str:
+def _see(dips: Sequence[Dip]) -> str:
     if not dips:
         return "The rate never falls by 10 % or more below its level."
-    deepest = max(dips, key=lambda dip: dip.at("depth_fraction").as_number())
-    depth, start = (deepest.at(key).as_number() for key in ("depth_fraction", "start_s"))
-    cause = deepest.at("cause").as_text().replace("_", " ")
+    deepest = max(dips, key=lambda dip: dip.depth_fraction)
+    depth, start, cause = deepest.depth_fraction, deepest.start_s, deepest.cause.replace("_", " ")
     return f"The deepest dip takes {percent(100 * depth)} of the rate, {duration(start)} after the begin of the load (cause: {cause})."

@@ -32,7 +32,7 @@ from bench_report.reading.dataset.telemetry import HostSeries, Phase, Track
 CPU_MODES = (
     ("user", BLUE, ""),
     ("system", ORANGE, "////"),
-    ("iowait", GREEN, "...."),
+    ("iowait", GREEN, "----"),  # no dots: matplotlib draws each one anew, 250 kB of curves in the SVG
     ("steal", VERMILLION, "xxxx"),
 )
 MOST_CORES_STACKED = 4

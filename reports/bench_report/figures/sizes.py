@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from bench_report.base.units import GIB, binary_size, in_gib_per_s
 from bench_report.document.canvas import INK
@@ -27,27 +27,29 @@ def size_axis(axes: Axes, sizes: Sequence[int], label: str) -> None:
     axes.set_xlabel(label, color=INK)
 
 
-def rate_axis(axes: Axes, highest_bytes_per_s: float) -> None:
-    axes.set_ylim(0, highest_bytes_per_s / GIB * 1.1 or 1.0)
+def squeezed(references: Sequence[float], top: float) -> bool:
+    """Says whether a reference lies so far above the data that a linear axis would squash them."""
+    return any(value > FARTHEST * top for value in references)
+
+
+def rate_axis(axes: Axes, highest_bytes_per_s: float, lowest_bytes_per_s: float | None = None) -> None:
+    """From zero, or with the lowest value on a logarithmic axis, where data and references have equal room."""
     axes.set_ylabel("throughput (GiB/s)")
-
-
-def split_references(references: Sequence[Reference], top: float) -> tuple[list[Reference], list[Reference]]:
-    """Returns (references to draw, references so far above the data that only the caption names them)."""
-    shown = [one for one in references if one.value <= FARTHEST * top]
-    return shown, [one for one in references if one not in shown]
+    if lowest_bytes_per_s is None or lowest_bytes_per_s <= 0:
+        axes.set_ylim(0, highest_bytes_per_s / GIB * 1.1 or 1.0)
+        return
+    axes.set_yscale("log")
+    axes.set_ylim(lowest_bytes_per_s / GIB / 1.3, highest_bytes_per_s / GIB * 1.4)
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylabel("throughput (GiB/s), logarithmic")
 
 
 def draw_references(axes: Axes, references: Sequence[Reference]) -> None:
     for number, one in enumerate(references):
         label = f"{one.label} {in_gib_per_s(one.value)}"
         axes.axhline(one.value / GIB, color=COLOUR, linewidth=0.9, linestyle=dashes(number), label=label, zorder=1)
-
-
-def beyond_text(references: Sequence[Reference]) -> str:
-    if not references:
-        return ""
-    return f"Beyond the axis: {' and '.join(f'{one.label} ({in_gib_per_s(one.value)})' for one in references)}."
 
 
 def draw_spread(

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from scipy.stats import fisher_exact
+import scipy
 
 from bench_model.lot.drive_spread import CLUSTER_P, clusters, limiting, spread
 from bench_model.lot.sampling import (
@@ -72,8 +72,8 @@ def lot(asked: Asked) -> tuple[Document, list[Source]]:
     identity = differences(drives)
     made: Document = {
         "schema_version": 1,
-        "scenario": {"id": sources[0].run.scenario_id, "title": sources[0].run.scenario_title},
-        "requirement": {"id": sources[0].run.requirement_id, "title": sources[0].run.requirement_title},
+        "scenario": {"id": sources[0].run.scenario.id, "title": sources[0].run.scenario.title or None},
+        "requirement": {"id": sources[0].run.requirement.id, "title": sources[0].run.requirement.title or None},
         "model": drives[0].model,
         "lot_size": asked.lot_size,
         "judged": judged,
@@ -241,7 +241,7 @@ def _clusters(means: dict[str, float], identity: Sequence[Document]) -> Document
             [sum((serial in rarer) == rare for serial in group) for rare in (True, False)]
             for group in (found.low, found.high)
         ]
-        if float(fisher_exact(table).pvalue) < CLUSTER_P:
+        if float(scipy.stats.fisher_exact(table).pvalue) < CLUSTER_P:
             goes_with.append(one["what"])
     return {**asdict(found), "there": found.are_there, "goes_with": goes_with}
 

@@ -12,7 +12,7 @@ STEM = "lot"
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("lot", help="what runs on drives of one model say about the lot that they came from")
-    text = "run bundles, each on one drive or comparing single drives"
+    text = "run bundles, each on one drive or comparing single drives; of a folder of bundles those of the model"
     parser.add_argument("bundles", type=Path, nargs="+", metavar="RUN", help=text)
     parser.add_argument("--lot-size", type=int, metavar="N", help="drives in the lot, the tested ones included")
     text = "drives in a stripe; all tested ones when left out"
@@ -29,8 +29,10 @@ def run(chosen: argparse.Namespace) -> int:
     """Returns the exit status; raises errors."""
     check_outputs(chosen)
     from bench_report.lot.analysis import Asked, lot
+    from bench_report.lot.choice import bundles_of
     from bench_report.lot.document import paper_of
 
+    chosen.bundles = bundles_of(chosen.bundles, chosen.model)
     asked = Asked(tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement)
     found, sources = lot(asked)
     return deliver(chosen, STEM, found, max(source.moment for source in sources), paper_of)

@@ -12,8 +12,8 @@ from bench_report.document.canvas import Figure
 from bench_report.document.made_by import seal_of_runs
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
-from bench_report.figures.lot import DriveRow, Line, lot_figure
 from bench_report.lot import words
+from bench_report.lot.figures import DriveRow, Line, lot_figure
 from bench_report.output.paper import Badge, Paper
 
 Document = dict[str, Any]

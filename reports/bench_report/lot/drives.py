@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bench_model.bundle.telemetry_files import points_of_bundle
+from bench_model.documents.run import Drive as DriveOfRun
 from bench_model.tender.buyer_files import Weights
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, read_document
@@ -49,21 +50,21 @@ def drives_of(sources: Sequence[Source], model: str | None) -> list[Drive]:
     found: dict[str, Drive] = {}
     for source in sources:
         nodes = list(_members(source))
-        members = {serial: node for node in nodes if (serial := (node.text("serial") or "").strip())}
+        members = {serial: node for node in nodes if (serial := (node.serial or "").strip())}
         for serial, node in members.items():
-            drive = found.setdefault(serial, Drive(serial, node.text("model") or "unnamed model"))
+            drive = found.setdefault(serial, Drive(serial, node.model or "unnamed model"))
             _check_model(drive, node, source)
             drive.runs.append(source.run.run_id)
             _identify(drive, node, source.run.run_id)
         _identify_by_smart(found, members, source)
         _identify_by_logs(found, members, source)
-        nameless = any(not (node.text("serial") or "").strip() for node in nodes)
+        nameless = any(not (node.serial or "").strip() for node in nodes)
         _measure(found, [] if nameless else list(members), source)
     return _of_one_model(found, model)
 
 
-def _check_model(drive: Drive, node: Node, source: Source) -> None:
-    model = node.text("model") or "unnamed model"
+def _check_model(drive: Drive, node: DriveOfRun, source: Source) -> None:
+    model = node.model or "unnamed model"
     if model != drive.model:
         raise BundleError(
             f"{source.root}/run.json", f"drive {drive.serial} is a {model} here and a {drive.model} in run {drive.runs[0]}",
@@ -85,27 +86,25 @@ def _of_one_model(found: dict[str, Drive], model: str | None) -> list[Drive]:
     return [found[serial] for serial in sorted(found) if found[serial].model == wanted]
 
 
-def _members(source: Source) -> Iterator[Node]:
+def _members(source: Source) -> Iterator[DriveOfRun]:
     """Yields the drives beneath the run's target, and those of each target that it compared."""
-    target = source.document.find("target")
     if is_comparison(source):
         result = source.result("raid_vs_3dxp")
         assert result is not None
         for _, node in result.at("targets").entries():
-            yield from node.list("drives")
-    elif target is not None:
-        yield from target.list("drives")
+            yield from (one.typed(DriveOfRun) for one in node.list("drives"))
+    else:
+        yield from source.run.target.drives
 
 
-def _identify(drive: Drive, node: Node, run_id: str) -> None:
-    size = node.integer("size_bytes")
-    drive.report(FIRMWARE, node.text("firmware"), run_id)
-    drive.report("capacity, B", None if size is None else str(size), run_id)
-    drive.report("PCIe link", node.text("pcie_link"), run_id)
-    drive.report("transport", node.text("transport"), run_id)
+def _identify(drive: Drive, node: DriveOfRun, run_id: str) -> None:
+    drive.report(FIRMWARE, node.firmware, run_id)
+    drive.report("capacity, B", None if node.size_bytes is None else str(node.size_bytes), run_id)
+    drive.report("PCIe link", node.pcie_link, run_id)
+    drive.report("transport", node.transport, run_id)
 
 
-def _identify_by_smart(found: dict[str, Drive], members: dict[str, Node], source: Source) -> None:
+def _identify_by_smart(found: dict[str, Drive], members: dict[str, DriveOfRun], source: Source) -> None:
     """Notes what smartctl read before the run: PCI ids, controller, sector format, spare."""
     document = read_document(source.root, "facts/smart-before.json")
     for item in document.at("devices").items() if document else ():
@@ -140,7 +139,7 @@ def _plain(value: int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _identify_by_logs(found: dict[str, Drive], members: dict[str, Node], source: Source) -> None:
+def _identify_by_logs(found: dict[str, Drive], members: dict[str, DriveOfRun], source: Source) -> None:
     """Notes from the telemetry which counters of the OCP log the drive keeps, and which log counts its NAND writes."""
     kept: dict[str, set[str]] = {}
     try:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bench_report.base.units import THIN, percent, quantity
+from bench_report.base.units import SIDES, THIN, percent, quantity
 
 Document = dict[str, Any]
 SURE = 0.05
-SIDES = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
 def oddities(found: Document) -> int:
@@ -23,10 +22,22 @@ def meaning(found: Document) -> str:
     if one is None:
         return "No drive was tested in a run of its own that counts: nothing can be said about the lot."
     share = percent(100 * one["at_least"])
-    text = f"{one['passed']} of {one['tested']} tested drives pass: with 95{THIN}% confidence at least {share} of such drives do."
+    text = to_do(one, found["lot_size"])
+    text += f"{one['passed']} of {one['tested']} tested drives pass: with 95{THIN}% confidence at least {share} of such drives do."
     if found["lot_size"] is not None and one["tested"] < found["lot_size"]:
         text += f" At most {one['failing_at_most']} of the {found['lot_size']} drives of this lot fail."
     return text
+
+
+def to_do(accepted: Document, lot_size: int | None) -> str:
+    """Says what is to be done about the lot, before what was found; empty where nothing more can be asked of a sample."""
+    plan = accepted["plan"]
+    if lot_size is None or plan is None or accepted["passed"] < accepted["tested"] or accepted["unresolved"]:
+        return ""
+    more = min(plan["sample"], lot_size) - accepted["tested"]
+    if more <= 0:
+        return ""
+    return f"Test {more} more, taken at random: the plan for a lot of {lot_size} asks for {accepted['tested'] + more}. "
 
 
 def reasons(found: Document) -> list[str]:

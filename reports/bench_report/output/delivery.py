@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench_model.base.errors import in_words
 from bench_model.profiles.yaml_source import check_document
 from bench_report.base.errors import BundleError
 
@@ -65,7 +66,9 @@ def checked(file: Path, again: str) -> int:
     try:
         before = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BundleError(str(file), f"cannot be read: {error}", "Name a document that this command wrote") from error
+        raise BundleError(
+            str(file), f"cannot be read: {in_words(error)}", "Name a document that this command wrote"
+        ) from error
     if before == again:
         print(f"{file}: follows from these bundles")
         return 0

@@ -5,15 +5,12 @@ Promise: the same document gives the same bytes; all files take their places tog
 
 from __future__ import annotations
 
-import io
 import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from pypdf import PdfReader
 
 from bench_report.base.errors import BundleError
 from bench_report.document import report_data
@@ -40,11 +37,11 @@ def files_of(document: Document, template: str, front: Mapping[str, Any], names:
     html = typeset.to_html(document, laid, template, front)
     data = report_data.to_text(report_data.document_data(document, laid, front, made_by())).encode()
     whole = replace(document, attachments={**document.attachments, **document_attachments(laid), names.data: data})
-    pdf = typeset.to_pdf(html, whole)
-    if len(PdfReader(io.BytesIO(pdf)).pages) >= LONG_PAGES:
+    pages = typeset.pages_of(html, document.title)
+    if len(pages.pages) >= LONG_PAGES:
         html = typeset.to_html(document, laid, template, front, long=True)
-        pdf = typeset.to_pdf(html, whole)
-    return {names.html: html.encode(), names.pdf: pdf, names.data: data}
+        pages = typeset.pages_of(html, document.title)
+    return {names.html: html.encode(), names.pdf: typeset.to_pdf(pages, html, whole), names.data: data}
 
 
 def replace_all(contents: Mapping[Path, bytes]) -> None:

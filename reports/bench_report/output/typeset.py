@@ -13,27 +13,29 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC
-from pathlib import Path
 from typing import Any
 
 import jinja2
 import weasyprint
 from weasyprint.urls import URLFetcher
 
+from bench_model.base.places import REPOSITORY
 from bench_report.base.errors import BundleError
 from bench_report.base.marks import visible
 from bench_report.document.attachments import DESCRIPTIONS, POINT_HEADS, figure_rows
-from bench_report.document.canvas import Figure, without_hover
+from bench_report.document.canvas import Figure
 from bench_report.document.document import Document, Laid, Placed
 from bench_report.document.outcome import GLYPHS, STATES, css_name
 from bench_report.document.table import PAIRED, Table
 from bench_report.output.legible import legible
 from bench_report.output.pdf_tags import complete
+from bench_report.output.printed import for_paper
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+TEMPLATES = REPOSITORY / "reports" / "templates"
 LARGEST_LINKED = 400_000  # most bytes of a figure's points that the HTML carries itself; the PDF has larger ones
 EVERYTHING = "Every text, cell and plotted number of this report, for machines"
-SMALL_TABLE, SMALL_TEXT = 6, 1200  # rows and characters that stay together on one page
+MOST_COMPLAINT = 300  # characters: one on a figure quotes all of it
+SMALL_TABLE, SMALL_TEXT = 4, 600  # rows and characters that stay together on one page
 
 
 def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, Any], *, long: bool = False) -> str:
@@ -88,31 +90,42 @@ def _summaries(figure: Figure) -> list[tuple[str, str, str, str, str]]:
     return found
 
 
-def to_pdf(html: str, document: Document) -> bytes:
-    """PDF/UA-1: tagged, with alternative texts, the document's attachments attached.
+def pages_of(html: str, title: str) -> weasyprint.Document:
+    """Sets the pages without drawing them. `title` names the document in a complaint."""
+    fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)  # the report must stand alone
+    with _complete(title):
+        return weasyprint.HTML(string=for_paper(legible(html)), url_fetcher=fetcher).render()
+
+
+def to_pdf(pages: weasyprint.Document, html: str, document: Document) -> bytes:
+    """PDF/UA-1 of `html`'s pages: tagged, with alternative texts, the document's attachments attached.
 
     Its dates are the run's: it says when it was measured, and the same document gives the same bytes."""
-    fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)  # the report must stand alone
     attached = [
         weasyprint.Attachment(file_obj=io.BytesIO(content), name=name, description=DESCRIPTIONS.get(name, EVERYTHING), relationship="Data",
         created=document.finished, modified=document.finished)
         for name, content in sorted(document.attachments.items())
     ]  # fmt: skip
+    moment = document.finished.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    pages.metadata.created = pages.metadata.modified = moment
+    pages.metadata.attachments = [*(pages.metadata.attachments or ()), *attached]
+    identifier = hashlib.sha256(html.encode()).digest()[:16]
+    with _complete(document.title):
+        return bytes(pages.write_pdf(pdf_variant="pdf/ua-1", pdf_identifier=identifier, finisher=complete))
+
+
+@contextmanager
+def _complete(title: str) -> Iterator[None]:
+    """Raises BundleError if WeasyPrint logs an error within: a report with a hole in it is not a report."""
     with _complaints() as complaints:
-        pages = weasyprint.HTML(string=legible(without_hover(html)), url_fetcher=fetcher).render()
-        moment = document.finished.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        pages.metadata.created = pages.metadata.modified = moment
-        pages.metadata.attachments = [*(pages.metadata.attachments or ()), *attached]
-        identifier = hashlib.sha256(html.encode()).digest()[:16]
-        pdf = bytes(pages.write_pdf(pdf_variant="pdf/ua-1", pdf_identifier=identifier, finisher=complete))
+        yield
     if complaints:
-        raise BundleError(f"the PDF of {document.title}", f"could not be set completely: {complaints[0]}")
-    return pdf
+        raise BundleError(f"the PDF of {title}", f"could not be set completely: {complaints[0]:.{MOST_COMPLAINT}}")
 
 
 @contextmanager
 def _complaints() -> Iterator[list[str]]:
-    """Collects the errors that WeasyPrint would only log: a report with a hole in it is not a report."""
+    """Collects the errors that WeasyPrint would only log."""
     found: list[str] = []
 
     class Collector(logging.Handler):

@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bench_model.documents.derived import HardwareEvents
+from bench_model.documents.dips import Dips
 from bench_model.documents.verdict import Judgement
 from bench_report.base.marks import see_section, see_table
 from bench_report.base.units import duration
@@ -90,8 +92,8 @@ def _invalid(bundle: Bundle) -> Iterator[Remark]:
 
 def _hardware(bundle: Bundle) -> Iterator[Remark]:
     """One remark for all faults of the hardware, the gravest by name: a cause stands before what it caused."""
-    found = bundle.results.get("hardware_events")
-    told = found.texts("sentences") if found else []
+    found = bundle.result("hardware_events", HardwareEvents)
+    told = found.sentences if found else []
     if told:
         more = f"; {len(told) - FAULTS_NAMED} more" if len(told) > FAULTS_NAMED else ""
         named = "; ".join(
@@ -146,9 +148,8 @@ def _conditions(bundle: Bundle) -> Iterator[Remark]:
 
 
 def _dips(bundle: Bundle) -> Iterator[Remark]:
-    found = bundle.results.get("dips")
-    summary = found.find("summary") if found else None
-    unexplained = summary.integer("unexplained") if summary else None
+    found = bundle.result("dips", Dips)
+    unexplained = found.summary.unexplained if found else None
     if unexplained:
         plural = "s" if unexplained != 1 else ""
         yield Remark(

@@ -49,13 +49,13 @@ def bought(bundle: Bundle) -> list[Pair]:
     shown = [*drives[:MOST_DRIVE_LINES]]
     if len(drives) > MOST_DRIVE_LINES:
         shown.append(f"{len(drives) - MOST_DRIVE_LINES} more kinds")
-    source = f"; load after {run.scenario_source}" if run.scenario_source else ""
-    profile = f"{run.requirement_title or run.requirement_id} ({run.requirement_file or run.requirement_id})"
+    source = f"; load after {run.scenario.parameters['source']}" if run.scenario.parameters.get("source") else ""
+    profile = f"{run.requirement.title or run.requirement.id} ({run.requirement.file or run.requirement.id})"
     return [
         Pair("Candidate", " \u00b7 ".join(candidate) or NOT_RECORDED, bool(candidate)),
         Pair("Drives", f"{'; '.join(shown)}. {see_table('drives')}.", True) if shown
         else Pair("Drives", "no single drive was recorded", False),
         view.target_pair(bundle),
-        Pair("Job", f"{run.scenario_title or run.scenario_id} ({run.scenario_file or run.scenario_id}){source}"),
+        Pair("Job", f"{run.scenario.title or run.scenario.id} ({run.scenario.file or run.scenario.id}){source}"),
         Pair("Requirements", profile),
     ]  # fmt: skip

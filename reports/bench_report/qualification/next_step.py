@@ -87,7 +87,7 @@ def _decide(bundle: Bundle, rows: list[Judgement]) -> NextStep:
     if found:
         code = tuple(f"{key}: {factor_text(value)}" for key, value in found.items())
         return NextStep(
-            f"To decide {_listed(rows)}, set in the scenario {bundle.run.scenario_id}, and repeat the run.{after}", code
+            f"To decide {_listed(rows)}, set in the scenario {bundle.run.scenario.id}, and repeat the run.{after}", code
         )
     why = rows[0].reason.rpartition("; ")[2].rstrip(".")
     return NextStep(f"To decide {_listed(rows)}: {why}.{after}")
@@ -98,18 +98,18 @@ def parameters(bundle: Bundle, row: Judgement) -> Iterator[tuple[str, float]]:
     if row.length_factor:
         key = _place(bundle, row, "seconds_per_", "duration_s")
         if key:
-            yield key, math.ceil(dict(bundle.run.lengths)[key] * max(row.length_factor, LEAST_FACTOR))
+            yield key, math.ceil(bundle.run.scenario.lengths[key] * max(row.length_factor, LEAST_FACTOR))
     if row.more_repetitions:
         key = _place(bundle, row, "repetitions", "rounds")
         if key:
-            yield key, dict(bundle.run.lengths)[key] + row.more_repetitions
+            yield key, bundle.run.scenario.lengths[key] + row.more_repetitions
 
 
 def _place(bundle: Bundle, row: Judgement, *starts: str) -> str | None:
     """Returns the first place of such a number in the scenario: in the part of the row's workload, then for the whole run."""
     workload = f"workloads.{row.metric.partition('.')[0]}."
     part = workload + "confirm." if row.metric == LARGE_BLOCKS else workload
-    known = dict(bundle.run.lengths)
+    known = bundle.run.scenario.lengths
     for place in (part, ""):
         for start in starts:
             found = [key for key in known if key.startswith(place + start) and "." not in key[len(place) :]]

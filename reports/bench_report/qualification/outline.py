@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench_model.documents.run import Run
 from bench_report.document.canvas import Figure
 from bench_report.document.outcome import GLYPHS
 from bench_report.document.section import Bullets, Code, Facts, Heading, Lacking, Part, Section, Warned
 from bench_report.document.table import Table, pairs_table
 from bench_report.figures.blocks import block_figure
+from bench_report.figures.drives import drives_figure
+from bench_report.figures.heat_and_rate import heat_and_rate_figure
 from bench_report.figures.host import host_figure
-from bench_report.figures.latency import latency_figure
 from bench_report.figures.record import record_figures
 from bench_report.qualification import view
 from bench_report.qualification.findings import RULE, findings_table, reasons_of_verdict
@@ -28,6 +30,10 @@ from bench_report.tables.drives import drive_table, smart_table
 from bench_report.tables.hardware import hardware_parts
 from bench_report.tables.provenance import provenance_table
 from bench_report.tables.raw import raw_tables
+from bench_report.workloads.latency_under_load.figures import latency_figure
+from bench_report.workloads.snb_record.buffer import buffer_figure
+from bench_report.workloads.snb_record.latency_time import latency_time_figure
+from bench_report.workloads.snb_record.repetitions import repetition_figures
 
 SEALS = (
     "The hash at the foot of every page is that of MANIFEST.sha256, which holds the hash of every file of the evidence. A "
@@ -43,9 +49,9 @@ NO_RECORD = "no record result (results/snb_record.json), so nothing can be said 
 
 def sections(bundle: Bundle) -> tuple[Section, ...]:
     made = (
-        _requirements(bundle), _findings(bundle), _candidate(bundle), *_workloads(bundle), *sections_of(bundle), _host(bundle),
-        telemetry_account_section(bundle), _tuning(bundle), _health(bundle), _events(bundle), _environment(bundle),
-        _reproduce(bundle), _provenance(bundle),
+        _requirements(bundle), _findings(bundle), _candidate(bundle), _tuning(bundle), *_workloads(bundle), *sections_of(bundle),
+        _host(bundle), telemetry_account_section(bundle), _health(bundle), _events(bundle), _environment(bundle), _reproduce(bundle),
+        _provenance(bundle),
     )  # fmt: skip
     found = [one for one in made if one is not None]
     return (*found, *_appendices(bundle, found))
@@ -86,7 +92,7 @@ def _candidate(bundle: Bundle) -> Section:
 
 def _workloads(bundle: Bundle) -> list[Section]:
     """Returns the sections of the two oldest workloads, where the run asked for them or has results."""
-    asked = bundle.run.workloads
+    asked = bundle.run.scenario.workloads
     record = "snb_record" in asked or bool(bundle.repetitions)
     scan = "block_scan" in asked or bundle.block_scan is not None
     return [
@@ -97,8 +103,10 @@ def _workloads(bundle: Bundle) -> list[Section]:
 
 
 def _record(bundle: Bundle) -> Section:
-    drawn: list[Part] = [*record_figures(bundle)]
-    latency: list[Part] = [part for part in (latency_figure(bundle), tables_measured.latency_table(bundle)) if part]
+    around = buffer_figure(bundle)
+    drawn: list[Part] = [*record_figures(bundle), *([around] if around else []), *repetition_figures(bundle)]
+    found = (latency_time_figure(bundle), latency_figure(bundle), tables_measured.latency_table(bundle))
+    latency: list[Part] = [part for part in found if part]
     return Section(
         "record", "The record",
         (
@@ -128,6 +136,7 @@ def _integrity(bundle: Bundle) -> Section:
 
 def _host(bundle: Bundle) -> Section:
     parts = _or(host_figure(bundle), "no telemetry of the candidate was collected.")
+    parts += [figure for figure in (drives_figure(bundle), heat_and_rate_figure(bundle)) if figure]
     if bundle.host and bundle.host.torn:
         parts.append(
             "The last line of telemetry/points.lp is cut short, as an interrupted run leaves it; it is not used."
@@ -163,23 +172,27 @@ def _environment(bundle: Bundle) -> Section:
     run = bundle.run
     parts: list[Part] = []
     if run.versions:
-        named = ", ".join(f"{name}\u00a0{version}" for name, version in run.versions)
+        named = ", ".join(f"{name}\u00a0{version}" for name, version in run.versions.items() if version is not None)
         parts.append(f"Software that took part: {named}.")
-    around = pairs_table(("Environment", "Value"), run.environment, "The bench's surroundings.", "environment")
+    around = pairs_table(("Environment", "Value"), _surroundings(run), "The bench's surroundings.", "environment")
     if around:
         parts.append(around)
     return Section("environment", "Environment and versions", tuple(parts or [Lacking("no versions were recorded.")]))
+
+
+def _surroundings(run: Run) -> list[tuple[str, str]]:
+    return [(key, str(value)) for key, value in (run.host_environment or {}).items() if value is not None]
 
 
 def _reproduce(bundle: Bundle) -> Section:
     run = bundle.run
     here = f"RUN=runs/{run.run_id}"
     parts: list[Part] = [Code("On the same candidate, from the bench's repository:", tuple(view.commands(bundle)))]
-    if run.git_dirty:
+    if run.git and run.git.dirty:
         parts.append(
             Warned("The bench had uncommitted changes", "when it ran: the commit alone does not reproduce it.")
         )
-    if not run.git_commit:
+    if not (run.git and run.git.commit):
         parts.append(Lacking("the commit of the bench was not recorded."))
     parts.append(Code(
         "To judge and report again from the recorded evidence, without the candidate:",

@@ -42,7 +42,7 @@ def reports_of(
 ) -> dict[str, bytes]:
     """Name and content of each report (see load_for)."""
     bundle = load_for(root, reports_key, altered, different)
-    return files_of(document_of(bundle, _evidence(root, bundle)), TEMPLATE, first_page.content(bundle), NAMES)
+    return files_of(document_of(bundle, evidence_of(root, bundle)), TEMPLATE, first_page.content(bundle), NAMES)
 
 
 def load_for(root: Path, reports_key: str | None = None, altered: int = 0, different: Sequence[str] = ()) -> Bundle:
@@ -65,11 +65,11 @@ def document_of(bundle: Bundle, evidence: Mapping[str, bytes] | None = None) -> 
     return Document(
         kind=KIND,
         title=f"Qualification of {run.candidate.name}: {outcome.word} ({run.run_id})",
-        subject=f"Qualification report: candidate {run.candidate.name}, scenario {run.scenario_id}, requirements {run.requirement_id}",
-        keywords=("qualification", run.scenario_id, run.requirement_id, run.run_id),
+        subject=f"Qualification report: candidate {run.candidate.name}, scenario {run.scenario.id}, requirements {run.requirement.id}",
+        keywords=("qualification", run.scenario.id, run.requirement.id, run.run_id),
         running_left=f"{shortened(run.candidate.name, MOST_NAME)} \u00b7 {shortened(run.run_id, MOST_ID)}",
         running_right=" ".join(part for part in (outcome.glyph, outcome.word, outcome.suffix) if part),
-        seal=bundle.provenance.footer,
+        seal=f"SIMULATED, {bundle.provenance.footer}" if run.simulated else bundle.provenance.footer,
         finished=run.finished or run.started,
         front=tuple(table for table in front if table),
         sections=outline.sections(bundle),
@@ -77,8 +77,8 @@ def document_of(bundle: Bundle, evidence: Mapping[str, bytes] | None = None) -> 
     )
 
 
-def _evidence(root: Path, bundle: Bundle) -> dict[str, bytes]:
-    """A verdict that contradicts its own evidence is not handed on with the report."""
+def evidence_of(root: Path, bundle: Bundle) -> dict[str, bytes]:
+    """Returns the files to attach. A verdict that contradicts its own evidence is not handed on with the report."""
     if bundle.again is None or bundle.again.contradicts:
         return {}
     return {VERDICT: read_bytes(root, VERDICT)}

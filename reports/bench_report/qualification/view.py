@@ -42,8 +42,8 @@ from bench_report.document.section import Pair
 from bench_report.document.table import Table
 from bench_report.reading.dataset.bundle import Bundle
 
-NOT_REPORTED = "not reported by the device"
 MOST_SOURCES = 3
+SIMULATED = "SIMULATED: no server was measured"
 ALTERED = "altered since it was sealed: not a result"
 
 
@@ -60,8 +60,10 @@ def outcome_of(bundle: Bundle) -> Outcome:
     if bundle.again and bundle.again.contradicts:
         return _contradictory(bundle.again)
     word = verdict.outcome if verdict else NO_VERDICT
-    reduced = word == "PASS" and bool(run.scaled_down or (run.scale is not None and run.scale < 1))
+    reduced = word == "PASS" and bool(run.scaled_down or (run.scenario.scale < 1))
     suffix = ALTERED if bundle.provenance.altered else "at reduced scale: not a qualification" if reduced else ""
+    if run.simulated:
+        suffix = f"{SIMULATED}; {suffix}" if suffix else SIMULATED
     reasons = _no_verdict(bundle) if verdict is None else ()
     missed = (
         any(row.severity == "mandatory" and row.decision == "missed" for row in verdict.requirements)
@@ -80,14 +82,12 @@ def outcome_of(bundle: Bundle) -> Outcome:
 def limited(bundle: Bundle) -> bool:
     """Says whether the run was scaled down, or declared beforehand as a rehearsal."""
     run, verdict = bundle.run, bundle.verdict
-    return bool(
-        run.scaled_down or (run.scale is not None and run.scale < 1) or (verdict and verdict.declared_rehearsal)
-    )
+    return bool(run.scaled_down or (run.scenario.scale < 1) or (verdict and verdict.declared_rehearsal))
 
 
 def load_words(bundle: Bundle) -> str:
     """`at 1/10 load`, `at 0.35 of the load`; empty at full load."""
-    scale = bundle.run.scale
+    scale = bundle.run.scenario.scale
     if scale is None or scale >= 1 or scale <= 0:
         return ""
     parts = 1 / scale
@@ -149,15 +149,13 @@ def candidate_pairs(bundle: Bundle) -> list[Pair]:
         ),
         _pair("System", " \u00b7 ".join(part for part in (who.os, who.kernel) if part) or None),
         _pair("Target", _target_text(bundle)),
-        _pair("Scenario", run.scenario_title or run.scenario_id),
-        _pair("Requirements", run.requirement_title or run.requirement_id),
+        _pair("Scenario", run.scenario.title or run.scenario.id),
+        _pair("Requirements", run.requirement.title or run.requirement.id),
     ]
 
 
-def _target_text(bundle: Bundle) -> str | None:
+def _target_text(bundle: Bundle) -> str:
     target = bundle.run.target
-    if target is None:
-        return None
     on = f" on {target.filesystem}" if target.filesystem else ""
     return f"{target.kind.replace('-', ' ')}{on}" + (f": {target.path}" if target.path else "")
 
@@ -179,9 +177,8 @@ def profile_sources(bundle: Bundle) -> str:
 def contents_pairs(bundle: Bundle) -> list[Pair]:
     """Returns the bundle's files and their contents, for a reader who wants to check."""
     run = bundle.run
-    seed = [Pair("Random seed", str(run.seed))] if run.seed is not None else []
+    seed = [Pair("Random seed", str(run.scenario.seed))]
     return [
-        Pair("Bundle", f"runs/{run.run_id}/"),
         Pair("Raw output", "of the tools, in results/raw/"),
         Pair("Telemetry", "every point in telemetry/points.lp, the writer's records in telemetry/workload.lp"),
         Pair("Facts", "tuning and drive health in facts/"),
@@ -218,11 +215,7 @@ def demand_cells(bundle: Bundle) -> list[DemandCell]:
                 f"{_share(round(scale, 6))} of the real demand {asked}",
             )
         )
-    stored = [
-        item.minidaq.stored_bytes_per_s
-        for item in bundle.repetitions
-        if item.minidaq and item.minidaq.stored_bytes_per_s
-    ]
+    stored = [rate for item in bundle.repetitions if (rate := item.minidaq.stored_bytes_per_s)]
     if stored:
         many = f"lowest of {len(stored)} repetitions" if len(stored) > 1 else "mean, drain included"
         cells.append(_cell("Stored in this run", min(stored), many))
@@ -232,17 +225,16 @@ def demand_cells(bundle: Bundle) -> list[DemandCell]:
 def _source_cell(bundle: Bundle) -> Iterator[DemandCell]:
     """Yields the source's punctuality in its worst repetition."""
     found = [
-        (one.minidaq.source_late_superchunks / offered, one.minidaq)
+        (one.minidaq.source.late_superchunks / offered, one.minidaq)
         for one in bundle.repetitions
-        if one.minidaq and one.minidaq.source_late_superchunks is not None
-        and (offered := dict(one.minidaq.superchunks).get("offered"))
-    ]  # fmt: skip
+        if (offered := one.minidaq.superchunks.offered)
+    ]
     if not found:
         return
-    share, worst = max(found, key=lambda pair: (pair[0], pair[1].source_worst_lateness_us or 0.0))
-    limit = worst.source_late_threshold_us
-    late = f"late: more than {latency(limit)} after its time" if limit else "of the superchunks"
-    most = f"by up to {latency(worst.source_worst_lateness_us)}" if worst.source_worst_lateness_us is not None else ""
+    share, worst = max(found, key=lambda pair: (pair[0], pair[1].source.worst_lateness_us))
+    limit = worst.source.late_threshold_us
+    late = f"late: more than {latency(limit)} after its time"
+    most = f"by up to {latency(worst.source.worst_lateness_us)}"
     many = "; worst repetition" if len(found) > 1 else ""
     yield DemandCell("Source", f"{percent(100 * share)} late" if share else "never late", most, late + many)
 
@@ -260,16 +252,15 @@ def _cell(label: str, bytes_per_s: float, note: str) -> DemandCell:
 def commands(bundle: Bundle) -> list[str]:
     run = bundle.run
     words = [
-        "make qualify", _assign("CANDIDATE", run.candidate.name), _assign("SCENARIO", run.scenario_id),
-        _assign("REQUIREMENT", run.requirement_id),
+        "make qualify", _assign("CANDIDATE", run.candidate.name), _assign("SCENARIO", run.scenario.id),
+        _assign("REQUIREMENT", run.requirement.id),
     ]  # fmt: skip
-    if run.target and run.target.name:
+    if run.target.name:
         words.append(_assign("TARGET", run.target.name))
-    if run.scale is not None:
-        words.append(f"SCALE={run.scale:.17g}" if run.scale > 1 else f"SCALE={run.scale:g}")
-    if run.demand and run.demand.duration_s is not None:
+    words.append(f"SCALE={run.scenario.scale:.17g}" if run.scenario.scale > 1 else f"SCALE={run.scenario.scale:g}")
+    if run.demand:
         words.append(f"DURATION={run.demand.duration_s:g}")
-    checkout = [f"git checkout {run.git_commit}"] if run.git_commit else []
+    checkout = [f"git checkout {run.git.commit}"] if run.git and run.git.commit else []
     return [*checkout, " ".join(words)]
 
 

@@ -12,28 +12,34 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec.structs import replace as replace_fields
+
 from bench_model.base.errors import ProfileError
 from bench_model.bundle.files import require_sound
 from bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
+from bench_model.documents.facts import Setting, Tuning
+from bench_model.documents.run import Run
 from bench_model.profiles.published import FOLDER, PublishedDevice, load_published
 from bench_model.verdict.judging import VERDICT, Again, judged_again
+from bench_model.workloads.block_scan import BlockScan
+from bench_model.workloads.snb_record import SnbRecord
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_document, read_text
 from bench_report.reading import telemetry
 from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.dataset.run import Run
+from bench_report.reading.dataset.record import RECORD
 from bench_report.reading.dataset.telemetry import Accounting
-from bench_report.reading.load_results import block_scan_of, repetitions_of
-from bench_report.reading.load_run import read_events, run_of, settings_of, verdict_of
+from bench_report.reading.load_run import read_events
 from bench_report.reading.load_smart import smart_of
 from bench_report.reading.provenance import provenance_of
 
 SCHEMA_VERSION = 1
 EVENTS_FILE = "events.jsonl"
+BLOCK_SCAN = "results/block_scan.json"
 LACKING = {
     VERDICT: "the outcome and the requirement table",
-    "results/block_scan.json": "throughput against block size",
-    "results/snb_record.json": "the record: rates, backlog, latency, read-back",
+    BLOCK_SCAN: "throughput against block size",
+    RECORD: "the record: rates, backlog, latency, read-back",
     "facts/tuning.json": "the tuning table",
     "facts/tuning-after.json": "whether the tuning still held after the run",
     "facts/smart-before.json": "the drives' health before the run",
@@ -42,7 +48,7 @@ LACKING = {
     "telemetry/summary.json": "the telemetry accounting",
     EVENTS_FILE: "events and phases",
 }
-WORKLOAD_FILES = frozenset({"results/block_scan.json", "results/snb_record.json"})
+WORKLOAD_FILES = frozenset({BLOCK_SCAN, RECORD})
 Made = TypeVar("Made")
 
 
@@ -61,7 +67,7 @@ def run_document(root: Path, called: str = "run.json") -> Node:
 
 def load(root: Path) -> Bundle:
     document = run_document(root)
-    run = run_of(document)
+    run = document.typed(Run)
     workload = telemetry.workload_points(root)
     events = read_events(root, EVENTS_FILE)
     again = _judged_again(root)
@@ -69,15 +75,15 @@ def load(root: Path) -> Bundle:
         events = tuple(event for event in events if event.kind != "verdict")
     return Bundle(
         run=run,
-        verdict=verdict_of(Node(again.verdict, VERDICT)) if again and again.verdict else None,
+        verdict=again.verdict if again else None,
         again=again,
         results=_results(root),
         published=_published(root),
-        block_scan=_made(root, "results/block_scan.json", block_scan_of),
-        repetitions=_made(root, "results/snb_record.json", repetitions_of) or (),
+        block_scan=_made(root, BLOCK_SCAN, lambda node: _in_order(node.typed(BlockScan))),
+        repetitions=_made(root, RECORD, lambda node: tuple(node.typed(SnbRecord).repetitions)) or (),
         live_series=telemetry.live_series(workload),
-        tuning=_made(root, "facts/tuning.json", settings_of),
-        tuning_after=_made(root, "facts/tuning-after.json", settings_of),
+        tuning=_settings(root, "facts/tuning.json"),
+        tuning_after=_settings(root, "facts/tuning-after.json"),
         smart_before=_made(root, "facts/smart-before.json", smart_of),
         smart_after=_made(root, "facts/smart-after.json", smart_of),
         events=events,
@@ -85,9 +91,15 @@ def load(root: Path) -> Bundle:
         host=telemetry.host_series(root, run.started),
         accounting=_accounting(root),
         missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
-        provenance=provenance_of(root, document),
+        provenance=provenance_of(root, run),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
+
+
+def _in_order(scan: BlockScan) -> BlockScan:
+    """The scans of all tools, their points by size."""
+    points = sorted(scan.points, key=lambda point: point.block_bytes)
+    return replace_fields(scan, points=points, others=[_in_order(one) for one in scan.scans[1:]])
 
 
 def _judged_again(root: Path) -> Again | None:
@@ -106,7 +118,7 @@ def _accounting(root: Path) -> Accounting | None:
 
 def _expected(run: Run) -> dict[str, str]:
     """Returns the files that this run's bundle should hold, each with the part that the report lacks without it."""
-    own = {f"results/{name}.json": f"the results of {name.replace('_', ' ')}" for name in run.workloads}
+    own = {f"results/{name}.json": f"the results of {name.replace('_', ' ')}" for name in run.scenario.workloads}
     others = {name: lack for name, lack in LACKING.items() if name not in WORKLOAD_FILES or name in own}
     return {**own, **others}
 
@@ -137,6 +149,11 @@ def versioned(node: Node, name: str) -> Node:
     if version not in (None, SCHEMA_VERSION):
         raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
     return node
+
+
+def _settings(root: Path, name: str) -> tuple[Setting, ...] | None:
+    found = _made(root, name, lambda node: node.typed(Tuning))
+    return tuple(found.settings) if found else None
 
 
 def _made(root: Path, name: str, make: Callable[[Node], Made]) -> Made | None:

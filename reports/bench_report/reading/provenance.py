@@ -7,21 +7,21 @@ from pathlib import Path
 
 from bench_model.bundle.files import plain_file
 from bench_model.bundle.provenance import MANIFEST, digest_in, digest_of, key_of
-from bench_report.base.fields import Node
+from bench_model.documents.run import Run
 from bench_report.reading.dataset.provenance import Provenance
 
 
-def provenance_of(root: Path, run: Node) -> Provenance:
-    profiles, challenge = tuple(_profiles(root, run)), run.text("challenge")
+def provenance_of(root: Path, run: Run) -> Provenance:
+    profiles, challenge = tuple(_profiles(root, run)), run.challenge
     manifest = plain_file(root, MANIFEST)
     if manifest is None:
         return Provenance(profiles=profiles, challenge=challenge)
     return Provenance(digest_of(manifest), key_of(manifest), profiles=profiles, challenge=challenge)
 
 
-def _profiles(root: Path, run: Node) -> Iterator[tuple[str, str]]:
+def _profiles(root: Path, run: Run) -> Iterator[tuple[str, str]]:
     """Yields the profiles that the run followed and was judged by."""
-    for kind in ("scenario", "requirement"):
-        name = f"profiles/{kind}s/{run.at(kind).at('id').as_text()}.yml"
+    for kind, identifier in (("scenario", run.scenario.id), ("requirement", run.requirement.id)):
+        name = f"profiles/{kind}s/{identifier}.yml"
         if plain_file(root, name):
             yield name, digest_in(root, name)

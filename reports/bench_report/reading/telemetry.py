@@ -15,10 +15,11 @@ import numpy as np
 
 from bench_model.bundle.column_file import load_columns
 from bench_model.bundle.columns import Column, Columns
+from bench_model.documents.events import Event
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node
 from bench_report.reading.dataset.record import Series
-from bench_report.reading.dataset.telemetry import Accounting, Collector, Event, HostSeries, Phase, Track
+from bench_report.reading.dataset.telemetry import Accounting, Collector, HostSeries, Phase, Track
 from bench_report.reading.line_protocol import Point, Spool, read_spool
 
 POINTS_FILE, WORKLOAD_FILE = "telemetry/points.lp", "telemetry/workload.lp"
@@ -56,6 +57,7 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
     if found is None:
         return None
     disks: dict[str, list[Column]] = defaultdict(list)
+    waits: dict[str, list[Column]] = defaultdict(list)
     heat: dict[str, list[Column]] = defaultdict(list)
     cores: dict[str, dict[str, list[Column]]] = defaultdict(lambda: defaultdict(list))
     for (measurement, pairs, field), column in found.found.items():
@@ -64,6 +66,8 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
             continue
         if (measurement, field) == ("block_device", "written_bytes_per_s"):
             disks[tags.get("device", "unnamed")].append(column)
+        elif (measurement, field) == ("block_device", "write_latency_s"):
+            waits[tags.get("device", "unnamed")].append(column)
         elif (measurement, field) == ("temperature", "temperature_degc"):
             heat[_sensor(tags)].append(column)
         elif measurement == "cpu" and tags.get("core", ALL_CORES) != ALL_CORES:
@@ -75,6 +79,7 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
         temperature_celsius={name: _track(columns, start) for name, columns in sorted(heat.items())},
         lines=found.lines,
         torn=found.torn,
+        disk_write_latency_s={name: _track(columns, start) for name, columns in sorted(waits.items())},
     )
 
 

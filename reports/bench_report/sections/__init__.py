@@ -1,1 +1,2 @@
-"""Promise: a section says what one workload or quantity showed, or why it cannot. Imports figures, tables and the rooms below."""
+"""Promise: every section of a report stands in one order, and what belongs to no workload has a section here. Imports workloads and the
+rooms below."""

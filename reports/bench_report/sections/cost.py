@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench_model.documents.derived import Cost
 from bench_report.base.fields import Node
 from bench_report.base.units import NONE, THIN, decimal_size, duration, percent, significant
 from bench_report.document.section import Part, Section
@@ -15,11 +16,11 @@ J_PER_KWH = 3.6e6
 
 def cost_section(bundle: Bundle) -> Section | None:
     """Makes the section from results/cost.json; None in a bundle without it."""
-    node = bundle.results.get("cost")
-    if node is None:
+    cost = bundle.result("cost", Cost)
+    if cost is None:
         return None
-    parts: list[Part] = [_totals(node)]
-    phases = _phases(node)
+    parts: list[Part] = [_totals(cost)]
+    phases = _phases(cost)
     if phases:
         parts.append(phases)
     for name, results in bundle.results.items():
@@ -29,15 +30,12 @@ def cost_section(bundle: Bundle) -> Section | None:
     return Section("cost", "What the run cost", tuple(parts))
 
 
-def _totals(node: Node) -> Table:
-    reasons = node.find("reasons")
-
+def _totals(cost: Cost) -> Table:
     def why(metric: str) -> str:
-        return (reasons.text(metric) if reasons else None) or NONE
+        return cost.reasons.get(metric) or NONE
 
-    written, nand, energy = node.number("written_bytes"), node.number("nand_written_bytes"), node.number("energy_kwh")
-    watched = node.number("energy_hours")
-    rows = [("Time, whole run", duration(node.at("hours").as_number() * 3600), "from start to clean-up")]
+    written, nand, energy = cost.written_bytes, cost.nand_written_bytes, cost.energy_kwh
+    rows = [("Time, whole run", duration(cost.hours * 3600), "from start to clean-up")]
     by_host = (
         "by the counters of the drives under the target, whoever wrote" if written is not None else why("cost.written")
     )
@@ -45,7 +43,7 @@ def _totals(node: Node) -> Table:
     on_nand = "by the drives' own logs" if nand is not None else why("cost.nand_written")
     rows.append(("Written onto the NAND", NONE if nand is None else decimal_size(nand), on_nand))
     of_server = (
-        f"whole server, by its BMC, over {duration((watched or 0.0) * 3600)}"
+        f"whole server, by its BMC, over {duration(cost.energy_hours * 3600)}"
         if energy is not None
         else why("cost.energy")
     )
@@ -53,13 +51,11 @@ def _totals(node: Node) -> Table:
     return Table(("What", "Amount", "How it is known"), "tnt", tuple(rows), "What the run cost.", "cost")
 
 
-def _phases(node: Node) -> Table | None:
+def _phases(cost: Cost) -> Table | None:
     rows = []
-    whole = node.at("hours").as_number()
-    for phase in node.list("phases"):
-        hours = phase.at("hours").as_number()
-        share = percent(100 * hours / whole, 2) if whole else NONE
-        rows.append((phase.at("name").as_text().replace("_", " "), duration(hours * 3600), share))
+    for phase in cost.phases:
+        share = percent(100 * phase.hours / cost.hours, 2) if cost.hours else NONE
+        rows.append((phase.name.replace("_", " "), duration(phase.hours * 3600), share))
     if not rows:
         return None
     return Table(("Phase", "Time", "Share of the run"), "tnn", tuple(rows), "Where its time went.", "phases")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench_report.base.fields import Node
+from bench_model.documents.dips import Dip, Dips, Load, Pattern, Throttling
+from bench_report.base.errors import BundleError
 from bench_report.base.units import NONE, decimal_rate, decimal_size, duration, percent
 from bench_report.document.canvas import Figure
 from bench_report.document.section import Lacking, Part, Section
@@ -15,33 +16,33 @@ from bench_report.reading.dataset.bundle import Bundle
 MOST_FIGURES = 3
 MOST_ROWS = 40
 MOST_REASONS = 3
+THROTTLING = "results/throttling.json"
 
 
 def dips_section(bundle: Bundle) -> Section | None:
-    dips = bundle.results.get("dips")
+    dips = bundle.result("dips", Dips)
     if dips is None:
         return None
-    windows = dips.list("windows")
-    analysed = dips.at("summary").integer("windows_analysed")
-    if not analysed and "thermal" not in bundle.run.workloads:
+    windows = dips.windows
+    if not dips.summary.windows_analysed and "thermal" not in bundle.run.scenario.workloads:
         return None
-    parts: list[Part] = [_words(dips, bundle.results.get("throttling"))]
+    parts: list[Part] = [_words(dips, bundle.result("throttling", Throttling))]
     parts += _figures(bundle, windows)
     table = _table(windows)
     if table:
         parts.append(table)
-    short = [window for window in windows if window.text("reason")]
+    short = [window.reason for window in windows if window.reason]
     if short:
-        said = sorted(set(filter(None, (window.text("reason") for window in short))))
+        said = sorted(set(short))
         parts.append(f"Of {len(windows)} loads {len(short)} could not be analysed: {'; '.join(said[:MOST_REASONS])}.")
     if not windows:
         parts.append(Lacking("no workload wrote at a steady pace for long enough, or its telemetry is not there."))
     return Section("dips", "Dips and their causes", tuple(parts))
 
 
-def _words(dips: Node, throttling: Node | None) -> str:
-    summary = dips.at("summary")
-    count, unexplained = summary.integer("dips"), summary.integer("unexplained")
+def _words(dips: Dips, throttling: Throttling | None) -> str:
+    summary = dips.summary
+    count, unexplained, lost = summary.dips, summary.unexplained, summary.lost_bytes
     if count is None:
         return "Whether the rate dipped cannot be said."
     text = "The rate never dipped by 10 % or more under sustained load, and no loss recurred, crept in or added up."
@@ -50,42 +51,39 @@ def _words(dips: Node, throttling: Node | None) -> str:
         text = (
             f"{count} dip{plural} of 10 % or more under sustained load, {unexplained} of them without a known cause; "
         )
-        text += f"{decimal_size(summary.at('lost_bytes').as_number())} were not written because of them."
-    patterns = [pattern for window in dips.list("windows") for pattern in window.list("patterns")]
+        text += f"{NONE if lost is None else decimal_size(lost)} were not written because of them."
+    patterns = [pattern for window in dips.windows for pattern in window.patterns]
     for pattern in patterns:
         text += (
-            f" A regular dip every {duration(pattern.at('period_s').as_number())}, "
-            f"{percent(100 * pattern.at('depth_fraction').as_number())} deep, {_rhythm(pattern)}."
+            f" A regular dip every {duration(pattern.period_s)}, "
+            f"{percent(100 * pattern.depth_fraction)} deep, {_rhythm(pattern)}."
         )
     return f"{text} {_throttling_words(throttling)}"
 
 
-def _rhythm(pattern: Node) -> str:
-    return (
-        "costs too much to be a rhythm of the target's"
-        if pattern.flag("costly")
-        else "belongs to the target's own rhythm"
-    )
+def _rhythm(pattern: Pattern) -> str:
+    return "costs too much to be a rhythm of the target's" if pattern.costly else "belongs to the target's own rhythm"
 
 
-def _throttling_words(throttling: Node | None) -> str:
+def _throttling_words(throttling: Throttling | None) -> str:
     if throttling is None:
         return "No drive told of its heat, so that thermal throttling could neither be found nor excluded."
-    told = "".join(f" {one.capitalize()}." for one in throttling.texts("processors"))
+    told = "".join(f" {one.capitalize()}." for one in throttling.processors)
     return _episodes_words(throttling) + told
 
 
-def _episodes_words(throttling: Node) -> str:
-    episodes = throttling.at("summary").integer("episodes")
-    watched = ", ".join(kind.replace("_", " ") for kind in throttling.texts("watched")) or "nothing"
+def _episodes_words(throttling: Throttling) -> str:
+    episodes = throttling.summary.episodes
+    watched = ", ".join(kind.replace("_", " ") for kind in throttling.watched) or "nothing"
     if episodes is None:
-        reasons = throttling.find("reasons")
-        reason = (reasons.text("throttling.episodes") if reasons else None) or "no drive told of its heat"
+        reason = throttling.reasons.get("throttling.episodes") or "no drive told of its heat"
         return f"Thermal throttling could neither be found nor excluded: {reason}."
     if episodes == 0:
         return f"No thermal throttling was found; watched of the drives: {watched}."
-    first = throttling.list("episodes")[0]
-    onset = first.number("time_to_onset_s")
+    if not throttling.episodes:
+        raise BundleError(THROTTLING, f"the summary counts {episodes} episodes, and none is listed")
+    first = throttling.episodes[0]
+    onset = first.time_to_onset_s
     when = (
         f"{duration(onset)} after the begin of the load"
         if onset is not None
@@ -93,30 +91,30 @@ def _episodes_words(throttling: Node) -> str:
     )
     text = (
         f"Thermal throttling was found {episodes} time{'s' if episodes != 1 else ''} (watched of the drives: {watched}), first "
-        f"{when}, with confidence {first.at('confidence').as_text()}."
+        f"{when}, with confidence {first.confidence}."
     )
-    contradictions = throttling.texts("contradictions")
+    contradictions = throttling.contradictions
     return text + (
         f" The drives' word and the rate contradict each other: {'; '.join(contradictions)}." if contradictions else ""
     )
 
 
-def _figures(bundle: Bundle, windows: Sequence[Node]) -> list[Figure]:
+def _figures(bundle: Bundle, windows: Sequence[Load]) -> list[Figure]:
     """Returns figures of the loads that lost most, or of the longest one where none lost anything."""
-    dipped = [window for window in windows if window.list("dips")]
+    dipped = [window for window in windows if window.dips]
     chosen = sorted(dipped, key=_lost, reverse=True)[:MOST_FIGURES]
     if not chosen:
-        chosen = sorted(windows, key=lambda window: window.at("duration_s").as_number())[-1:]
+        chosen = sorted(windows, key=lambda window: window.duration_s)[-1:]
     made = (dip_figure(bundle, window, f"dips-{number}") for number, window in enumerate(chosen, 1))
     return [figure for figure in made if figure is not None]
 
 
-def _lost(window: Node) -> float:
-    return sum(dip.at("lost_bytes").as_number() for dip in window.list("dips"))
+def _lost(window: Load) -> float:
+    return sum(dip.lost_bytes for dip in window.dips)
 
 
-def _table(windows: Sequence[Node]) -> Table | None:
-    rows = [_row(window, dip) for window in windows for dip in window.list("dips")]
+def _table(windows: Sequence[Load]) -> Table | None:
+    rows = [_row(window, dip) for window in windows for dip in window.dips]
     if not rows:
         return None
     unknown = frozenset(index for index, row in enumerate(rows[:MOST_ROWS]) if row[4] == "unknown")
@@ -129,24 +127,17 @@ def _table(windows: Sequence[Node]) -> Table | None:
     )  # fmt: skip
 
 
-def _kind(dip: Node) -> str:
-    kind = dip.text("kind") or "dip"
-    return "" if kind == "dip" else f" ({kind})"
-
-
-def _row(window: Node, dip: Node) -> tuple[str, ...]:
-    start, end = (dip.at(key).as_number() for key in ("start_s", "end_s"))
-    evidence = "; ".join(one.at("text").as_text() for one in dip.list("evidence"))
-    unseen = ", ".join(dip.texts("not_looked_at"))
+def _row(window: Load, dip: Dip) -> tuple[str, ...]:
+    evidence, unseen = "; ".join(one.text for one in dip.evidence), ", ".join(dip.not_looked_at)
     if not evidence:
         evidence = "no evidence for any cause that was looked at" + (f"; not looked at: {unseen}" if unseen else "")
-    until = duration(end) if dip.flag("ended") else "its end"
-    level = decimal_rate(dip.at("level_bytes_per_s").as_number(), 3)
+    until = duration(dip.end_s) if dip.ended else "its end"
+    kind = "" if dip.kind == "dip" else f" ({dip.kind})"
     return (
-        f"{window.at('workload').as_text()}: {window.at('name').as_text()}",
-        f"{duration(start)} to {until}{_kind(dip)}",
-        f"{percent(100 * dip.at('depth_fraction').as_number())}, to {level}",
-        decimal_size(dip.at("lost_bytes").as_number(), 3) or NONE,
-        dip.at("cause").as_text().replace("_", " "),
+        f"{window.workload}: {window.name}",
+        f"{duration(dip.start_s)} to {until}{kind}",
+        f"{percent(100 * dip.depth_fraction)}, to {decimal_rate(dip.level_bytes_per_s, 3)}",
+        decimal_size(dip.lost_bytes, 3) or NONE,
+        dip.cause.replace("_", " "),
         evidence,
     )

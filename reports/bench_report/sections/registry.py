@@ -15,8 +15,11 @@ DRAWN_ELSEWHERE = ("block_scan",)  # the first pages show it
 
 
 def _of_workload(name: str) -> Maker:
-    module = f"bench_report.sections.{name}"
-    if find_spec(module) is None:
+    module = f"bench_report.workloads.{name}"
+    spec = find_spec(module)
+    if spec is not None and spec.submodule_search_locations is not None:
+        module, spec = f"{module}.section", find_spec(f"{module}.section")
+    if spec is None:
         raise ImportError(f"workload {name!r} has no section: write {module} with a function `section`")
     made: Maker = import_module(module).section
     return made

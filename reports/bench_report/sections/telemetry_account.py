@@ -4,61 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench_report.base.fields import Node
+from bench_model.documents.telemetry import TelemetryAccount
 from bench_report.base.units import NONE, count
 from bench_report.document.section import Lacking, Part, Section
 from bench_report.document.table import Table
 from bench_report.reading.dataset.bundle import Bundle
-
-SHOWN_REASON = 300  # characters of a reason; the whole text is in the file
+from bench_report.tables.hardware import SHOWN_REASON
 
 
 def telemetry_account_section(bundle: Bundle) -> Section | None:
     """Makes the section from results/telemetry_account.json; None in a bundle without it."""
-    node = bundle.results.get("telemetry_account")
-    if node is None:
+    account = bundle.result("telemetry_account", TelemetryAccount)
+    if account is None:
         return None
-    parts: list[Part] = [
-        f"{node.at('sentence').as_text()}. The bundle is the record; InfluxDB is the live view and the history."
-    ]
-    parts += [Lacking(text) for text in node.texts("invalid")]
-    parts += _measurements(node)
-    differences = _differences(node)
-    if differences:
-        parts.append(differences)
-    missed = _missed(node)
-    if missed:
-        parts.append(missed)
-    outages = _outages(node)
-    if outages:
-        parts.append(outages)
+    parts: list[Part] = [f"{account.sentence}. The bundle is the record; InfluxDB is the live view and the history."]
+    parts += [Lacking(text) for text in account.invalid]
+    parts += _measurements(account)
+    parts += filter(None, (_differences(account), _missed(account), _outages(account)))
     return Section("telemetry-account", "Telemetry account", tuple(parts))
 
 
-def _measurements(node: Node) -> Iterator[Part]:
+def _measurements(account: TelemetryAccount) -> Iterator[Part]:
     """Yields a row for each measurement that lacks something, one for all together, and a line for those that are complete."""
-    collectors = {one.at("name").as_text(): one for one in node.list("collectors")}
+    collectors = {one.name: one for one in account.collectors}
     rows, complete = [], []
-    for name, row in node.at("measurements").entries():
-        collector = collectors.get(row.text("collector") or "")
+    for name, row in account.measurements.items():
+        collector = collectors.get(row.collector or "")
         samples = NONE
         if collector is not None:
-            collected, expected = (collector.at(key).as_integer() for key in ("collected_samples", "expected_samples"))
+            collected, expected = collector.collected_samples, collector.expected_samples
             samples = f"{count(collected)} of {count(expected)}"
-            points = [row.integer(key) for key in ("collected", "stored", "present")]
-            if collected == expected and None not in points and len(set(points)) == 1 and not row.list("differences"):
+            points = [row.collected, row.stored, row.present]
+            if collected == expected and None not in points and len(set(points)) == 1 and not row.differences:
                 complete.append(name)
                 continue
-        rows.append((name, samples, *(_known(row.integer(key)) for key in ("collected", "stored", "present"))))
+        rows.append((name, samples, *map(_known, (row.collected, row.stored, row.present))))
     if complete:
         yield (
             f"Complete, with every sample taken and every point in the bundle and in InfluxDB ({len(complete)} measurements): "
             f"{', '.join(complete)}."
         )
-    whole = node.at("whole")
-    if complete and not rows and not whole.list("differences"):
+    whole = account.whole
+    if complete and not rows and not whole.differences:
         return
-    rows.append(("all", NONE, *(_known(whole.integer(key)) for key in ("collected", "stored", "present"))))
+    rows.append(("all", NONE, *map(_known, (whole.collected, whole.stored, whole.present))))
     yield Table(
         ("Measurement", "Samples taken", "Points collected", "In the bundle", "In InfluxDB"), "tnnnn", tuple(rows),
         name="telemetry-account",
@@ -70,29 +59,26 @@ def _known(value: int | None) -> str:
     return NONE if value is None else count(value)
 
 
-def _differences(node: Node) -> Table | None:
+def _differences(account: TelemetryAccount) -> Table | None:
     rows = []
-    for name, row in [*node.at("measurements").entries(), ("all", node.at("whole"))]:
-        for one in row.list("differences"):
-            rows.append((
-                name, one.at("step").as_text(), count(one.at("points").as_integer()), one.at("name").as_text(),
-                _short(one.at("reason").as_text()),
-            ))  # fmt: skip
+    for name, row in [*account.measurements.items(), ("all", account.whole)]:
+        for one in row.differences:
+            rows.append((name, one.step, count(one.points), one.name, _short(one.reason)))
     if not rows:
         return None
     heads = ("Measurement", "Between", "Points", "Name", "Reason")
     return Table(heads, "ttntt", tuple(rows), name="telemetry-differences", caption="Every difference, with its name.")
 
 
-def _missed(node: Node) -> Table | None:
+def _missed(account: TelemetryAccount) -> Table | None:
     rows = [
         (
-            one.at("name").as_text().replace("_", "_\u200b"),  # a place to break a long name at
-            NONE if one.at("status").as_text() == "unsupported" else count(one.at("missed_samples").as_integer()),
-            _short(one.at("reason").as_text()),
+            one.name.replace("_", "_\u200b"),  # a place to break a long name at
+            NONE if one.status == "unsupported" else count(one.missed_samples),
+            _short(one.reason),
         )
-        for one in node.list("collectors")
-        if one.find("reason") is not None
+        for one in account.collectors
+        if one.reason is not None
     ]
     if not rows:
         return None
@@ -105,11 +91,8 @@ def _missed(node: Node) -> Table | None:
     )
 
 
-def _outages(node: Node) -> Table | None:
-    rows = [
-        (one.at("from_utc").as_text(), one.text("to_utc") or "until the end", _short(one.at("error").as_text()))
-        for one in node.list("outages")
-    ]
+def _outages(account: TelemetryAccount) -> Table | None:
+    rows = [(one.from_utc, one.to_utc or "until the end", _short(one.error)) for one in account.outages]
     if not rows:
         return None
     caption = "Times in which InfluxDB did not take what the agent sent; the points waited in the spool."

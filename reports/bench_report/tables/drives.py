@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from bench_model.documents.run import Drive
 from bench_report.base.marks import see_table
 from bench_report.base.units import MINUS, NONE, count, decimal_size, significant
 from bench_report.document.table import WELL, Table
 from bench_report.reading.dataset.bundle import Bundle
 from bench_report.reading.dataset.machine import Smart
-from bench_report.reading.dataset.run import Device
 
 DATA_UNIT_BYTES = 512_000.0
 DATA_UNITS = ("data_units_written", "data_units_read")
@@ -30,8 +30,8 @@ MOST_ROWS = 60
 Reading = float | str | None
 
 
-def devices_of(bundle: Bundle) -> tuple[Device, ...]:
-    return tuple(bundle.run.target.devices) if bundle.run.target else ()
+def devices_of(bundle: Bundle) -> tuple[Drive, ...]:
+    return tuple(bundle.run.target.devices)
 
 
 def drive_table(bundle: Bundle) -> Table | None:
@@ -50,7 +50,7 @@ def drive_table(bundle: Bundle) -> Table | None:
     return Table(heads, "tttcntnc", rows, f"The target's devices. {NONE}: not reported by the device.", "drives")
 
 
-def _link(device: Device) -> str:
+def _link(device: Drive) -> str:
     kind = (
         None if device.rotational is None or device.raid_level else "rotating" if device.rotational else "solid state"
     )
@@ -77,7 +77,7 @@ def drive_lines(bundle: Bundle) -> list[str]:
 MOST_NAMES = 6
 
 
-def _alike(device: Device) -> str:
+def _alike(device: Drive) -> str:
     parts = [
         device.model, decimal_size(device.size_bytes) if device.size_bytes else None,
         f"firmware {device.firmware}" if device.firmware else None, _link(device) or None,
@@ -85,7 +85,7 @@ def _alike(device: Device) -> str:
     return ", ".join(part for part in parts if part) or "unnamed device"
 
 
-def _unreported(found: Sequence[Device]) -> str:
+def _unreported(found: Sequence[Drive]) -> str:
     names = ("model", "serial", "firmware", "wwn")
     lacking = [
         name.upper() if name == "wwn" else name for name in names if all(getattr(one, name) is None for one in found)

@@ -7,34 +7,35 @@ from __future__ import annotations
 
 import statistics
 
+from bench_model.documents.results import WritePoint
+from bench_model.documents.tools.daqwriter import Verify
+from bench_model.documents.tools.minidaq import Minidaq, Parameters
+from bench_model.workloads.block_scan import LargeRepetition
 from bench_report.base.units import (
     NONE,
     THIN,
-    binary_rate,
     binary_size,
     count,
     decimal_rate,
     decimal_size,
     duration,
+    in_gib_per_s,
     latency,
     percent,
     significant,
 )
 from bench_report.document.table import Table, pairs_table, plain_words
-from bench_report.reading.dataset.block_scan import BlockPoint, LargeRepetition
 from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.dataset.latency import Latency
-from bench_report.reading.dataset.record import Minidaq, Verify
 
 MOST_FAULTS = 25
-PERCENTILES = ((50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9"), (99.99, "p99.99"), (100.0, "max"))
+PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99", "max")
 
 
 def block_table(bundle: Bundle) -> Table | None:
     scan = bundle.block_scan
     if scan is None or not scan.points:
         return None
-    scans = [scan, *scan.others]
+    scans = scan.scans
     rows = [(one, point, _block_row(point)) for one in scans for point in one.points]
     several = len(scans) > 1
     return Table(
@@ -43,23 +44,24 @@ def block_table(bundle: Bundle) -> Table | None:
             "Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure",
         ),
         kinds=("n" if several else "") + "nnnnnnt", name="blocks",
-        rows=tuple((one.tool or NONE, *row) if several else row for one, _, row in rows),
+        rows=tuple((one.tool, *row) if several else row for one, _, row in rows),
         caption="Throughput by block size. In binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
         "generator, one whole CPU being 100 %.",
         marked=frozenset(index for index, (_, point, _) in enumerate(rows) if not point.admissible),
     )  # fmt: skip
 
 
-def _block_row(point: BlockPoint) -> tuple[str, ...]:
-    samples = point.samples_bytes_per_s
-    tail = dict(point.latency.points_us) if point.latency else {}
+def _block_row(point: WritePoint) -> tuple[str, ...]:
+    samples = point.throughput_bytes_per_s_samples
     return (
         binary_size(point.block_bytes),
-        binary_rate(point.throughput_bytes_per_s),
-        f"{binary_rate(min(samples), 3)} \u2013 {binary_rate(max(samples), 3)}" if samples else NONE,
+        in_gib_per_s(point.throughput_bytes_per_s, trim=False),
+        f"{in_gib_per_s(min(samples), 3, trim=False)} \u2013 {in_gib_per_s(max(samples), 3, trim=False)}"
+        if samples
+        else NONE,
         count(len(samples)) if samples else NONE,
-        latency(tail[99.0]) if 99.0 in tail else NONE,
-        percent(point.cpu_percent) if point.cpu_percent is not None else NONE,
+        latency(point.latency_us.p99),
+        percent(point.cpu_user_percent + point.cpu_system_percent),
         "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
     )
 
@@ -70,9 +72,9 @@ def large_blocks_table(bundle: Bundle) -> Table | None:
     if scan is None:
         return None
     groups: dict[tuple[str, int], list[LargeRepetition]] = {}
-    for one in (scan, *scan.others):
-        for again in one.repetitions:
-            groups.setdefault((one.tool or NONE, again.block_bytes), []).append(again)
+    for one in scan.scans:
+        for again in one.measured_again:
+            groups.setdefault((one.tool, again.block_bytes), []).append(again)
     if not groups:
         return None
     return Table(
@@ -89,63 +91,44 @@ def large_blocks_table(bundle: Bundle) -> Table | None:
 
 def _large_blocks_row(found: list[LargeRepetition]) -> tuple[str, ...]:
     rates = [one.throughput_bytes_per_s for one in found if one.throughput_bytes_per_s is not None]
-    times = [one.runtime_s for one in found if one.runtime_s is not None]
+    times = [one.runtime_s for one in found]
     left_out = [
         f"{one.repetition}: {one.reason or 'no reason recorded'}" for one in found if one.throughput_bytes_per_s is None
     ]
     return (
         f"{len(rates)} of {len(found)}",
-        binary_rate(statistics.fmean(rates)) if rates else NONE,
-        f"{binary_rate(min(rates))} \u2013 {binary_rate(max(rates))}" if rates else NONE,
-        duration(min(times)) if times else NONE,
-        count(min(one.samples for one in found)),
+        in_gib_per_s(statistics.fmean(rates), trim=False) if rates else NONE,
+        f"{in_gib_per_s(min(rates), trim=False)} \u2013 {in_gib_per_s(max(rates), trim=False)}" if rates else NONE,
+        duration(min(times)),
+        count(min(len(one.throughput_bytes_per_s_samples) for one in found)),
         "\n".join(left_out) or NONE,
     )
 
 
 def latency_table(bundle: Bundle) -> Table | None:
-    rows = []
-    for number, repetition in enumerate(bundle.repetitions, 1):
-        if repetition.minidaq:
-            for label, found in (
-                ("arrival to durable", repetition.minidaq.arrival),
-                ("write", repetition.minidaq.write),
-            ):
-                if found:
-                    rows.append(
-                        (
-                            repetition.named(number),
-                            label,
-                            count(found.count) if found.count is not None else NONE,
-                            *_percentile_cells(found),
-                        )
-                    )
+    rows = [
+        (one.named(number), label, count(found.count), *map(latency, found.points_us.values()))
+        for number, one in enumerate(bundle.repetitions, 1)
+        for label, found in (("arrival to durable", one.minidaq.latency_us), ("write", one.minidaq.write_latency_us))
+    ]
     if not rows:
         return None
     return Table(
-        heads=("Rep.", "Latency", "n", *(label for _, label in PERCENTILES)), kinds="ntn" + "n" * len(PERCENTILES),
+        heads=("Rep.", "Latency", "n", *PERCENTILES), kinds="ntn" + "n" * len(PERCENTILES),
         rows=tuple(rows), caption=_definitions(bundle), name="latency",
     )  # fmt: skip
 
 
-def _percentile_cells(found: Latency) -> tuple[str, ...]:
-    values = dict(found.points_us)
-    return tuple(latency(values[percentile]) if percentile in values else NONE for percentile, _ in PERCENTILES)
-
-
 def _definitions(bundle: Bundle) -> str:
-    minidaq = next((repetition.minidaq for repetition in bundle.repetitions if repetition.minidaq), None)
-    pairs = (("Arrival to durable", minidaq.arrival), ("Write", minidaq.write)) if minidaq else ()
-    return "Latency by percentile. " + " ".join(
-        f"{label}: {found.definition.rstrip('.')}." for label, found in pairs if found and found.definition
-    )
+    minidaq = bundle.repetitions[0].minidaq
+    pairs = (("Arrival to durable", minidaq.latency_us), ("Write", minidaq.write_latency_us))
+    return "Latency by percentile. " + " ".join(f"{label}: {found.definition.rstrip('.')}." for label, found in pairs)
 
 
 def written_table(bundle: Bundle) -> Table | None:
     rows = [
         _written_row(repetition.named(number), repetition.minidaq)
         for number, repetition in enumerate(bundle.repetitions, 1)
-        if repetition.minidaq
     ]
     if not rows:
         return None
@@ -158,15 +141,13 @@ def written_table(bundle: Bundle) -> Table | None:
 
 
 def _written_row(name: str, minidaq: Minidaq) -> tuple[str, ...]:
-    chunks = dict(minidaq.superchunks)
-    cells = (
-        count(chunks[key]) if key in chunks else NONE for key in ("intended", "offered", "stored", "lost", "abandoned")
-    )
+    chunks, needed = minidaq.superchunks, minidaq.transient_buffer.needed_bytes
+    cells = map(count, (chunks.intended, chunks.offered, chunks.stored, chunks.lost, chunks.abandoned))
     return (
         name, minidaq.status + (f": {minidaq.error}" if minidaq.error else ""), *cells,
-        count(minidaq.busy_count) if minidaq.busy_count is not None else NONE,
-        decimal_size(minidaq.buffer_needed_bytes) if minidaq.buffer_needed_bytes is not None else NONE,
-        duration(minidaq.drain_s) if minidaq.drain_s is not None else NONE,
+        count(minidaq.busy.count),
+        decimal_size(needed) if needed is not None else NONE,
+        duration(minidaq.time.drain_s),
     )  # fmt: skip
 
 
@@ -174,7 +155,6 @@ def verified_table(bundle: Bundle) -> Table | None:
     rows = [
         _verified_row(repetition.named(number), repetition.verify)
         for number, repetition in enumerate(bundle.repetitions, 1)
-        if repetition.verify
     ]
     if not rows:
         return None
@@ -199,23 +179,20 @@ def verified_table(bundle: Bundle) -> Table | None:
 
 
 def _verified_row(name: str, verify: Verify) -> tuple[str, ...]:
-    chunks = dict(verify.superchunks)
-    keys = ("expected", "present", "missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
-    trailer = "" if verify.complete_trailer is not False else ": trailer missing"
-    rate = decimal_rate(verify.read_bytes_per_s) if verify.read_bytes_per_s is not None else NONE
+    found = verify.superchunks
+    counts = (found.expected, found.present, found.missing, found.duplicated, found.out_of_order)
+    trailer = "" if verify.complete_trailer else ": trailer missing"
     return (
         name,
         verify.status + trailer,
-        *(count(chunks[key]) if key in chunks else NONE for key in keys),
-        rate,
+        *map(count, (*counts, found.corrupt, found.torn, found.stale)),
+        decimal_rate(verify.read_bytes_per_s),
     )
 
 
 def fault_table(bundle: Bundle) -> Table | None:
     found = [
-        (number, fault)
-        for number, repetition in enumerate(bundle.repetitions, 1)
-        for fault in (repetition.verify.faults if repetition.verify else ())
+        (number, fault) for number, repetition in enumerate(bundle.repetitions, 1) for fault in repetition.verify.faults
     ]
     if not found:
         return None
@@ -246,32 +223,40 @@ def fault_table(bundle: Bundle) -> Table | None:
 
 
 def parameter_table(bundle: Bundle) -> Table | None:
-    minidaq = next((repetition.minidaq for repetition in bundle.repetitions if repetition.minidaq), None)
-    if minidaq is None or not minidaq.parameters:
+    if not bundle.repetitions:
         return None
+    minidaq = bundle.repetitions[0].minidaq
     extra = [
-        (
-            "source achieved",
-            percent(100 * minidaq.source_achieved, 4) if minidaq.source_achieved is not None else None,
-        ),
-        (
-            "superchunks offered late",
-            count(minidaq.source_late_superchunks) if minidaq.source_late_superchunks is not None else None,
-        ),
-        (
-            "worst lateness of the source",
-            latency(minidaq.source_worst_lateness_us) if minidaq.source_worst_lateness_us is not None else None,
-        ),
-        (
-            "CPU time per GB",
-            f"{significant(minidaq.cpu_s_per_gb, 3)}{THIN}s" if minidaq.cpu_s_per_gb is not None else None,
-        ),
-        (
-            "share of it copying and checksumming",
-            percent(100 * minidaq.copy_share) if minidaq.copy_share is not None else None,
-        ),
+        ("source achieved", percent(100 * minidaq.source.achieved_fraction, 4)),
+        ("offered late", count(minidaq.source.late_superchunks)),
+        ("latest by", latency(minidaq.source.worst_lateness_us)),
+        ("CPU time per GB", f"{significant(minidaq.cpu.seconds_per_gb, 3)}{THIN}s"),
+        ("copy and checksum", percent(100 * minidaq.cpu.copy_share)),
     ]
-    rows = [(plain_words(key), value) for key, value in (*minidaq.parameters, *extra) if value]
-    method = f" Transient buffer: {minidaq.buffer_method.rstrip('.')}." if minidaq.buffer_method else ""
-    caption = f"Parameters and side results of the first repetition.{method}"
+    rows = [(plain_words(key), value) for key, value in (*_parameters(minidaq.parameters), *extra)]
+    caption = f"Parameters of the first repetition. Transient buffer: {minidaq.transient_buffer.method.rstrip('.')}."
     return pairs_table(("Record", "Value"), rows, caption, "parameters")
+
+
+def _parameters(asked: Parameters) -> list[tuple[str, str]]:
+    placed = asked.placement
+    cpus = {
+        "writer cpu": placed.writer_cpu,
+        "source cpu": placed.source_cpu,
+        "numa node": placed.numa_node,
+        "note": placed.note,
+    }
+    return [
+        ("links", str(asked.links)),
+        ("scale", str(asked.scale)),
+        ("block_bytes", binary_size(asked.block_bytes)),
+        ("alignment_bytes", binary_size(asked.alignment_bytes)),
+        ("io_depth", str(asked.io_depth)),
+        ("ring_bytes_per_link", binary_size(asked.ring_bytes_per_link)),
+        ("checksum", asked.checksum),
+        ("preallocate", "yes" if asked.preallocate else "no"),
+        ("memory_locked", "yes" if asked.memory_locked else "no"),
+        ("seed", str(asked.seed)),
+        ("record_id", asked.record_id),
+        ("placement", ", ".join(f"{name} {value}" for name, value in cpus.items() if value is not None)),
+    ]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench_model.documents.tools.daqwriter import Latency
+from bench_model.documents.tools.minidaq import Minidaq
 from bench_report.base.units import NONE
 from bench_report.document.table import Table
 from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.dataset.latency import Latency
-from bench_report.reading.dataset.record import Minidaq
 from bench_report.tables.drives import smart_raw_table
+from bench_report.tables.measured import PERCENTILES
 
-QUANTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 MOST_ROWS = 400
 
 
@@ -57,23 +57,21 @@ def requirements_raw_table(bundle: Bundle) -> Table | None:
 
 
 def record_raw_table(bundle: Bundle) -> Table | None:
-    found = [(number, one) for number, one in enumerate(bundle.repetitions, 1) if one.minidaq]
-    if not found:
-        return None
     rows = tuple(
-        (one.named(number), *cells) for number, one in found if one.minidaq for cells in _record_rows(one.minidaq)
+        (one.named(number), *cells)
+        for number, one in enumerate(bundle.repetitions, 1)
+        for cells in _record_rows(one.minidaq)
     )
-    return Table(
-        ("Rep.", "Quantity", "Value", "Unit"), "ttnt", rows, "The record by repetition, unrounded.", "record-raw"
-    )
+    heads = ("Rep.", "Quantity", "Value", "Unit")
+    return Table(heads, "ttnt", rows, "The record by repetition, unrounded.", "record-raw") if rows else None
 
 
 def _record_rows(record: Minidaq) -> Iterator[tuple[str, str, str]]:
     values = (
         ("offered", record.offered_bytes_per_s, "B/s"), ("stored", record.stored_bytes_per_s, "B/s"),
-        ("written", record.written_bytes, "B"),
-        ("record", record.record_s, "s"), ("drain", record.drain_s, "s"), ("BUSY", record.busy_total_s, "s"),
-        ("highest backlog", record.backlog_high_bytes, "B"), ("buffer needed", record.buffer_needed_bytes, "B"),
+        ("written", record.bytes.written, "B"),
+        ("record", record.time.record_s, "s"), ("drain", record.time.drain_s, "s"), ("BUSY", record.busy.total_s, "s"),
+        ("highest backlog", record.backlog.high_water_bytes, "B"), ("buffer needed", record.transient_buffer.needed_bytes, "B"),
     )  # fmt: skip
     return ((name, _number(value), unit) for name, value, unit in values)
 
@@ -84,22 +82,19 @@ def quantile_table(bundle: Bundle) -> Table | None:
             one.named(number),
             label,
             _number(found.count),
-            _number(found.min_us),
-            _number(found.mean_us),
+            _number(found.min),
+            _number(found.mean),
             *_quantiles(found),
         )
         for number, one in enumerate(bundle.repetitions, 1)
-        if one.minidaq
-        for label, found in (("arrival to durable", one.minidaq.arrival), ("write", one.minidaq.write))
-        if found
+        for label, found in (("arrival to durable", one.minidaq.latency_us), ("write", one.minidaq.write_latency_us))
     ]
     if not rows:
         return None
-    names = ("max" if share == 100 else f"p{share:g}" for share in QUANTILES)
-    heads = ("Rep.", "Latency", "n", "min", "mean", *names)
+    heads = ("Rep.", "Latency", "n", "min", "mean", *PERCENTILES)
     return Table(
         heads,
-        "ttn" + "n" * (2 + len(QUANTILES)),
+        "ttn" + "n" * (2 + len(PERCENTILES)),
         tuple(rows),
         "Latency quantiles by repetition in \u00b5s, unrounded.",
         "quantiles",
@@ -107,8 +102,7 @@ def quantile_table(bundle: Bundle) -> Table | None:
 
 
 def _quantiles(found: Latency) -> tuple[str, ...]:
-    values = dict(found.points_us)
-    return tuple(_number(values.get(share)) for share in QUANTILES)
+    return tuple(_number(value) for value in found.points_us.values())
 
 
 def block_raw_table(bundle: Bundle) -> Table | None:
@@ -117,11 +111,11 @@ def block_raw_table(bundle: Bundle) -> Table | None:
         return None
     rows = tuple(
         (
-            one.tool or NONE, _number(point.block_bytes), _number(point.throughput_bytes_per_s), _number(point.iops),
+            one.tool, _number(point.block_bytes), _number(point.throughput_bytes_per_s), _number(point.iops),
             _number(point.bytes_written), _number(point.device_bytes_written), _number(point.runtime_s),
             "yes" if point.admissible else "no",
         )
-        for one in (scan, *scan.others)
+        for one in scan.scans
         for point in one.points
     )  # fmt: skip
     heads = ("Tool", "Block (B)", "Mean (B/s)", "IOPS", "Written (B)", "By the device (B)", "Time (s)", "Counts")
@@ -132,11 +126,11 @@ def large_blocks_raw_table(bundle: Bundle) -> Table | None:
     scan = bundle.block_scan
     rows = tuple(
         (
-            one.tool or NONE, _number(again.block_bytes), str(again.repetition), _number(again.throughput_bytes_per_s),
+            one.tool, _number(again.block_bytes), str(again.repetition), _number(again.throughput_bytes_per_s),
             _number(again.bytes_written), _number(again.device_bytes_written), _number(again.runtime_s),
         )
-        for one in ((scan, *scan.others) if scan else ())
-        for again in one.repetitions
+        for one in (scan.scans if scan else ())
+        for again in one.measured_again
     )  # fmt: skip
     heads = ("Tool", "Block (B)", "Repetition", "Mean (B/s)", "Written (B)", "By the device (B)", "Time (s)")
     return (

@@ -133,7 +133,7 @@ def _caption(bundle: Bundle, number: int | None) -> str:
         else f", each measured n = {number} times"
     )
     many = f"{len(judged)} requirement{'s' if len(judged) != 1 else ''}"
-    return f"Requirements in full. {run.requirement_title or run.requirement_id}: {many}{times}. A positive margin lies inside the bound."
+    return f"Requirements in full. {run.requirement.title or run.requirement.id}: {many}{times}. A positive margin lies inside the bound."
 
 
 def shared_n(bundle: Bundle) -> int | None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench_model.documents.events import Event
+from bench_model.documents.facts import Setting
+from bench_model.documents.telemetry import TelemetryAccount
 from bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, utc
 from bench_report.document.table import WELL, Table
 from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.dataset.machine import Setting
-from bench_report.reading.dataset.telemetry import Collector, Event
+from bench_report.reading.dataset.telemetry import Collector
 
 MOST_EVENTS = 200
 GAP_PERIODS = 2.0
@@ -137,8 +139,9 @@ def _since(seconds: float) -> str:
 def accounting_words(bundle: Bundle) -> str | None:
     if bundle.accounting is None or not bundle.accounting.counts:
         return None
-    told = [f"{label} {_count_text(name, value)}" for label, name, value in bundle.accounting.counts]
-    return f"Where every telemetry point went: {', '.join(told)}."
+    told = [f"{label} {_count_text(name, value)}" for label, name, value in bundle.accounting.counts if value]
+    rest = "; every other count of telemetry/summary.json is 0" if len(told) < len(bundle.accounting.counts) else ""
+    return f"Where every telemetry point went: {', '.join(told)}{rest}."
 
 
 def _count_text(name: str, value: float) -> str:
@@ -176,13 +179,9 @@ def collector_table(bundle: Bundle) -> Table | None:
 
 def _told_by_account(bundle: Bundle) -> frozenset[str]:
     """Returns collectors without a sample whose reason the telemetry account already gives."""
-    account = bundle.results.get("telemetry_account")
-    rows = account.list("collectors") if account else ()
-    return frozenset(
-        row.at("name").as_text()
-        for row in rows
-        if row.text("status") == "unsupported" and row.find("reason") is not None
-    )
+    account = bundle.result("telemetry_account", TelemetryAccount)
+    rows = account.collectors if account else ()
+    return frozenset(row.name for row in rows if row.status == "unsupported" and row.reason is not None)
 
 
 def _quiet(one: Collector) -> bool:

@@ -37,7 +37,7 @@ def paper_of(trend: Trend) -> Paper:
             f"Scenario {newest.scenario}{target}, scale {newest.scale:g}, requirements {newest.requirement}",
             span_words(trend),
         ),
-        running=f"trend of {candidate}, {newest.scenario}",
+        running=f"{'SIMULATED: ' if newest.simulated else ''}trend of {candidate}, {newest.scenario}",
         badge=badge_of(outcome),
         meaning=outcome.meaning,
         reasons=outcome.reasons,

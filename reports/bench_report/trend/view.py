@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import count as counting
@@ -18,19 +19,22 @@ from bench_report.document.canvas import Figure
 from bench_report.document.outcome import GLYPHS, Outcome, css_name
 from bench_report.document.section import Part, Section
 from bench_report.document.table import Table
-from bench_report.figures.trend import SIGNS, trend_figure
+from bench_report.trend.figures import SIGNS, trend_figure
 from bench_report.trend.words import (
     COINCIDES,
     METHOD,
     MOST_CHANGES,
     drift_sentence,
     good_sentence,
+    kind_of,
     projection,
     share,
     step_sentence,
     step_words,
     warmth_sentences,
 )
+
+MOST_ALIKE = 10  # rows of one reason
 
 
 def sections_of(trend: Trend) -> list[Section]:
@@ -66,7 +70,7 @@ def outcome_of(trend: Trend) -> Outcome:
     if not worse and not near:
         reasons.append("No requirement changed its level for the worse, and none drifts towards its bound.")
     reasons += list(trend.history.notes)
-    suffix = "declared rehearsal" if newest.rehearsal else ""
+    suffix = "SIMULATED" if newest.simulated else "declared rehearsal" if newest.rehearsal else ""
     meaning = f"The newest run, {newest.id}, ended {newest.outcome}."
     return Outcome(newest.outcome, GLYPHS[newest.outcome], css_name(newest.outcome), suffix, meaning, tuple(reasons))
 
@@ -86,7 +90,7 @@ def overview(trend: Trend) -> Table:
         (
             f"{track.row.id} {track.row.text}" + ("" if track.row.severity == "mandatory" else " (advisory)"),
             _newest(track),
-            f"{SIGNS[track.row.comparison]} {quantity(track.row.bound, track.row.unit, trim=True)}",
+            f"{SIGNS[track.row.comparison]} {quantity(track.row.scaled_bound, track.row.unit, trim=True)}",
             _range(track),
             _steps_cell(track, trend),
             _drift_cell(track),
@@ -124,7 +128,7 @@ def _steps_cell(track: Track, trend: Trend) -> str:
     found = _steps(track)
     if not found:
         return "none"
-    return "; ".join(f"before run {_number(one, trend)}: {share(one)}" for one in found)
+    return "; ".join(f"before run {_number(one, trend)}: {share(one)}{kind_of(one, track)}" for one in found)
 
 
 def _number(one: Coincidence, trend: Trend) -> int:
@@ -205,18 +209,14 @@ def _degrees(night: Night, sensor: str) -> str:
 
 
 def _left_out(trend: Trend) -> list[Table]:
-    rows = tuple((one.name, one.reason) for one in trend.history.left_out)
+    """Returns what is left out, one row each; of many with one reason, as the runs of other candidates, one row for all."""
+    alike = Counter(one.reason for one in trend.history.left_out)
+    rows = [(one.name, one.reason) for one in trend.history.left_out if alike[one.reason] <= MOST_ALIKE]
+    rows += [(f"{number} runs or folders", f"each {reason}") for reason, number in alike.items() if number > MOST_ALIKE]
     if not rows:
         return []
-    return [
-        Table(
-            ("Folder or run", "Why it is not in this history"),
-            "ct",
-            rows,
-            f"Left out of this history: {len(rows)}.",
-            "left-out",
-        )
-    ]
+    caption = f"Left out of this history: {len(trend.history.left_out)}."
+    return [Table(("Folder or run", "Why it is not in this history"), "ct", tuple(rows), caption, "left-out")]
 
 
 def span_words(trend: Trend) -> str:

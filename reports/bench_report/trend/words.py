@@ -46,7 +46,14 @@ def projection(track: Track) -> str:
 def step_words(one: Coincidence, track: Track) -> str:
     unit = track.row.unit
     then, now = quantity(one.step.before, unit), quantity(one.step.after, unit)
-    return f"{then} until {one.last_before}, {now} from {one.first_after} on ({share(one)})"
+    return f"{then} until {one.last_before}, {now} from {one.first_after} on ({share(one)}{kind_of(one, track)})"
+
+
+def kind_of(one: Coincidence, track: Track) -> str:
+    """Names the values in which a step was found, where there are two kinds: their sizes differ."""
+    if not track.adjusted:
+        return ""
+    return ", temperature taken out" if any(one is each for each in track.adjusted_steps) else ", as measured"
 
 
 def step_sentence(one: Coincidence, track: Track, trend: Trend) -> str:

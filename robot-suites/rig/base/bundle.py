@@ -5,21 +5,35 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError
+import msgspec
+
+from bench_model.base.errors import BenchError, in_words
 from bench_model.bundle import files as bundle_files
+from bench_model.documents.events import Event
+from bench_model.documents.run import Run
+from bench_model.documents.struct import Kind, Struct, as_document, checked
 from rig.base import event_lines
 
+RUN = "run.json"
 FOLDERS = ("facts", "results/raw", "telemetry", "robot", "profiles")
 
 
 def now_utc() -> str:
     """`2026-01-31T12:00:00.123Z`."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _text_of(_now())
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _text_of(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def write_text_atomically(path: Path, text: str) -> None:
@@ -41,17 +55,23 @@ def to_json(document: object) -> str:
 
 
 class Bundle:
-    """One run's folder. `run` is the content of run.json as this process last read or wrote it."""
+    """One run's folder. `now`: the clock that events are stamped by, which in a simulated run is the model's."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.run: dict[str, Any] = {}
+    def __init__(self, path: Path, run: Run | None = None, now: Callable[[], datetime] = _now) -> None:
+        self.path, self._run, self._now = path, run, now
+
+    @property
+    def run(self) -> Run:
+        """run.json as this process last read or wrote it."""
+        if self._run is None:
+            raise BenchError(f"{self.path} has no run.json yet")
+        return self._run
 
     @staticmethod
-    def create(runs: Path, candidate: str, target: str, scenario: str) -> Bundle:
+    def create(runs: Path, candidate: str, target: str, scenario: str, now: Callable[[], datetime] = _now) -> Bundle:
         """Creates an empty bundle; its id holds the time, the candidate, its target (empty: its only one) and the scenario."""
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        bundle = Bundle(runs / "-".join(filter(None, (stamp, candidate, target, scenario))))
+        stamp = now().strftime("%Y%m%dT%H%M%SZ")
+        bundle = Bundle(runs / "-".join(filter(None, (stamp, candidate, target, scenario))), now=now)
         bundle.path.mkdir(parents=True)
         for folder in FOLDERS:
             (bundle.path / folder).mkdir(parents=True)
@@ -61,17 +81,13 @@ class Bundle:
     @staticmethod
     def open(path: Path) -> Bundle:
         """Opens an existing bundle. Raises BenchError when `path` holds no bundle."""
-        bundle = Bundle(path.resolve())
+        why = "run.json is missing" if path.is_dir() else "it is a file" if path.exists() else "there is no such folder"
         try:
-            bundle.run = bundle_files.read_json(bundle.path, "run.json")
+            if run := bundle_files.find_struct(path.resolve(), RUN, Run):
+                return Bundle(path.resolve(), run)
         except (OSError, BenchError) as error:
-            why = f"run.json: {error}"
-            if isinstance(error, FileNotFoundError):
-                why = "run.json is missing" if path.is_dir() else "there is no such folder"
-            raise BenchError(f"{path} is no run bundle ({why}). Name one with RUN=runs/<run-id>") from None
-        if not isinstance(bundle.run, dict):
-            raise BenchError(f"{path} is no run bundle (run.json holds no object). Name one with RUN=runs/<run-id>")
-        return bundle
+            why = f"run.json: {in_words(error)}"
+        raise BenchError(f"{path} is no run bundle ({why}). Name one with RUN=runs/<run-id>")
 
     @property
     def id(self) -> str:
@@ -86,15 +102,24 @@ class Bundle:
         """Line protocol of the running workload and of the bench's events, which the agent carries to InfluxDB."""
         return self.path / "telemetry" / "workload.lp"
 
+    def begin(self, run: Run) -> None:
+        """Writes the first run.json."""
+        self.write(RUN, run)
+        self._run = run
+
     def save_run(self, **changes: Any) -> None:
         """Updates run.json."""
-        self.run = {**self.run, **changes}
-        self.write("run.json", self.run)
+        self.begin(msgspec.structs.replace(self.run, **changes))
 
     def write(self, name: str, document: object) -> Path:
+        """Writes a document. Raises BenchError for one that is not of its own type: nothing is stored then."""
         path = self.path / name
-        write_text_atomically(path, to_json(document))
+        write_text_atomically(path, to_json(checked(document) if isinstance(document, Struct) else document))
         return path
+
+    def find(self, name: str, kind: type[Kind]) -> Kind | None:
+        """The document `name` as its type, or None when the run never wrote it. Raises BenchError when it cannot be read."""
+        return bundle_files.find_struct(self.path, name, kind)
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Returns the JSON document `name`, or None when the run never wrote it. Raises BenchError when it cannot be read."""
@@ -104,35 +129,28 @@ class Bundle:
         """Appends one event (time, kind, source, text, data) to events.jsonl, and to the telemetry as an annotation.
 
         A phase ends the one before. Returns the event's time, ns since 1970 UTC, for the `span` that may follow."""
-        moment = datetime.now(UTC)
+        moment = self._now()
         nanoseconds = int(moment.timestamp() * 1e6) * 1000
         if kind == "phase":
             self.end_phase(nanoseconds)
-        record = {
-            "time_utc": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "kind": kind,
-            "source": source,
-            "text": text,
-            "data": data,
-        }
-        _append(self.events_file, json.dumps(record, ensure_ascii=False))
+        record = Event(_text_of(moment), kind, source, text, data)
+        _append(self.events_file, json.dumps(as_document(record), ensure_ascii=False))
         _append(self.workload_file, event_lines.moment_line(self.id, kind, source, text, nanoseconds))
         return nanoseconds
 
     def span(self, kind: str, source: str, text: str, begin_ns: int, end_ns: int | None = None) -> None:
         """Annotates a stretch that has ended (now if no end is given), in the telemetry alone: the events already hold it."""
-        end = time.time_ns() if end_ns is None else end_ns
+        end = int(self._now().timestamp() * 1e6) * 1000 if end_ns is None else end_ns
         _append(self.workload_file, event_lines.span_line(self.id, kind, source, text, begin_ns, end))
 
     def end_phase(self, end_ns: int | None = None) -> None:
         """Ends the phase that was announced last."""
         phase = event_lines.open_phase(self.events_file)
         if phase:
-            begin = datetime.fromisoformat(phase["time_utc"])
-            self.span("phase", phase["source"], phase["text"], int(begin.timestamp() * 1e3) * 10**6, end_ns)
+            self.span("phase", phase.source, phase.text, int(phase.time.timestamp() * 1e3) * 10**6, end_ns)
 
-    def events(self) -> list[dict[str, Any]]:
-        return bundle_files.read_json_lines(self.path, self.events_file.name)
+    def events(self) -> list[Event]:
+        return bundle_files.read_structs(self.path, self.events_file.name, Event)
 
 
 def point_latest(runs: Path, name: str) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+
+from bench_model.documents.events import Event
+from bench_model.documents.struct import read
 
 MEASUREMENT = "bench_event"
 SPAN = "span"
@@ -37,7 +39,7 @@ def string(text: str) -> str:
     return f'"{escaped}"'
 
 
-def open_phase(events: Path) -> dict[str, Any] | None:
+def open_phase(events: Path) -> Event | None:
     """Returns the phase that was announced last, from the end of events.jsonl."""
     try:
         with events.open("rb") as file:
@@ -49,7 +51,7 @@ def open_phase(events: Path) -> dict[str, Any] | None:
     whole = lines if size <= TAIL_BYTES else lines[1:]
     for line in reversed(whole):
         if '"phase"' in line:
-            event: dict[str, Any] = json.loads(line)
-            if event["kind"] == "phase":
+            event = read(json.loads(line), Event, str(events))
+            if event.kind == "phase":
                 return event
     return None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench_model.base.errors import RefusedError
+from bench_model.documents.run import TelemetryOfRun
 
 DATABASE = "bench"
 HISTORY = "history"  # retention policy that outlives the raw telemetry; in 2.x, the bucket DATABASE/history
@@ -61,14 +62,9 @@ class Influx:
         """The token as the agent's environment; empty without one, so that a token meant for another server never gets to this one."""
         return {TOKEN: self.token, READ_TOKEN: "", TOKEN_BEFORE: ""}
 
-    def document(self) -> dict[str, Any]:
+    def told(self) -> TelemetryOfRun:
         """run.json's `telemetry`, for a later replay."""
-        return {
-            "influx_url": self.url,
-            "database": self.database,
-            "organisation": self.organisation,
-            "configured": self.configured,
-        }
+        return TelemetryOfRun(self.url, self.database, self.organisation, self.configured)
 
     def write(self, bucket: str, lines: str, timeout_s: float = TIMEOUT_S) -> None:
         """Stores lines in `bucket`, DATABASE or DATABASE/POLICY. Raises InfluxError."""
@@ -81,18 +77,7 @@ class Influx:
         """Returns the series that an InfluxQL statement gives, times in ns. Raises InfluxError, also for errors that come as HTTP 200."""
         form = urllib.parse.urlencode({"db": self.database, "epoch": "ns", "q": statement}).encode()
         status, text = self._send("/query", form, self.read_token or self.token, timeout_s)
-        try:
-            document = json.loads(text)
-        except ValueError:
-            raise InfluxError(f"HTTP {status}: {_reason(text)}", status) from None
-        if not isinstance(document, dict):
-            raise InfluxError(f"HTTP {status}: {_reason(text)} is no answer of an InfluxDB", status)
-        results = document.get("results") or [{}]
-        error = document.get("error") or document.get("message") or results[0].get("error")
-        if status != 200 or error:
-            raise InfluxError(f"HTTP {status}: {error or _reason(text)}", status)
-        series: list[dict[str, Any]] = results[0].get("series", [])
-        return series
+        return series_of(status, text)
 
     def _send(self, path: str, body: bytes, token: str, timeout_s: float) -> tuple[int, str]:
         headers = {"Authorization": f"Token {token}"} if token else {}
@@ -109,11 +94,29 @@ class Influx:
             raise InfluxError(f"{self.url} does not answer: {getattr(error, 'reason', error)}") from None
 
 
+def series_of(status: int, text: str) -> list[dict[str, Any]]:
+    """Returns the series of an answer. Raises InfluxError."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InfluxError(f"HTTP {status}: {_reason(text)}", status) from None
+    results = (document.get("results") or [{}]) if isinstance(document, dict) else None
+    if not isinstance(results, list) or not isinstance(results[0], dict):
+        raise InfluxError(f"HTTP {status}: {_reason(text)} is no answer of an InfluxDB", status)
+    error = document.get("error") or document.get("message") or results[0].get("error")
+    if status != 200 or error:
+        raise InfluxError(f"HTTP {status}: {str(error or _reason(text))[:300]}", status)
+    series = results[0].get("series") or []
+    if not isinstance(series, list) or not all(isinstance(one, dict) for one in series):
+        raise InfluxError(f"HTTP {status}: {_reason(text)} is no answer of an InfluxDB", status)
+    return series
+
+
 def _reason(text: str) -> str:
     """Returns the server's reason for a failed request."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.strip()[:300]
     said = (document.get("error") or document.get("message")) if isinstance(document, dict) else None
     return str(said or text)[:300]

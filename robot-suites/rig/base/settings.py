@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model.base.errors import BenchError
+from bench_model.base.places import IN_CHECKOUT, REPOSITORY
 from bench_model.evidence.demanded_load import check_load
 from bench_model.profiles.candidates import Candidate, load_candidate
 from bench_model.profiles.compared_targets import check_compared
@@ -17,14 +18,22 @@ from bench_model.profiles.scenarios import Scenario, check_scenario_metrics, loa
 DEFAULT_PROFILE = "dune-snb"
 NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
 NOT_PUT_BACK = ("*-before.json", "restarting.json", "fans-lease.json")
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The folders of one checkout."""
+    """The folders of one checkout; without one, what is read comes from the wheel and what is written goes to where the user stands."""
 
     repository: Path = REPOSITORY
+
+    @property
+    def is_checkout(self) -> bool:
+        return IN_CHECKOUT or self.repository != REPOSITORY
+
+    @property
+    def home(self) -> Path:
+        """The folder whose runs, nights and states these are."""
+        return self.repository if self.is_checkout else Path.cwd()
 
     @property
     def inventory(self) -> Path:
@@ -41,11 +50,11 @@ class Layout:
 
     @property
     def build(self) -> Path:
-        return self.repository / "build"
+        return self.home / "build"
 
     @property
     def runs(self) -> Path:
-        return self.repository / "runs"
+        return self.home / "runs"
 
     @property
     def daqwriter(self) -> Path:
@@ -96,7 +105,7 @@ class Layout:
 
     @property
     def state(self) -> Path:
-        return self.repository / "state"
+        return self.home / "state"
 
     @property
     def build_state(self) -> Path:

@@ -55,7 +55,7 @@ def environment_for_children(environment: Mapping[str, str] = os.environ) -> dic
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended; `stdout` and `stderr` are whole."""
+    """Describes how a command ended; `stdout` and `stderr` are whole."""
 
     argv: tuple[str, ...]
     returncode: int

@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.base.load import Demand
 from bench_model.behaviour import cost
 from bench_model.bundle.evidence import Document
+from bench_model.documents.struct import as_document
 from bench_model.profiles.candidates import Candidate, load_candidate
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import load_requirements
@@ -41,14 +41,14 @@ class RunContext:
     @cached_property
     def candidate(self) -> Candidate:
         run = self.bundle.run
-        candidate = load_candidate(self.bundle.path / "profiles" / "lab.yml", run["candidate"]["name"])
-        return candidate.aimed_at(run["target"]["name"])
+        candidate = load_candidate(self.bundle.path / "profiles" / "lab.yml", run.candidate.name)
+        return candidate.aimed_at(run.target.name)
 
     @cached_property
     def scenario(self) -> Scenario:
-        run = self.bundle.run["scenario"]
-        file = self.bundle.path / "profiles" / "scenarios" / f"{run['id']}.yml"
-        return load_scenario(file, stored=True).altered(run["scale"], run["parameters"].get("duration_s"))
+        told = self.bundle.run.scenario
+        file = self.bundle.path / "profiles" / "scenarios" / f"{told.id}.yml"
+        return load_scenario(file, stored=True).altered(told.scale, told.duration_s)
 
     @property
     def demand(self) -> Demand:
@@ -57,7 +57,7 @@ class RunContext:
     @property
     def target_path(self) -> Path:
         """The run's own folder on the target, or the raw drive."""
-        return Path(self.bundle.run["target"]["path"])
+        return Path(self.bundle.run.target.path)
 
     @property
     def scratch(self) -> Path:
@@ -83,13 +83,13 @@ class RunContext:
     @cached_property
     def places(self) -> Places:
         """The run's folders on the candidate."""
-        return self.machine.places(self.bundle.run["candidate"]["name"], self.bundle.path)
+        return self.machine.places(self.bundle.run.candidate.name, self.bundle.path)
 
     @property
     def device(self) -> str | None:
         """Kernel name of the drive under the scratch folder."""
-        device: dict[str, Any] | None = self.bundle.run["target"]["device"]
-        return device["name"] if device else None
+        device = self.bundle.run.target.device
+        return device.name if device else None
 
     @property
     def daqwriter(self) -> Path:
@@ -99,11 +99,11 @@ class RunContext:
         """Returns the rule that tells `workload` after each repetition of each stage whether to go on (bench_model.verdict.sequential)."""
         profiles, run = self.bundle.path / "profiles", self.bundle.run
         metrics = load_metrics(profiles / "metrics.yml")
-        profile = load_requirements(profiles / "requirements" / f"{run['requirement']['id']}.yml", metrics, stored=True)
+        profile = load_requirements(profiles / "requirements" / f"{run.requirement.id}.yml", metrics, stored=True)
 
         def cost_so_far() -> Document:
             found: Document = self.machine.observe(
-                "the cost so far", lambda: cost.so_far(self.bundle.path, run, time.time())
+                "the cost so far", lambda: cost.so_far(self.bundle.path, as_document(run), time.time())
             )
             return found
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from rig.candidate.fan_duty import FanDuty
+from bench_model.documents.run import FurtherTarget
+from rig.candidate.bmc import FanDuty
 from rig.candidate.hazard_control import HazardControl
 from rig.candidate.machine import Machine
 
@@ -17,16 +18,16 @@ class OpenTarget:
 
     name: str
     scratch: Path
-    document: dict[str, Any]
+    document: FurtherTarget
 
     @property
     def device(self) -> str | None:
-        device = self.document["device"]
-        return device["name"] if device else None
+        device = self.document.device
+        return device.name if device else None
 
     @property
     def drives(self) -> list[str]:
-        return [drive["name"] for drive in self.document["drives"]]
+        return [drive.name for drive in self.document.drives]
 
 
 class Builder(Protocol):
@@ -49,3 +50,6 @@ class Facilities(Protocol):
 
     def hazards(self, source: str) -> HazardControl:
         """Commands faults on emulated hardware; its events name `source`."""
+
+    def begin(self) -> None:
+        """Returns when the burst shall begin: at once, or with other candidates' (`rig.candidate.trigger`)."""

@@ -1,9 +1,14 @@
-"""Commands faults on a virtual candidate, and notes each in the run's events."""
+"""Commands faults on a candidate whose hardware is emulated, and notes each in the run's events. Real hardware is refused."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from bench_model.base.errors import BenchError
 from bench_model.base.units import decimal_label
+from bench_model.profiles.candidates import Candidate
 from rig.base.hazard_spans import HazardLog
+from virtual_candidate import instance
 from virtual_candidate.hazards import Hazards
 
 POWER = "power"  # the subject of a power cut
@@ -68,3 +73,15 @@ class HazardControl:
         """Ends every hazard but a power cut."""
         self._hazards.release_all()
         self._log.end(self._log.except_for(POWER), "every hazard is released", released=True)
+
+
+def hazards_of(candidate: Candidate, base: Path = instance.DEFAULT_BASE) -> Hazards:
+    """Returns the hazards of the virtual candidate of that name below `base`. Raises BenchError for real hardware, or when it is not up."""
+    if not candidate.virtual:
+        raise BenchError(
+            f"{candidate.name} is no virtual candidate: the bench causes faults on emulated hardware only (bench_candidate.virtual)"
+        )
+    found = instance.load(base / candidate.name)
+    if found is None:
+        raise BenchError(f"virtual candidate {candidate.name} is not up. `make virtual-up` starts it")
+    return Hazards(found)

@@ -2,108 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.base.units import binary_label, parse_size
+from bench_model.documents.facts import IdentityCheck
+from bench_model.documents.run import Drive, Host
+from bench_model.documents.struct import Closed, Struct, read
 from bench_model.profiles.candidates import Candidate
 from rig.candidate.machine import Machine
 
 
-@dataclass(frozen=True)
-class Device:
-    """A whole drive, or an array of `members`. None: the device does not report it (virtual disks often report no serial)."""
-
-    name: str
-    model: str | None
-    serial: str | None
-    firmware: str | None
-    wwn: str | None
-    size_bytes: int
-    numa_node: int | None
-    rotational: bool
-    transport: str | None
-    pcie_link: str | None
-    raid_level: str | None = None
-    members: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Target:
+class Target(Closed, frozen=True):
     """The target that a run writes to. `device` is None where no single drive or array is beneath (network, memory).
 
     `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity."""
 
     filesystem: str | None
     free_bytes: int
-    device: Device | None
+    device: Drive | None
 
 
-@dataclass(frozen=True)
-class Survey:
-    """`host` as in run.json's candidate; `devices` as lsblk lists them, with a `description` each; `target` if it is there."""
+class Node(Struct, frozen=True):
+    """A block device as lsblk lists it, which says more than is read here."""
 
-    host: dict[str, Any]
-    devices: list[dict[str, Any]]
+    kname: str
+    path: str
+    type: str
+    pkname: str | None
+    description: Drive
+
+
+class Survey(Closed, frozen=True):
+    """`host` as in run.json's candidate; `devices`: whole drives and what lies on them; `target` if it is there."""
+
+    host: Host
+    devices: list[Node]
     target: Target | None
     clock_s: float
 
     def path_of(self, serial: str) -> Path | None:
         """The device node of the whole drive with this serial or WWN."""
         for node in self.devices:
-            if serial in (node["description"]["serial"], node["description"]["wwn"]) and node["type"] == "disk":
-                return Path(node["path"])
+            if serial in (node.description.serial, node.description.wwn) and node.type == "disk":
+                return Path(node.path)
         return None
 
-    def drives_of(self, device: Device | None) -> list[Device]:
+    def drives_of(self, device: Drive | None) -> list[Drive]:
         """The drive itself, or the members of an array (partitions count as their drive)."""
         if device is None:
             return []
         if not device.members:
             return [device]
-        by_name = {node["kname"]: node for node in self.devices}
+        by_name = {node.kname: node for node in self.devices}
         nodes = [by_name[name] for name in device.members if name in by_name]
-        whole = [by_name.get(node["pkname"], node) if node["type"] == "part" else node for node in nodes]
-        return [drive for node in whole for drive in self.drives_of(device_from(node["description"]))]
-
-
-def device_from(description: dict[str, Any]) -> Device:
-    return Device(**{**description, "members": tuple(description["members"])})
+        whole = [by_name.get(node.pkname or "", node) if node.type == "part" else node for node in nodes]
+        return [drive for node in whole for drive in self.drives_of(node.description)]
 
 
 def survey(machine: Machine, directory: Path | None = None) -> Survey:
-    """Asks the candidate. Raises BenchError when it does not answer."""
-    found = machine.call("probe", *([directory] if directory else []))
-    target = found["target"]
-    if target:
-        device = device_from(target["device"]) if target["device"] else None
-        target = Target(target["filesystem"], target["free_bytes"], device)
-    return Survey(found["host"], found["devices"], target, found["clock_s"])
+    """Asks the candidate. Raises BenchError when it does not answer, or says something else than the bench's own program does."""
+    return read(machine.call("probe", *([directory] if directory else [])), Survey, "the candidate's account of itself")
 
 
-def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool = True) -> list[dict[str, Any]]:
-    """Returns one {subject, declared, found, ok} for each thing that the inventory declares of the candidate.
+def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool = True) -> list[IdentityCheck]:
+    """Returns a check for each thing that the inventory declares of the candidate.
 
     `directory_is_there` False: the target is yet to be made, so its drive is not checked."""
     declared, host = candidate.identity, found.host
-    checks: list[dict[str, Any]] = []
+    checks: list[IdentityCheck] = []
 
     def add(subject: str, wanted: str, said: str, ok: bool) -> None:
-        checks.append({"subject": subject, "declared": wanted, "found": said, "ok": ok})
+        checks.append(IdentityCheck(subject, wanted, said, ok))
 
     if "architectures" in declared:
         names = declared["architectures"]
-        add("architecture", " or ".join(names), host["architecture"], host["architecture"] in names)
+        add("architecture", " or ".join(names), told(host.architecture), host.architecture in names)
     if "cpu_model" in declared:
-        add("CPU model", declared["cpu_model"], host["cpu_model"], declared["cpu_model"] in host["cpu_model"])
+        model = told(host.cpu_model)
+        add("CPU model", declared["cpu_model"], model, declared["cpu_model"] in model)
     if "cpus_min" in declared:
-        add("CPUs", f"at least {declared['cpus_min']}", str(host["cpus"]), host["cpus"] >= declared["cpus_min"])
+        add("CPUs", f"at least {declared['cpus_min']}", told(host.cpus), (host.cpus or 0) >= declared["cpus_min"])
     if "memory_min" in declared:
         least = parse_size(declared["memory_min"])
-        size = f"{host['memory_bytes'] / 2**30:.1f} GiB"
-        add("memory", f"at least {binary_label(least)}", size, host["memory_bytes"] >= least)
+        size = f"{(host.memory_bytes or 0) / 2**30:.1f} GiB"
+        add("memory", f"at least {binary_label(least)}", size, (host.memory_bytes or 0) >= least)
     for drive in declared.get("drives", []):
         checks.extend(_check_drive(drive, found.devices))
     serials = candidate.target.serials
@@ -138,28 +122,29 @@ def _target_subject(candidate: Candidate) -> str:
     return f"drive{'s' if len(candidate.target.serials) > 1 else ''} under the target folder"
 
 
-def differences(checks: list[dict[str, Any]]) -> str:
+def differences(checks: Sequence[IdentityCheck]) -> str:
     """One phrase per check that does not hold; empty when all do."""
-    wrong = [check for check in checks if not check["ok"]]
-    return "; ".join(f"{check['subject']}: declared {check['declared']}, found {check['found']}" for check in wrong)
+    wrong = [check for check in checks if not check.ok]
+    return "; ".join(f"{check.subject}: declared {check.declared}, found {check.found}" for check in wrong)
 
 
-def _check_drive(drive: dict[str, str], devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    serial = drive["serial"]
-    node = next((one for one in devices if one["description"]["serial"] == serial), None)
-    checks = [_drive_check(f"drive {serial}", "present", node["path"] if node else "absent", node is not None)]
-    found = node["description"] if node else {"model": None, "firmware": None}
-    if "model" in drive:
-        model = found["model"] or "not reported"
-        checks.append(_drive_check(f"model of {serial}", drive["model"], model, drive["model"] in model))
-    if "firmware" in drive:
-        firmware = found["firmware"] or "not reported"
-        checks.append(_drive_check(f"firmware of {serial}", drive["firmware"], firmware, firmware == drive["firmware"]))
+def told(value: object) -> str:
+    return "not reported" if value is None else str(value)
+
+
+def _check_drive(declared: dict[str, str], devices: Sequence[Node]) -> list[IdentityCheck]:
+    serial = declared["serial"]
+    node = next((one for one in devices if one.description.serial == serial), None)
+    found = IdentityCheck(f"drive {serial}", "present", node.path if node else "absent", node is not None)
+    checks, drive = [found], node.description if node else None
+    if "model" in declared:
+        model = told(drive and drive.model)
+        checks.append(IdentityCheck(f"model of {serial}", declared["model"], model, declared["model"] in model))
+    if "firmware" in declared:
+        firmware = told(drive and drive.firmware)
+        same = firmware == declared["firmware"]
+        checks.append(IdentityCheck(f"firmware of {serial}", declared["firmware"], firmware, same))
     return checks
-
-
-def _drive_check(subject: str, declared: str, found: str, ok: bool) -> dict[str, Any]:
-    return {"subject": subject, "declared": declared, "found": found, "ok": ok}
 
 
 def require_target_directory(path: Path) -> None:

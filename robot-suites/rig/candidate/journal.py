@@ -62,7 +62,7 @@ class Recording(Machine):
         ]
 
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
-        return self._kept("observe", [what], make, _value)["value"]
+        return self._kept("observe", [what], lambda: self._real.observe(what, make), _value)["value"]
 
     def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
         return self._real.run_from_here(argv, timeout_s)  # before a workload: no answer that a result rests on

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench_model.base.errors import RefusedError
+from bench_model.base.errors import RefusedError, in_words
 from bench_model.profiles.candidates import Candidate
 from rig.on_candidate.machine_lock import LockError, age, lock_folder, opened, user_name
 
@@ -53,7 +53,7 @@ def exclusive(candidate: str, what: str, subject: str = "candidate") -> Iterator
     try:
         handle = opened(path)
     except (OSError, LockError) as error:
-        raise RefusedError(f"the lock {path} cannot be opened: {error}") from None
+        raise RefusedError(f"the lock {path} cannot be opened: {in_words(error)}") from None
     with os.fdopen(handle, "r" if _only_readable(handle) else "r+", errors="replace") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

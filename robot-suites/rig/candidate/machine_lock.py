@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.errors import BenchError, RefusedError, in_words
 from rig.candidate.machine import Machine, SshMachine
 from rig.on_candidate import machine_lock as there
 
@@ -93,7 +93,7 @@ class MachineLock:
         except (OSError, there.LockError) as error:
             if handle is not None:
                 os.close(handle)
-            return {"error": str(error), "owner": getattr(error, "owner", None)}
+            return {"error": in_words(error), "owner": getattr(error, "owner", None)}
         if command == "hold":
             self._handle = handle
         else:

@@ -6,14 +6,16 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError
-from bench_model.documents.facts import Tuning
-from bench_model.documents.struct import as_document, read
+from bench_model.base.errors import BenchError, in_words
+from bench_model.documents.facts import Setting, Tuning
+from bench_model.documents.struct import read
 from bench_model.evidence.admissibility import HELD
 from bench_model.profiles.candidates import Candidate
 from rig.base.bundle import to_json, write_text_atomically
@@ -22,6 +24,7 @@ from rig.base.settings import Layout
 from rig.base.shell import LocalShell, Shell
 from rig.candidate.machine import Machine, Places
 
+SHARED_MEMORY = Path("/dev/shm")
 PLAYBOOK_S_MAX = 4 * 3600.0  # sanitizing a drive and a reboot take their time; each step in it has a tighter limit
 
 
@@ -36,6 +39,7 @@ class Provisioner:
     log_directory: Path
     variables: dict[str, Any]
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    scratch: Path | None = None  # for Ansible's own files, where the disk that usually has them is full
 
     def run(self, playbook: str, tuning_file: str = "tuning.json", check: bool = False, **more: Any) -> str:
         """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts. Returns Ansible's output.
@@ -57,15 +61,18 @@ class Provisioner:
             *(["--check", "--diff"] if check else []),
             self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
         ]
+        log = self.log_directory / f"{name}.log"
         # The inventory is code and may read any variable; the InfluxDB tokens are withheld from it.
         environment = {
             **{name: value for name, value in os.environ.items() if name not in (TOKEN, READ_TOKEN, TOKEN_BEFORE)},
             "ANSIBLE_CONFIG": str(self.repository / "ansible" / "ansible.cfg"),
             "LC_ALL": "C.UTF-8",
+            **({"TMPDIR": str(self.scratch), "ANSIBLE_LOCAL_TEMP": str(self.scratch)} if self.scratch else {}),
+            # While it runs, its log tells the display which task is under way; the whole output takes its place at the end.
+            **({} if self.scratch else {"ANSIBLE_LOG_PATH": str(log)}),
             **self.secrets,
         }
         completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
-        log = self.log_directory / f"{name}.log"
         write_text_atomically(log, completed.stdout + completed.stderr)
         if completed.returncode != 0:
             said = first_error(completed.stdout + completed.stderr)
@@ -73,24 +80,33 @@ class Provisioner:
         return completed.stdout
 
 
-def drift(settings: Iterable[Mapping[str, str]]) -> list[str]:
+@contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder for a playbook that must run although a disk is full: in memory, where this machine has that."""
+    with tempfile.TemporaryDirectory(
+        prefix="daq-bench-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+    ) as folder:
+        yield Path(folder)
+
+
+def drift(settings: Iterable[Setting]) -> list[str]:
     """Returns one line for each setting that differs from the inventory; a setting that the machine cannot have is no drift."""
     return [
-        f"{one['id']} ({one['subject']}) asked for {one['asked']} but reads back {one['read_back'] or 'nothing'}"
+        f"{one.id} ({one.subject}) asked for {one.asked} but reads back {one.read_back or 'nothing'}"
         for one in settings
-        if one["status"] not in HELD
+        if one.status not in HELD
     ]
 
 
 def drift_in(tuning: Path) -> list[str]:
     """Returns the drift that a playbook has recorded. Raises BenchError for a missing or empty record: the drift is unknown then."""
     try:
-        settings = as_document(read(json.loads(tuning.read_text(encoding="utf-8")), Tuning, tuning.name))["settings"]
+        settings = read(json.loads(tuning.read_text(encoding="utf-8")), Tuning, tuning.name).settings
     except (OSError, ValueError, RecursionError, BenchError) as error:
-        raise BenchError(f"{tuning}: the settings that were read back cannot be read: {error}") from None
+        raise BenchError(f"{tuning}: the settings that were read back cannot be read: {in_words(error)}") from None
     if not settings:
         raise BenchError(f"{tuning}: no setting was read back, so that nothing says whether the tuning is in force")
-    return [f"{line}: {one['detail']}" if one["detail"] else line for one in settings for line in drift([one])]
+    return [f"{line}: {one.detail}" if one.detail else line for one in settings for line in drift([one])]
 
 
 def unsafe(value: Any) -> Any:
@@ -160,7 +176,7 @@ def secret_of(layout: Layout, name_of_candidate: str, bmc: Mapping[str, Any]) ->
         return {name: os.environ[name]}
     if "password_file" not in bmc:
         return {}
-    file = layout.repository / bmc["password_file"]
+    file = layout.home / bmc["password_file"]
     try:
         if file.stat().st_mode & 0o077:
             raise BenchError(f"{file}: others may read the BMC's password. chmod 600 it")

@@ -41,11 +41,16 @@ def source_of(name: str) -> str:
     return LOADER.format(modules=base64.b64encode(zlib.compress(modules, 9)).decode(), program=program, name=name)
 
 
-def _text(module: str) -> str:
+def _place(module: str) -> Path:
+    """The module's file without `.py`, or the package's folder."""
     room, folder = (PACKAGE, ON_CANDIDATE)
     if module.startswith(UTILITIES):
         room, folder = (UTILITIES, Layout().module_utils)
-    return folder.joinpath(*module.removeprefix(f"{room}.").split(".")).with_suffix(".py").read_text(encoding="utf-8")
+    return folder.joinpath(*module.removeprefix(room).split(".")[1:])
+
+
+def _text(module: str) -> str:
+    return _place(module).with_suffix(".py").read_text(encoding="utf-8")
 
 
 def _parents(module: str) -> list[str]:
@@ -66,8 +71,8 @@ def _collect(text: str, needed: dict[str, str]) -> None:
 def _imported(text: str) -> list[str]:
     found: list[str] = []
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module == PACKAGE:
-            found += [f"{PACKAGE}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(OURS):
-            found.append(node.module)
+        module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+        if (module == PACKAGE or module.startswith(OURS)) and isinstance(node, ast.ImportFrom):
+            package = _place(module).is_dir()
+            found += [f"{module}.{alias.name}" for alias in node.names] if package else [module]
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from bench_model.bundle.files import find_document, plain_file
+from bench_model.bundle.files import find_document, find_struct, plain_file
+from bench_model.documents.facts import Identity
+from bench_model.documents.run import Drive, Host, Run
 from bench_model.profiles.candidates import Candidate, load_candidate
-from rig.candidate.host import Device, Survey, Target, check_identity, device_from
+from rig.candidate.host import Node, Survey, Target, check_identity
 
 LAB, IDENTITY, HOST = "profiles/lab.yml", "results/identity.json", "facts/host.json"
 OF_THE_HOST = ("hostname", "architecture", "cpu_model")  # neither provisioning nor a restart changes them
@@ -23,10 +24,10 @@ def challenge(text: str) -> str:
     return text
 
 
-def challenge_problems(run: Mapping[str, Any], asked: str | None) -> list[str]:
+def challenge_problems(run: Run, asked: str | None) -> list[str]:
     """Returns the faults of the bundle's challenge. `asked`: the one that the checker gave to the run; None: the checker names none."""
-    stated = run.get("challenge")
-    if stated is not None and not (isinstance(stated, str) and CHALLENGE.fullmatch(stated)):
+    stated = run.challenge
+    if stated is not None and not CHALLENGE.fullmatch(stated):
         return ["run.json: challenge is no nonce that `make qualify CHALLENGE=` takes"]
     if asked is not None and stated != asked:
         answer = f"answers the challenge {stated!r}" if stated else "answers no challenge"
@@ -34,50 +35,51 @@ def challenge_problems(run: Mapping[str, Any], asked: str | None) -> list[str]:
     return []
 
 
-def folder_problems(path: Path, run: Mapping[str, Any]) -> list[str]:
-    if run.get("run_id") == path.name:
+def folder_problems(path: Path, run: Run) -> list[str]:
+    if run.run_id == path.name:
         return []
-    return [f"the folder is named {path.name!r}, but run.json: run_id is {run.get('run_id')!r}: a run keeps its name"]
+    return [f"the folder is named {path.name!r}, but run.json: run_id is {run.run_id!r}: a run keeps its name"]
 
 
-def identity_problems(bundle: Path, run: Mapping[str, Any]) -> list[str]:
+def identity_problems(bundle: Path, run: Run) -> list[str]:
     """Returns faults where run.json's candidate is not the machine of the run's identity check and facts."""
-    name = str(run["candidate"]["name"])
+    name = run.candidate.name
     if plain_file(bundle, LAB) is None:
         return [f"{LAB}: is missing, so that nothing says which machine {name!r} is"]
     candidate = load_candidate(bundle / LAB, name)
-    target = run.get("target") or {}
-    if target.get("name"):
-        candidate = candidate.aimed_at(str(target["name"]))
-    return [*_host(bundle, run), *_checks(bundle, candidate, run, target)]
+    if run.target.name:
+        candidate = candidate.aimed_at(run.target.name)
+    return [*_host(bundle, run), *_checks(bundle, candidate, run)]
 
 
-def _host(bundle: Path, run: Mapping[str, Any]) -> Iterator[str]:
+def _host(bundle: Path, run: Run) -> Iterator[str]:
     facts = find_document(bundle, HOST) or {}
     for key in OF_THE_HOST:
-        stated = run["candidate"].get(key)
+        stated = getattr(run.candidate, key)
         if key in facts and facts[key] != stated:
             yield f"{HOST}: {key} is {facts[key]!r}, but run.json: candidate.{key} is {stated!r}"
 
 
-def _checks(bundle: Path, candidate: Candidate, run: Mapping[str, Any], target: Mapping[str, Any]) -> Iterator[str]:
+def _checks(bundle: Path, candidate: Candidate, run: Run) -> Iterator[str]:
     """Yields differences of the identity check, made again from run.json's statements; no other document has drives besides the target."""
-    document = find_document(bundle, IDENTITY)
+    document = find_struct(bundle, IDENTITY, Identity)
     if document is None:
         return  # the judge says that no identity was checked
-    stored: dict[str, Mapping[str, Any]] = {one["subject"]: one for one in document["checks"]}
-    if len(stored) != len(document["checks"]):
+    stored = {one.subject: one for one in document.checks}
+    if len(stored) != len(document.checks):
         yield f"{IDENTITY}: a subject stands twice"
-    for again in check_identity(candidate, _survey(run, target)):
-        subject = again["subject"]
-        if subject.startswith(("drive ", "model of ", "firmware of ")) and again["found"] in ("absent", "not reported"):
+    for again in check_identity(candidate, _survey(run)):
+        subject = again.subject
+        if subject.startswith(("drive ", "model of ", "firmware of ")) and again.found in ("absent", "not reported"):
             continue
         if (was := stored.get(subject)) is None:
             yield f"{IDENTITY}: has no check of the {subject}, which {LAB} declares"
-        elif any(was.get(key) != again[key] for key in ("declared", "found", "ok") if not _path(subject, key)):
+        elif any(
+            getattr(was, key) != getattr(again, key) for key in ("declared", "found", "ok") if not _path(subject, key)
+        ):
             yield (
-                f"{IDENTITY}: {subject} was declared as {was.get('declared')!r} and found as {was.get('found')!r}; "
-                f"run.json and {LAB} say {again['declared']!r} and {again['found']!r}"
+                f"{IDENTITY}: {subject} was declared as {was.declared!r} and found as {was.found!r}; "
+                f"run.json and {LAB} say {again.declared!r} and {again.found!r}"
             )
 
 
@@ -86,20 +88,14 @@ def _path(subject: str, key: str) -> bool:
     return key == "found" and re.fullmatch(r"drive (?!under ).*", subject) is not None
 
 
-def _drives(target: Mapping[str, Any]) -> list[dict[str, Any]]:
-    drives = target.get("drives") or []
-    return [
-        {"kname": one["name"], "path": f"/dev/{one['name']}", "type": "disk", "pkname": None, "description": one}
-        for one in drives
-    ]
-
-
-class _Stated(Survey):
+class _Stated(Survey, frozen=True):
     """A survey made of run.json's statements, where the drives beneath the target stand by themselves."""
 
-    def drives_of(self, device: Device | None) -> list[Device]:
-        return [device_from(node["description"]) for node in self.devices]
+    def drives_of(self, device: Drive | None) -> list[Drive]:
+        return [node.description for node in self.devices]
 
 
-def _survey(run: Mapping[str, Any], target: Mapping[str, Any]) -> Survey:
-    return _Stated(dict(run["candidate"]), _drives(target), Target(target.get("filesystem"), 0, None), 0.0)
+def _survey(run: Run) -> Survey:
+    told = {name: getattr(run.candidate, name) for name in Host.__struct_fields__}
+    nodes = [Node(one.name, f"/dev/{one.name}", "disk", None, one) for one in run.target.drives]
+    return _Stated(Host(**told), nodes, Target(run.target.filesystem, 0, None), 0.0)

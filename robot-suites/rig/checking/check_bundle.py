@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle import column_file
@@ -24,11 +24,10 @@ from rig.checking.agreement import challenge_problems, folder_problems, identity
 from rig.checking.extraction import extract_again
 from rig.checking.own_profiles import DIFFERENT, Own, Profile, altered_parameters, compared, plain_id
 from rig.checking.sealing import altered_evidence, altered_reports, unsealed_reports
-from rig.checking.signing import Signature, State, end_of, verified
+from rig.checking.signing import Signature, State, verified
 
 RENDER_S_MAX = 1200.0
-SCHEMA_VERSION = 1  # of run.json
-NAMED = (("candidate", "name"), ("scenario", "id"), ("requirement", "id"))
+Made = TypeVar("Made")
 UNTRUSTED = (State.UNSIGNED, State.UNKNOWN, State.NOT_VALID)
 
 
@@ -103,18 +102,14 @@ def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
 
 
 def _require_ours(bundle: Bundle) -> None:
-    """Raises BenchError, with the fault, for a run.json that is not ours: another tool's folder may hold one, too."""
-    version = bundle.run.get("schema_version", SCHEMA_VERSION)
-    if version != SCHEMA_VERSION:
-        raise BenchError(
-            f"{bundle.path}/run.json: schema_version is {version!r}; this bench knows {SCHEMA_VERSION}. Use the bench that made it"
-        )
-    for name, key in NAMED:
-        if not isinstance(part := bundle.run.get(name), dict) or not isinstance(part.get(key), str):
-            raise BenchError(
-                f"{bundle.path}/run.json has no {name}.{key}, so that it is no run of this bench. Name one with RUN=runs/<run-id>"
-            )
-        plain_id(part[key], f"{bundle.path}/run.json: {name}.{key}")
+    """Raises BenchError for an id that would lead a reader to another file."""
+    run = bundle.run
+    for name, told in (
+        ("candidate.name", run.candidate.name),
+        ("scenario.id", run.scenario.id),
+        ("requirement.id", run.requirement.id),
+    ):
+        plain_id(told, f"{bundle.path}/run.json: {name}")
 
 
 def _check_evidence(check: Check, bundle: Bundle) -> None:
@@ -136,8 +131,8 @@ def _check_origin(check: Check, bundle: Bundle, challenge: str | None) -> None:
         problems.append(str(error))
     except Exception as error:  # a forged document may raise any exception
         problems.append(f"the candidate's identity: cannot be compared ({type(error).__name__}: {error})")
-    answered = bundle.run.get("challenge")
-    well = f"{bundle.run.get('run_id')} of {bundle.run['candidate']['name']}, "
+    answered = bundle.run.challenge
+    well = f"{bundle.run.run_id} of {bundle.run.candidate.name}, "
     check.part("run", well + (f"challenge {answered}" if answered else "without a challenge"), problems)
 
 
@@ -164,7 +159,7 @@ def _check_profile(check: Check, profile: Profile) -> None:
 
 
 def _check_signature(check: Check, bundle: Bundle, manifest: str, name: str, allowed_signers: Path | None) -> None:
-    found = verified(bundle.path / manifest, allowed_signers, end_of(bundle.run))
+    found = verified(bundle.path / manifest, allowed_signers, bundle.run.finished)
     check.lines.append(f"{name:<10} {found.text}")
     if manifest == MANIFEST:
         check.evidence = found.state
@@ -194,12 +189,12 @@ def _check_verdict(check: Check, bundle: Bundle) -> None:
     if recomputed is not None:
         check.part(
             "verdict",
-            f"recomputed: {recomputed['outcome']}, as stored",
+            f"recomputed: {recomputed.outcome}, as stored",
             problems + [f"{VERDICT}: {one.text}" for one in differences(stored, recomputed)],
         )
 
 
-def _told(check: Check, what: str, make: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+def _told(check: Check, what: str, make: Callable[[], Made | None]) -> Made | None:
     """Returns the value of `make`; a document that cannot be read or judged is a problem of the bundle, whatever the exception."""
     try:
         return make()

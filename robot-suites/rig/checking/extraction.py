@@ -65,6 +65,13 @@ def extract_again(path: Path) -> Extraction:
     kept = [lines for lines in journals.values() if lines]
     if kept:
         found.problems += _raw_problems(bundle.path / RAW, kept)
+        strangers = [
+            f"{name}: the run did not leave it, and no result refers to it"
+            for name in _strangers(bundle.path / RAW, kept)
+        ]
+        # A workload that was killed lists no files. Its run is no evidence of anything, so that nothing can be slipped under a result.
+        killed = bundle.run.state != "finished" and not all(lines[-1]["do"] == "end" for lines in kept)
+        (found.notes if killed else found.problems).extend(strangers)
     for one in workloads:
         if lines := journals[one.name]:
             _extract(found, bundle, one, lines)
@@ -113,7 +120,7 @@ def _ended(lines: Sequence[Line]) -> bool:
 def _say_unfinished(found: Extraction, bundle: Bundle, workload: Workload) -> None:
     """Notes an unfinished result: a run that ended in an error may leave the beginning of one, which meets no requirement."""
     text = f"{workload.result}: cannot be extracted again: its journal has no end, so that the workload did not finish"
-    passed = bundle.run.get("state") == "finished"
+    passed = bundle.run.state == "finished"
     (found.problems if passed else found.notes).append(text)
 
 
@@ -123,12 +130,11 @@ def _silent(text: str, step: int, steps: int, seconds: float) -> None:
 
 def _bare_copy(bundle: Bundle, folder: Path) -> Bundle:
     """A bundle of the same run that has the profiles and no results yet."""
-    name = str(bundle.run.get("run_id"))
-    again = Bundle(folder / (name if PLAIN.fullmatch(name) else "run"))
+    name = bundle.run.run_id
+    again = Bundle(folder / (name if PLAIN.fullmatch(name) else "run"), bundle.run)
     for part in (RAW, "telemetry", "facts"):
         (again.path / part).mkdir(parents=True)
     shutil.copytree(bundle.path / "profiles", again.path / "profiles", symlinks=True)
-    again.run = bundle.run
     return again
 
 
@@ -167,19 +173,22 @@ def _rewritten_problems(stored: Path, made: Path) -> list[str]:
 
 def _raw_problems(raw: Path, journals: Sequence[Sequence[Line]]) -> list[str]:
     """Compares the tools' own output with the files that the run left of it."""
-    left: dict[str, str] = {}
-    for lines in journals:
-        left |= lines[-1].get("files") or {}
-    problems = [
+    return [
         f"{RAW}/{name}: {'missing, or no plain file' if found is None else 'is not what the run left: another SHA-256'}"
-        for name, digest in left.items()
+        for name, digest in _left(journals).items()
         if (found := _digest(raw, name)) != digest
     ]
-    return problems + [
-        f"{RAW}/{file.name}: the run did not leave it, and no result refers to it"
-        for file in sorted(raw.iterdir())
-        if file.name not in left and not file.name.endswith(SUFFIX)
-    ]
+
+
+def _left(journals: Sequence[Sequence[Line]]) -> dict[str, str]:
+    """Returns the files that the workloads say they left, each with its SHA-256."""
+    return {name: digest for lines in journals for name, digest in (lines[-1].get("files") or {}).items()}
+
+
+def _strangers(raw: Path, journals: Sequence[Sequence[Line]]) -> list[str]:
+    left = _left(journals)
+    names = sorted(file.name for file in raw.iterdir())
+    return [f"{RAW}/{name}" for name in names if name not in left and not name.endswith(SUFFIX)]
 
 
 def _digest(folder: Path, name: str) -> str | None:

@@ -15,6 +15,7 @@ from bench_model.base.differing import differences, shown
 from bench_model.base.errors import BenchError
 from bench_model.bundle.files import plain_file, read_bytes
 from bench_model.bundle.provenance import digest_in
+from bench_model.documents.run import Run
 from bench_model.profiles.common import plain
 from bench_model.profiles.composed import Kind, read_profile
 from bench_model.profiles.yaml_source import read_yaml
@@ -61,11 +62,11 @@ class Profile:
     differences: tuple[Difference, ...]
 
 
-def compared(bundle: Path, run: Mapping[str, Any], own: Own) -> list[Profile]:
+def compared(bundle: Path, run: Run, own: Own) -> list[Profile]:
     """Scenario and requirements of the bundle, the metrics that these use among the latter. Raises BenchError where one cannot be read."""
     found = []
     for kind, (folder, _) in KINDS.items():
-        identifier = plain_id(run[kind]["id"], f"run.json: {kind}.id")
+        identifier = plain_id(getattr(run, kind).id, f"run.json: {kind}.id")
         name = f"profiles/{folder}/{identifier}.yml"
         theirs = _document(bundle, name)
         differences = list(_of_profile(kind, identifier, theirs, own))
@@ -76,12 +77,11 @@ def compared(bundle: Path, run: Mapping[str, Any], own: Own) -> list[Profile]:
     return found
 
 
-def altered_parameters(bundle: Path, run: Mapping[str, Any]) -> list[str]:
+def altered_parameters(bundle: Path, run: Run) -> list[str]:
     """Returns where run.json's parameters differ from the bundle's scenario, but for those that SCALE= and DURATION= chose."""
-    name = f"profiles/scenarios/{plain_id(run['scenario']['id'], 'run.json: scenario.id')}.yml"
-    file, stated = _document(bundle, name), dict(run["scenario"].get("parameters") or {})
-    asked = run.get("request") or {}
-    wanted = {key: asked.get(key) or file.get(key) for key in OVERRIDDEN}
+    name = f"profiles/scenarios/{plain_id(run.scenario.id, 'run.json: scenario.id')}.yml"
+    file, stated = _document(bundle, name), run.scenario.parameters
+    wanted = {key: getattr(run.request, key, None) or file.get(key) for key in OVERRIDDEN}
     wanted["scale"] = wanted["scale"] or 1
     expected = {**file, **{key: value for key, value in wanted.items() if value is not None}}
     return [

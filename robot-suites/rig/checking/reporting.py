@@ -15,7 +15,7 @@ from rig.candidate.connection import variables_of
 from rig.checking import signing
 from rig.checking.own_profiles import DIFFERENT, Own, compared
 from rig.checking.sealing import altered_evidence, break_reports_seal, seal_evidence, seal_reports, sealed
-from rig.checking.signing import Signature, Signer, Signing, State, end_of, verified
+from rig.checking.signing import Signature, Signer, Signing, State, verified
 
 REPORT_S_MAX = 300.0
 
@@ -60,7 +60,7 @@ def report_again(
         _render(path, ["--altered", str(len(changes))])
         told = ", ".join(change.text for change in changes)
         return [f"warning: the bundle was altered since its run ({told}); its reports say so and are not sealed"]
-    evidence = verified(path / MANIFEST, allowed_signers, end_of(bundle.run))
+    evidence = verified(path / MANIFEST, allowed_signers, bundle.run.finished)
     if evidence.state is State.BAD:
         raise RefusedError(
             f"{path / MANIFEST}: {evidence.text}. No report is rendered on it; use a sound copy of the bundle"

@@ -175,15 +175,6 @@ def _keygen(words: list[str | Path], content: bytes) -> subprocess.CompletedProc
         ) from None
 
 
-def end_of(run: Mapping[str, Any]) -> datetime | None:
-    """Returns when a run ended, by its run.json. Raises RefusedError where that is no time: a key has to be valid at one."""
-    finished = run.get("finished_utc")
-    try:
-        return datetime.fromisoformat(finished).astimezone(UTC) if finished is not None else None
-    except (ValueError, TypeError, OverflowError):
-        raise RefusedError(f"run.json: finished_utc is {finished!r}, which is no time. The bundle is damaged") from None
-
-
 def verified(manifest: Path, allowed_signers: Path | None, when: datetime | None) -> Signature:
     """Returns the worth of the signature beside `manifest`. `when`: the run's end, at which the key has to be valid."""
     text = signature_of(manifest)

@@ -84,8 +84,8 @@ def _about(bundle: Path, files: list[str]) -> dict[str, Any]:
         "run": run.get("run_id"), "candidate": _name(run, "candidate", "name"), "scenario": _name(run, "scenario", "id"),
         "scale": (run.get("scenario") or {}).get("scale"), "state": run.get("state"),
         "standing": standing.state, "reason": standing.reason or None,
-        "outcome": standing.verdict["outcome"] if standing.verdict else None,
-        "rehearsal": standing.verdict["declared_rehearsal"] if standing.verdict else None, "tables": files,
+        "outcome": standing.verdict.outcome if standing.verdict else None,
+        "rehearsal": standing.verdict.declared_rehearsal if standing.verdict else None, "tables": files,
         "telemetry_units": _units(bundle),
     }  # fmt: skip
 

@@ -1,24 +1,29 @@
-"""Command line: qualify, resume, provision, verify, restore, discover, doctor, validate,
-judge, check-bundle, report, replay, influx, nightly, baseline.
+"""Qualifies data-acquisition storage servers.
 
 Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing mandatory was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
 reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted.
-Exit status of provision and verify: 0 every setting is as asked (or the machine has none); 4 drift: one is not; 2 the command failed."""
+Exit status of provision and verify: 0 every setting is as asked (or the machine has none); 4 drift: one is not; 2 the command failed.
+With --json a command prints one JSON document on standard output, {"error": ...} where it fails; what people read goes to stderr."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import sys
 from pathlib import Path
+from typing import NoReturn
 
-from bench_model.base.errors import BenchError
+from bench_model.base.errors import BenchError, in_words
 from bench_model.verdict import verdict as outcomes
+from rig.base.settings import Layout
 from rig.checking.check_bundle import printable
 from rig.cli import bundles, candidate, discovery, nights, profiles, runs, server
-from rig.cli.arguments import Command, no_arguments
+from rig.cli.arguments import Command, no_arguments, require_checkout
 from rig.cli.completion import NAME, completion
 from rig.cli.exits import EXIT, INTERRUPTED
+from rig.cli.programs import PROGRAMS, run_program
 
 # In the order of the help.
 COMMANDS = {
@@ -33,16 +38,28 @@ COMMANDS = {
 
 
 def _print_completion(options: argparse.Namespace) -> int:
-    commands = next(action.choices for action in parser()._actions if action.dest == "command")
-    print(completion(dict(commands or {})), end="")
+    found = next(action.choices for action in parser()._actions if action.dest == "command")
+    own = {name: command for name, command in dict(found or {}).items() if name in COMMANDS}
+    print(completion(own, PROGRAMS), end="")
     return 0
 
 
 COMMANDS["completion"] = Command("print the completion script for bash", no_arguments, _print_completion)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Whoever types `make qualify DURATION=x` has never heard of --duration: an error names both."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(re.sub(r"^argument --([a-z-]+)", lambda found: f"{found[0]} ({_variable(found[1])}=)", message))
+
+
+def _variable(option: str) -> str:
+    return option.upper().replace("-", "_")
+
+
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog=os.environ.get("DAQ_BENCH_NAME") or (NAME if Path(sys.argv[0]).name == NAME else "python -m rig"),
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,16 +67,27 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     for name, command in COMMANDS.items():
         command.arguments(commands.add_parser(name, help=command.help))
+    for name, program in PROGRAMS.items():
+        commands.add_parser(name, help=program.help, add_help=False)
     return top
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; every error that a user can mend is one message without a traceback."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = argparse.Namespace()
     try:
-        return COMMANDS[options.command].run(options)
-    except BenchError as error:
-        print(f"error: {printable(str(error))}", file=sys.stderr)
+        if words and words[0] in PROGRAMS:
+            return run_program(words)
+        options = parser().parse_args(words)
+        command = COMMANDS[options.command]
+        if command.needs_checkout:
+            require_checkout(Layout(), options.command)
+        return command.run(options)
+    except (BenchError, OSError) as error:
+        print(f"error: {printable(in_words(error))}", file=sys.stderr)
+        if getattr(options, "json", False):
+            print(json.dumps({"error": in_words(error)}))
         return EXIT[outcomes.ERROR]
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_model.base.errors import BenchError
+from rig.base.settings import Layout
 from rig.checking import agreement
 
 
 @dataclass(frozen=True)
 class Command:
-    """`help` is its line in the list of commands, `arguments` adds its arguments, `run` returns the exit status."""
+    """`help` is its line in the list of commands, `arguments` adds its arguments, `run` returns the exit status.
+
+    `needs_checkout`: it starts roles, suites or native programs, which no wheel holds."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    needs_checkout: bool = False
+
+
+def require_checkout(layout: Layout, command: str) -> None:
+    """Raises BenchError for a command that an installed wheel alone cannot do."""
+    if not layout.is_checkout:
+        raise BenchError(
+            f"`{command}` needs a checkout of the bench: its roles, suites and native programs are in no wheel. Stand in one that "
+            "`make setup` has set up; what needs no candidate (validate, discover, doctor, judge, report, compare, ...) works here"
+        )
 
 
 def no_arguments(command: argparse.ArgumentParser) -> None:
@@ -70,6 +86,20 @@ def challenge(text: str) -> str:
         return agreement.challenge(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_json(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument("--json", action="store_true", help=f"{what} as JSON on standard output")
+
+
+def say(options: argparse.Namespace, text: str) -> None:
+    """For people: standard output is the document's where one was asked for."""
+    print(text, file=sys.stderr if options.json else sys.stdout)
+
+
+def print_document(options: argparse.Namespace, document: object) -> None:
+    if options.json:
+        print(json.dumps(document, indent=1, ensure_ascii=False))
 
 
 def add_inventory(command: argparse.ArgumentParser) -> None:

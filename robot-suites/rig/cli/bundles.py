@@ -6,10 +6,12 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.provenance import REPORTS
+from bench_model.documents.run import TelemetryOfRun
+from bench_model.documents.struct import as_document
+from bench_model.documents.telemetry import TelemetryAccount
 from bench_model.verdict.judging import judge_bundle
 from rig.base.bundle import Bundle, to_json
 from rig.base.influx import INVENTORY_KEY, Influx, chosen
@@ -20,7 +22,7 @@ from rig.checking.own_profiles import Own
 from rig.checking.reporting import report_again
 from rig.checking.signing import INVENTORY_KEYS, of_checker
 from rig.checking.tables import FORMATS, write_tables
-from rig.cli.arguments import Command, add_inventory, add_run, challenge, shown
+from rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
 from rig.cli.exits import EXIT
 from rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run
 from rig.telemetry.influx_server import LocalInflux
@@ -46,15 +48,21 @@ def _own_inventory(options: argparse.Namespace) -> Path:
     return options.inventory or Layout().inventory / "lab.yml"
 
 
+def _add_judge(command: argparse.ArgumentParser) -> None:
+    add_run(command)
+    add_json(command, "the verdict (its only form)")
+
+
 def judge(options: argparse.Namespace) -> int:
     verdict = judge_bundle(options.run)
-    print(to_json(verdict), end="")
-    return EXIT[verdict["outcome"]]
+    print(to_json(as_document(verdict)), end="")
+    return EXIT[verdict.outcome]
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:
     _add_report(command)
     command.add_argument("--challenge", type=challenge, metavar="NONCE", help="the nonce that the run was given")
+    add_json(command, "problems, lines, notes and conclusion")
 
 
 def check(options: argparse.Namespace) -> int:
@@ -64,8 +72,19 @@ def check(options: argparse.Namespace) -> int:
     for problem in found.problems:
         print(problem, file=sys.stderr)
     for line in (*found.lines, *(f"note       {note}" for note in found.notes)):
-        print(line)
-    print(f"{options.run}: {found.conclusion}")
+        say(options, line)
+    say(options, f"{options.run}: {found.conclusion}")
+    print_document(
+        options,
+        {
+            "run": str(options.run),
+            "ok": not found.problems,
+            "conclusion": found.conclusion,
+            "problems": list(found.problems),
+            "lines": list(found.lines),
+            "notes": list(found.notes),
+        },
+    )
     return 1 if found.problems else 0
 
 
@@ -80,7 +99,7 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     bundle = Bundle.open(options.run)
-    telemetry = bundle.run.get("telemetry")
+    telemetry = bundle.run.telemetry
     if telemetry is None:
         raise BenchError(f"{options.run} has no telemetry: the run ended before the agent started")
     influx = chosen(options.influx_url) or _server_of(bundle, telemetry, _own_inventory(options))
@@ -89,15 +108,15 @@ def replay(options: argparse.Namespace) -> int:
     problem = replay_run(Layout().agent, bundle.path, influx)
     if problem:
         raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{_next_step(bundle, influx)}")
-    account = bundle.read(REPLAYED_ACCOUNT) or {"sentence": "", "invalid": []}
-    if account["invalid"]:
+    account = bundle.find(REPLAYED_ACCOUNT, TelemetryAccount)
+    if account and account.invalid:
         again = f"make replay RUN={shown(bundle.path)} ALL=1"
         raise BenchError(
-            f"InfluxDB at {influx.url} took everything, but: {'; '.join(account['invalid'])}. If it lost some, `{again}` delivers all"
+            f"InfluxDB at {influx.url} took everything, but: {'; '.join(account.invalid)}. If it lost some, `{again}` delivers all"
         )
     print(f"InfluxDB at {influx.url} holds all telemetry and the verdict of {bundle.id}")
-    if account["sentence"]:
-        print(account["sentence"])
+    if account:
+        print(account.sentence)
     return 0
 
 
@@ -110,13 +129,13 @@ def _next_step(bundle: Bundle, influx: Influx) -> str:
     return f" It got no token, because only the bundle names this server: if it is yours, `{again}` sends yours"
 
 
-def _server_of(bundle: Bundle, telemetry: dict[str, Any], inventory: Path) -> Influx:
+def _server_of(bundle: Bundle, telemetry: TelemetryOfRun, inventory: Path) -> Influx:
     """Returns the server for a run's telemetry when nobody names another: its own, if it had one named, else the bench's.
 
     Anybody can write a bundle: a server that the operator's own inventory does not name too never gets the operator's token."""
     used = influx_of(telemetry)
     if used.configured:
-        named = _named_in(inventory, str(bundle.run["candidate"]["name"]))
+        named = _named_in(inventory, bundle.run.candidate.name)
         return named if named and named.url == used.url else used
     running = LocalInflux(Layout().influxd, Layout().build / "influxdb").running_url()
     return replace(used, url=running) if running else used
@@ -130,14 +149,20 @@ def _named_in(inventory: Path, candidate: str) -> Influx | None:
         return None
 
 
+def _add_rendering(command: argparse.ArgumentParser) -> None:
+    _add_report(command)
+    add_json(command, "the files")
+
+
 def report(options: argparse.Namespace) -> int:
     """Renders again, and seals (with SIGN_KEY= signs) what was rendered; a report never covers up an alteration."""
     bundle = Bundle.open(options.run)
     here = of_checker(_own_inventory(options), INVENTORY_KEYS)
     for line in report_again(bundle, here.key, here.allowed_signers, _own(options)):
         print(printable(line), file=sys.stderr)
-    for name in REPORTS:
-        print(shown(bundle.path / name))
+    files = [shown(bundle.path / name) for name in REPORTS]
+    say(options, "\n".join(files))
+    print_document(options, {"run": str(options.run), "files": files})
     return 0
 
 
@@ -145,22 +170,24 @@ def _add_tables(command: argparse.ArgumentParser) -> None:
     add_run(command)
     command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="a new folder for the tables")
     command.add_argument("--format", choices=FORMATS, default="csv", help="csv; parquet needs pyarrow")
+    add_json(command, "the files")
 
 
 def tables(options: argparse.Namespace) -> int:
-    for name in write_tables(options.run, options.output, options.format):
-        print(options.output / name)
+    files = [str(options.output / name) for name in write_tables(options.run, options.output, options.format)]
+    say(options, "\n".join(files))
+    print_document(options, {"run": str(options.run), "files": files})
     return 0
 
 
 COMMANDS = {
-    "judge": Command("recompute the verdict of a run from its bundle", add_run, judge),
+    "judge": Command("recompute the verdict of a run from its bundle", _add_judge, judge),
     "check-bundle": Command(
         "check a bundle's seals and signatures; recompute its verdict and every number of its reports",
         _add_check,
         check,
     ),
-    "replay": Command("deliver what InfluxDB has not got of a run", _add_replay, replay),
+    "replay": Command("deliver what InfluxDB has not got of a run", _add_replay, replay, needs_checkout=True),
     "tables": Command("write a run's numbers as CSV or Parquet tables", _add_tables, tables),
-    "report": Command("render report.html and report.pdf again from the bundle", _add_report, report),
+    "report": Command("render report.html and report.pdf again from the bundle", _add_rendering, report),
 }

@@ -6,8 +6,13 @@ import argparse
 import shutil
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from bench_model.base.errors import BenchError
+from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.compared_targets import compared_names
 from rig.base.settings import Layout, Profiles, load_profiles, target_directory
 from rig.candidate.connection import connection_of
@@ -17,16 +22,29 @@ from rig.candidate.machine import Machine, machine_of
 from rig.candidate.machine_lock import MachineLock, machine_locked
 from rig.candidate.provision import drift_in
 from rig.checking.check_bundle import printable
-from rig.cli.arguments import Command, no_arguments, shown
+from rig.cli.arguments import Command, add_json, no_arguments, print_document, say, shown
 from rig.cli.exits import DRIFT
 from rig.cli.profiles import add_profiles, request_of_options
 from rig.run.candidate_session import CandidateSession, connected, reboot_s
+from rig.run.left_behind import Say, remove_scratch, take_back
 from rig.run.preflight import check_drives
 
 
-def _add_provision(command: argparse.ArgumentParser) -> None:
+def _add_tuning(command: argparse.ArgumentParser) -> None:
     add_profiles(command)
+    add_json(command, "each target's facts and drift")
+
+
+def _add_provision(command: argparse.ArgumentParser) -> None:
+    _add_tuning(command)
     command.add_argument("--check", action="store_true", help="only tell what would be changed and erased")
+
+
+def _add_restore(command: argparse.ArgumentParser) -> None:
+    _add_tuning(command)
+    command.add_argument(
+        "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles are (runs)"
+    )
 
 
 def ansible(options: argparse.Namespace) -> int:
@@ -37,16 +55,16 @@ def ansible(options: argparse.Namespace) -> int:
     if options.command == "restore":
         names = names[:1]  # one restore undoes what was built for any of them
     pretend = options.command == "provision" and options.check
-    wrong = [
-        _ansible(options.command, load_profiles(request_of_options(options, name), layout), layout, pretend)
-        for name in names
+    done = [
+        _ansible(options, load_profiles(request_of_options(options, name), layout), layout, pretend) for name in names
     ]
-    return DRIFT if any(wrong) else 0
+    print_document(options, done)
+    return DRIFT if any(one["drift"] for one in done) else 0
 
 
-def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) -> list[str]:
-    """Runs the playbook; returns, and prints, the settings that are not as asked."""
-    candidate = profiles.candidate
+def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pretend: bool) -> dict[str, Any]:
+    """Runs the playbook; returns, and prints, the settings that are not as asked. `restore` takes back what killed runs left."""
+    command, candidate = options.command, profiles.candidate
     facts = layout.build / "facts" / candidate.name / candidate.target.name / ("check" if pretend else "")
     directory = target_directory(layout, candidate)
     facts.mkdir(parents=True, exist_ok=True)
@@ -62,6 +80,8 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
                 print(left_behind, file=sys.stderr)
             if command == "provision":
                 check_drives(candidate, survey(there))
+            if command == "restore":
+                _take_back(there, candidate, layout, options.runs.resolve(), partial(say, options))
         if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
             require_target_directory(directory)
         elif command == "provision" and candidate.target.kind == "scratch-file" and not pretend and there:
@@ -72,16 +92,24 @@ def _ansible(command: str, profiles: Profiles, layout: Layout, pretend: bool) ->
         session.find_raw_drive()
         said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
     if pretend:
-        print(said)
+        say(options, said)
     named = candidate.target.name and command != "restore"
     of = f"{candidate.name}, target {candidate.target.name}" if named else candidate.name
     what = f"{command} (check only)" if pretend else command
     wrong = drift_in(facts / file) if command != "restore" and not pretend else []
     for line in wrong:
-        print(f"drift      {printable(line)}")
+        say(options, f"drift      {printable(line)}")
     found = f"; {len(wrong)} settings are not as asked" if wrong else ""
-    print(f"{what} of {of} is done{found}; facts and Ansible's output are in {shown(facts)}")
-    return wrong
+    say(options, f"{what} of {of} is done{found}; facts and Ansible's output are in {shown(facts)}")
+    target = candidate.target.name
+    return {"command": command, "candidate": candidate.name, "target": target, "drift": wrong, "facts": shown(facts)}
+
+
+def _take_back(machine: Machine, candidate: Candidate, layout: Layout, runs: Path, say: Say) -> None:
+    """Takes back what would keep the candidate busy or full. A target that is not mounted holds nothing of ours."""
+    files = [replace(candidate, target=one) for one in candidate.targets if not one.is_raw]
+    remove_scratch(machine, [target_directory(layout, one) for one in files], say)
+    take_back(machine, runs, say)
 
 
 def _reached(stack: ExitStack, command: str, profiles: Profiles, layout: Layout) -> Machine | None:
@@ -130,11 +158,16 @@ def clean(options: argparse.Namespace) -> int:
 
 
 COMMANDS = {
-    "provision": Command("apply the tuning and leave it in force", _add_provision, ansible),
-    "verify": Command("read the tuning back", add_profiles, ansible),
-    "restore": Command("put the candidate back to how it was before provisioning", add_profiles, ansible),
-    "unlock": Command("forget a lock on the candidate whose owner is gone", add_profiles, unlock),
+    "provision": Command("apply the tuning and leave it in force", _add_provision, ansible, needs_checkout=True),
+    "verify": Command("read the tuning back", _add_tuning, ansible, needs_checkout=True),
+    "restore": Command(
+        "put the candidate back to how it was before provisioning", _add_restore, ansible, needs_checkout=True
+    ),
+    "unlock": Command("forget a lock on the candidate whose owner is gone", add_profiles, unlock, needs_checkout=True),
     "clean": Command(
-        "refuse while a candidate is still to be restored; keep what must outlive build/", no_arguments, clean
+        "refuse while a candidate is still to be restored; keep what must outlive build/",
+        no_arguments,
+        clean,
+        needs_checkout=True,
     ),
 }

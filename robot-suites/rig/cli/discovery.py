@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from bench_model.base.errors import BenchError
 from bench_model.profiles.candidates import PLAIN
 from rig.base.settings import Layout
 from rig.checking.check_bundle import printable
-from rig.cli.arguments import Command, add_inventory, port
+from rig.cli.arguments import Command, add_inventory, add_json, port, print_document
 from rig.discovery import doctor
 from rig.discovery.discover import Request, discover, written
 
@@ -86,7 +85,7 @@ def _add_doctor(command: argparse.ArgumentParser) -> None:
         "candidate", nargs="?", default="", help="host of the inventory; left out: the control node alone"
     )
     add_inventory(command)
-    command.add_argument("--json", action="store_true", help="the findings as JSON: where, subject, found, remedy, ok")
+    add_json(command, "the findings (where, subject, found, remedy, ok)")
 
 
 def run_doctor(options: argparse.Namespace) -> int:
@@ -96,9 +95,8 @@ def run_doctor(options: argparse.Namespace) -> int:
     if options.candidate:
         inventory = options.inventory or layout.inventory / "lab.yml"
         findings += doctor.candidate(layout, inventory, options.candidate)
-    if options.json:
-        print(json.dumps([{**asdict(one), "ok": one.ok} for one in findings], indent=1))
-    else:
+    print_document(options, [{**asdict(one), "ok": one.ok} for one in findings])
+    if not options.json:
         print("\n".join(printable(str(one)) for one in findings))
     return 0 if all(one.ok for one in findings) else 1
 

@@ -1,15 +1,19 @@
-"""`python -m rig nightly` and `baseline`."""
+"""`python -m rig nightly`, `baseline` and `gather`."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from bench_model.verdict.verdict import FAIL
 from rig.base.settings import Layout
+from rig.checking.check_bundle import printable
 from rig.cli.arguments import Command, add_jobs, add_run, count
+from rig.cli.exits import EXIT
 from rig.nightly.baselines import Baselines
 from rig.nightly.job import Where
 from rig.nightly.night import Nightly, new_folder
@@ -64,8 +68,30 @@ def baseline(options: argparse.Namespace) -> int:
     return 0
 
 
+def _add_gather(command: argparse.ArgumentParser) -> None:
+    text = "a folder, or an address as fsspec takes it (s3://bucket/runs)"
+    command.add_argument("--store", required=True, metavar="PLACE", help=text)
+    command.add_argument("--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="run bundles (runs)")
+    command.add_argument("--fetch", action="store_true", help="from the store into --runs instead")
+    command.add_argument("--whole", action="store_true", help="read back and hash what the store has already, too")
+
+
+def gather(options: argparse.Namespace) -> int:
+    from rig.store import gather as gathering
+    from rig.store.place import Store
+
+    def say(one: gathering.Gathered) -> None:
+        if one.what == gathering.REFUSED:
+            print(f"refused: {printable(one.reason)}", file=sys.stderr)
+
+    store, runs = Store(options.store), options.runs.resolve()
+    found = gathering.fetch(store, runs, say) if options.fetch else gathering.gather(runs, store, options.whole, say)
+    print(", ".join(gathering.words(found)) or "there is nothing to gather")
+    return EXIT[FAIL] if any(one.what == gathering.REFUSED for one in found) else 0
+
+
 def _nights(options: argparse.Namespace) -> Path:
-    chosen: Path = options.output or Layout().repository / FOLDER
+    chosen: Path = options.output or Layout().home / FOLDER
     return chosen.resolve()
 
 
@@ -77,6 +103,12 @@ def _positive(text: str) -> float:
 
 
 COMMANDS = {
-    "nightly": Command("run the acceptance subset on all candidates, compare with the baseline", _add_nightly, nightly),
+    "nightly": Command(
+        "run the acceptance subset on all candidates, compare with the baseline",
+        _add_nightly,
+        nightly,
+        needs_checkout=True,
+    ),
+    "gather": Command("copy sealed bundles into a store that several control nodes share", _add_gather, gather),
     "baseline": Command("make a run what later nights are compared with", _add_baseline, baseline),
 }

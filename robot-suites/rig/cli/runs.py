@@ -11,17 +11,22 @@ from typing import Any
 from rich.console import Console
 
 from bench_model.base.errors import BenchError
-from bench_model.nights.outcome import Job, status_of
+from bench_model.documents.nights import Job
+from bench_model.documents.verdict import Verdict
+from bench_model.nights.outcome import status_of
 from bench_model.profiles.compared_targets import compared_names
+from bench_model.verdict.verdict import INADMISSIBLE
 from rig.base.bundle import Bundle
 from rig.base.influx import Influx, with_tokens
 from rig.base.settings import Layout, Request, load_profiles
-from rig.cli.arguments import Command, add_jobs, challenge, positive, scale, shown
+from rig.cli.arguments import Command, add_jobs, add_json, challenge, positive, print_document, say, scale, shown
 from rig.cli.exits import EXIT, INTERRUPTED, WORST_FIRST
 from rig.cli.profiles import add_profiles, request_of_options
+from rig.nightly.bursts import account, require_together
 from rig.nightly.fleet import Fleet
 from rig.nightly.job import Where
 from rig.nightly.lanes import Stop
+from rig.nightly.meeting import Meeting
 from rig.nightly.plan import request_of_job
 from rig.run.qualify import Qualification
 from rig.run.resume import request_of
@@ -61,7 +66,18 @@ def _add_qualify(command: argparse.ArgumentParser) -> None:
         help="several candidates, each in a process of its own; --jobs says how many at once",
     )
     add_jobs(command)
+    command.add_argument(
+        "--together", action="store_true", help="with --candidates: their bursts begin at the same moment"
+    )
+    command.add_argument(
+        "--wait",
+        type=positive,
+        default=3600.0,
+        metavar="SECONDS",
+        help="for the others, once one is ready for its burst (3600)",
+    )
     command.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
+    add_json(command, "each run's outcome, reasons and bundle")
 
 
 def qualify(options: argparse.Namespace) -> int:
@@ -69,8 +85,10 @@ def qualify(options: argparse.Namespace) -> int:
     console = Console(stderr=True)
     if options.candidates:
         return _several(options, console)
+    if options.together:
+        raise BenchError("TOGETHER needs candidates. Name them: CANDIDATES=a,b TOGETHER=1")
     names, directory = chosen_targets(options)
-    statuses = []
+    runs: list[dict[str, Any]] = []
     for number, name in enumerate(names, start=1):
         if len(names) > 1:
             console.print(f"target {name} ({number} of {len(names)})", highlight=False)
@@ -84,9 +102,11 @@ def qualify(options: argparse.Namespace) -> int:
             keep_tuning=options.keep_tuning,
             challenge=options.challenge,
         )
-        statuses.append(_run(request, console))
-        if statuses[-1] == INTERRUPTED:
+        runs.append(_run(options, request, console))
+        if runs[-1]["exit_status"] == INTERRUPTED:
             break
+    print_document(options, runs)
+    statuses = [run["exit_status"] for run in runs]
     return next((status for status in WORST_FIRST if status in statuses), 0)
 
 
@@ -101,33 +121,60 @@ def _several(options: argparse.Namespace, console: Console) -> int:
     more = ["--keep-tuning"] if options.keep_tuning else []
     more += [f"--challenge={options.challenge}"] if options.challenge else []
     where = Where(inventory, options.runs.resolve(), options.influx_url, tuple(more))
-    for job in jobs:
-        load_profiles(
-            request_of_job(job, inventory), Layout()
-        )  # a misspelt name ends the command before the first run begins
+    # A misspelt name ends the command before the first run begins.
+    scenarios = [load_profiles(request_of_job(job, inventory), Layout()).scenario for job in jobs]
+    meeting = None
+    if options.together:
+        require_together(jobs, scenarios, inventory)
+        meeting = Meeting(tuple(names), options.wait)
     logs = Layout().build / "logs" / f"qualify-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    entries = Fleet(jobs, where, logs, console, options.jobs, Stop()).execute("the command")
+    at_once = len(jobs) if meeting else options.jobs
+    entries = Fleet(jobs, where, logs, console, at_once, Stop(), meeting).execute("the command")
     for entry in entries:
-        print(f"{entry.job.name}: {entry.worst}{f': {entry.reason}' if entry.reason else ''}")
+        say(options, f"{entry.job.name}: {entry.worst}{f': {entry.reason}' if entry.reason else ''}")
         if entry.night:
-            print(f"  {shown(entry.night.path)}")
+            say(options, f"  {shown(entry.night.path)}")
+    print_document(
+        options,
+        [
+            {
+                "candidate": entry.job.name,
+                "outcome": entry.worst,
+                "reason": entry.reason,
+                "run": str(entry.night.path) if entry.night else None,
+            }
+            for entry in entries
+        ],
+    )
+    if meeting and not account(entries, logs, lambda line: say(options, line)):
+        say(options, "The bursts did not begin together: what was to be shown by that is not shown (docs/fleet.md)")
+        return status_of(entries) or EXIT[INADMISSIBLE]
     return status_of(entries)
 
 
-def _run(request: Request, console: Console) -> int:
+def _run(options: argparse.Namespace, request: Request, console: Console) -> dict[str, Any]:
     """One run, what it ends with, and the exit status that follows."""
     bundle, verdict = Qualification(request, Layout(), console).execute()
-    print(closing_words(bundle, verdict))
-    telemetry = bundle.run.get("telemetry")
+    say(options, closing_words(bundle, verdict))
+    telemetry = bundle.run.telemetry
     if telemetry:
         for run in replay_earlier(Layout().agent, request.runs or Layout().runs, _with_rights(influx_of(telemetry))):
-            print(f"InfluxDB now also holds the telemetry of {run}")
-    return exit_status(bundle, verdict)
+            say(options, f"InfluxDB now also holds the telemetry of {run}")
+    return {
+        "run": shown(bundle.path),
+        "candidate": bundle.run.candidate.name,
+        "target": request.target,
+        "outcome": verdict.outcome,
+        "declared_rehearsal": verdict.declared_rehearsal,
+        "reasons": list(verdict.reasons),
+        "exit_status": exit_status(bundle, verdict),
+    }
 
 
 def _add_resume(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", type=Path, help="runs/<run-id> of the interrupted run")
     command.add_argument("--influx-url", metavar="URL", help="another InfluxDB than the interrupted run's")
+    add_json(command, "the run's outcome, reasons and bundle")
 
 
 def resume(options: argparse.Namespace) -> int:
@@ -136,7 +183,10 @@ def resume(options: argparse.Namespace) -> int:
         request = replace(request, influx_url=options.influx_url)
     console = Console(stderr=True)
     console.print(f"resuming {request.resumes}", highlight=False)
-    return _run(request, console)
+    run = _run(options, request, console)
+    print_document(options, run)
+    status: int = run["exit_status"]
+    return status
 
 
 def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]:
@@ -165,24 +215,30 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     return candidate.own_run_targets, Path(options.target).resolve()
 
 
-def exit_status(bundle: Bundle, verdict: dict[str, Any]) -> int:
+def exit_status(bundle: Bundle, verdict: Verdict) -> int:
     """A declared rehearsal in which nothing mandatory was missed did what was asked of it, so it is no failure of the command."""
-    if bundle.run["state"] == "interrupted":
+    if bundle.run.state == "interrupted":
         return INTERRUPTED
-    return 0 if verdict["declared_rehearsal"] else EXIT[verdict["outcome"]]
+    return 0 if verdict.declared_rehearsal else EXIT[verdict.outcome]
 
 
-def closing_words(bundle: Bundle, verdict: dict[str, Any]) -> str:
+def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     """Outcome, reasons and paths, as `make qualify` prints them last."""
-    lines = ["", f"Outcome: {verdict['outcome']}", *(f"  - {reason}" for reason in verdict["reasons"])]
-    if verdict["declared_rehearsal"]:
+    lines = ["", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in verdict.reasons)]
+    if verdict.declared_rehearsal:
         lines.append(
             "This was a rehearsal: nothing mandatory was missed, but its evidence does not count as a qualification."
         )
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
-    if bundle.run.get("state") == "interrupted":
+    if bundle.run.state == "interrupted":
         lines.append(f"`make resume RUN={shown(bundle.path)}` starts it again")
+    events = bundle.events() if bundle.events_file.exists() else []
+    if any((event.kind, event.source) == ("error", "clean-up") for event in events):
+        name = bundle.run.candidate.name
+        lines.append(
+            f"Not everything could be given back. `make restore CANDIDATE={name}` does it once the cause is removed"
+        )
     if not (bundle.path / "report.pdf").exists():
         lines.append(f"No report was rendered; `make report RUN={shown(bundle.path)}` renders one from what there is")
     return "\n".join(lines)
@@ -194,6 +250,8 @@ def _with_rights(influx: Influx) -> Influx:
 
 
 COMMANDS = {
-    "qualify": Command("qualify a candidate", _add_qualify, qualify),
-    "resume": Command("start an interrupted run again, with what it was asked for", _add_resume, resume),
+    "qualify": Command("qualify a candidate", _add_qualify, qualify, needs_checkout=True),
+    "resume": Command(
+        "start an interrupted run again, with what it was asked for", _add_resume, resume, needs_checkout=True
+    ),
 }

@@ -26,4 +26,4 @@ def influx(options: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = {"influx": Command("the bench's own InfluxDB on 127.0.0.1", add_action, influx)}
+COMMANDS = {"influx": Command("the bench's own InfluxDB on 127.0.0.1", add_action, influx, needs_checkout=True)}

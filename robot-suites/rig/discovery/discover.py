@@ -135,7 +135,7 @@ def reached(variables: dict[str, Any], name: str, layout: Layout) -> Iterator[Ma
 
 
 def as_root(machine: Machine, name: str) -> bool:
-    """Whether sudo is needed to be root there. Raises BenchError where there is neither root nor Python."""
+    """Says whether sudo is needed to be root there. Raises BenchError where there is neither root nor Python."""
     asked = machine.run(["id", "-u"], QUESTION_S_MAX)
     if asked.returncode != 0:
         said = " ".join(asked.stderr.split()) or "it printed nothing"

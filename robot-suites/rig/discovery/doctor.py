@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.base.errors import BenchError
+from bench_model.base.errors import BenchError, in_words
 from bench_model.base.units import GB, GIB, decimal_label
 from bench_model.profiles.candidates import load_candidate
 from rig.base.settings import Layout
@@ -60,16 +60,19 @@ def control_node(layout: Layout) -> Iterator[Finding]:
         yield finding(program, path or "not there", path is not None, f"install the package {package}, or `make setup`")
     playbook = Path(sys.executable).parent / "ansible-playbook"
     yield finding("Ansible", str(playbook) if playbook.exists() else "not there", playbook.exists(), "`make setup`")
-    for subject, file in (
-        ("daqwriter", layout.daqwriter),
-        ("daqwriter for candidates", layout.portable_daqwriter),
-        ("telemetry agent", layout.agent),
-        ("InfluxDB", layout.influxd),
-    ):
+    checkout = f"{layout.repository}" if layout.is_checkout else "none; this is an installed wheel"
+    yield finding("checkout", checkout, layout.is_checkout, "runs need one: stand in it, after `make setup` there")
+    built = {
+        "daqwriter": layout.daqwriter,
+        "daqwriter for candidates": layout.portable_daqwriter,
+        "telemetry agent": layout.agent,
+        "InfluxDB": layout.influxd,
+    }
+    for subject, file in built.items() if layout.is_checkout else ():
         yield finding(
             subject, "built" if file.is_file() else f"{file} is not there", file.is_file(), "`make setup` builds it"
         )
-    for folder in (layout.repository, Path("/var/tmp")):
+    for folder in (layout.home, Path("/var/tmp")):
         free = os.access(folder, os.W_OK)
         yield finding(
             f"permission to write in {folder}",
@@ -81,7 +84,7 @@ def control_node(layout: Layout) -> Iterator[Finding]:
         with socket.create_server(("127.0.0.1", 0)):
             fault = ""
     except OSError as error:
-        fault = error.strerror or str(error)
+        fault = error.strerror or in_words(error)
     yield finding(
         "ports of 127.0.0.1", fault or "can be opened", not fault, "let programs listen on the loopback interface"
     )
@@ -89,10 +92,10 @@ def control_node(layout: Layout) -> Iterator[Finding]:
     yield finding(
         "memory", f"{memory / GIB:.1f} GiB", memory >= MEMORY_BYTES_MIN, f"{MEMORY_BYTES_MIN // GIB} GiB or more"
     )
-    room = shutil.disk_usage(layout.repository).free
+    room = shutil.disk_usage(layout.home).free
     enough = room >= DISK_BYTES_MIN
     yield finding(
-        f"disk of {layout.repository}", f"{decimal_label(room)} free", enough, f"free {decimal_label(DISK_BYTES_MIN)}"
+        f"disk of {layout.home}", f"{decimal_label(room)} free", enough, f"free {decimal_label(DISK_BYTES_MIN)}"
     )
 
 

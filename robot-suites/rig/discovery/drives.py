@@ -1,4 +1,4 @@
-"""Which drives of a server are free to be tested, and why the others are not.
+"""Tells which drives of a server are free to be tested, and why the others are not.
 
 Pure: accounts of `on_candidate/discovery.py` in, reasons out."""
 
@@ -45,7 +45,7 @@ class FoundDrive:
 
 
 def plain_text(text: str) -> bool:
-    """Whether an inventory can hold the text as it is: printable, and no template that Ansible would expand."""
+    """Says whether an inventory can hold the text as it is: printable, and no template that Ansible would expand."""
     return bool(text) and text.isprintable() and not any(mark in text for mark in TEMPLATE_MARKS)
 
 

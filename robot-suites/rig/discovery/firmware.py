@@ -45,7 +45,7 @@ def look(layout: Layout, name: str, bmc: dict[str, Any]) -> Firmware:
     """Asks the BMC of `bench_candidate.bmc` by Redfish and by IPMI. Raises BenchError only where its password is not to be had."""
     if str(layout.module_utils) not in ansible.module_utils.__path__:
         ansible.module_utils.__path__.append(str(layout.module_utils))
-    from ansible.module_utils.bench_bmc import BmcError, password_of
+    from ansible.module_utils.bench_bmc.errors import BmcError, password_of
 
     try:
         password = password_of("", bmc["password_env"], secret_of(layout, name, bmc))
@@ -77,11 +77,11 @@ def _vendors(file: Path, key: str) -> dict[str, Any]:
 
 
 def _redfish(layout: Layout, bmc: dict[str, Any], password: str, found: Firmware) -> None:
-    from ansible.module_utils.bench_bios import joined, plan, resolve_bonds, text_of
-    from ansible.module_utils.bench_bios_control import vendor_key
-    from ansible.module_utils.bench_redfish import Service, connect
+    from ansible.module_utils.bench_bmc.bios import joined, plan, resolve_bonds, text_of
+    from ansible.module_utils.bench_bmc.bios_control import vendor_key
+    from ansible.module_utils.bench_bmc.redfish import Service, connect
 
-    ca_file = str(layout.repository / bmc["redfish_ca_file"]) if "redfish_ca_file" in bmc else ""
+    ca_file = str(layout.home / bmc["redfish_ca_file"]) if "redfish_ca_file" in bmc else ""
     service = Service(
         bmc["address"],
         bmc.get("redfish_port", 443),
@@ -117,8 +117,8 @@ def _redfish(layout: Layout, bmc: dict[str, Any], password: str, found: Firmware
 
 def _fans(layout: Layout, bmc: dict[str, Any], password: str) -> str:
     """Why fans cannot be set over the network; empty where they can."""
-    from ansible.module_utils.bench_fan_control import vendor_of
-    from ansible.module_utils.bench_ipmi import Bmc, CommandRefusedError, Ipmi
+    from ansible.module_utils.bench_bmc.fan_control import vendor_of
+    from ansible.module_utils.bench_bmc.ipmi import Bmc, CommandRefusedError, Ipmi
 
     at = Bmc(
         bmc["address"],

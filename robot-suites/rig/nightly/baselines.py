@@ -6,10 +6,12 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.errors import BenchError, RefusedError, in_words
 from bench_model.bundle.provenance import MANIFEST, digest_of
+from bench_model.documents.nights import Baseline
+from bench_model.documents.nights import Baselines as Stored
+from bench_model.documents.struct import checked, read
 from bench_model.nights.night import FINISHED, Night, read_night
 from rig.base.bundle import Bundle, now_utc, to_json, write_text_atomically
 from rig.checking.sealing import altered_evidence, sealed
@@ -22,7 +24,7 @@ class Baselines:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
-        self._known: dict[str, dict[str, Any]] = _read(self._file)
+        self._known = _read(self._file)
 
     def choose(self, path: Path) -> str:
         """Makes the run at `path` the baseline of what it did; returns its id. Raises RefusedError when it is none to compare with."""
@@ -35,10 +37,10 @@ class Baselines:
             raise RefusedError(
                 f"{path} ended {night.state} with {night.outcome}: only a run that missed nothing can be a baseline"
             )
-        self._known[task_key(night)] = {
-            "run": str(bundle.path), "run_id": night.id, "manifest_sha256": digest_of(bundle.path / MANIFEST), "set_utc": now_utc(),
-        }  # fmt: skip
-        write_text_atomically(self._file, to_json({"schema_version": 1, "baselines": self._known}))
+        self._known[task_key(night)] = Baseline(
+            str(bundle.path), night.id, digest_of(bundle.path / MANIFEST), now_utc()
+        )
+        write_text_atomically(self._file, to_json(checked(Stored(1, self._known))))
         return night.id
 
     def of(self, night: Night, earlier: Sequence[Night]) -> Night | None:
@@ -48,15 +50,15 @@ class Baselines:
         known = self._known.get(task_key(night))
         if known is None:
             return next((one for one in reversed(earlier) if one.good and one.task == night.task), None)
-        path = Path(known["run"])
-        if not (path / MANIFEST).is_file() or digest_of(path / MANIFEST) != known["manifest_sha256"]:
+        path = Path(known.run)
+        if not (path / MANIFEST).is_file() or digest_of(path / MANIFEST) != known.manifest_sha256:
             raise BenchError(
-                f"the baseline {known['run_id']} is gone or altered ({path}); set another: make baseline RUN=runs/<id>"
+                f"the baseline {known.run_id} is gone or altered ({path}); set another: make baseline RUN=runs/<id>"
             )
         return read_night(path, warm=False)
 
     def paths(self) -> set[Path]:
-        return {Path(known["run"]).resolve() for known in self._known.values()}
+        return {Path(known.run).resolve() for known in self._known.values()}
 
 
 def task_key(night: Night) -> str:
@@ -84,11 +86,10 @@ def prune(runs: Path, keep: int, baselines: Baselines, nights: Sequence[Night]) 
     return gone
 
 
-def _read(file: Path) -> dict[str, dict[str, Any]]:
+def _read(file: Path) -> dict[str, Baseline]:
     if not file.exists():
         return {}
     try:
-        known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["baselines"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"{file} cannot be read ({error!r}). Remove it, and set the baselines again") from None
-    return known
+        return read(json.loads(file.read_text(encoding="utf-8")), Stored, str(file)).baselines
+    except (OSError, ValueError, BenchError) as error:
+        raise BenchError(f"{file} cannot be read ({in_words(error)}). Remove it, and set the baselines again") from None

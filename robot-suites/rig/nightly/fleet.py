@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from bench_model.nights.outcome import SKIPPED, Entry, Job
+from bench_model.documents.nights import Job
+from bench_model.nights.outcome import SKIPPED, Entry
 from rig.nightly.job import Where, run_job
 from rig.nightly.lanes import Board, Stop, run_lanes, stoppable
+from rig.nightly.meeting import Meeting, held
 
 NOT_BEGUN = "not begun: "
 
@@ -28,6 +31,7 @@ class Fleet:
     console: Console
     at_once: int
     stop: Stop
+    meeting: Meeting | None = None  # by which their bursts begin together
 
     def execute(
         self,
@@ -42,15 +46,29 @@ class Fleet:
         board, done, writing = Board(self.jobs, self.console), dict[int, list[Entry]](), threading.Lock()
 
         def one(place: int) -> None:
-            entries = (kept or {}).get(self.jobs[place]) or self._one(place, board, compared)
+            try:
+                entries = (kept or {}).get(self.jobs[place]) or self._one(place, board, compared)
+            finally:
+                if self.meeting:
+                    self.meeting.left(self.jobs[place].candidate)
             board.ended(place, entries)
             with writing:
                 done[place] = entries
                 ended(_in_order(done))
 
-        with stoppable(self.stop, what), board.shown(self.at_once):
+        with stoppable(self.stop, what), board.shown(self.at_once), self._met():
             run_lanes(self.jobs, self.where.inventory, self.at_once, one)
         return _in_order(done)
+
+    @contextmanager
+    def _met(self) -> Iterator[None]:
+        """The runs know the meeting by its address, if there is one."""
+        if self.meeting is None:
+            yield
+            return
+        with held(self.meeting) as address:
+            self.where = replace(self.where, meeting=address)
+            yield
 
     def _one(self, place: int, board: Board, compared: Callable[[Entry], Entry]) -> list[Entry]:
         job, number = self.jobs[place], place + 1

@@ -11,16 +11,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_model.base.errors import BenchError, ProfileError, RefusedError
+from bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
+from bench_model.documents.nights import Job
 from bench_model.nights.night import Night, read_night
-from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, Entry, Job, outcome_of
+from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, Entry, outcome_of
 from bench_model.profiles.candidates import load_candidate
 from rig.base.shell import UNTIL_PARENT_DIES
 from rig.candidate.lock import all_exclusive
+from rig.candidate.trigger import VARIABLE
 
 POLL_S = 0.2
 CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
@@ -35,11 +37,12 @@ class Where:
     runs: Path
     influx_url: str | None = None
     more: tuple[str, ...] = ()
+    meeting: str = ""  # the address of a common trigger
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run's process ended. `stopped`: why it was told to, empty when it was not."""
+    """Describes how a run's process ended. `stopped`: why it was told to, empty when it was not."""
 
     status: int
     seconds: float
@@ -56,7 +59,7 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[
     except RefusedError as error:
         return [Entry(job, SKIPPED, str(error))]
     before = _bundles(where.runs)
-    ended = _execute(command(job, where), log, stop)
+    ended = _execute(command(job, where), log, stop, {VARIABLE: where.meeting} if where.meeting else {})
     made = sorted(path for path in _bundles(where.runs) - before if _candidate(path) == job.candidate)
     if not made:
         return [_without_bundle(job, ended, log)]
@@ -74,12 +77,12 @@ def command(job: Job, where: Where) -> list[str]:
     return [*UNTIL_PARENT_DIES, sys.executable, "-m", "rig", "qualify", *chosen, *where.more]
 
 
-def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str]) -> Ended:
+def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str], more: Mapping[str, str]) -> Ended:
     since, stopped, told_at = time.monotonic(), "", 0.0
     with log.open("ab") as output:
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **more},
         )  # fmt: skip
         while process.poll() is None:
             if not stopped and (stopped := stop()):
@@ -123,7 +126,7 @@ def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
         return Entry(
             job,
             ERROR,
-            f"{path.name} came to no verdict that counts (exit status {ended.status}): {error}",
+            f"{path.name} came to no verdict that counts (exit status {ended.status}): {in_words(error)}",
             seconds=seconds,
         )
     outcome, reason = outcome_of(night), _reason(night)
@@ -137,6 +140,6 @@ def _reason(night: Night) -> str:
     broke = json.loads((night.path / "run.json").read_text(encoding="utf-8")).get("state_reason")
     if broke:
         return str(broke)
-    reasons = night.verdict["reasons"]
+    reasons = night.verdict.reasons
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return f"{reasons[0]}{more}" if reasons else ""

@@ -21,7 +21,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bench_model.base.errors import ProfileError
-from bench_model.nights.outcome import Entry, Job
+from bench_model.documents.nights import Job
+from bench_model.nights.outcome import Entry
 from bench_model.profiles.candidates import load_candidate
 from rig.candidate.lock import identities
 

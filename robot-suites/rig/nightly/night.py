@@ -12,19 +12,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.errors import BenchError, RefusedError, in_words
+from bench_model.documents.nights import Job, NightDocument, NightRun, NightState
+from bench_model.documents.struct import checked, read
 from bench_model.nights import ocp_tv
-from bench_model.nights.baseline import Comparison, compare
+from bench_model.nights.baseline import compare
 from bench_model.nights.night import FINISHED, Night, read_night
 from bench_model.nights.outcome import (
     ERROR,
     INTERRUPTED,
     Entry,
-    Job,
     document,
     outcome_of,
     status_of,
@@ -33,7 +33,6 @@ from bench_model.nights.outcome import (
 )
 from bench_model.nights.run_history import read_all
 from bench_model.nights.xunit import xunit
-from bench_model.profiles.yaml_source import check_document
 from rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from rig.base.shell import LocalShell
 from rig.nightly.baselines import Baselines, prune
@@ -64,23 +63,24 @@ class Nightly:
         """Keeps what an interrupted night had finished. Raises RefusedError when there is nothing left to do."""
         found = self._stored()
         kept: dict[Job, list[Entry]] = {}
-        for one in found["runs"]:
+        for one in found.runs:
             entry = _entry_of(one)
             kept.setdefault(entry.job, []).append(entry)
         again = {job for job, entries in kept.items() if any(_unfinished(entry) for entry in entries)}
         self._resumed = {job: entries for job, entries in kept.items() if job not in again}
-        self._started = found["started_utc"]
-        self._plan = replace(self._plan, jobs=tuple(Job(**job) for job in found["plan"]))
+        self._started = found.started_utc
+        self._plan = replace(self._plan, jobs=tuple(found.plan))
         if all(job in self._resumed for job in self._plan.jobs):
             raise RefusedError(f"{self._folder} is finished: there is nothing to resume. `make nightly` begins another")
 
-    def _stored(self) -> dict[str, Any]:
+    def _stored(self) -> NightDocument:
         try:
-            found: dict[str, Any] = json.loads((self._folder / DOCUMENT).read_text(encoding="utf-8"))
+            found = json.loads((self._folder / DOCUMENT).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise BenchError(f"{self._folder} holds no night ({error}). Name one with RESUME=nightly/<id>") from None
-        check_document(found, "nightly", str(self._folder / DOCUMENT))
-        return found
+            raise BenchError(
+                f"{self._folder} holds no night ({in_words(error)}). Name one with RESUME=nightly/<id>"
+            ) from None
+        return read(found, NightDocument, str(self._folder / DOCUMENT))
 
     def execute(self) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -112,10 +112,10 @@ class Nightly:
 
     def _earlier(self, night: Night) -> list[Night]:
         """Finished runs of the candidate that began before, in order."""
-        found, _ = read_all([self._where.runs], warm=False)
+        found, _ = read_all([self._where.runs], night.candidate)
         chosen = [
             one for one in found
-            if one.candidate == night.candidate and one.state == FINISHED and one.id != night.id and one.started < night.started
+            if one.state == FINISHED and one.id != night.id and one.started < night.started
         ]  # fmt: skip
         return sorted(chosen, key=lambda one: one.started)
 
@@ -123,7 +123,7 @@ class Nightly:
         interrupted = any(_unfinished(entry) for entry in self._entries)
         gone: list[str] = []
         if self._plan.keep_passes is not None and not interrupted:
-            nights, _ = read_all([self._where.runs], warm=False)
+            nights, _ = read_all([self._where.runs])
             gone = prune(self._where.runs, self._plan.keep_passes, self._baselines, nights)
             self._say(f"housekeeping: {len(gone)} bundles of PASS deleted")
         self._write("interrupted" if interrupted else "finished", gone)
@@ -132,12 +132,10 @@ class Nightly:
         print((self._folder / SUMMARY).read_text(encoding="utf-8"), end="")
         return status_of(self._entries)
 
-    def _write(self, state: str, deleted: Sequence[str] = ()) -> None:
+    def _write(self, state: NightState, deleted: Sequence[str] = ()) -> None:
         times = (self._started, now_utc() if state in DONE else None)
-        found = document(self._entries, self._plan.jobs, state, self._folder.name, times, _versions())
-        found["deleted"] = list(deleted)
-        check_document(found, "nightly", DOCUMENT)
-        write_text_atomically(self._folder / DOCUMENT, to_json(found))
+        found = document(self._entries, self._plan.jobs, state, self._folder.name, times, _versions(), deleted)
+        write_text_atomically(self._folder / DOCUMENT, to_json(checked(found)))
         write_text_atomically(self._folder / SUMMARY, summary(self._entries, self._started, str(self._folder)))
         write_text_atomically(self._folder / XUNIT, xunit(self._entries, self._folder.name))
 
@@ -176,28 +174,16 @@ def _unfinished(entry: Entry) -> bool:
     return entry.outcome == INTERRUPTED or entry.reason.startswith(NOT_BEGUN)
 
 
-def _entry_of(stored: dict[str, Any]) -> Entry:
+def _entry_of(stored: NightRun) -> Entry:
     """An entry of an earlier nightly.json. Its comparison stands; the run is read and judged again from its bundle."""
-    outcome, reason, night = stored["outcome"], stored["reason"], None
-    if stored["run"]:
+    outcome, reason, night = stored.outcome, stored.reason, None
+    if stored.run:
         try:
-            night = read_night(Path(stored["run"]), warm=False)
+            night = read_night(Path(stored.run), warm=False)
             outcome = worse(outcome, outcome_of(night))
         except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
-            outcome, reason = worse(outcome, ERROR), f"{stored['run_id']} does not count: {error}"
-    comparisons = tuple(
-        Comparison(**{**one, "interval": tuple(one["interval"]) if one["interval"] else None})
-        for one in stored["comparisons"]
-    )
-    return Entry(
-        Job(**stored["job"]),
-        outcome,
-        reason,
-        night,
-        stored["baseline"],
-        comparisons,
-        stored["seconds"],
-    )
+            outcome, reason = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}"
+    return Entry(stored.job, outcome, reason, night, stored.baseline, tuple(stored.comparisons), stored.seconds)
 
 
 def _versions() -> dict[str, str]:

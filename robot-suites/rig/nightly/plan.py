@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench_model.nights.outcome import Job
+from msgspec import structs
+
+from bench_model.documents.nights import Job
 from bench_model.profiles.common import plain
 from bench_model.profiles.yaml_source import check, read_yaml
 from rig.base.settings import Layout, Request, load_profiles
@@ -35,7 +37,7 @@ def load_plan(inventory: Path, candidates: Sequence[str] = (), scenario: str | N
         jobs = [job for job in jobs if job.candidate in candidates]
         jobs += [Job(name) for name in candidates if name not in {job.candidate for job in jobs}]
     if scenario:
-        jobs = list(dict.fromkeys(replace(job, scenario=scenario, requirement=None) for job in jobs))
+        jobs = list(dict.fromkeys(structs.replace(job, scenario=scenario, requirement=None) for job in jobs))
     for job in jobs:
         load_profiles(request_of_job(job, inventory), Layout())
     return replace(declared, jobs=tuple(jobs))

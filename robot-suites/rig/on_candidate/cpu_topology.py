@@ -25,6 +25,8 @@ def parse_list(text: str) -> list[int]:
     numbers: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
+        if not all(number.isascii() and number.isdigit() and len(number) < 6 for number in (first, last or first)):
+            raise ValueError(f"{text[:80]!r} is no list of CPUs")
         numbers.extend(range(int(first), int(last or first) + 1))
     return numbers
 

@@ -7,6 +7,7 @@ Solidigm's log page CAh, whose unit is proven by its count of host writes; or fr
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -54,10 +55,24 @@ def smart_document(name: str) -> dict[str, Any]:
             timeout=TOOL_S_MAX,
             check=False,
         )
-        document: dict[str, Any] = json.loads(done.stdout)
-        return document
-    except (subprocess.TimeoutExpired, ValueError):
+        return document_of(done.stdout)
+    except subprocess.TimeoutExpired:
         return {}
+
+
+def document_of(text: str | bytes) -> dict[str, Any]:
+    """smartctl's JSON; empty where it is none."""
+    try:
+        document = json.loads(text, parse_constant=number_of, parse_float=number_of)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def number_of(text: str) -> float | None:
+    """Null for NaN and what is beyond all floats: no document of a bundle may hold it."""
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def nand_bytes(page: bytes) -> int | None:

@@ -62,14 +62,20 @@ def drives(root: Path) -> list[dict[str, Any]]:
 
 def asked(name: str) -> tuple[str | None, str | None, str]:
     """(serial, firmware, source) by the drive itself."""
+    serial, version = told(said("smartctl", "-j", "-i", f"/dev/{name}") or "{}")
+    return serial, version, "smartctl"
+
+
+def told(text: str) -> tuple[str | None, str | None]:
+    """(serial, firmware) of smartctl's JSON."""
     try:
-        document = json.loads(said("smartctl", "-j", "-i", f"/dev/{name}") or "{}")
-    except ValueError:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
         document = {}
     document = document if isinstance(document, dict) else {}
     values = [document.get(key) for key in ("serial_number", "firmware_version")]
     serial, version = (value.strip() or None if isinstance(value, str) else None for value in values)
-    return serial, version, "smartctl"
+    return serial, version
 
 
 def bios(root: Path) -> list[dict[str, Any]]:

@@ -25,12 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from rig.on_candidate import namespaces
-from rig.on_candidate.namespaces import NodesError, tool
+from rig.on_candidate.network import namespaces
+from rig.on_candidate.network.namespaces import NodesError, tool
 
 UNTIL_PARENT_DIES = ["setpriv", "--pdeathsig", "KILL", "--"]
 READY_S = 30.0
@@ -349,7 +350,8 @@ class Nodes:
                 process.kill()
                 process.wait()
         self.network.remove()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.folder)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

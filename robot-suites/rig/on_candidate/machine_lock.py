@@ -11,14 +11,17 @@ import fcntl
 import json
 import os
 import pwd
+import signal
 import stat
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 RENEW_S = 5.0
+END_S_MAX = 25.0  # a command that is ended with its connection gets 15 s to clean up
 FOLDER_VARIABLE = "DAQ_BENCH_LOCK_DIR"
 RELEASE = b"release"
 NAME = "daq-storage-bench.lock"
@@ -107,6 +110,53 @@ def began(pid: int) -> str:
         return ""
 
 
+def sessions(handle: int) -> list[int]:
+    """Returns the processes of sshd below which a process holds this lock: the connections whose end gives it back."""
+    name, found = Path(f"/proc/self/fd/{handle}").readlink(), []
+    for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+        words = line.split()
+        if words[1] == "FLOCK" and _has_open(int(words[4]), name):
+            found.append(_sshd_above(int(words[4])))
+    return [pid for pid in found if pid]
+
+
+def _has_open(pid: int, name: Path) -> bool:
+    try:
+        return any(file.readlink() == name for file in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def _sshd_above(pid: int) -> int:
+    while pid > 1:
+        try:
+            text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return 0
+        if text.partition("(")[2].rpartition(")")[0].startswith("sshd"):
+            return pid
+        pid = int(text.rpartition(")")[2].split()[1])
+    return 0
+
+
+def taken(handle: int, me: dict[str, Any]) -> bool:
+    """Takes the kernel's lock. Where the owner's bench is gone and sshd has not noticed it, since the network was cut, the connection that
+    holds the lock is ended first, and with it the commands that still run over it. Returns False while the owner lives."""
+    deadline = time.monotonic() + END_S_MAX
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            owner = owner_of(handle)
+            if owner is None or owner["id"] not in me.get("gone", []) or time.monotonic() > deadline:
+                return False
+        for pid in sessions(handle):
+            with suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+        time.sleep(0.2)
+
+
 def described(owner: dict[str, Any] | None, handle: int) -> str:
     if owner is None:
         return "by a process that left no name"
@@ -129,10 +179,8 @@ def lives(owner: dict[str, Any], me: dict[str, Any]) -> bool | None:
 
 def acquire(handle: int, me: dict[str, Any]) -> str:
     """Takes the lock; returns the message about an owner who is gone. Raises LockError that names the owner."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise LockError(f"it is in use {described(owner_of(handle), handle)}") from None
+    if not taken(handle, me):
+        raise LockError(f"it is in use {described(owner_of(handle), handle)}", owner_of(handle))
     owner, said = owner_of(handle), ""
     if owner and owner["id"] != me["id"]:
         alive = lives(owner, me)
@@ -146,10 +194,8 @@ def acquire(handle: int, me: dict[str, Any]) -> str:
 
 def broken(handle: int, me: dict[str, Any]) -> str:
     """Forgets an owner that is gone. Raises LockError while he lives."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise LockError(f"its owner lives: it is in use {described(owner_of(handle), handle)}") from None
+    if not taken(handle, me):
+        raise LockError(f"its owner lives: it is in use {described(owner_of(handle), handle)}", owner_of(handle))
     owner = owner_of(handle)
     if owner is None:
         return "it was not locked"

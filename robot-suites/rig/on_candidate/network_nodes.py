@@ -27,9 +27,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from rig.on_candidate.namespaces import NodesError, tool
-from rig.on_candidate.network_places import Host, Namespaces
-from rig.on_candidate.network_settings import Settings
+from rig.on_candidate.network.namespaces import NodesError, tool
+from rig.on_candidate.network.places import Host, Namespaces
+from rig.on_candidate.network.settings import Settings
 
 UNTIL_PARENT_DIES = ["setpriv", "--pdeathsig", "KILL", "--"]
 LISTENING_S_MAX = 15.0

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rig.on_candidate.network_rdma import NET, devices_of
+from rig.on_candidate.network.rdma import NET, devices_of
 
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 OFFLOADS = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +21,7 @@ from rig.candidate.connection import connection_of
 from rig.candidate.host import Survey, survey
 from rig.candidate.machine import Machine, SshMachine, machine_of, prepare_folders
 from rig.candidate.provision import Provisioner, provisioner
+from rig.run.left_behind import socket_folder
 from rig.run.preflight import raw_path
 from rig.telemetry.agent import PERIOD_S, Agent
 from rig.telemetry.bmc_agent import IN_BAND, bmc_agent, may_read_in_band
@@ -37,9 +38,8 @@ def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machi
 
     One that a killed bench left without power is switched on first."""
     connection = connection_of(inventory, candidate)
-    # A short path of our own: a socket's name may have 107 characters.
-    with tempfile.TemporaryDirectory(prefix="daq-bench-") as folder:
-        machine = machine_of(connection, Path(folder) / "ssh", layout)
+    with socket_folder(os.getpid()) as folder:
+        machine = machine_of(connection, folder / "ssh", layout)
         if not isinstance(machine, SshMachine):
             yield machine
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from types import FrameType, TracebackType
 from typing import Any
@@ -43,9 +43,10 @@ class CleanUp:
     def _tried(self, name: str, step: Callable[[], object]) -> None:
         try:
             step()
-        except BenchError as error:
-            self._bundle.event("error", "clean-up", f"{name}: {error}")
+        except (BenchError, OSError) as error:
             self._say(f"warning: {name} could not be cleaned up: {error}")
+            with suppress(OSError):  # of the bundle's disk: said above, and it ends the run (`Qualification`)
+                self._bundle.event("error", "clean-up", f"{name}: {error}")
 
     def close(self) -> None:
         """Gives everything back; a second call does nothing. Raises a fault of the bench itself after all have had their turn."""

@@ -1,14 +1,14 @@
-"""How a run ends when the candidate was given back: derive, judge, render, seal, publish."""
+"""Tells how a run ends when the candidate was given back: derive, judge, render, seal, publish."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.column_file import write_columns
+from bench_model.documents.verdict import Verdict
 from bench_model.evidence import derived
-from bench_model.verdict.judging import judge_bundle
+from bench_model.verdict.judging import VERDICT, judge_bundle
 from rig.base.bundle import Bundle, write_text_atomically
 from rig.base.influx import Influx
 from rig.checking.reporting import render_and_seal
@@ -29,21 +29,21 @@ def derive(bundle: Bundle) -> None:
         text = f"a fault of the bench: {fault.name} could not be made ({fault.reason}); its traceback is in error.txt"
         bundle.event("error", "derive", text)
         write_text_atomically(bundle.path / "error.txt", fault.traceback)
-        if bundle.run["state"] == "finished":
+        if bundle.run.state == "finished":
             bundle.save_run(state="error", state_reason=text)
 
 
-def conclude(bundle: Bundle, signer: Signer | None, influx: Influx | None, say: Say) -> dict[str, Any]:
+def conclude(bundle: Bundle, signer: Signer | None, influx: Influx | None, say: Say) -> Verdict:
     """Judges, renders and seals. A report that cannot be rendered does not take the verdict away."""
     verdict = judge_bundle(bundle.path)
-    bundle.write("verdict.json", verdict)
-    bundle.event("verdict", "judge", verdict["outcome"], reasons=verdict["reasons"])
-    rendered = bundle.run["state"] != "interrupted"
+    bundle.write(VERDICT, verdict)
+    bundle.event("verdict", "judge", verdict.outcome, reasons=verdict.reasons)
+    rendered = bundle.run.state != "interrupted"
     if rendered:
         announce(bundle, "report", "sealing the evidence, rendering report.html and report.pdf")
     bundle.end_phase()
     _seal(bundle, rendered, signer, say)
-    problem = publish(bundle.path, influx) if influx and "telemetry" in bundle.run else None
+    problem = publish(bundle.path, influx) if influx and bundle.run.telemetry else None
     if problem:
         say(f"warning: the verdict is not in InfluxDB ({problem}); the next run or `make replay` delivers it")
     return verdict

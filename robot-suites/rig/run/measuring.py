@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from rig.base.bundle import Bundle
 from rig.base.shell import LocalShell
-from rig.candidate.fan_lease import fan_lease
+from rig.candidate.bmc import fan_lease
 from rig.candidate.machine import environment_of
-from rig.candidate.provision import Provisioner, bmc_secret
+from rig.candidate.provision import Provisioner, bmc_secret, memory_folder
 from rig.run.candidate_session import CandidateSession
 from rig.run.clean_up import CleanUp, Place
-from rig.run.clock import FILE as CLOCK_FILE
-from rig.run.firmware import FILE as FIRMWARE_FILE
-from rig.run.firmware import FirmwareLog
-from rig.run.further_targets import INVENTORY_VARIABLE
-from rig.run.progress import announce
+from rig.run.facilities import INVENTORY_VARIABLE
+from rig.run.progress import announce, announce_clean_up
+from rig.run.readings import CLOCK_FILE, FIRMWARE_FILE, FirmwareLog
 from rig.run.record import git_state, versions
 from rig.run.suites import run_suites
 from rig.run.targets import Targets
@@ -51,7 +50,7 @@ def measure(
     bundle.save_run(
         versions={**versions(server_version(influx)), **(bundle.read("facts/versions.json") or {})},
         git=git_state(shell, layout.repository),
-        telemetry=influx.document(),
+        telemetry=influx.told(),
     )
     firmware = FirmwareLog(layout, candidate, session.machine)
     firmware.note("before the load")
@@ -79,9 +78,13 @@ def measure(
 
 
 def _restore(session: CandidateSession, bundle: Bundle) -> None:
-    announce(bundle, "restore", "putting the machine back as it was")
+    announce_clean_up(bundle, "restore", "putting the machine back as it was")
     session.reconnect()
-    _ansible(session, bundle).run("restore")
+    try:
+        _ansible(session, bundle).run("restore")
+    except OSError:  # the bundle's disk is full: what is given back needs no room on it
+        with memory_folder() as folder:
+            replace(session.ansible(folder, bundle.id, bundle.path), scratch=folder).run("restore")
 
 
 def _ansible(session: CandidateSession, bundle: Bundle) -> Provisioner:

@@ -60,9 +60,7 @@ def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, dire
     there are left to the identity check and the storage role's guard."""
     storage = candidate.target.storage or {}
     sizes = [
-        one["description"]["size_bytes"]
-        for one in found.devices
-        if one["description"]["serial"] in candidate.target.serials
+        one.description.size_bytes or 0 for one in found.devices if one.description.serial in candidate.target.serials
     ]
     if not sizes:
         return
@@ -74,9 +72,7 @@ def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, dire
 
 def check_drives(candidate: Candidate, found: Survey) -> None:
     """Raises RefusedError when a drive of any of the candidate's targets is not there, before the machine is tuned or rebooted."""
-    there = {
-        name for one in found.devices for name in (one["description"]["serial"], one["description"].get("wwn")) if name
-    }
+    there = {name for one in found.devices for name in (one.description.serial, one.description.wwn) if name}
     for target in candidate.targets:
         missing = [serial for serial in target.serials if serial not in there]
         if missing:
@@ -160,8 +156,8 @@ def raw_path(candidate: Candidate, found: Survey) -> Path:
     serial = candidate.target.drive_serial or ""
     path = found.path_of(serial)
     if path is None:
-        drives = [node for node in found.devices if node["type"] == "disk" and node["description"]["serial"]]
-        there = ", ".join(f"{node['path']} {node['description']['serial']}" for node in drives)
+        drives = [node for node in found.devices if node.type == "disk" and node.description.serial]
+        there = ", ".join(f"{node.path} {node.description.serial}" for node in drives)
         raise RefusedError(
             f"candidate {candidate.name} has no drive with the serial {serial}; it has: {there or 'none with a serial'}. "
             "Nothing was written. Correct drive_serial in the inventory"

@@ -5,9 +5,11 @@ On a terminal it redraws in place; elsewhere (a log, CI) it prints a line per ph
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from bench_model.bundle.line_protocol import Point, parse_line
@@ -24,6 +27,8 @@ from rig.workloads.registry import WORKLOADS
 REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
 TAIL_BYTES = 8192
+# A line of the log under way; the output that takes its place has no such prefix.
+TASK = re.compile(r"^\S+ \S+ p=\d+ .*\| TASK \[(.+)\] \*")
 STALE_NS = 1.5e9  # a record that is older belongs to an earlier phase
 REMOTE_STALE_NS = 5e9  # the agent's period, the mirror and the clocks' difference come on top
 
@@ -111,12 +116,13 @@ def last_lines(path: Path) -> list[str]:
     """The whole lines within the last 8 KiB of a growing file."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            begin = max(0, path.stat().st_size - TAIL_BYTES)
+            file.seek(begin)
             text = file.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return []
     lines = text.split("\n")
-    return lines[1:-1] if len(text) == TAIL_BYTES else lines[:-1]
+    return lines[1:-1] if begin else lines[:-1]
 
 
 class Observer:
@@ -130,8 +136,8 @@ class Observer:
 
     @property
     def _device(self) -> str | None:
-        device = self._bundle.run["target"]["device"]
-        return device["name"] if device else None
+        device = self._bundle.run.target.device
+        return device.name if device else None
 
     def snapshot(self) -> Snapshot:
         step = self._step()
@@ -150,7 +156,15 @@ class Observer:
                     self._plan.begin(event["source"])
                 data = event["data"]
                 position = f" ({data['step']}/{data['steps']})" if data.get("steps", 1) > 1 else ""
-                return f"{event['text']}{position}"
+                return f"{event['text']}{position}{self._task()}"
+        return ""
+
+    def _task(self) -> str:
+        """The task that Ansible is at, by the log that it writes while it runs."""
+        for log in self._bundle.path.glob("facts/ansible-*.log"):
+            for line in reversed(last_lines(log)):
+                if task := TASK.search(line):
+                    return f", {task[1]}"
         return ""
 
     def _add_record(self, shown: Snapshot) -> None:
@@ -213,13 +227,13 @@ class ProgressDisplay:
         while not self._stop.wait(REFRESH_S):
             snapshot = self._observer.snapshot()
             if snapshot.phase != shown or time.monotonic() - last >= LOG_EVERY_S:
-                self._console.print(snapshot.line(), highlight=False, soft_wrap=True)
+                self._console.print(snapshot.line(), highlight=False, markup=False, soft_wrap=True)
                 shown, last = snapshot.phase, time.monotonic()
 
     def _table(self) -> Table:
         snapshot = self._observer.snapshot()
         table = Table.grid(padding=(0, 2))
-        table.add_row("phase", f"[bold]{snapshot.phase}[/bold]  {snapshot.step}")
+        table.add_row("phase", f"[bold]{snapshot.phase}[/bold]  {escape(snapshot.step)}")
         table.add_row(
             "rate", "  ".join(f"{name} {rate / 1e9:.3f} GB/s" for name, rate in snapshot.rates.items()) or "-"
         )
@@ -234,3 +248,10 @@ class ProgressDisplay:
 def announce(bundle: Bundle, name: str, text: str) -> None:
     """Begins a phase of the run that has one step."""
     bundle.event("phase", name, text, step=1, steps=1)
+
+
+def announce_clean_up(bundle: Bundle, name: str, text: str) -> None:
+    """Begins a phase of the clean-up. A bundle that takes no more, because its disk is full, keeps no candidate from being given back; that
+    fault of the disk ends the run all the same."""
+    with suppress(OSError):
+        announce(bundle, name, text)

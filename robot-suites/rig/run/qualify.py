@@ -4,12 +4,13 @@ put back, and the bundle says in which state the run ended."""
 from __future__ import annotations
 
 import traceback
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from bench_model.base.errors import BenchError, InterruptedRunError
+from bench_model.documents.verdict import Verdict
 from rig.base.bundle import Bundle, now_utc, write_text_atomically
 from rig.base.influx import INVENTORY_KEY, check, chosen
 from rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
@@ -23,11 +24,12 @@ from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from rig.run.candidate_session import CandidateSession, connected, reboot_s
 from rig.run.clean_up import CleanUp, interrupts_as_exceptions, signals_ignored
 from rig.run.conclusion import conclude, derive
-from rig.run.further_targets import described_targets
+from rig.run.facilities import described_targets
+from rig.run.left_behind import take_back
 from rig.run.measuring import measure
 from rig.run.progress import Observer, Plan, ProgressDisplay
-from rig.run.record import copy_profiles, run_document
-from rig.run.resume import request_document
+from rig.run.record import copy_profiles, first_run
+from rig.run.resume import asked_for
 from rig.run.suites import suite_files
 from rig.run.targets import Targets
 from rig.run.watch import Watch
@@ -49,7 +51,7 @@ class Qualification:
         self._influx = chosen(request.influx_url, asked)
         self._signer = Signer.of(signing_for(self._profiles.inventory_file, candidate).key)
 
-    def execute(self) -> tuple[Bundle, dict[str, Any]]:
+    def execute(self) -> tuple[Bundle, Verdict]:
         """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
         candidate = self._profiles.candidate
         directory = target_directory(self._layout, candidate, self._request.target_directory)
@@ -66,25 +68,27 @@ class Qualification:
             session.find_raw_drive()
             targets = Targets(session)
             targets.remove_stale(self._say)
+            take_back(machine, self._runs, self._say)
             found = targets.preflight()
             bundle = Bundle.create(self._runs, candidate.name, candidate.target.name, self._profiles.scenario.id)
             self._say(f"run {bundle.id}")
             with interrupts_as_exceptions():
                 watch = Watch(session, bundle, self._influx, influx_problem, self._say)
-                return bundle, self._run(targets, watch, bundle, found)
+                try:
+                    return bundle, self._run(targets, watch, bundle, found)
+                except OSError as error:  # everything was given back on the way here; what could not be is named above
+                    raise BenchError(_not_written(bundle, candidate.name, error)) from None
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
-    def _run(self, targets: Targets, watch: Watch, bundle: Bundle, found: Survey) -> dict[str, Any]:
+    def _run(self, targets: Targets, watch: Watch, bundle: Bundle, found: Survey) -> Verdict:
         plan, session = self._plan(), targets.first
         raw = self._profiles.candidate.target.is_raw
         folder = session.directory if raw else session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
+        bundle.begin(first_run(bundle, self._profiles, found, folder, session.directory))
         bundle.save_run(
-            **run_document(bundle, self._profiles, found, folder, session.directory),
-            request=request_document(self._request),
-            challenge=self._request.challenge,
-            resumes=self._request.resumes,
+            request=asked_for(self._request), challenge=self._request.challenge, resumes=self._request.resumes
         )
         if self._request.resumes:
             bundle.event("resumption", "qualify", f"goes on from the interrupted run {self._request.resumes}")
@@ -120,7 +124,8 @@ class Qualification:
         except (
             Exception
         ) as error:  # a fault in the bench itself must not leave a tuned machine or a scratch file behind
-            write_text_atomically(bundle.path / "error.txt", traceback.format_exc())
+            with suppress(OSError):  # of a full disk, on which the next write ends the run
+                write_text_atomically(bundle.path / "error.txt", traceback.format_exc())
             return "error", f"a fault of the bench: {error!r}; its traceback is in error.txt"
         return "finished", None
 
@@ -131,3 +136,12 @@ class Qualification:
         return Plan(
             [*phases, ("verify", PLAYBOOK_S), ("restore", PLAYBOOK_S / 2), ("telemetry", 2.0), ("report", 10.0)]
         )
+
+
+def _not_written(bundle: Bundle, candidate: str, error: OSError) -> str:
+    where = error.filename or bundle.path
+    return (
+        f"run {bundle.id} could not be written to its end: {where}: {error.strerror or error}. It is no evidence and has no verdict. "
+        f"Make room, then `make resume RUN={bundle.path}` starts it again; if a warning above says that something could not be cleaned "
+        f"up, `make restore CANDIDATE={candidate}` does it"
+    )

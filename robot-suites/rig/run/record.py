@@ -5,15 +5,22 @@ from __future__ import annotations
 import hashlib
 import platform
 import shutil
-from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+import msgspec
 from ruamel.yaml import YAML
 
-from bench_model.documents.run import CandidateOfRun, DemandOfRun, RequirementOfRun, Run, ScenarioOfRun, TargetOfRun
-from bench_model.documents.struct import as_document, read
+from bench_model.documents.run import (
+    CandidateOfRun,
+    DemandOfRun,
+    Git,
+    RequirementOfRun,
+    Run,
+    ScenarioOfRun,
+    TargetOfRun,
+)
+from bench_model.documents.struct import as_document
 from bench_model.evidence.admissibility import scaled_down
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.common import plain
@@ -28,8 +35,8 @@ from rig.workloads.registry import declared_limits
 PACKAGES = ("robotframework", "ansible-core", "influxdb-client", "scipy", "matplotlib", "weasyprint")
 
 
-def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
-    """The first content of run.json; later stages add to it. `found` may know no target yet: `target_document` then follows."""
+def first_run(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> Run:
+    """The first run.json; later stages add to it. `found` may know no target yet: `target_of` then follows."""
     candidate, scenario, requirement = profiles.candidate, profiles.scenario, profiles.requirement
     run = Run(
         schema_version=1,
@@ -44,9 +51,9 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             transient_buffer_bytes=candidate.transient_buffer_bytes,
             virtual=candidate.virtual,
             connection=candidate.connection,
-            **found.host,
+            **as_document(found.host),
         ),
-        target=read(target_document(candidate, found, scratch, directory), TargetOfRun, "the target"),
+        target=target_of(candidate, found, scratch, directory),
         scenario=ScenarioOfRun(
             id=scenario.id,
             title=scenario.title,
@@ -58,26 +65,24 @@ def run_document(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Pat
             parameters=scenario.document,
         ),
         requirement=RequirementOfRun(requirement.id, requirement.title, requirement.file.name),
-        demand=read(scenario.demand.as_document(), DemandOfRun, "the demand") if scenario.demand.links else None,
+        demand=DemandOfRun.of(scenario.demand) if scenario.demand.links else None,
         declared_limits=declared_limits(scenario),
     )
-    document = as_document(run)
-    return {**document, "scaled_down": scaled_down(document, asdict(requirement.conditions))}
+    return msgspec.structs.replace(run, scaled_down=scaled_down(run, requirement.conditions))
 
 
-def target_document(candidate: Candidate, found: Survey, scratch: Path, directory: Path) -> dict[str, Any]:
-    """run.json's `target`; what is beneath it is null until provisioning has made it."""
-    chosen = candidate.target
-    device = found.target.device if found.target else None
-    return {
-        "name": chosen.name,
-        "kind": chosen.kind,
-        "directory": str(directory),
-        "path": str(scratch),
-        "filesystem": found.target.filesystem if found.target else None,
-        "device": asdict(device) if device else None,
-        "drives": [asdict(drive) for drive in found.drives_of(device)],
-    }
+def target_of(candidate: Candidate, found: Survey, scratch: Path, directory: Path) -> TargetOfRun:
+    """run.json's `target`; what is beneath it is None until provisioning has made it."""
+    chosen, device = candidate.target, found.target.device if found.target else None
+    return TargetOfRun(
+        kind=chosen.kind,
+        filesystem=found.target.filesystem if found.target else None,
+        drives=found.drives_of(device),
+        name=chosen.name,
+        directory=str(directory),
+        path=str(scratch),
+        device=device,
+    )
 
 
 def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
@@ -110,15 +115,15 @@ def _copy_profile(source: Scenarios | Requirements, copy: Path) -> None:
         YAML().dump(plain(source.data), stream)
 
 
-def git_state(shell: Shell, repository: Path) -> dict[str, Any]:
-    """{commit, dirty}; both null outside of a git checkout."""
+def git_state(shell: Shell, repository: Path) -> Git:
+    """Both None outside of a git checkout."""
     if not (repository / ".git").exists() or shutil.which("git") is None:
-        return {"commit": None, "dirty": None}
+        return Git(None, None)
     head = shell.run(["git", "-C", repository, "rev-parse", "HEAD"], timeout_s=20)
     status = shell.run(["git", "-C", repository, "status", "--porcelain"], timeout_s=60)
     if head.returncode or status.returncode:
-        return {"commit": None, "dirty": None}
-    return {"commit": head.stdout.strip(), "dirty": bool(status.stdout.strip())}
+        return Git(None, None)
+    return Git(head.stdout.strip(), bool(status.stdout.strip()))
 
 
 def versions(influx: str | None) -> dict[str, str]:

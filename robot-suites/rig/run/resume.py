@@ -6,9 +6,9 @@ The inventory is the control node's own: connection details are in no bundle."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from bench_model.base.errors import RefusedError
+from bench_model.documents.run import AskedFor
 from rig.base.bundle import Bundle
 from rig.base.settings import Request
 from rig.checking.sealing import altered_evidence, sealed
@@ -16,16 +16,16 @@ from rig.checking.sealing import altered_evidence, sealed
 PROFILES = ("profiles/scenarios", "profiles/requirements")
 
 
-def request_document(request: Request) -> dict[str, Any]:
-    """Returns run.json's `request`: the command line's choices beyond the profiles."""
-    return {
-        "inventory": str(request.inventory.resolve()) if request.inventory else None,
-        "scale": request.scale,
-        "duration_s": request.duration_s,
-        "target_directory": str(request.target_directory) if request.target_directory else None,
-        "influx_url": request.influx_url,
-        "keep_tuning": request.keep_tuning,
-    }
+def asked_for(request: Request) -> AskedFor:
+    """Returns run.json's `request`."""
+    return AskedFor(
+        inventory=str(request.inventory.resolve()) if request.inventory else None,
+        scale=request.scale,
+        duration_s=request.duration_s,
+        target_directory=str(request.target_directory) if request.target_directory else None,
+        influx_url=request.influx_url,
+        keep_tuning=request.keep_tuning,
+    )
 
 
 def _altered_profiles(bundle: Bundle) -> list[str]:
@@ -36,11 +36,11 @@ def _altered_profiles(bundle: Bundle) -> list[str]:
 def request_of(bundle: Bundle) -> Request:
     """The same request again, its run to stand beside the interrupted one. Raises RefusedError when there is nothing to resume."""
     run = bundle.run
-    if run["state"] == "finished":
+    if run.state == "finished":
         raise RefusedError(
             f"{bundle.path} is finished: there is nothing to resume. `make qualify` runs its scenario again"
         )
-    if "request" not in run:
+    if run.request is None:
         raise RefusedError(f"{bundle.path / 'run.json'} does not say what its run was asked for. Use `make qualify`")
     altered = _altered_profiles(bundle)
     if altered:
@@ -48,19 +48,19 @@ def request_of(bundle: Bundle) -> Request:
             f"{bundle.path}: {', '.join(altered)} changed since the run, so that another experiment would be resumed. "
             "Use `make qualify` with profiles of your own"
         )
-    asked, profiles = run["request"], bundle.path / "profiles"
+    asked, profiles = run.request, bundle.path / "profiles"
     return Request(
-        candidate=run["candidate"]["name"],
-        target=run["target"]["name"],
-        scenario=str(profiles / "scenarios" / run["scenario"]["file"]),
-        requirement=str(profiles / "requirements" / run["requirement"]["file"]),
-        scale=asked["scale"],
-        duration_s=asked["duration_s"],
-        inventory=Path(asked["inventory"]) if asked["inventory"] else None,
+        candidate=run.candidate.name,
+        target=run.target.name,
+        scenario=str(profiles / "scenarios" / run.scenario.file),
+        requirement=str(profiles / "requirements" / run.requirement.file),
+        scale=asked.scale,
+        duration_s=asked.duration_s,
+        inventory=Path(asked.inventory) if asked.inventory else None,
         runs=bundle.path.parent,
-        target_directory=Path(asked["target_directory"]) if asked["target_directory"] else None,
-        influx_url=asked["influx_url"],
-        keep_tuning=asked["keep_tuning"],
-        challenge=run.get("challenge"),
+        target_directory=Path(asked.target_directory) if asked.target_directory else None,
+        influx_url=asked.influx_url,
+        keep_tuning=asked.keep_tuning,
+        challenge=run.challenge,
         resumes=bundle.id,
     )

@@ -14,8 +14,9 @@ from rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from rig.run import preflight
 from rig.run.candidate_session import CandidateSession
 from rig.run.clean_up import CleanUp, Place
-from rig.run.clock import ClockLog
-from rig.run.record import target_document
+from rig.run.left_behind import remove_scratch
+from rig.run.readings import ClockLog
+from rig.run.record import target_of
 
 
 class Targets:
@@ -29,8 +30,7 @@ class Targets:
     def remove_stale(self, say: Callable[[str], None]) -> None:
         """Removes the scratch files of runs that were killed."""
         for one in (self.first, *self.further):
-            for folder, size in one.machine.call("scratch", "remove-stale", one.directory):
-                say(f"removed {folder} ({size / 1e9:.1f} GB), left behind by a run that was killed")
+            remove_scratch(one.machine, [one.directory], say)
 
     def preflight(self) -> Survey:
         """Makes all checks that can refuse a run before the machine is tuned. Raises RefusedError."""
@@ -42,7 +42,7 @@ class Targets:
             seen = self._preflight_target(further)
             preflight.check_candidate(further.profiles.candidate, seen, profiles.inventory_file)
         preflight.check_candidate(candidate, found, profiles.inventory_file)
-        preflight.check_memory(candidate, scenario, found.host["memory_bytes"])
+        preflight.check_memory(candidate, scenario, found.host.memory_bytes or 0)
         preflight.check_workloads(scenario, candidate, found)
         preflight.check_programs(scenario, self.first.layout)
         return found
@@ -88,7 +88,7 @@ class Targets:
             raw = _check_raw(session, found, machine.places(candidate.name, bundle.path).daqwriter)
             # It may be written to from now on, and then must hold nothing that it could be mistaken for.
             clean_up.add(Place.TARGETS, partial(_release, raw, bundle), f"target {directory}")
-            bundle.save_run(target=target_document(candidate, found, directory, directory))
+            bundle.save_run(target=target_of(candidate, found, directory, directory))
             return
         target = preflight.check_target(candidate, found, directory)
         if not (machine.is_local and candidate.target.storage is None):
@@ -97,7 +97,7 @@ class Targets:
             reserve = preflight.reserve_of(candidate, target.free_bytes)
             preflight.check_space(session.profiles.scenario, directory, target.free_bytes, reserve)
         machine.call("scratch", "create", directory, bundle.id)
-        bundle.save_run(target=target_document(candidate, found, folder, directory))
+        bundle.save_run(target=target_of(candidate, found, folder, directory))
 
 
 def _check_raw(session: CandidateSession, found: Survey, daqwriter: Path, *, is_there: bool = True) -> RawDevice:

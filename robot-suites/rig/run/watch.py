@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench_model.base.errors import BenchError
+from bench_model.base.errors import BenchError, in_words
 from bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from bench_model.evidence import telemetry_account
 from rig.base.bundle import Bundle, now_utc
 from rig.base.influx import Influx
 from rig.run.candidate_session import CandidateSession
 from rig.run.clean_up import CleanUp, Place
-from rig.run.progress import announce
+from rig.run.progress import announce_clean_up
 from rig.telemetry.agent import Agent
 from rig.telemetry.influx_counts import counts_document
 from rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
@@ -49,7 +49,7 @@ class Watch:
         try:
             self.influx = Influx(server.start(), configured=False)
         except (BenchError, OSError) as error:
-            self._warn_of_influx(f"InfluxDB could not be started ({error})")
+            self._warn_of_influx(f"InfluxDB could not be started ({in_words(error)})")
             self.influx = Influx(f"http://127.0.0.1:{DEFAULT_PORT}", configured=False)
         return self.influx
 
@@ -81,7 +81,7 @@ class Watch:
 
     def _end(self, agent: Agent | RemoteAgent, influx: Influx) -> None:
         """Ends the agent, and counts what InfluxDB holds only then: its last points are delivered as it ends."""
-        announce(self._bundle, "telemetry", "delivering the last points and closing the account")
+        announce_clean_up(self._bundle, "telemetry", "delivering the last points and closing the account")
         stopped_utc = now_utc()
         try:
             status = agent.stop()

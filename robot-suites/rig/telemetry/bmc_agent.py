@@ -20,7 +20,7 @@ from rig.base.settings import Layout
 from rig.candidate.provision import bmc_secret
 from rig.telemetry.agent import Agent
 
-IN_BAND, OVER_LAN = "ipmi", "ipmi_lan"  # the agent's names of the two collectors
+IN_BAND, OVER_LAN, REDFISH = "ipmi", "ipmi_lan", "redfish"  # the agent's names of the collectors
 INSTANCE = "bmc"
 REPORT_S_MAX = 30.0
 # The collector reports a missing device at once; one that still reads after this long has a device to read.
@@ -84,12 +84,15 @@ def bmc_agent(
     spool = bundle.path / BMC
     spool.mkdir(parents=True, exist_ok=True)
     options = [
-        f"--collectors={OVER_LAN}",
+        f"--collectors={OVER_LAN},{REDFISH}",
         f"--instance={INSTANCE}",
         f"--ipmi-lan={bmc['address']}",
         f"--ipmi-port={bmc.get('ipmi_port', 623)}",
         f"--ipmi-user={bmc['user']}",
         f"--ipmi-cipher-suite={bmc.get('cipher_suite', 17)}",
+        f"--redfish-port={bmc.get('redfish_port', 443)}",
+        *([f"--redfish-ca-file={layout.home / bmc['redfish_ca_file']}"] if "redfish_ca_file" in bmc else []),
+        *(["--redfish-insecure"] if bmc.get("insecure") else []),
     ]
     # The password is in the agent's environment, and in no argument.
     environment = {"IPMI_PASSWORD": secret}

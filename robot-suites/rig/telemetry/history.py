@@ -12,11 +12,14 @@ from typing import Any
 
 from influxdb_client import InfluxDBClient, Point  # type: ignore[attr-defined]
 from influxdb_client.rest import ApiException
+from msgspec import structs
 from urllib3.exceptions import HTTPError
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.bundle.files import find_document
 from bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
+from bench_model.documents.run import TelemetryOfRun
+from bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
 from bench_model.evidence import telemetry_account
 from rig.base.bundle import Bundle
 from rig.base.influx import DATABASE, HISTORY, Influx, InfluxError
@@ -69,8 +72,8 @@ def run_point(bundle: Bundle) -> Point | None:
     verdict = bundle.read("verdict.json")
     if verdict is None:
         return None
-    started, finished = (datetime.fromisoformat(bundle.run[key]) for key in ("started_utc", "finished_utc"))
-    point = _point(bundle, "bench_run", profile=bundle.run["requirement"]["id"])
+    started, finished = bundle.run.started, _end(bundle)
+    point = _point(bundle, "bench_run", profile=bundle.run.requirement.id)
     point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
     point.field("duration_s", (finished - started).total_seconds())
     trigger = trigger_ns(bundle)
@@ -84,20 +87,28 @@ def run_point(bundle: Bundle) -> Point | None:
 def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
     """Returns a point of this run, timed at its end, with the tags by which runs are compared."""
     run = bundle.run
-    drives = run.get("target", {}).get("drives") or [{}]
+    first = next(iter(run.target.drives), None)
     known = {
-        "host": run["candidate"]["name"],
+        "host": run.candidate.name,
         "run": bundle.id,
-        "scenario": run["scenario"]["id"],
-        "model": drives[0].get("model"),
-        "firmware": drives[0].get("firmware"),
+        "scenario": run.scenario.id,
+        "model": first and first.model,
+        "firmware": first and first.firmware,
         **tags,
     }
-    point: Point = Point(measurement).time(datetime.fromisoformat(run["finished_utc"]))
+    point: Point = Point(measurement).time(_end(bundle))
     for key, value in known.items():
         if value:
             point.tag(key, value)
     return point
+
+
+def _end(bundle: Bundle) -> datetime:
+    if bundle.run.finished is None:
+        raise BenchError(
+            f"{bundle.path}/run.json: finished_utc is null: the run did not end, and has no place in the history"
+        )
+    return bundle.run.finished
 
 
 def report_path(bundle: Bundle) -> str:
@@ -125,7 +136,7 @@ def event_lines(bundle: Bundle) -> list[str]:
     """The run's events in line protocol, of the same series as the agent's, with those from after the agent's end."""
     if not bundle.workload_file.exists():
         return []
-    host = re.sub(r"([,= ])", r"\\\1", bundle.run["candidate"]["name"])
+    host = re.sub(r"([,= ])", r"\\\1", bundle.run.candidate.name)
     text = bundle.workload_file.read_text(encoding="utf-8")
     return [
         line.replace("bench_event,", f"bench_event,host={host},", 1)
@@ -190,13 +201,12 @@ def forget_delivery(path: Path) -> None:
         (path / "telemetry" / name).unlink(missing_ok=True)
 
 
-def account_again(bundle: Bundle, influx: Influx) -> dict[str, Any] | None:
+def account_again(bundle: Bundle, influx: Influx) -> TelemetryAccount | None:
     """The account as it stands now, beside the sealed one of the run's end; None for a run without an agent's account."""
-    before = bundle.read(telemetry_account.COUNTS)
+    before = bundle.find(telemetry_account.COUNTS, InfluxCounts)
     if before is None:
         return None
-    kept = {name: before[name] for name in ("stopped_utc", "workload_bytes")}
-    counts = {**counts_document(influx, bundle, before["stopped_utc"]), **kept}
+    counts = structs.replace(counts_document(influx, bundle, before.stopped_utc), workload_bytes=before.workload_bytes)
     account = telemetry_account.of_counts(bundle.path, counts)
     if account is not None:
         bundle.write(REPLAYED_ACCOUNT, account)
@@ -229,11 +239,11 @@ def _is_due(path: Path) -> bool:
         return False
 
 
-def influx_of(telemetry: dict[str, Any]) -> Influx:
+def influx_of(telemetry: TelemetryOfRun) -> Influx:
     """Returns the server that a run used, by its run.json; without its tokens."""
     return Influx(
-        url=telemetry["influx_url"],
-        database=telemetry.get("database", DATABASE),
-        organisation=telemetry.get("organisation", ""),
-        configured=telemetry.get("configured", False),
+        url=telemetry.influx_url,
+        database=telemetry.database or DATABASE,
+        organisation=telemetry.organisation,
+        configured=telemetry.configured,
     )

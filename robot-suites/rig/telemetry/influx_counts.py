@@ -11,9 +11,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bench_model.bundle.evidence import Document
+from msgspec import structs
+
 from bench_model.bundle.spool_content import Content, Series, read_content
 from bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, SPOOLS
+from bench_model.documents.telemetry import InfluxCounts
 from rig.base.bundle import Bundle, now_utc
 from rig.base.influx import Influx, InfluxError, reading_problem
 
@@ -85,32 +87,31 @@ def retention_s(influx: Influx) -> int | None:
     raise InfluxError(f"database {influx.database!r} has no retention policy that the token sees", 403)
 
 
-def counts_document(influx: Influx, bundle: Bundle, stopped_utc: str) -> Document:
+def counts_document(influx: Influx, bundle: Bundle, stopped_utc: str) -> InfluxCounts:
     """telemetry/influx-counts.json: what InfluxDB holds of the run now, and how far its delivery has come. Never fails: a server that
     cannot be asked is a `reason`."""
     spools = [spool for spool in SPOOLS if (bundle.path / spool / POINTS_FILE).exists()]
     cursors = {spool: bundle.read(f"{spool}/{CURSOR_FILE}") or {"delivered_bytes_offset": 0} for spool in spools}
     workload = bundle.workload_file
-    document: Document = {
-        "schema_version": 1,
-        "stopped_utc": stopped_utc,
-        "workload_bytes": workload.stat().st_size if workload.exists() else 0,
-        "delivered_bytes": {str(spool): cursor["delivered_bytes_offset"] for spool, cursor in cursors.items()},
-        "rejected": rejected(*(bundle.path / spool / REJECTED_FILE for spool in spools)),
-        "counted_utc": now_utc(),
-        "retention_s": None,
-        "points": None,
-        "reason": None,
-    }
+    found = InfluxCounts(
+        schema_version=1,
+        stopped_utc=stopped_utc,
+        workload_bytes=workload.stat().st_size if workload.exists() else 0,
+        delivered_bytes={str(spool): cursor["delivered_bytes_offset"] for spool, cursor in cursors.items()},
+        rejected=rejected(*(bundle.path / spool / REJECTED_FILE for spool in spools)),
+        counted_utc=now_utc(),
+        retention_s=None,
+        points=None,
+        reason=None,
+    )
     content = Content()
     for spool in spools:
         read_content(bundle.path / spool / POINTS_FILE, content=content)
     try:
-        document["retention_s"] = retention_s(influx)
-        document["points"] = count_points(influx, bundle.id, content.points_by_series())
+        found = structs.replace(found, retention_s=retention_s(influx))
+        return structs.replace(found, points=count_points(influx, bundle.id, content.points_by_series()))
     except InfluxError as error:
-        document["reason"] = reading_problem(error)
-    return document
+        return structs.replace(found, reason=reading_problem(error))
 
 
 def rejected(*paths: Path) -> dict[str, dict[str, int]]:

@@ -54,6 +54,12 @@ def agent_arguments(
     ]
 
 
+def end_service(machine: SshMachine) -> None:
+    """Ends the agent of a bench that was killed, so that its spool is closed. Raises BenchError when it does not end."""
+    if machine.run(["systemctl", "--quiet", "is-active", UNIT], timeout_s=30).returncode == 0:
+        machine.run(["systemctl", "stop", UNIT], timeout_s=STOP_S_MAX).check("ending the agent of a killed run")
+
+
 class RemoteAgent:
     """The same life as `rig.telemetry.agent.Agent`: start, alive, stop."""
 

@@ -45,7 +45,7 @@ WRITING_BYTES_PER_S = 2e9  # guessed time to lay out a file, for the progress di
 
 @dataclass(frozen=True)
 class Folders:
-    """Where fio's logs go: `work` on the candidate, from where they are fetched into `raw` of the bundle."""
+    """Describes where fio's logs go: `work` on the candidate, from where they are fetched into `raw` of the bundle."""
 
     work: Path
     raw: Path

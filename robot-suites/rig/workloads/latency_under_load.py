@@ -11,6 +11,7 @@ from typing import Any
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
+from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.statistics import hdr
@@ -153,7 +154,7 @@ def _record(site: Site, ladder: Ladder, demand: Demand, step: int) -> dict[str, 
     ]
     with site.removed_afterwards(RECORD):
         return site.run_daqwriter(
-            "minidaq", options, f"latency-under-load-{step}", "daqwriter-minidaq", 600 + 2 * demand.duration_s
+            "minidaq", options, f"latency-under-load-{step}", Minidaq, 600 + 2 * demand.duration_s
         )
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from bench_model.base.errors import RefusedError
 from bench_model.base.units import GB, binary_label, decimal_label
+from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
+from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.minidaq_scan import inhibits_of, limited_by, ratio_of, summarize, why_masked
@@ -254,7 +256,7 @@ def _minidaq(
             f"--search-resolution={parameters['search_resolution']:g}",
         ]
         limit_s = 120 + 40 * (trial_s + 60)
-        search = site.run_daqwriter("minidaq", options, f"minidaq-search-{name}", "daqwriter-minidaq-search", limit_s)
+        search = site.run_daqwriter("minidaq", options, f"minidaq-search-{name}", MinidaqSearch, limit_s)
         unless_failed(search, f"the search for the highest rate of {what}")
     found, runs = search["highest_trigger_rate_hz"], []
     for number in range(BACK_OFFS + 1 if found else 0):
@@ -262,7 +264,7 @@ def _minidaq(
         options.append(f"--interval={SAMPLE_S:g}")
         with site.removed_afterwards(*names):
             record = f"minidaq-scan-{name}-{number + 1}"
-            run = site.run_daqwriter("minidaq", options, record, "daqwriter-minidaq", 120 + 5 * seconds)
+            run = site.run_daqwriter("minidaq", options, record, Minidaq, 120 + 5 * seconds)
         runs.append(unless_failed(run, what))
         if not inhibits_of(_run_document(run)):
             break
@@ -295,7 +297,7 @@ def _synthetic(site: Site, load: Load, request_bytes: int, name: str) -> dict[st
     ]
     with site.removed_afterwards(SYNTHETIC):
         output = f"minidaq-scan-synthetic-{name}"
-        written = site.run_daqwriter("write", options, output, "daqwriter-write", 120 + 10 * seconds)
+        written = site.run_daqwriter("write", options, output, Write, 120 + 10 * seconds)
     unless_failed(written, f"synthetic writes with blocks of {binary_label(block_bytes)}")
     # A drive that is faster than the links fills the span, which is what they would have delivered, in less time.
     ended = written["ended_by"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
+from bench_model.documents.tools.synthetic import Read
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.read_scan import Key, Latency, Point, Scan, chosen, grid, name_of, result, why_masked
@@ -149,7 +150,7 @@ def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> P
     timeout_s = 60 + 5 * (own["seconds_per_point"] + ramp_s) + span / WRITE_BYTES_PER_S_MIN
     before = _device_bytes_read(site)
     name = f"daqwriter-{pattern}-read-{block}-{depth}-{jobs}{suffix}"
-    document = site.run_daqwriter("read", options, name, "daqwriter-read", timeout_s)
+    document = site.run_daqwriter("read", options, name, Read, timeout_s)
     device_bytes = _since(site, before)
     unless_failed(document, f"daqwriter read, {name_of(key)}")
     samples, bytes_read, runtime_s, since = [], 0, 0.0, 0.0

@@ -13,11 +13,13 @@ from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
+from bench_model.documents.struct import read
+from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
-from bench_model.profiles.yaml_source import check_document
 from bench_model.workloads.saturation import passes as saturation_passes
 from bench_model.workloads.saturation.analysis import FILE as RESULT
+from bench_model.workloads.saturation.document import Saturation
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.candidate.load_target import LoadTarget, RawDevice
@@ -164,11 +166,11 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         worn=worn,
         dedicated=context.candidate.target.storage is not None,
         line_protocol=context.places.workload_file,
-        tags={"host": context.bundle.run["candidate"]["name"], "run": context.bundle.id},
+        tags={"host": context.bundle.run.candidate.name, "run": context.bundle.id},
     )
 
     def keep(document: dict[str, Any]) -> None:
-        check_document(document, NAME, RESULT)
+        read(document, Saturation, RESULT)
         context.bundle.write(RESULT, document)
 
     with ExitStack() as locks:
@@ -272,7 +274,7 @@ def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, rep
             "write",
             options(plan, asked, number),
             f"{NAME}-{number}",
-            "daqwriter-write",
+            Write,
             300 + asked / WRITE_BYTES_PER_S_MIN,
         )
     except BaseException:  # a Ctrl-C, a lost candidate: the drives' counts now are better than the reservation

@@ -13,6 +13,9 @@ from typing import Any
 from bench_model.base.errors import BenchError
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
+from bench_model.documents.struct import Struct
+from bench_model.documents.tools.daqwriter import Verify
+from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.profiles.scenarios import Scenario
 from bench_model.verdict.sequential import Stopping
 from rig.base.shell import Completed
@@ -47,6 +50,7 @@ class RecordPlan:
     raw: Path
     line_protocol: Path
     tags: dict[str, str]
+    begin: Callable[[], None] = lambda: None  # returns when a record shall begin
 
 
 def estimated_s(scenario: Scenario) -> float:
@@ -86,12 +90,13 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         demand=context.demand,
         seed=context.scenario.seed,
         load=context.load_target,
-        capacity_bytes=run["target"]["device"]["size_bytes"] if run["target"]["device"] else None,
+        capacity_bytes=run.target.device.size_bytes if run.target.device else None,
         dedicated=context.candidate.target.storage is not None,
         work=context.places.raw,
         raw=context.raw,
         line_protocol=context.places.workload_file,
-        tags={"host": run["candidate"]["name"], "run": context.bundle.id},
+        tags={"host": run.candidate.name, "run": context.bundle.id},
+        **({"begin": context.facilities.begin} if context.facilities else {}),
     )
     return run_record(
         context.machine, plan, context.stopping("snb_record", stages=len(conditions_of(parameters))), report
@@ -201,6 +206,7 @@ def _record(
     """Returns daqwriter's documents of record `number` and of its read-back."""
     target = plan.load(f"snb-record-{number}.daq")
     try:
+        plan.begin()
         report(f"record {number} of {total}{said}", number, total, plan.demand.duration_s)
         minidaq = _minidaq(machine, plan, target, number)
         report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / 1e9)
@@ -239,20 +245,20 @@ def _common(plan: RecordPlan, name: str) -> list[str]:
 def _minidaq(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
     # FAILED with a document is an I/O error of the drive: evidence about the candidate, not a broken bench.
     completed = machine.run(minidaq_arguments(plan, target, number), timeout_s=plan.demand.duration_s + DRAIN_S_MAX)
-    return _document(machine, completed, plan, f"minidaq-{number}", "daqwriter-minidaq", (COMPLETE, FAILED))
+    return _document(machine, completed, plan, f"minidaq-{number}", Minidaq, (COMPLETE, FAILED))
 
 
 def _verify(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
     argv = [str(plan.daqwriter), "verify", f"--target={target.path}", *_common(plan, f"verify-{number}")]
     completed = machine.run(argv, timeout_s=60 + plan.demand.record_bytes / READ_BYTES_PER_S_MIN)
-    return _document(machine, completed, plan, f"verify-{number}", "daqwriter-verify", (COMPLETE, DAMAGED))
+    return _document(machine, completed, plan, f"verify-{number}", Verify, (COMPLETE, DAMAGED))
 
 
 def _document(
-    machine: Machine, completed: Completed, plan: RecordPlan, name: str, schema: str, accepted: tuple[int, ...]
+    machine: Machine, completed: Completed, plan: RecordPlan, name: str, kind: type[Struct], accepted: tuple[int, ...]
 ) -> dict[str, Any]:
     what = f"daqwriter {completed.argv[1]}"
-    return daqwriter_document(machine, completed, what, plan.work, plan.raw, name, schema, accepted)
+    return daqwriter_document(machine, completed, what, plan.work, plan.raw, name, kind, accepted)
 
 
 def repetition_document(

@@ -14,7 +14,7 @@ from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.thread_scan import FEW_THREADS, MANY_THREADS, result
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
-from rig.workloads import block_scan as fio_scan
+from rig.workloads import block_scan
 from rig.workloads.shared import fio
 from rig.workloads.shared.base import Need, Report, Workload, at_least_half
 from rig.workloads.shared.site import Site
@@ -56,7 +56,7 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         raise RefusedError(
             f"{scenario.file}: workloads.thread_scan.threads: is not ascending. Sort it, each number once"
         )
-    fio_scan.check_sizes(scenario, "thread_scan", max(parameters["threads"]))
+    block_scan.check_sizes(scenario, "thread_scan", max(parameters["threads"]))
 
 
 def run(context: RunContext, report: Report) -> dict[str, Any]:
@@ -113,13 +113,13 @@ Measured = tuple[str, str, list[dict[str, Any]]]
 
 def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Measured:
     version = site.machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
-    folders, file, points = fio_scan.Folders(site.work, site.raw), site.scratch / FILE, []
-    with fio_scan.removed_afterwards(site.machine, file):
+    folders, file, points = block_scan.Folders(site.work, site.raw), site.scratch / FILE, []
+    with block_scan.removed_afterwards(site.machine, file):
         announce(0, "laying out the thread scan's file")
         fio.lay_out(site.machine, file, parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
-            point = fio_scan.measure(site.machine, file, block, parameters, folders, site.device, threads)
+            point = block_scan.measure(site.machine, file, block, parameters, folders, site.device, threads)
             points.append({"threads": threads, **point})
     return version, "overwrite of a file that was written once before the scan", points
 

@@ -92,7 +92,7 @@ def remove(path: str) -> None:
 
 def take_lock(descriptor: int) -> bool:
     """Take a lock for good; with several tries, since a process that looks for a guard holds it for an instant."""
-    for _ in range(20):
+    for _attempt in range(20):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -134,7 +134,7 @@ class Lease:
 
     def guard(self) -> dict[str, Any] | None:
         """Return the living guard's pid and start time; None where none holds the lock."""
-        for _ in range(20):
+        for _attempt in range(20):
             try:
                 with open(self.guard_path, encoding="utf-8") as stream:
                     fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -7,6 +7,7 @@ from typing import Any
 
 from bench_model.bundle.evidence import Document
 from bench_model.workloads.concurrent_analysis import analysis
+from bench_model.workloads.concurrent_analysis.document import ConcurrentAnalysis, ConcurrentAnalysisRates
 from bench_model.workloads.concurrent_analysis.points import worker_counts
 from bench_model.workloads.model import Asked, Beside, Count, Model
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, follows, rows
@@ -131,5 +132,6 @@ def _events(asked: Asked, around: Document) -> float:
 MODEL = Model(
     coverage,
     (Count("sets[].shape.events", _events),),
-    (Beside(analysis.NAME, analysis.of_bundle, _rates),),
+    (Beside(analysis.NAME, analysis.of_bundle, _rates, ConcurrentAnalysisRates),),
+    result=ConcurrentAnalysis,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench_model.bundle.evidence import Document
-from bench_model.documents.results import Reasoned
 from bench_model.workloads.endurance import projection
+from bench_model.workloads.endurance.document import Endurance, EnduranceProjection
 from bench_model.workloads.model import Beside, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
 
@@ -66,5 +66,6 @@ MODEL = Model(
         Count("pattern.step_bytes", stated("step_size")),
         Count("write_budget_bytes", stated("write_budget")),
     ),
-    (Beside(projection.NAME, projection.of_bundle, kind=Reasoned),),
+    (Beside(projection.NAME, projection.of_bundle, kind=EnduranceProjection),),
+    result=Endurance,
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from bench_model.base.intervals import Interval
 from bench_model.base.load import Demand
+from bench_model.behaviour.wear_of_run import PERCENT_QUANTUM
 from bench_model.bundle.files import find_document, plain_file
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.common import plain
@@ -110,7 +111,7 @@ def _judged_years(drives: list[dict[str, Any]], name: str, asked: float | None) 
 def _undecided(drive: dict[str, Any], projection: dict[str, Any], asked: float) -> str:
     years, written = projection["years"], drive["host_bytes"] / wear.TB
     most = "with no upper bound" if years["high"] is None else f"at most {years['high']:.3g}"
-    enough = asked * projection["bytes_per_year"][1] / wear.TB / wear.LIFE_PERCENT * wear.PERCENT_QUANTUM
+    enough = asked * projection["bytes_per_year"][1] / wear.TB / wear.LIFE_PERCENT * PERCENT_QUANTUM
     return (
         f"{drive['id']} lasts at least {years['low']:.3g} years, {most}, which does not decide about {asked:g}: {written:.4g} TB "
         f"moved percentage used from {drive['percentage_used'][0]} to {drive['percentage_used'][1]}, and it counts whole percents. "

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from bench_model.base.intervals import Interval
 from bench_model.base.load import NOMINAL_BYTES_PER_S, Demand
+from bench_model.behaviour.wear_of_run import PERCENT_QUANTUM, PERCENT_SATURATED
 
 TB = 1e12
 DAYS_PER_YEAR = 365.25
 SECONDS_PER_DAY = 86400.0
-PERCENT_QUANTUM = 1.0  # NVMe base specification, "Percentage Used": an integer
-PERCENT_SATURATED = 255  # the same: values above 254 read 255
 LIFE_PERCENT = 100.0
 
 

@@ -66,7 +66,7 @@ def rate_of(samples: Sequence[float], latency: Document | None = None, waited_s:
 
 
 def cpus_moved(document: Document) -> bool | None:
-    """Whether the CPUs of a document of `hotstore bench` were farther apart, or nearer, after the load than before; None: one CPU only."""
+    """Says whether the CPUs of a document of `hotstore bench` came apart or closer under the load; None: one CPU only."""
     found = document["handover_ns"]
     if found["before"] is None or found["after"] is None:
         return None

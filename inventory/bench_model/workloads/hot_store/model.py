@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bench_model.bundle.evidence import Document
 from bench_model.workloads.hot_store import figures as store
 from bench_model.workloads.hot_store import runs as measured
+from bench_model.workloads.hot_store.document import HotStore, HotStoreRuns
 from bench_model.workloads.model import Beside, Count, Model, stated
 from bench_model.workloads.plan import (
     INVALIDATES,
@@ -167,5 +168,6 @@ MODEL = Model(
         Count("client_value_bytes", stated("client_value_size")),
         Count("scale_out.replicas", stated("scale_out", "replicas")),
     ),
-    (Beside(measured.NAME, measured.of_bundle), Beside("results/hot_store_runs.json", held=_runs)),
+    (Beside(measured.NAME, measured.of_bundle, kind=HotStore), Beside(measured.RUNS, held=_runs, kind=HotStoreRuns)),
+    result=HotStore,
 )

@@ -48,7 +48,7 @@ def parse(text: str) -> Flow:
     except ValueError as error:
         start = document.get("start")
         version = start.get("version") if isinstance(start, dict) else None
-        raise ValueError(f"{version or 'iperf3 of an unknown version'}: {error}") from None
+        raise ValueError(f"{str(version or 'iperf3 of an unknown version')[:80]}: {str(error)[:400]}") from None
 
 
 def _flow(document: dict[str, Any]) -> Flow:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from bench_model.bundle.evidence import Document
-from bench_model.documents.results import Reasoned
 from bench_model.statistics.paired import Pair, compare
 from bench_model.workloads.lan.analysis import (
     ALL,
@@ -18,7 +17,7 @@ from bench_model.workloads.lan.analysis import (
     of_bundle,
     read_backs,
 )
-from bench_model.workloads.lan.document import Lan
+from bench_model.workloads.lan.document import Lan, LanAnalysis
 from bench_model.workloads.lan.transfers import summed
 from bench_model.workloads.model import Beside, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
@@ -235,6 +234,6 @@ MODEL = Model(
         Count("settings.pairs", stated("settings", "pairs")),
         Count("settings.seconds", stated("settings", "seconds")),
     ),
-    (Beside("results/lan_analysis.json", of_bundle, _analysis, Reasoned),),
+    (Beside("results/lan_analysis.json", of_bundle, _analysis, LanAnalysis),),
     result=Lan,
 )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
+from bench_model.base.errors import BenchError, in_words
 from bench_model.bundle.evidence import Document
+from bench_model.bundle.files import strict
 from bench_model.bundle.telemetry_tracks import Tracks
+from bench_model.documents.struct import read
+from bench_model.documents.tools.netprobe import NetprobeBuild, NetprobeLatency, Probe
 from bench_model.workloads.lan import iperf3, perftest
 from bench_model.workloads.lan.window import STARVED, cpu_of, drops_of, memory_of, port_rate
 
 GBIT = 1.25e8  # B/s
+PROBE_LATENCY = "netprobe latency"
+SAID_MAX = 200  # characters of a tool's words
 Raw = Callable[[str], str]
 
 
@@ -30,10 +35,14 @@ def transfer(one: Document, raw: Raw, tracks: Tracks, need: float) -> Document:
             if flow["returncode"] != 0:
                 raise ValueError(f"ended with exit status {flow['returncode']}: {_first_words(flow, raw)}")
             measured.append(
-                {"from": flow["from"], "to": flow["to"], **_measured(flow, raw(flow["file"]), one["message_bytes"])}
+                {
+                    "from": flow["from"],
+                    "to": flow["to"],
+                    **_measured(one["operation"], flow, raw(flow["file"]), one["message_bytes"]),
+                }
             )
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            reason = reason or f"{flow['name']}: {error}"
+        except (BenchError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError) as error:
+            reason = reason or f"{flow['name']}: {in_words(error)}"
     base |= summed(one, measured)
     if reason is None and not measured:
         reason = "nothing was measured"
@@ -62,12 +71,12 @@ def _busiest(cpu: Document | None, peers: dict[str, Document]) -> tuple[str, flo
 def _first_words(flow: Document, raw: Raw) -> str:
     """iperf3 tells its error in its JSON, the others on stderr."""
     try:
-        return str(json.loads(raw(flow["file"])).get("error") or flow["stderr"])[:200]
+        return str(strict(raw(flow["file"])).get("error") or flow["stderr"])[:200]
     except (ValueError, OSError, AttributeError):
         return flow["stderr"][:200] or "it said nothing"
 
 
-def _measured(flow: Document, text: str, message_bytes: int) -> Document:
+def _measured(operation: str, flow: Document, text: str, message_bytes: int) -> Document:
     """Returns the figures that one tool measured; raises ValueError."""
     if flow["tool"] == "iperf3":
         found = iperf3.parse(text)
@@ -83,7 +92,10 @@ def _measured(flow: Document, text: str, message_bytes: int) -> Document:
         except ValueError as error:
             tool = flow["tool"]
             raise ValueError(f"{tool} (version: `{tool} --version`, which its table does not tell): {error}") from None
-    return _of_netprobe(json.loads(text), message_bytes)
+    said = strict(text)
+    if operation == PROBE_LATENCY:
+        return _latency_of(read(said, NetprobeLatency, PROBE_LATENCY), message_bytes)
+    return _building_of(read(said, NetprobeBuild, "netprobe build"))
 
 
 def _of_perftest(flow: Document, text: str, message_bytes: int) -> Document:
@@ -103,28 +115,37 @@ def _of_perftest(flow: Document, text: str, message_bytes: int) -> Document:
     }
 
 
-def _of_netprobe(said: Document, message_bytes: int) -> Document:
-    if said["status"] != "complete":
-        raise ValueError(f"netprobe {said['command']} is {said['status']}")
-    if said["command"] == "latency":
-        trip = said["round_trip_us"]
-        if said["message_bytes"] != message_bytes or not said["round_trips"]:
-            raise ValueError(
-                f"{said['round_trips']} round trips of {said['message_bytes']} B; {message_bytes} B were asked for"
-            )
-        halves = {key: trip[key] / 2 for key in ("mean", "p50", "p99", "max")}
-        return {"n": said["round_trips"], "latency_us": halves}
-    if not said["events"]:
+def _latency_of(said: NetprobeLatency, message_bytes: int) -> Document:
+    """Halves of the round trips."""
+    _complete(said)
+    if said.message_bytes != message_bytes or not said.round_trips:
+        raise ValueError(
+            f"{message_bytes} B were asked for; {said.round_trips} round trips of {said.message_bytes} B"[:SAID_MAX]
+        )
+    trip = said.round_trip_us
+    halves = {"mean": trip.mean / 2, "p50": trip.p50 / 2, "p99": trip.p99 / 2, "max": trip.max / 2}
+    return {"n": said.round_trips, "latency_us": halves}
+
+
+def _building_of(said: NetprobeBuild) -> Document:
+    _complete(said)
+    if not said.events or not said.measured_s:
         raise ValueError("no event was built")
-    fragments = sum(one["fragments"] for one in said["sources"])
+    fragments = sum(one.fragments for one in said.sources)
+    time = said.event_us
     return {
-        "events": said["events"],
-        "events_per_s": said["events"] / said["measured_s"],
-        "bytes_per_s": fragments * said["fragment_bytes"] / said["measured_s"],
-        "event_us": {key: said["event_us"][key] for key in ("p50", "p99", "max")},
-        "sent_again": sum(one["segments_sent_again"] for one in said["sources"]),
-        "slowest_source_us": max(one["fragment_us"]["p99"] for one in said["sources"]),
+        "events": said.events,
+        "events_per_s": said.events / said.measured_s,
+        "bytes_per_s": fragments * said.fragment_bytes / said.measured_s,
+        "event_us": {"p50": time.p50, "p99": time.p99, "max": time.max},
+        "sent_again": sum(one.segments_sent_again for one in said.sources),
+        "slowest_source_us": max(one.fragment_us.p99 for one in said.sources),
     }
+
+
+def _complete(said: Probe) -> None:
+    if said.status != "complete":
+        raise ValueError(f"it is {said.status}")
 
 
 def summed(one: Document, measured: Sequence[Document]) -> Document:
@@ -132,7 +153,7 @@ def summed(one: Document, measured: Sequence[Document]) -> Document:
     kind = one["kind"]
     if not measured:
         return {}
-    if one["operation"] in (*perftest.LATENCY_TOOLS, "netprobe latency"):
+    if one["operation"] in (*perftest.LATENCY_TOOLS, PROBE_LATENCY):
         return {"n": measured[0]["n"], "latency_us": measured[0]["latency_us"]}
     rates = [flow["bytes_per_s"] for flow in measured]
     again = [flow["sent_again"] for flow in measured if flow.get("sent_again") is not None]

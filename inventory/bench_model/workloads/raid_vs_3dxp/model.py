@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench_model.bundle.evidence import Document
-from bench_model.documents.results import Reasoned
 from bench_model.workloads.model import Beside, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
 from bench_model.workloads.raid_vs_3dxp import analysis
-from bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp
+from bench_model.workloads.raid_vs_3dxp.document import RaidComparison, RaidVs3Dxp
 
 DEVICE_SHARE_MIN = 0.95  # as the visit itself asks
 NEAR_PACE = 0.03  # [P] of the pace: a short record begins and ends with an arrival
@@ -134,6 +133,6 @@ MODEL = Model(
         Count("rounds[].visits[].write.bytes_written", stated("write_size")),
         Count("rounds[].visits[].paced.offered_superchunks", lambda asked, _: _paced(asked.own["paced"])),
     ),
-    (Beside("results/raid_comparison.json", analysis.of_bundle, _comparison, Reasoned),),
+    (Beside("results/raid_comparison.json", analysis.of_bundle, _comparison, RaidComparison),),
     result=RaidVs3Dxp,
 )

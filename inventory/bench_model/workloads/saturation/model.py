@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench_model.bundle.evidence import Document
-from bench_model.documents.results import Reasoned
 from bench_model.workloads.model import Asked, Beside, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from bench_model.workloads.saturation import analysis, passes
+from bench_model.workloads.saturation.document import Saturation, SaturationAnalysis
 
 
 def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
@@ -77,5 +77,6 @@ MODEL = Model(
         Count("repetitions[].written_bytes", _pass),
         Count("cliff_free_bytes", stated("cliff_free_size")),
     ),
-    (Beside(analysis.NAME, analysis.of_bundle, _analysis, Reasoned),),
+    (Beside(analysis.NAME, analysis.of_bundle, _analysis, SaturationAnalysis),),
+    result=Saturation,
 )

@@ -37,7 +37,7 @@ class Trace:
         return float((self.bytes[end] - self.bytes[start]) / (self.times[end] - self.times[start]))
 
     def reached(self, places: Values, last: bool) -> Values:
-        """When so many bytes had been written: the first moment, or the last at which it was no more (s)."""
+        """Says when so many bytes had been written: the first moment, or the last at which it was no more (s)."""
         side = np.searchsorted(self.bytes, places, side="right" if last else "left")
         high = np.clip(side, 1, len(self.bytes) - 1)
         low = high - 1
@@ -95,7 +95,7 @@ def _of_series(one: dict[str, Any], series: dict[str, Any]) -> Iterator[str]:
 
 
 def holes(one: dict[str, Any]) -> Iterator[str]:
-    """Where the series lacks samples. It must not contradict itself."""
+    """Says where the series lacks samples. It must not contradict itself."""
     times, step = one["series"]["t_s"], one["series"]["interval_s"]
     gap = float(np.diff([0.0, *times]).max())
     if gap > GAP_SAMPLES_MAX * step:

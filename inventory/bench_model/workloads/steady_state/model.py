@@ -8,6 +8,7 @@ from bench_model.base.units import KIB
 from bench_model.bundle.evidence import Document
 from bench_model.workloads.model import Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
+from bench_model.workloads.steady_state.document import SteadyState
 from bench_model.workloads.steady_state.rounds import steady_window
 from bench_model.workloads.steady_state.summary import summary_of
 
@@ -77,4 +78,5 @@ MODEL = Model(
         Count("seconds_per_point", stated("seconds_per_point")),
         Count("span_bytes", lambda asked, own: asked.own.get("span_size", own.get("capacity_bytes"))),
     ),
+    result=SteadyState,
 )

@@ -131,7 +131,7 @@ def _slower(found: Document, against: Sequence[Document]) -> list[str]:
 
 
 def _slower_in_use(comparisons: Sequence[Document], slower: Sequence[str]) -> int | None:
-    """How many of `slower` are as deployed or fall back; None where one of these could not be measured."""
+    """Says how many of `slower` are as deployed or fall back; None where one of these could not be measured."""
     own = [one for one in comparisons if one["kind"] in IN_USE]
     return sum(one["label"] in slower for one in own) if all(one["admissible"] for one in own) else None
 

@@ -1,4 +1,4 @@
-"""The type of results/streams_checksum.json: the storage application with a multi-threaded checksum, as measured."""
+"""The types of results/streams_checksum.json, the storage application with a multi-threaded checksum as measured, and of its analysis."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from bench_model.documents.struct import Amount, Closed, Count, Ordinal
+from bench_model.documents.struct import Amount, Closed, Count, Ordinal, Positive
+from bench_model.documents.struct import Pair as Ends
 
+Kind = Literal["switched-off", "threads", "small-events", "application", "ceiling", "smt"]
+Decision = Literal["above", "below", "undecided"]
 Variant = Literal["off", "zlib", "thread-per-chunk", "pool-cv", "pool-busy", "fused"]  # way of computing adler32
 
 
@@ -114,7 +117,7 @@ class Pair(Closed, frozen=True):
 class Comparison(Closed, frozen=True):
     """`label`: for people"""
 
-    kind: Literal["switched-off", "threads", "small-events", "application", "ceiling", "smt"]
+    kind: Kind
     label: str
     setup: Setup
     reference: Setup
@@ -230,3 +233,100 @@ class StreamsChecksum(Closed, frozen=True):
     demand: list[Demand]
     verification: list[Verification]
     limits: list[str]
+
+
+class OrderEffect(Closed, frozen=True):
+    """`factor`: how much larger the ratio is where the reference came first."""
+
+    factor: Positive
+    p: Amount
+    is_there: bool
+
+
+class Gain(Closed, frozen=True, kw_only=True):
+    """A setup over its reference. `interval`: None where there are too few pairs. `parallel_share`: of the work that the threads spread
+    (Amdahl); None for one thread, and for what is slower than one."""
+
+    label: str
+    n: Count
+    ratio: Positive | None
+    interval: Ends[float] | None
+    decision: Decision | None
+    parallel_share: float | None
+
+
+class Compared(Gain, frozen=True, kw_only=True):
+    """`masked`: pairs that do not count, with their `masked_reasons`. Rates: medians of the pairs that count. `reason`: why none does."""
+
+    kind: Kind
+    setup: Setup
+    reference: Setup
+    masked: Count
+    ratios: list[Positive]
+    method: str | None
+    order_effect: OrderEffect | None
+    outlier_rounds: list[Ordinal]
+    reference_bytes_per_s: Positive | None
+    bytes_per_s: Positive | None
+    admissible: bool
+    reason: str | None
+    masked_reasons: list[str]
+
+
+class OverheadPoint(Closed, frozen=True):
+    """us per event beyond zlib's time on one thread's share, in the same turns."""
+
+    variant: Variant
+    threads: Ordinal
+    n: Count
+    median_us: float | None
+    least_us: float | None
+    most_us: float | None
+    interval_us: Ends[float] | None
+    event_us: Amount | None
+    share_us: Amount | None
+    admissible: bool
+    reason: str | None
+
+
+class Kept(Closed, frozen=True):
+    name: str
+    kept: Amount | None
+
+
+class Judged(Closed, frozen=True):
+    """The values that requirements bound. `variant`: of the settings at all `cores`."""
+
+    variant: str
+    cores: Ordinal
+    gain: Gain | None
+    gain_all_cores: Gain | None
+    smt: Gain | None
+    ceiling: Gain | None
+    overhead_us: float | None
+    overhead_interval_us: Ends[float] | None
+    demand: list[Kept]
+    abandoned_events: Count | None
+    overhead_n: Count | None = None
+
+
+class StreamsChecksumAnalysis(Closed, frozen=True):
+    """results/streams_checksum_analysis.json. `slower`: labels of setups that are slower than the original, at a level that holds for all
+    of them together. `slower_in_use`: how many of these are as deployed or fall back. `notes`: sentences on what this candidate cannot
+    show."""
+
+    schema_version: Literal[1]
+    confidence: float
+    comparisons: list[Compared]
+    fallback: list[Compared]
+    slower: list[str]
+    slower_points: Count | None
+    overhead: list[OverheadPoint]
+    judged: Judged
+    wrong_checksums: Count
+    wrong_files: list[Count]
+    faults: list[Count]
+    failed_runs: Count
+    notes: list[str]
+    reasons: dict[str, str]
+    slower_in_use: Count | None = None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bench_model.bundle.evidence import Document
-from bench_model.documents.results import Reasoned
 from bench_model.workloads.model import Asked, Beside, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from bench_model.workloads.streams_checksum import analysis
-from bench_model.workloads.streams_checksum.document import StreamsChecksum
+from bench_model.workloads.streams_checksum.document import StreamsChecksum, StreamsChecksumAnalysis
 from bench_model.workloads.streams_checksum.setups import (
     ALL,
     ORIGINAL,
@@ -183,6 +182,6 @@ MODEL = Model(
         Count("rounds", lambda asked, _: asked.repetitions),
         *(Count(f"demand[].{key}", _load(key)) for key in ("asked_bytes_per_s", "seconds", "due_bytes")),
     ),
-    (Beside("results/streams_checksum_analysis.json", analysis.of_bundle, _analysis, Reasoned),),
+    (Beside("results/streams_checksum_analysis.json", analysis.of_bundle, _analysis, StreamsChecksumAnalysis),),
     result=StreamsChecksum,
 )

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.bundle.evidence import Document, Evidence
+from bench_model.documents.struct import as_document
+from bench_model.documents.telemetry import AccountOfCollector, AccountRow, InfluxState, TelemetryAccount
 from bench_model.profiles.metrics import ResultMetric, load_metrics
 from bench_model.profiles.requirements import RequirementProfile, load_requirements
 from bench_model.profiles.scenarios import Scenario, load_scenario
@@ -157,8 +159,12 @@ COLLECTORS = ("block_device", "cpu", "temperature")
 
 def account(collectors: Sequence[str]) -> Document:
     """results/telemetry_account.json where nothing was lost."""
-    rows = [{"name": name, "status": "ok", "missed_samples": 0} for name in collectors]
-    return {"schema_version": 1, "state": "finished", "collectors": rows, "invalid": [], "limits": []}
+    every = [AccountOfCollector(name, "ok", 7200, 7200, 0, 7200, None) for name in collectors]
+    whole = AccountRow(None, None, 7200 * len(every), 7200 * len(every), None, [])
+    counted = InfluxState("2026-01-31T14:00:01.000Z", False, "no server was named", None, 0)
+    return as_document(
+        TelemetryAccount(1, "finished", counted, [], every, {}, whole, "InfluxDB was not counted", [], [])
+    )
 
 
 def telemetry(collectors: Sequence[str]) -> Document:

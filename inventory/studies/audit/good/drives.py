@@ -14,10 +14,10 @@ from bench_model.behaviour.dip_documents import Scenery
 from bench_model.behaviour.load_windows import Window
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.telemetry_tracks import Track, Tracks
-from bench_model.workloads import thermal as thermal_soak
 from bench_model.workloads.endurance import projection as endurance_projection
 from bench_model.workloads.saturation import analysis as saturation_model
 from bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
+from bench_model.workloads.thermal import soak as thermal_soak
 from rig.candidate.load_target import LoadTarget
 from rig.workloads import saturation as saturation_workload
 from rig.workloads.endurance.step import fill_step, mix_step

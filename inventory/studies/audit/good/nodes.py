@@ -12,11 +12,15 @@ from typing import Any, cast
 from audit.good.case import Case
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.telemetry_tracks import Tracks
+from bench_model.documents.struct import checked
+from bench_model.documents.tools.daqwriter import Latency
+from bench_model.documents.tools.netprobe import Cpu, FragmentSource, NetprobeBuild, NetprobeLatency
 from bench_model.statistics.bootstrap import SAMPLES_MIN, mean_interval
 from bench_model.statistics.repetitions import CONFIDENCE
 from bench_model.workloads.hot_store import figures as store
 from bench_model.workloads.hot_store import runs as hot_store_runs
 from bench_model.workloads.lan import analysis as lan_model
+from bench_model.workloads.lan.transfers import PROBE_LATENCY
 from rig.workloads.lan import plans, workload
 from rig.workloads.lan.site import LanSite
 
@@ -74,8 +78,8 @@ class _Site:
         rate, tuned = self.case.around(rate), (transfer.trial or {}).get("side") == lan_model.TUNED
         if transfer.kind == "build":
             return _built(transfer, rate, self.count - 1)
-        if transfer.operation == plans.PROBE_LATENCY:
-            return _trip(transfer.message_bytes, self.case.around(30.0 if tuned else 40.0))
+        if transfer.operation == PROBE_LATENCY:
+            return _trip(transfer, self.case.around(30.0 if tuned else 40.0))
         return _iperf(rate, transfer.seconds, transfer.bidirectional)
 
 
@@ -150,18 +154,36 @@ def _iperf(rate: float, seconds: float, both: bool) -> str:
     return json.dumps({"start": {"version": "iperf 3.12", "tcp_mss_default": 8948}, "intervals": samples, "end": end})
 
 
-def _trip(size: int, us: float) -> str:
-    said = {"tool": "netprobe", "command": "latency", "status": "complete", "message_bytes": size, "round_trips": 10**5}
-    return json.dumps({**said, "round_trip_us": {"mean": us, "p50": us, "p99": 2 * us, "max": 4 * us}})
+def _spread_us(middle: float, count: int) -> Latency:
+    high = 2 * middle
+    return Latency("x", count, middle, middle, middle, middle, high, high, high, 2 * high, "ns", ONE_COUNT)
+
+
+def _probed(seconds: float) -> dict[str, Any]:
+    started, used = "2026-01-31T12:00:00Z", Cpu(0.1, 0.2)
+    return {
+        "schema_version": 1, "tool": "netprobe", "version": "1", "status": "complete", "started_utc": started, "seconds": seconds,
+        "warm_up_s": 1.0, "measured_s": seconds, "cpu": used,
+    }  # fmt: skip
+
+
+def _trip(transfer: plans.Transfer, us: float) -> str:
+    size, count = transfer.message_bytes, 10**5
+    said = NetprobeLatency(
+        **_probed(transfer.seconds), command="latency", message_bytes=size, round_trips=count, segments_sent_again=0,
+        round_trip_us=_spread_us(us, count),
+    )  # fmt: skip
+    return json.dumps(checked(said))
 
 
 def _built(transfer: plans.Transfer, rate: float, sources: int) -> str:
     events = int(rate * transfer.seconds / transfer.message_bytes / sources)
-    times = {"p50": 10.0, "p99": 20.0, "max": 40.0}
-    row = {"fragments": events, "segments_sent_again": 0, "fragment_us": times}
-    said = {"tool": "netprobe", "command": "build", "status": "complete", "measured_s": transfer.seconds}
-    more = {"fragment_bytes": transfer.message_bytes, "events": events, "event_us": times, "sources": [row] * sources}
-    return json.dumps({**said, **more})
+    times = _spread_us(10.0, events)
+    said = NetprobeBuild(
+        **_probed(transfer.seconds), command="build", fragment_bytes=transfer.message_bytes, in_flight=4, events=events, event_us=times,
+        sources=[FragmentSource(f"node{number}", events, 0, times) for number in range(sources)],
+    )  # fmt: skip
+    return json.dumps(checked(said))
 
 
 def hot_store(case: Case) -> dict[str, Document]:

@@ -10,7 +10,7 @@ from bench_model.bundle.evidence import Document
 from bench_model.workloads import read_scan as reads
 from bench_model.workloads import thread_scan as threads
 from bench_model.workloads.latency_under_load import PERCENTILES
-from rig.workloads import block_scan as fio_scan
+from rig.workloads import block_scan as of_blocks
 from rig.workloads import latency_under_load as ladder
 from rig.workloads import minidaq_scan as minidaq
 from rig.workloads.shared.write_point import SAMPLE_S
@@ -60,10 +60,10 @@ def block_scan(case: Case) -> dict[str, Document]:
         seconds = parameters.get("confirm", {}).get("seconds_per_repetition", 0)
         longer = {**parameters, "seconds_per_point": seconds}
         again = [
-            fio_scan.repetition_of(point(case, longer, size, case.around(_rate(size))), number)
-            for number, size in fio_scan.turns(parameters)
+            of_blocks.repetition_of(point(case, longer, size, case.around(_rate(size))), number)
+            for number, size in of_blocks.turns(parameters)
         ]
-        scans.append(fio_scan.document(f"{tool}-1", parameters, points, again, tool))
+        scans.append(of_blocks.document(f"{tool}-1", parameters, points, again, tool))
     return {"results/block_scan.json": {**scans[0], "others": scans[1:]}}
 
 

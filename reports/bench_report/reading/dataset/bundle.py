@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bench_model.documents.events import Event
+from bench_model.documents.facts import Setting
+from bench_model.documents.run import Run
+from bench_model.documents.struct import Kind
 from bench_model.documents.verdict import Verdict
 from bench_model.profiles.published import PublishedDevice
 from bench_model.verdict.judging import Again
+from bench_model.workloads.block_scan import BlockScan
+from bench_model.workloads.snb_record import Repetition
 from bench_report.base.fields import Node
-from bench_report.reading.dataset.block_scan import BlockScan
-from bench_report.reading.dataset.machine import Setting, Smart
+from bench_report.reading.dataset.machine import Smart
 from bench_report.reading.dataset.provenance import Provenance
-from bench_report.reading.dataset.record import Repetition, Series
-from bench_report.reading.dataset.run import Run
-from bench_report.reading.dataset.telemetry import Accounting, Event, HostSeries, Phase
+from bench_report.reading.dataset.record import Series
+from bench_report.reading.dataset.telemetry import Accounting, HostSeries, Phase
+
+REPEATED_LATER = ("hot_store", "minidaq_scan")  # whose older results measured each point once, and did not say so
 
 
 @dataclass(frozen=True)
@@ -41,3 +47,18 @@ class Bundle:
     missing: tuple[tuple[str, str], ...]  # (file, what the report therefore lacks)
     files: frozenset[str]
     provenance: Provenance = field(default_factory=Provenance)
+
+    def result(self, name: str, kind: type[Kind]) -> Kind | None:
+        """results/<name>.json as its type; None where the run left none. Raises BundleError for a damaged one, with its field."""
+        node = self.results.get(name)
+        if node is None:
+            return None
+        return (_once(node) if name in REPEATED_LATER else node).typed(kind)
+
+
+def _once(node: Node) -> Node:
+    """The result, where a point that names no repetition is the first."""
+    if not isinstance(node.value, dict) or not isinstance(node.value.get("points"), list):
+        return node
+    points = [{"repetition": 1, **one} if isinstance(one, dict) else one for one in node.value["points"]]
+    return replace(node, value={**node.value, "points": points})

@@ -1,26 +1,8 @@
-"""The state of the machine under test: its tuning and what its drives say of themselves."""
+"""The state of the machine under test: what its drives say of themselves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Setting:
-    id: str
-    role: str | None
-    subject: str | None
-    asked: str | None
-    before: str | None
-    applied: str | None
-    read_back: str | None
-    status: str
-    detail: str | None
-
-    @property
-    def as_wanted(self) -> bool:
-        """Says whether the asked value is in force, or nothing was asked."""
-        return not self.asked or self.asked == "keep" or self.status in ("applied", "unchanged")
 
 
 @dataclass(frozen=True)

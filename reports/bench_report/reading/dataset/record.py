@@ -1,10 +1,13 @@
-"""A record and its read-back, as daqwriter measured them."""
+"""A record against time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench_report.reading.dataset.latency import Latency
+from bench_model.documents.tools import minidaq
+from bench_report.base.errors import BundleError
+
+RECORD = "results/snb_record.json"
 
 
 @dataclass(frozen=True)
@@ -17,63 +20,33 @@ class Series:
     backlog_bytes: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Minidaq:
-    status: str
-    error: str | None
-    offered_bytes_per_s: float | None
-    stored_bytes_per_s: float | None
-    superchunks: tuple[tuple[str, int], ...]
-    lost_per_link: tuple[float, ...]
-    written_bytes: float | None
-    record_s: float | None
-    drain_s: float | None
-    busy_count: int | None
-    busy_total_s: float | None
-    busy_episodes: tuple[tuple[float, float], ...]  # (start, duration) in s
-    backlog_high_bytes: float | None  # the true high-water mark; samples of the series may all lie below it
-    backlog_high_s: float | None  # when it was reached
-    backlog_capacity_bytes: float | None
-    buffer_needed_bytes: float | None
-    buffer_method: str | None
-    source_achieved: float | None
-    source_late_superchunks: int | None
-    source_late_threshold_us: float | None  # a superchunk that is offered later than this after its time is late
-    source_worst_lateness_us: float | None
-    arrival: Latency | None
-    write: Latency | None
-    series: Series | None
-    parameters: tuple[tuple[str, str], ...]
-    cpu_s_per_gb: float | None
-    copy_share: float | None  # of the CPU time, 0 to 1
+def series_of(found: minidaq.RecordSeries, repetition: int) -> Series:
+    """The rates of one repetition, from 1. Raises BundleError where lists that belong together do not."""
+    times, where = tuple(found.t_s), f"{RECORD}: repetitions[{repetition - 1}].minidaq.series"
+    columns = [tuple(map(float, one)) for one in (found.offered_bytes, found.stored_bytes, found.backlog_bytes)]
+    for column in columns:
+        if len(column) != len(times):
+            raise BundleError(where, f"{len(column)} values for {len(times)} times")
+    for time, before in zip(times, (0.0, *times), strict=False):
+        if time <= before:
+            raise BundleError(f"{where}.t_s", f"times must increase, but {time} does not")
+    times, (offered, stored, backlog) = _without_splinter(times, columns)
+    # divides by the true length of each interval: the last one may be shorter, and the others' lengths vary slightly
+    lengths = [time - before for before, time in zip((0.0, *times), times, strict=False)]
+    return Series(
+        t_s=times,
+        offered_bytes_per_s=tuple(value / length for value, length in zip(offered, lengths, strict=True)),
+        stored_bytes_per_s=tuple(value / length for value, length in zip(stored, lengths, strict=True)),
+        backlog_bytes=backlog,
+    )
 
 
-@dataclass(frozen=True)
-class Fault:
-    kind: str
-    offset_bytes: int | None
-    link: int | None
-    sequence: int | None
-    detail: str | None
-
-
-@dataclass(frozen=True)
-class Verify:
-    status: str
-    complete_trailer: bool | None
-    superchunks: tuple[tuple[str, int], ...]
-    faults: tuple[Fault, ...]
-    bytes_read: float | None
-    duration_s: float | None
-    read_bytes_per_s: float | None
-
-
-@dataclass(frozen=True)
-class Repetition:
-    minidaq: Minidaq | None
-    verify: Verify | None
-    condition: str | None = None  # fresh or preconditioned, where the scenario named conditions
-
-    def named(self, number: int) -> str:
-        """`2`, or `2, preconditioned`: how tables and figures call it."""
-        return f"{number}, {self.condition}" if self.condition else str(number)
+def _without_splinter(
+    times: tuple[float, ...], columns: list[tuple[float, ...]]
+) -> tuple[tuple[float, ...], list[tuple[float, ...]]]:
+    """Joins a last interval of under half the usual length to the one before: a rate over a millisecond means nothing."""
+    if len(times) < 3 or times[-1] - times[-2] >= 0.5 * times[-1] / len(times):
+        return times, columns
+    offered, stored, backlog = columns
+    joined = [(*column[:-2], column[-2] + column[-1]) for column in (offered, stored)]
+    return (*times[:-2], times[-1]), [*joined, (*backlog[:-2], backlog[-1])]

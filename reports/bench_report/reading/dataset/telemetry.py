@@ -1,21 +1,11 @@
-"""Telemetry of the run, read for figures: events, phases, the agents' account, the host's series."""
+"""Telemetry of the run, read for figures: phases, the agents' account, the host's series."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class Event:
-    time: datetime
-    kind: str
-    source: str | None
-    text: str
-    data: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -39,7 +29,7 @@ class Collector:
 
 @dataclass(frozen=True)
 class Accounting:
-    """Where every telemetry point went, and how long each collector was silent at most."""
+    """Describes where every telemetry point went, and how long each collector was silent at most."""
 
     counts: tuple[tuple[str, str, float], ...]  # (label, dotted name in summary.json, value)
     collectors: tuple[Collector, ...]
@@ -58,3 +48,4 @@ class HostSeries:
     temperature_celsius: dict[str, Track]
     lines: int
     torn: bool
+    disk_write_latency_s: dict[str, Track] = field(default_factory=dict)  # mean of the writes between two readings

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench_model.base.errors import BenchError
+from bench_model.documents import struct
+from bench_model.workloads.concurrent_analysis.document import Kind, Layout
+from bench_model.workloads.concurrent_analysis.reader import AnalysisSet
 from rig.candidate.context import RunContext
 from rig.candidate.machine import Machine
-from rig.workloads.shared.site import left_document
+from rig.workloads.shared.site import left
 
 PREFIX = "concurrent-analysis-"
 FAILED = 1
@@ -23,7 +25,7 @@ CALL_S_MIN = 300.0
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a set lies. `scratch`: the run's folder on it; `devices`: kernel names, of which the counters are read."""
+    """Describes where a set lies. `scratch`: the run's folder on it; `devices`: kernel names, of which the counters are read."""
 
     name: str
     text: str
@@ -55,17 +57,19 @@ class Reader:
             raise BenchError(f"{_remedy(python)} ({asked.stderr.strip()[-400:] or 'it printed nothing'})")
         return reader
 
-    def run(self, command: str, options: list[str], name: str, schema: str, timeout_s: float) -> dict[str, Any]:
+    def run(
+        self, command: str, options: list[str], name: str, kind: type[struct.Kind], timeout_s: float
+    ) -> struct.Kind:
         """The reader's document, checked and brought into the bundle as `name`.json. Raises BenchError with the reader's own words."""
         argv = [*self.command, command, *options, f"--json={self.work / name}.json"]
         done = self.machine.run(argv, timeout_s=timeout_s)
         if done.returncode == FAILED:
             raise BenchError(f"analysis_reader {command}: {done.stderr.strip()[-2000:]}")
         what = f"analysis_reader {command}"
-        return left_document(self.machine, done.check(what), what, self.work, self.raw, name, schema)
+        return left(self.machine, done.check(what), what, self.work, self.raw, name, kind)
 
     @contextmanager
-    def generated(self, storage: Storage, wanted: SetPlan) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def generated(self, storage: Storage, wanted: SetPlan) -> Iterator[tuple[Path, AnalysisSet]]:
         """(folder, its document) of a new set on `storage`, removed however the block ends."""
         folder = storage.scratch / f"{PREFIX}{wanted.name}"
         options = [
@@ -77,7 +81,7 @@ class Reader:
         try:
             yield (
                 folder,
-                self.run("generate", options, f"analysis-set-{storage.name}-{wanted.name}", "analysis-set", limit_s),
+                self.run("generate", options, f"analysis-set-{storage.name}-{wanted.name}", AnalysisSet, limit_s),
             )
         finally:
             self.machine.call("analysis_sets", "remove", folder)
@@ -94,8 +98,8 @@ def _remedy(python: Path) -> str:
 class SetPlan:
     """A set that is to be generated. `event_bytes` in memory."""
 
-    kind: str
-    layout: str
+    kind: Kind
+    layout: Layout
     events: int
     files: int
     event_bytes: int

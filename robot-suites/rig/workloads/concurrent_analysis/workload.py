@@ -9,13 +9,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
+from bench_model.documents.struct import checked
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
+from bench_model.workloads.concurrent_analysis import document
+from bench_model.workloads.concurrent_analysis.document import ConcurrentAnalysis, Kind, Layout
 from bench_model.workloads.concurrent_analysis.points import worker_counts
+from bench_model.workloads.concurrent_analysis.reader import (
+    AnalysisFarm,
+    AnalysisPoints,
+    AnalysisSet,
+    AnalysisSlowDisk,
+    Pass,
+)
 from bench_model.workloads.streams_checksum.setups import Cpus
 from rig.candidate.context import RunContext
 from rig.candidate.facilities import OpenTarget
@@ -25,8 +35,8 @@ from rig.workloads.shared.base import Need, Report, Workload
 from rig.workloads.shared.open_target import ObservedTargets, Targets
 
 NAME = "concurrent_analysis"
-KINDS = ("sparse", "full")
-SLOW_DISK = "slow-disk"
+KINDS: tuple[Kind, ...] = ("sparse", "full")
+SLOW_DISK: Final = "slow-disk"
 ROUNDS_MIN = 4  # fewer pairs give no useful interval
 FILE_MARGIN, IMAGE_MARGIN, FILESYSTEM_BYTES = 1.15, 1.1, 64 << 20  # as in agents/analysis_reader
 ROOM_BYTES = 0.05e9  # B/s that two cores generate and read, for the expected length of a run
@@ -98,7 +108,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     scenario = context.scenario
     cpus = Cpus.of(context.machine.call("cpu_topology"))
     plan = Plan(scenario.workloads[NAME], cpus, scenario.repetitions, scenario.seed)
-    return Campaign(Reader.of(context), plan, ObservedTargets(context), report).run()
+    return checked(Campaign(Reader.of(context), plan, ObservedTargets(context), report).run())
 
 
 def every_number_of_workers_should_have_been_measured_in_every_repetition(
@@ -160,7 +170,7 @@ class Plan:
     def counts(self) -> list[int]:
         return worker_counts(self.cores, self.parameters["workers_beyond"])
 
-    def set_of(self, kind: str, layout: str) -> SetPlan:
+    def set_of(self, kind: Kind, layout: Layout) -> SetPlan:
         own = self.parameters["sets"][kind]
         return SetPlan(
             kind, layout, own["events"], own["files"], own["event_size"], own["cluster_events"], self.parameters["compression"], self.seed,
@@ -174,10 +184,10 @@ class Campaign:
     def __init__(self, reader: Reader, plan: Plan, targets: Targets, report: Report) -> None:
         self._reader, self._plan, self._targets, self._report = reader, plan, targets, report
         self._own = plan.parameters
-        self._sets: list[dict[str, Any]] = []
-        self._points: list[dict[str, Any]] = []
-        self._storages: list[dict[str, Any]] = []
-        self._farm: dict[str, Any] | None = None
+        self._sets: list[document.Set] = []
+        self._points: list[document.Point] = []
+        self._storages: list[document.Storage] = []
+        self._farm: document.Farm | None = None
         self._versions: dict[str, str] = {}
         self._done = 0
         names = self._own.get("storages", [NAME])
@@ -190,7 +200,7 @@ class Campaign:
         self._done += steps
         self._report(text, self._done, self._steps, seconds)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> ConcurrentAnalysis:
         reference = self._targets.reference()
         self._measure(reference, farm=True)
         for name in self._own.get("storages", [])[1:]:
@@ -203,35 +213,26 @@ class Campaign:
             self._targets.close(target)
         if self._own.get("slow_disk"):
             self._slow_disk(_storage(reference))
-        return {
-            "schema_version": 1,
-            "cores": self._plan.cores,
-            "cpus": list(self._plan.cpus.order),
-            "drop_caches": self._own["drop_caches"],
-            "layouts": self._own["layouts"],
-            "compression": self._own["compression"],
-            "worker_counts": self._plan.counts,
-            "versions": self._versions,
-            "storages": self._storages,
-            "sets": self._sets,
-            "points": self._points,
-            "farm": self._farm,
-            "limits": [f"{one['name']}: {one['reason']}" for one in self._storages if one["reason"]],
-        }
+        return ConcurrentAnalysis(
+            schema_version=1,
+            cores=self._plan.cores,
+            cpus=list(self._plan.cpus.order),
+            drop_caches=self._own["drop_caches"],
+            layouts=self._own["layouts"],
+            compression=self._own["compression"],
+            worker_counts=self._plan.counts,
+            versions=self._versions,
+            storages=self._storages,
+            sets=self._sets,
+            points=self._points,
+            farm=self._farm,
+            limits=[f"{one.name}: {one.reason}" for one in self._storages if one.reason],
+        )
 
     def _measure(self, target: OpenTarget, farm: bool) -> None:
         """Every set on one target, one after another; the farm on the first full one."""
         storage = _storage(target)
-        self._storages.append(
-            {
-                "name": storage.name,
-                "kind": "target",
-                "text": storage.text,
-                "devices": list(storage.devices),
-                "limits": None,
-                "reason": None,
-            }
-        )
+        self._storages.append(document.Storage(storage.name, "target", storage.text, list(storage.devices), None, None))
         for kind in KINDS:
             for place, layout in enumerate(self._own["layouts"]):
                 wanted = self._plan.set_of(kind, layout)
@@ -242,14 +243,11 @@ class Campaign:
                     if farm and kind == "full" and place == 0 and self._own.get("farm"):
                         self._farm = self._measure_farm(storage, folder, wanted)
 
-    def _keep_set(self, storage: str, wanted: SetPlan, made: dict[str, Any]) -> None:
-        self._versions = made["versions"]
+    def _keep_set(self, storage: str, wanted: SetPlan, made: AnalysisSet) -> None:
+        self._versions = made.versions
         self._sets.append(
-            {
-                "storage": storage, "analysis": wanted.kind, "layout": wanted.layout, "shape": made["shape"], "files": len(made["files"]),
-                "bytes": made["bytes"], "truth": made["truth"],
-            }
-        )  # fmt: skip
+            document.Set(storage, wanted.kind, wanted.layout, made.shape, len(made.files), made.bytes, made.truth)
+        )
 
     def _scan(self, storage: Storage, folder: Path, wanted: SetPlan, counts: Sequence[int]) -> None:
         """Measures a set; passes over small sets are one call, since a reader takes longer to start than to read them."""
@@ -269,19 +267,29 @@ class Campaign:
                     *self._common(storage),
                 ]
                 name = f"analysis-{storage.name}-{wanted.name}-{repetition:02d}-{group[0]:03d}"
-                found = self._reader.run("points", options, name, "analysis-points", len(group) * wanted.read_s)
-                for one in found["points"]:
+                found = self._reader.run("points", options, name, AnalysisPoints, len(group) * wanted.read_s)
+                for one in found.points:
                     self._keep_point(storage.name, wanted, one, repetition)
 
     def _common(self, storage: Storage) -> list[str]:
         drop = ["--drop-caches"] if self._own["drop_caches"] else []
         return [*(f"--device={name}" for name in storage.devices), *drop]
 
-    def _keep_point(self, storage: str, wanted: SetPlan, found: dict[str, Any], repetition: int) -> None:
-        kept = {key: found[key] for key in ("analysis", "workers", "devices", "records", "result")}
-        self._points.append({"storage": storage, "layout": wanted.layout, "repetition": repetition, **kept})
+    def _keep_point(self, storage: str, wanted: SetPlan, found: Pass, repetition: int) -> None:
+        self._points.append(
+            document.Point(
+                storage,
+                wanted.layout,
+                repetition,
+                found.analysis,
+                found.workers,
+                found.devices,
+                found.records,
+                found.result,
+            )
+        )
 
-    def _measure_farm(self, storage: Storage, folder: Path, wanted: SetPlan) -> dict[str, Any] | None:
+    def _measure_farm(self, storage: Storage, folder: Path, wanted: SetPlan) -> document.Farm | None:
         """Measures the farm; None where the candidate has fewer cores than the farm has nodes."""
         asked, cores = self._own["farm"], self._plan.cpus.cores
         if len(cores) < asked["nodes"]:
@@ -294,19 +302,18 @@ class Campaign:
             f"--set={folder}", f"--analysis={wanted.kind}", f"--nodes={asked['nodes']}", f"--workers={len(cores) // asked['nodes']}",
             f"--rounds={asked['rounds']}", f"--cpus={','.join(map(str, cores))}", *self._common(storage),
         ]  # fmt: skip
-        found = self._reader.run("farm", options, "analysis-farm", "analysis-farm", 2 * asked["rounds"] * wanted.read_s)
-        return {key: found[key] for key in ("analysis", "nodes", "rounds")}
+        found = self._reader.run("farm", options, "analysis-farm", AnalysisFarm, 2 * asked["rounds"] * wanted.read_s)
+        return document.Farm(found.analysis, found.nodes, found.rounds)
 
     def _slow_disk(self, storage: Storage) -> None:
         """Measures the slow disk as a contrast; a machine that cannot hold a device back has none, and says why."""
         asked, layout = self._own["slow_disk"], self._own["layouts"][0]
-        held = {"read_iops": asked["read_iops"], "read_bytes_per_s": asked["read_bandwidth_size"]}
-        entry: dict[str, Any] = {
-            "name": SLOW_DISK, "kind": SLOW_DISK, "devices": [], "limits": held, "reason": None,
-            "text": f"a loop device on {storage.name}, held to {held['read_iops']} read requests/s and "
-            f"{decimal_label(held['read_bytes_per_s'])}/s",
-        }  # fmt: skip
-        self._storages.append(entry)
+        held = document.Limits(asked["read_iops"], asked["read_bandwidth_size"])
+        text = (
+            f"a loop device on {storage.name}, held to {held.read_iops} read requests/s and "
+            f"{decimal_label(held.read_bytes_per_s)}/s"
+        )
+        devices, reason = set[str](), None
         for kind in KINDS:
             whole = self._plan.set_of(kind, layout)
             wanted = replace(whole, events=max(whole.files, round(asked["share"] * whole.events)))
@@ -317,16 +324,15 @@ class Campaign:
                 try:
                     found = self._held_back(storage, folder, wanted)
                 except BenchError as error:
-                    entry["reason"] = f"it could not be measured: {error}"
-                    return
+                    reason = f"it could not be measured: {error}"
+                    break
                 self._keep_set(SLOW_DISK, wanted, made)
-            entry["devices"] = sorted(
-                {one["name"] for point in found["points"] for one in point["devices"]} | set(entry["devices"])
-            )
-            for point in found["points"]:
-                self._keep_point(SLOW_DISK, wanted, point, point["repetition"])
+            devices |= {one.name for point in found.points for one in point.devices}
+            for point in found.points:
+                self._keep_point(SLOW_DISK, wanted, point, point.repetition)
+        self._storages.append(document.Storage(SLOW_DISK, SLOW_DISK, text, sorted(devices), held, reason))
 
-    def _held_back(self, storage: Storage, folder: Path, wanted: SetPlan) -> dict[str, Any]:
+    def _held_back(self, storage: Storage, folder: Path, wanted: SetPlan) -> AnalysisSlowDisk:
         asked = self._own["slow_disk"]
         image = storage.scratch / f"{PREFIX}{SLOW_DISK}.img"
         options = [
@@ -335,16 +341,12 @@ class Campaign:
             f"--repetitions={asked['repetitions']}",
         ]  # fmt: skip
         limit_s = len(self._plan.counts) * asked["repetitions"] * wanted.read_s
-        return self._reader.run(
-            "slow-disk", options, f"analysis-{SLOW_DISK}-{wanted.kind}", "analysis-slow-disk", limit_s
-        )
+        return self._reader.run("slow-disk", options, f"analysis-{SLOW_DISK}-{wanted.kind}", AnalysisSlowDisk, limit_s)
 
 
 def _storage(target: OpenTarget) -> Storage:
-    document, drives = target.document, target.document["drives"]
-    models = (
-        ", ".join(sorted({drive["model"] or drive["name"] for drive in drives})) or "no drive that the kernel names"
-    )
+    document, drives = target.document, target.document.drives
+    models = ", ".join(sorted({drive.model or drive.name for drive in drives})) or "no drive that the kernel names"
     several = f"{len(drives)} x " if len(drives) > 1 else ""
-    text = f"{document['filesystem']} on {several}{models}"
+    text = f"{document.filesystem} on {several}{models}"
     return Storage(target.name or "target", text, target.scratch, (target.device,) if target.device else ())

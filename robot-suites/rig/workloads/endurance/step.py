@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from rig.candidate.host import Device
+from bench_model.documents.run import Drive
 from rig.candidate.machine import Machine
 from rig.workloads.shared import fio
 from rig.workloads.shared.wear_ledger import Experiment
@@ -38,7 +38,7 @@ class Plan:
     seed: int
     scratch: Path
     raw: Path
-    drives: tuple[Device, ...]
+    drives: tuple[Drive, ...]
     copies: int
     experiment: Experiment
 

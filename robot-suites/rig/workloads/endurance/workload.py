@@ -11,9 +11,10 @@ from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
+from bench_model.documents.struct import read
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
-from bench_model.profiles.yaml_source import check_document
+from bench_model.workloads.endurance.document import Endurance
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.candidate.machine import Machine
@@ -98,7 +99,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     need, budget = first_need(plan.parameters, plan.copies), plan.parameters["write_budget"]
 
     def keep(document: dict[str, Any]) -> None:
-        check_document(document, "endurance", RESULT)
+        read(document, Endurance, RESULT)
         context.bundle.write(RESULT, document)
 
     with ExitStack() as locks:

@@ -12,6 +12,8 @@ from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
+from bench_model.documents.struct import Struct
+from bench_model.documents.tools.hotstore import HotstoreBench, HotstoreSemantics, HotstoreVerify
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.hot_store.figures import BACKLOG_PARTS, CONSUMER, ENGINES, NODE, RESTART, SAMPLE_S
@@ -169,10 +171,10 @@ class HotSite:
                     )
         return done
 
-    def document(self, name: str, schema: str = "hotstore-bench") -> dict[str, Any]:
+    def document(self, name: str, kind: type[Struct] = HotstoreBench) -> dict[str, Any]:
         """Returns hotstore's `name`.json, brought into the bundle and checked."""
-        found = left_document(self.machine, None, f"hotstore ({name})", self.work, self.raw, name, schema)
-        if schema == "hotstore-bench" and found["status"] != "complete":
+        found = left_document(self.machine, None, f"hotstore ({name})", self.work, self.raw, name, kind)
+        if kind is HotstoreBench and found["status"] != "complete":
             raise BenchError(
                 f"hotstore bench ({name}) ended as {found['status']}: {found['error'] or 'no reason given'}"
             )
@@ -292,7 +294,7 @@ class Campaign:
         ]  # fmt: skip
         steps = [plans.run([plans.process(name, argv)], 20 * asked["lease_s"] + asked["events"] / 20)]
         self.site.carry_out(plans.plan(self.tools, steps, masters=masters, replicas=replicas, cluster=bool(replicas)))
-        self.site.document(name, "hotstore-semantics")
+        self.site.document(name, HotstoreSemantics)
         return name
 
     def _kills(self, engine: str) -> list[dict[str, Any]]:
@@ -332,7 +334,7 @@ class Campaign:
     ) -> dict[str, Any]:
         self.site.carry_out(plans.plan(self.tools, steps, **servers))
         verified, least = f"{name}-verify", self.parameters["kills"]["acknowledged_min"]
-        self.site.document(verified, "hotstore-verify")
+        self.site.document(verified, HotstoreVerify)
         return {
             "id": id_,
             "text": TEXTS[id_],

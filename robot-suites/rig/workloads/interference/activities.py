@@ -23,7 +23,7 @@ RATE_SHARE_MIN = 0.95  # a paced activity below this share of what was asked, al
 
 @dataclass(frozen=True)
 class Setting:
-    """Where activities run. `demand`: the burst's; `work`: where tools write on the candidate."""
+    """Describes where activities run. `demand`: the burst's; `work`: where tools write on the candidate."""
 
     daqwriter: Path
     demand: Demand

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.workloads.lan.analysis import ALL, TUNED, UNTUNED
+from bench_model.workloads.lan.transfers import PROBE_LATENCY
 
 Settings = list[dict[str, Any]]
 
@@ -17,7 +18,7 @@ SAMPLES = 40  # iperf3's intervals within a transfer
 TCP, RDMA = "tcp", "rdma"
 TCP_OPERATION = "iperf3"
 RDMA_OPERATIONS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
-PROBE_LATENCY, READ_LATENCY = "netprobe latency", "ib_read_lat"
+READ_LATENCY = "ib_read_lat"
 MANY_TO_ONE, ALL_TO_ALL = "many to one", "all to all"
 ONE_BUILDER, ALL_BUILDERS = "one builder", "all builders"
 
@@ -55,7 +56,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Tools:
-    """How load is made: over TCP, or with perftest on `devices` (RDMA device by node)."""
+    """Describes how load is made: over TCP, or with perftest on `devices` (RDMA device by node)."""
 
     netprobe: Path
     warm_up_s: float

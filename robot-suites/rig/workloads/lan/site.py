@@ -14,7 +14,7 @@ from typing import Any
 from bench_model.base.errors import BenchError
 from rig.candidate.context import RunContext
 from rig.candidate.machine import Machine
-from rig.on_candidate.network_meeting import NOT_MET
+from rig.on_candidate.network.meeting import NOT_MET
 from rig.workloads.lan.plans import Settings, Transfer
 
 PROVISIONED = "tuning-before.json"  # values from before provisioning's tuning (ansible/module_utils/bench_state.py)

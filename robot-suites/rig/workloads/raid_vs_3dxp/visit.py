@@ -14,6 +14,9 @@ from typing import Any
 
 from bench_model.base.load import Demand
 from bench_model.base.units import decimal_label
+from bench_model.documents.struct import Struct
+from bench_model.documents.tools.minidaq import Minidaq
+from bench_model.documents.tools.synthetic import Write
 from rig.candidate.facilities import OpenTarget
 from rig.candidate.machine import Machine
 from rig.workloads.shared.site import daqwriter_document
@@ -88,22 +91,28 @@ def visit(plan: VisitPlan, target: OpenTarget, name: str, seed: int) -> dict[str
     """Both measurements of one visit; `name` goes into the raw files' names. Raises BenchError when daqwriter itself breaks."""
     before = counters(plan.machine, target)
     size = plan.parameters["write_size"]
-    write = _run(plan, target, f"{name}-write", write_arguments, seed, 120 + size / SLOWEST_BYTES_PER_S)
+    write = _run(plan, target, Write, f"{name}-write", write_arguments, seed, 120 + size / SLOWEST_BYTES_PER_S)
     after = counters(plan.machine, target)
     paced = _run(
-        plan, target, f"{name}-paced", paced_arguments, seed, plan.parameters["paced"]["seconds"] + DRAIN_S_MAX
+        plan, target, Minidaq, f"{name}-paced", paced_arguments, seed, plan.parameters["paced"]["seconds"] + DRAIN_S_MAX
     )
     return {"write": write_document(write, before, after), "paced": paced_document(paced)}
 
 
 def counters(machine: Machine, target: OpenTarget) -> dict[str, Any]:
     """Returns the candidate's counters so far (on_candidate/load_counters.py)."""
-    array = ["--array", target.device] if target.device and target.document["device"]["members"] else []
+    array = (
+        ["--array", target.device]
+        if target.device and target.document.device and target.document.device.members
+        else []
+    )
     found: dict[str, Any] = machine.call("load_counters", *array, *target.drives)
     return found
 
 
-def _run(plan: VisitPlan, target: OpenTarget, name: str, arguments: Any, seed: int, timeout_s: float) -> dict[str, Any]:
+def _run(
+    plan: VisitPlan, target: OpenTarget, kind: type[Struct], name: str, arguments: Any, seed: int, timeout_s: float
+) -> dict[str, Any]:
     """daqwriter's document of one command on a file that is gone afterwards."""
     file = target.scratch / "raid-vs-3dxp.daq"
     words = arguments(plan, file)
@@ -121,8 +130,8 @@ def _run(plan: VisitPlan, target: OpenTarget, name: str, arguments: Any, seed: i
         completed = plan.machine.run(argv, timeout_s=timeout_s)
     finally:
         plan.machine.remove(file)
-    what, schema = f"daqwriter {words[0]} on {target.name}", f"daqwriter-{words[0]}"
-    return daqwriter_document(plan.machine, completed, what, plan.work, plan.raw, name, schema)
+    what = f"daqwriter {words[0]} on {target.name}"
+    return daqwriter_document(plan.machine, completed, what, plan.work, plan.raw, name, kind)
 
 
 def _window(document: dict[str, Any], length_s: float) -> dict[str, float]:

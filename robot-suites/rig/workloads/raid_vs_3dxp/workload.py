@@ -14,6 +14,7 @@ from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.base.units import decimal_label, parse_size
+from bench_model.documents.struct import as_document
 from bench_model.profiles.candidates import Target
 from bench_model.profiles.compared_targets import Compared, compared
 from bench_model.profiles.scenarios import Scenario
@@ -134,12 +135,12 @@ def run_comparison(
 ) -> dict[str, Any]:
     """Runs all rounds of all groups; returns results/raid_vs_3dxp.json. Raises BenchError that names the set which broke."""
     reference = targets.reference()
-    described: dict[str, dict[str, Any]] = {reference.name: reference.document}
+    described: dict[str, dict[str, Any]] = {reference.name: as_document(reference.document)}
     rounds: list[dict[str, Any]] = []
     progress = _Progress(report, plan.parameters, comparison)
     for number, group in enumerate(comparison.groups, start=1):
         with _open(targets, group, progress) as sets:
-            described |= {one.name: one.document for one in sets}
+            described |= {one.name: as_document(one.document) for one in sets}
             for turn in range(1, plan.parameters["rounds"] + 1):
                 rounds.append(_round(plan, [reference, *sets], (number, turn), hazards, progress))
     return document(plan.parameters, described, rounds)

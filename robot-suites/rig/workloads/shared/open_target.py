@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.run import FurtherTarget
+from bench_model.documents.struct import as_document, read
 from rig.candidate.context import RunContext
 from rig.candidate.facilities import Builder, OpenTarget
 
@@ -26,16 +28,16 @@ class ObservedTargets:
 
     def reference(self) -> OpenTarget:
         context = self.context
-        own = {**context.bundle.run["target"], "layout": context.candidate.target.storage, "tuning_wrong": []}
+        own = FurtherTarget.of(context.bundle.run.target, context.candidate.target.storage, [])
         return OpenTarget(context.candidate.target.name, context.scratch, own)
 
     def open(self, name: str) -> OpenTarget:
         def opened() -> dict[str, Any]:
             made = self._made().open(name)
-            return {"scratch": str(made.scratch), "document": made.document}
+            return {"scratch": str(made.scratch), "document": as_document(made.document)}
 
         said = self.context.machine.observe(f"target {name}", opened)
-        return OpenTarget(name, Path(said["scratch"]), said["document"])
+        return OpenTarget(name, Path(said["scratch"]), read(said["document"], FurtherTarget, f"target {name}"))
 
     def close(self, target: OpenTarget) -> None:
         self.context.machine.observe(f"target {target.name} taken away", lambda: self._made().close(target))

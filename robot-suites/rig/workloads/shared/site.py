@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError, InterruptedRunError
-from bench_model.profiles.yaml_source import check_document
+from bench_model.base.errors import BenchError, InterruptedRunError, in_words
+from bench_model.bundle.files import strict
+from bench_model.documents.struct import Kind, read
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
 from rig.candidate.machine import Machine
@@ -44,7 +44,7 @@ class Site:
         command: str,
         options: Sequence[str],
         name: str,
-        schema: str,
+        kind: type[Kind],
         timeout_s: float,
         accepted: Sequence[int] = (COMPLETE, FAILED),
     ) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Site:
         argv = [str(self.daqwriter), command, *options, f"--json={self.work / name}.json"]
         completed = self.machine.run(argv, timeout_s=timeout_s)
         return daqwriter_document(
-            self.machine, completed, f"daqwriter {command}", self.work, self.raw, name, schema, accepted
+            self.machine, completed, f"daqwriter {command}", self.work, self.raw, name, kind, accepted
         )
 
     def device_written_bytes(self) -> int | None:
@@ -76,20 +76,31 @@ class Site:
 
 
 def left_document(
-    machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str, schema: str
+    machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str, kind: type[Kind]
 ) -> dict[str, Any]:
     """Returns a tool's `work`/`name`.json, brought into `raw` and checked. Raises BenchError, with the tool's own words where
     `completed` has any."""
+    document: dict[str, Any] = _brought(machine, completed, what, work, raw, name)
+    read(document, kind, str(raw / f"{name}.json"))
+    return document
+
+
+def left(
+    machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str, kind: type[Kind]
+) -> Kind:
+    """The same as its type."""
+    return read(_brought(machine, completed, what, work, raw, name), kind, str(raw / f"{name}.json"))
+
+
+def _brought(machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str) -> Any:
     file = raw / f"{name}.json"
     try:
         machine.fetch(work / f"{name}.json", file)
-        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return strict(file.read_text(encoding="utf-8"))
     except (BenchError, OSError, ValueError) as error:
         if completed:
             completed.check(what)
-        raise BenchError(f"{what} left no readable result in {file}: {error}") from None
-    check_document(document, schema, str(file))
-    return document
+        raise BenchError(f"{what} left no readable result in {file}: {in_words(error)}") from None
 
 
 def daqwriter_document(
@@ -99,7 +110,7 @@ def daqwriter_document(
     work: Path,
     raw: Path,
     name: str,
-    schema: str,
+    kind: type[Kind],
     accepted: Sequence[int] = (COMPLETE, FAILED),
 ) -> dict[str, Any]:
     """The same for daqwriter, whose exit status says too how it ended. `what` names the command in errors."""
@@ -108,7 +119,7 @@ def daqwriter_document(
     if completed.returncode not in accepted:
         completed.check(what)
         raise BenchError(f"{what} ended with unexpected exit status {completed.returncode}")
-    return agreeing(left_document(machine, completed, what, work, raw, name, schema), completed)
+    return agreeing(left_document(machine, completed, what, work, raw, name, kind), completed)
 
 
 def agreeing(document: dict[str, Any], completed: Completed) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from typing import Any
 
 from bench_model.base.errors import RefusedError
 from bench_model.base.units import decimal_label
+from bench_model.documents.run import Drive
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from rig.base.bundle import now_utc, to_json
 from rig.base.settings import Layout
 from rig.candidate.context import RunContext
-from rig.candidate.host import Device, Survey, device_from
+from rig.candidate.host import Survey
 from rig.candidate.lock import exclusive
 from rig.candidate.machine import Machine
 from rig.workloads.shared.wear_ledger import (
@@ -48,7 +49,7 @@ class Worn:
     """The drives beneath a run's target, as a wear account knows them. `copies`: drive writes per byte, at most."""
 
     workload: str
-    drives: tuple[Device, ...]
+    drives: tuple[Drive, ...]
     copies: int
     experiment: Experiment
 
@@ -58,7 +59,7 @@ class Worn:
         return f"results/{self.workload}_ledger.json"
 
 
-def drive_id(drive: Device, candidate: str) -> str:
+def drive_id(drive: Drive, candidate: str) -> str:
     """The serial; where a drive has none (virtual disks), its name on this candidate."""
     return drive.serial or f"{drive.name} of {candidate}"
 
@@ -76,7 +77,7 @@ def reserved_bytes(asked: int, copies: int) -> int:
 
 
 def account_of(experiment: Experiment) -> Path:
-    """Where the experiment's account is or will be. Raises RefusedError when another candidate has one of the same drives."""
+    """Says where the experiment's account is or will be. Raises RefusedError when another candidate has one of the same drives."""
     file = ledger_file(Layout().state_directory(experiment.candidate), experiment)
     elsewhere = held_elsewhere(file, experiment)
     if elsewhere:
@@ -112,7 +113,7 @@ def drives_of(candidate: Candidate, found: Survey) -> tuple[tuple[str, ...], int
     return beneath(device, found.drives_of(device), candidate.name)
 
 
-def beneath(device: Device | None, drives: list[Device], candidate: str) -> tuple[tuple[str, ...], int]:
+def beneath(device: Drive | None, drives: list[Drive], candidate: str) -> tuple[tuple[str, ...], int]:
     """Ids of the drives of a target that is there, and the writes per byte. Raises RefusedError where none counts."""
     if device is None or not drives:
         raise RefusedError(
@@ -125,10 +126,9 @@ def beneath(device: Device | None, drives: list[Device], candidate: str) -> tupl
 
 def worn_by(context: RunContext, workload: str) -> Worn:
     """Returns the drives of a run whose target is there. Raises RefusedError where no drive counts its writes."""
-    target = context.bundle.run["target"]
-    device = device_from(target["device"]) if target["device"] else None
-    drives = tuple(device_from(drive) for drive in target["drives"])
-    ids, copies = beneath(device, list(drives), context.candidate.name)
+    target = context.bundle.run.target
+    drives = tuple(target.drives)
+    ids, copies = beneath(target.device, target.drives, context.candidate.name)
     experiment = Experiment(context.candidate.name, context.scenario.id, context.candidate.target.name, ids)
     return Worn(workload, drives, copies, experiment)
 
@@ -171,7 +171,7 @@ def _opened(context: RunContext, worn: Worn, budget: int, need: tuple[int, str],
 class Wear:
     """The drives' counts and health, by id."""
 
-    def __init__(self, machine: Machine, drives: Sequence[Device], candidate: str) -> None:
+    def __init__(self, machine: Machine, drives: Sequence[Drive], candidate: str) -> None:
         self._machine = machine
         self._ids = {drive.name: drive_id(drive, candidate) for drive in drives}
         self._emulated = any((drive.model or "").startswith(EMULATED) for drive in drives)

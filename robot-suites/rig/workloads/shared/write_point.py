@@ -9,6 +9,7 @@ import statistics
 from typing import Any
 
 from bench_model.base.units import binary_label
+from bench_model.documents.tools.synthetic import Write
 from rig.workloads.shared.site import Site, unless_failed
 
 SAMPLE_S = 0.25
@@ -39,7 +40,7 @@ def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[s
     before = site.device_written_bytes()
     with site.removed_afterwards(target):
         timeout_s = 60 + 5 * (seconds + ramp_s) + span / WRITE_BYTES_PER_S_MIN
-        document = site.run_daqwriter("write", options, name, "daqwriter-write", timeout_s)
+        document = site.run_daqwriter("write", options, name, Write, timeout_s)
     unless_failed(document, f"daqwriter write at block size {binary_label(block_bytes)}")
     after = site.device_written_bytes()
     device_bytes = after - before if after is not None and before is not None else None

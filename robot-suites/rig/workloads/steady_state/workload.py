@@ -85,13 +85,13 @@ def _limits(scenario: Scenario) -> list[str]:
 
 def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/steady_state.json of this run."""
-    device = context.bundle.run["target"]["device"]
+    device = context.bundle.run.target.device
     plan = SteadyPlan(
         parameters=context.scenario.workloads[NAME],
         seed=context.scenario.seed,
         target=context.load_target(FILE),
         device=context.device,
-        capacity_bytes=device["size_bytes"] if device else None,
+        capacity_bytes=device.size_bytes if device else None,
         raw=context.raw,
     )
     return run_steady_state(context.machine, plan, report)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_model.documents.tools.streams import Streams, VerifyStreams
 from bench_model.workloads.streams_checksum.setups import Cpus, Setup
 from rig.workloads.shared.site import COMPLETE, DAMAGED, FAILED, Site
 
@@ -19,7 +20,7 @@ SUM_BYTES_PER_S = 4e6  # of that, on a slow machine
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Where daqwriter's records go while it runs, and the tags that they carry."""
+    """Describes where daqwriter's records go while it runs, and the tags that they carry."""
 
     file: Path
     tags: dict[str, str]
@@ -72,7 +73,7 @@ class Application:
         """daqwriter's document, also that of a run that an I/O error ended."""
         options = [*self.options(setup, directory), *more]
         limit_s = CALL_S_MIN + 10 * seconds
-        return self.site.run_daqwriter("streams", options, f"streams-{name}", "daqwriter-streams", limit_s)
+        return self.site.run_daqwriter("streams", options, f"streams-{name}", Streams, limit_s)
 
     def verified(self, setup: Setup, directory: Path, name: str, written_bytes: int) -> dict[str, Any]:
         """Returns one entry of `verification`: the results of daqwriter's own read-back and of one by independent code."""
@@ -81,7 +82,7 @@ class Application:
             "verify",
             [f"--target={directory}"],
             f"streams-verify-{name}",
-            "daqwriter-verify-streams",
+            VerifyStreams,
             limit_s,
             (COMPLETE, FAILED, DAMAGED),
         )

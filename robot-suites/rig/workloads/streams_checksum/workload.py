@@ -12,6 +12,7 @@ from typing import Any
 
 from bench_model.base.errors import RefusedError
 from bench_model.base.units import GB, decimal_label
+from bench_model.documents.tools.checksum import Checksum
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.streams_checksum.runs import paced, unpaced
@@ -127,7 +128,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
 
 def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/streams_checksum.json of this run."""
-    tags = {"host": context.bundle.run["candidate"]["name"], "run": context.bundle.id}
+    tags = {"host": context.bundle.run.candidate.name, "run": context.bundle.id}
     plan = Plan(context.scenario, Telemetry(context.places.workload_file, tags))
     return run_streams_checksum(Site.of(context), plan, report)
 
@@ -264,7 +265,7 @@ class _Runner:
         ]
         limit_s = 120 + 4 * points * own["repetitions"] * own["seconds_per_point"]
         said = self._site.run_daqwriter(
-            "checksum", options, "streams-checksum-overhead", "daqwriter-checksum", limit_s, (COMPLETE, DAMAGED)
+            "checksum", options, "streams-checksum-overhead", Checksum, limit_s, (COMPLETE, DAMAGED)
         )
         found = {(row["variant"], row["threads"]): row for row in said["variants"]}
         wrong = said["mismatch"]

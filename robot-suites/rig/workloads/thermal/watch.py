@@ -97,7 +97,7 @@ def _settled(track: Track, rule: Rule, start_s: float, last_s: float, drives: in
 
 
 def _onset_s(tracks: Tracks, run: dict[str, Any], drives: Sequence[str], start_s: float, now_s: float) -> float | None:
-    """When throttling began by the rate, or by the drives' own word."""
+    """Says when throttling began by the rate, or by the drives' own word."""
     told = [one.since_utc_s for one in throttling.signals_between(tracks, drives, start_s, now_s)]
     onsets = [max(0.0, since - start_s) for since in told if since is not None]
     counter, _ = target_counter(run, tracks)

@@ -15,11 +15,12 @@ from bench_model.base.errors import RefusedError
 from bench_model.base.load import Demand
 from bench_model.base.units import decimal_label
 from bench_model.bundle.telemetry_files import POINTS_FILE, SPOOLS
+from bench_model.documents.struct import as_document
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
-from bench_model.workloads.thermal import PROBE, SOAK
+from bench_model.workloads.thermal.soak import PROBE, SOAK
+from rig.candidate.bmc import FanDuty
 from rig.candidate.context import RunContext
-from rig.candidate.fan_duty import FanDuty
 from rig.candidate.host import Survey
 from rig.candidate.machine import Machine
 from rig.workloads.shared import fio
@@ -88,7 +89,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         work=context.places.raw,
         raw=context.raw,
         points=[context.bundle.path / spool / POINTS_FILE for spool in SPOOLS],
-        run=context.bundle.run,
+        run=as_document(context.bundle.run),
     )
     facilities, asked = context.facilities, parameters.get("hazards", [])
     hazards = HazardSchedule([], lambda: None)

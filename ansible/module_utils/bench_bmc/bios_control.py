@@ -1,0 +1,347 @@
+"""A server's BIOS settings brought into force and back: remember, make pending, restart where allowed, read back.
+
+Promises: the values from before are on disk before the first attribute is changed; what is in force or pending already
+is not written again; the machine is restarted only when that was allowed, and every wait is bounded. A note on disk says
+that it is being restarted, so that whoever comes after a bench that was killed meanwhile switches it on.
+Runs on the control node. Knows nothing of Ansible.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible.module_utils.bench_bmc.bios import (
+    FIELDS,
+    SETTINGS,
+    WAITING,
+    Firmware,
+    Plan,
+    beside_of,
+    holders,
+    is_held,
+    joined,
+    plan,
+    record_of,
+    resolve_bonds,
+    text_of,
+    to_write,
+)
+from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
+from ansible.module_utils.bench_bmc.first_values import FirstValues
+from ansible.module_utils.bench_bmc.redfish import GRACEFUL_S_MAX, System
+
+POLL_S = 3.0
+NOTE = "restarting.json"  # of a machine that is being restarted: beside the values from before
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Under which conditions a run works."""
+
+    restart: bool  # the machine may be restarted
+    wait_s: float  # how long that may take until the attributes read back
+    pretend: bool = False
+
+
+@dataclass
+class Run:
+    """The findings and changes of one run."""
+
+    records: list[dict[str, str]] = field(default_factory=list)
+    changed: bool = False
+    restarted: str = ""  # how, where the machine was restarted
+    waiting: bool = False  # something is pending that a restart brings into force
+    waited_s: float = 0.0
+    power: str = ""  # on or off, where the BMC was asked for nothing else
+
+
+def kept(setting: str, detail: str = "") -> dict[str, str]:
+    """Return the record of a setting that nothing is asked of."""
+    return dict.fromkeys(FIELDS, "") | {
+        "id": "bios-" + setting.replace("_", "-"),
+        "role": "bios",
+        "subject": "firmware",
+        "asked": "keep",
+        "status": "unchanged",
+        "detail": detail,
+    }
+
+
+def without(asked: Mapping[str, str], reason: str) -> Run:
+    """Describe a machine whose BIOS settings cannot be reached at all."""
+    run = Run()
+    for setting in SETTINGS:
+        record = kept(setting, reason)
+        if asked.get(setting, "keep") != "keep":
+            record |= {"asked": asked[setting], "status": "unsupported"}
+        run.records.append(record)
+    return run
+
+
+def vendor_key(vendors: dict[str, Any], wanted: str, manufacturer: str, where: str) -> str:
+    """Return the key of the vendor named, or found by the system's Manufacturer."""
+    if wanted:
+        if wanted not in vendors:
+            raise BmcError(f"bmc.vendor is {wanted}; known to the role bios: {', '.join(sorted(vendors))}")
+        return wanted
+    for key, data in vendors.items():
+        if any(word in manufacturer.lower() for word in data["manufacturers"]):
+            return key
+    raise BmcError(
+        f"{where}: its Manufacturer {manufacturer!r} is no known vendor; set bmc.vendor to one of"
+        f" {', '.join(sorted(vendors))} (redfish: try the names of all)"
+    )
+
+
+def note_of(state: FirstValues) -> FirstValues:
+    """Return the note that says that the machine is being restarted; empty where it is not."""
+    return FirstValues(os.path.join(os.path.dirname(state.path), NOTE), state.subject)
+
+
+def forget(note: FirstValues) -> None:
+    """Remove the note: the machine is on."""
+    note.values = {}
+    note.save()
+
+
+def recovered(system: System, note: FirstValues) -> dict[str, str]:
+    """Switch on a machine that a killed bench had shut down, waiting out a shutdown that goes on; return the record of it."""
+    since_s = float(note.values["since_s"])
+    left_s = min(GRACEFUL_S_MAX, max(0.0, since_s + GRACEFUL_S_MAX - time.time()))
+    was_off = system.switch_on_after(left_s)
+    forget(note)
+    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since_s))
+    what = "the server was off and was switched on" if was_off else "the server is on"
+    return dict.fromkeys(FIELDS, "") | {
+        "id": "server-power",
+        "role": "bios",
+        "subject": "server",
+        "asked": "on",
+        "before": "off" if was_off else "on",
+        "applied": "on" if was_off else "",
+        "read_back": "on",
+        "status": "applied" if was_off else "unchanged",
+        "detail": f"{what}: a bench that did not live to see it had begun to restart it at {when}",
+    }
+
+
+class Control:
+    """The BIOS settings of one server."""
+
+    def __init__(
+        self, system: System, state: FirstValues, vendors: dict[str, Any], key: str, note: FirstValues | None = None
+    ) -> None:
+        """Take the parts; reads nothing. The note stands beside the state."""
+        self.system, self.state, self.vendors, self.key = system, state, vendors, key
+        self.note = note or note_of(state)
+        system.look_beside(beside_of(vendors, key))
+
+    def _plans(self, asked: Mapping[str, str], firmware: Firmware) -> list[Plan]:
+        plans = [
+            plan(self.vendors, self.key, setting, asked[setting], firmware)
+            for setting in SETTINGS
+            if asked.get(setting, "keep") != "keep"
+        ]
+        resolve_bonds(plans, firmware)
+        return plans
+
+    def apply(self, asked: Mapping[str, str], terms: Terms) -> Run:
+        """Bring what is asked into force, or make it pending."""
+        firmware = self.system.firmware()
+        if firmware is None:
+            return without(asked, "the Redfish service shows no BIOS attributes (no Bios resource)")
+        plans, before = self._plans(asked, firmware), dict(firmware.current)
+        written = to_write(plans, firmware)
+        if terms.pretend:
+            return self._pretend(asked, plans, firmware, written)
+        refusals: dict[str, str] = {}
+        if written:
+            self._remember(firmware)
+            refusals = self.system.set_attributes(written)
+            firmware = self._read()
+        run = Run(changed=len(refusals) < len(written))
+        self._describe(run, asked, plans, before, firmware, written, refusals)
+        if run.waiting and terms.restart:
+            firmware = self._restart(run, plans, terms)
+            self._describe(run, asked, plans, before, firmware, written, refusals)
+        return run
+
+    def verify(self, asked: Mapping[str, str]) -> Run:
+        """Read everything back; changes nothing."""
+        firmware = self.system.firmware()
+        if firmware is None:
+            return without(asked, "the Redfish service shows no BIOS attributes (no Bios resource)")
+        run, first = Run(), self._first()
+        self._describe(run, asked, self._plans(asked, firmware), firmware.current, firmware, {}, {})
+        for record in run.records:
+            names = [name for name in record["subject"].split(" and ") if name in first]
+            record["before"] = joined(first, names)
+        return run
+
+    def restore(self, terms: Terms) -> Run:
+        """Put the remembered values back; forget them once all are in force."""
+        firmware, first = self._read(), self._first()
+        before = dict(firmware.current)
+        run, refusals = Run(), dict[str, str]()
+        differing = {n: v for n, v in first.items() if n in firmware.current and firmware.after_reboot(n) != v}
+        if differing and terms.pretend:
+            run.changed = True
+        elif differing:
+            refusals, taken = self._put_back(differing, first)
+            run.changed = taken > 0
+        if not terms.pretend:
+            firmware = self._read()
+        self._describe_restore(run, first, before, firmware, refusals, terms)
+        if run.waiting and terms.restart and not terms.pretend:
+            held = self._held(first)
+            firmware = self._restart(run, [], terms, {n: v for n, v in first.items() if n not in held})
+            self._describe_restore(run, first, before, firmware, refusals, terms)
+        in_force = all(text_of(firmware.current.get(n)) == v for n, v in first.items() if n in firmware.current)
+        if in_force and not terms.pretend:
+            self.state.values = {}
+            self.state.save()
+        return run
+
+    # -- parts
+
+    def _read(self) -> Firmware:
+        firmware = self.system.firmware()
+        if firmware is None:
+            raise BmcSilentError(
+                f"{self.system.service.where}: the Bios resource is gone; run this again once the BMC is up"
+            )
+        return firmware
+
+    def _first(self) -> dict[str, str]:
+        return {name: text_of(value) for name, value in self.state.values.get("attributes", {}).items()}
+
+    def _remember(self, firmware: Firmware) -> None:
+        """Keep the first value of all that the vendor's data names: a profile moves more than itself."""
+        attributes = self.state.values.setdefault("attributes", {})
+        for name in holders(self.vendors, self.key, firmware.current):
+            attributes.setdefault(name, text_of(firmware.current[name]))
+        self.state.values.setdefault("vendor", self.key)
+        self.state.save()
+
+    def _put_back(self, differing: dict[str, str], first: dict[str, str]) -> tuple[dict[str, str], int]:
+        """Write first values; return what was refused, and how many were taken. A value that a profile holds is tried on its own: if
+        refused, it follows the profile, and nothing was changed."""
+        held = self._held(first)
+        free = {name: value for name, value in differing.items() if name not in held}
+        # An attribute may be free only while an earlier one has the value of now: the last one goes back first.
+        refusals = self.system.set_attributes({name: free[name] for name in reversed(free)}) if free else {}
+        if refusals and len(refusals) < len(free):
+            refusals = self.system.set_attributes({name: free[name] for name in free if name in refusals})
+        taken = len(free) - len(refusals)
+        for name in sorted(set(differing) & held):  # read back afterwards, whatever it says
+            taken += not self.system.set_attributes({name: differing[name]})
+        return refusals, taken
+
+    def _held(self, first: dict[str, str]) -> set[str]:
+        """Return the attributes that follow from another one's first value."""
+        return {name for name, holder in holders(self.vendors, self.key, first).items() if is_held(holder, first)}
+
+    def _restart(self, run: Run, plans: list[Plan], terms: Terms, first: dict[str, str] | None = None) -> Firmware:
+        """Restart the machine and wait until the attributes read back, at most as long as the terms allow."""
+        began = time.monotonic()
+        deadline = began + terms.wait_s
+        self.note.values = {"since_s": time.time()}
+        self.note.save()
+        run.restarted, run.changed = self.system.restart(min(GRACEFUL_S_MAX, terms.wait_s / 2)), True
+        forget(self.note)
+        while True:
+            try:
+                firmware = self._read()
+                if time.monotonic() > deadline or not self._missing(plans, first or {}, firmware):
+                    break
+            except BmcSilentError:  # some restart with the machine
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_S)
+        run.waited_s = time.monotonic() - began
+        return firmware
+
+    @staticmethod
+    def _missing(plans: list[Plan], first: dict[str, str], firmware: Firmware) -> bool:
+        """Says whether something that was asked, or was there first, is not in force."""
+        asked = any(
+            not wish.met_by(text_of(firmware.current.get(wish.attribute)))
+            for each in plans
+            if not each.unsupported
+            for wish in each.wishes
+            if not wish.bound_to
+        )
+        return asked or any(text_of(firmware.current.get(name)) != value for name, value in first.items())
+
+    # -- records
+
+    def _describe(
+        self,
+        run: Run,
+        asked: Mapping[str, str],
+        plans: list[Plan],
+        before: Mapping[str, Any],
+        now: Firmware,
+        written: Mapping[str, str],
+        refusals: Mapping[str, str],
+    ) -> None:
+        by_setting = {each.setting: each for each in plans}
+        run.records = [
+            record_of(by_setting[setting], before, now, written, refusals, run.restarted)
+            if setting in by_setting
+            else kept(setting)
+            for setting in SETTINGS
+        ]
+        self._note_waiting(run)
+
+    def _pretend(
+        self, asked: Mapping[str, str], plans: list[Plan], firmware: Firmware, written: Mapping[str, str]
+    ) -> Run:
+        run = Run(changed=bool(written))
+        self._describe(run, asked, plans, firmware.current, firmware, {}, {})
+        for record in run.records:
+            names = [name for name in record["subject"].split(" and ") if name in written]
+            if record["status"] == "mismatch" and names:
+                record |= {"status": "applied", "detail": f"check mode: {joined(written, names)} would be made pending"}
+        return run
+
+    def _describe_restore(
+        self,
+        run: Run,
+        first: dict[str, str],
+        before: Mapping[str, Any],
+        now: Firmware,
+        refusals: Mapping[str, str],
+        terms: Terms,
+    ) -> None:
+        run.records = []
+        for name, value in first.items():
+            current, later = text_of(now.current.get(name)), now.after_reboot(name)
+            status, detail = "unchanged", ""
+            if name not in now.current:
+                status, detail = "unsupported", "the BIOS does not have it any more"
+            elif name in refusals:
+                status, detail = "refused", refusals[name]
+            elif current == value:
+                moved = text_of(before.get(name)) != current
+                status, detail = ("applied", run.restarted) if moved else ("unchanged", "")
+            elif terms.pretend:
+                status, detail = "applied", f"check mode: {value} would be made pending"
+            elif later == value:
+                status, detail = "mismatch", f"{WAITING}: {name}={value} is pending"
+            else:
+                status, detail = "mismatch", f"was {value}, reads {current}"
+            run.records.append(
+                dict.fromkeys(FIELDS, "")
+                | {"id": f"bios-{name}", "role": "bios", "subject": "BIOS attribute", "asked": value}
+                | {"before": text_of(before.get(name)), "read_back": current, "status": status, "detail": detail}
+            )
+        self._note_waiting(run)
+
+    @staticmethod
+    def _note_waiting(run: Run) -> None:
+        run.waiting = any(record["detail"].startswith(WAITING) for record in run.records)

@@ -1,0 +1,61 @@
+"""The evidence that covers the plan of the thermal soak: how long it lasted, and each fan speed that was asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from bench_model.bundle.evidence import Document
+from bench_model.workloads.model import RUNTIME_MIN, Asked, Beside, Count, Model, stated
+from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, rows
+from bench_model.workloads.thermal.document import Thermal, ThermalSoak
+from bench_model.workloads.thermal.soak import SOAK, of_bundle
+
+
+def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
+    """The soak ran for its least time, and each fan speed that was asked for was tried, or it is said why not."""
+    parameters, soak = plan.parameters, document["soak"]
+    length_s = soak["end_utc_s"] - soak["start_utc_s"]
+    if length_s < RUNTIME_MIN * parameters["soak"]["min_s"] and soak["stopped_by"] != "throttling":
+        yield f"the soak lasted {length_s:.0f} s of at least {parameters['soak']['min_s']:g} s"
+    asked, sweep = parameters.get("fan_sweep"), document["fan_sweep"]
+    if asked and sweep["status"] not in ("done", "stopped"):
+        yield f"the fan sweep is {sweep['status']!r}: {sweep['reason']}"
+    duties = asked["duties_percent"] if asked and sweep["status"] == "done" else []
+    planned = [SOAK, *(f"fans at {duty} %" for duty in duties)]
+    if sweep["status"] == "done":
+        yield from rows("fan speed", duties, column(sweep["points"], "duty_percent"))
+    yield from rows("the load", planned, [name for name in column(document["sustained"], "name") if name in planned])
+    for one in (soak, *sweep["points"]):
+        if one["bytes_written"] <= 0 or one["throughput_bytes_per_s"] <= 0:
+            yield f"the load {one['name']} wrote nothing"
+    record = {key: parameters["record"][key] for key in ("links", "superchunk_bytes", "superchunk_rate_hz")}
+    demand = math.prod(float(value) for value in record.values()) * plan.scale
+    if not math.isclose(document["record"]["demand_bytes_per_s"], demand, rel_tol=1e-9):
+        yield (
+            f"the record's demand is {document['record']['demand_bytes_per_s']:g} B/s instead of {demand:g} B/s",
+            INVALIDATES,
+        )
+
+
+LOG_START_S = 5.0  # that fio's log lacks
+
+
+def _soak(asked: Asked, soak: Document) -> float | None:
+    """Says when the soak may have ended: only heat ends it before its least length, of which fio's log lacks the first seconds."""
+    if soak.get("stopped_by") in ("throttling", "danger"):
+        return None
+    return float(soak["start_utc_s"] + RUNTIME_MIN * asked.own["soak"]["min_s"] - LOG_START_S)
+
+
+MODEL = Model(
+    coverage,
+    (
+        Count("load.file_bytes", stated("file_size")),
+        Count("soak.end_utc_s", _soak, 1.0),
+        Count("record.demand_bytes_per_s", lambda asked, _: asked.rate("record") * asked.scale),
+        Count("record.duration_s", stated("record", "duration_s")),
+    ),
+    (Beside("results/thermal_soak.json", of_bundle, kind=ThermalSoak),),
+    result=Thermal,
+)

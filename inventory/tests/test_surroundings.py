@@ -1,0 +1,95 @@
+"""The air at the inlet and the altitude: what a BMC and the inventory state, and nothing that they do not."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from bench_model.behaviour.surroundings import from_points, of_bundle
+from bench_model.bundle.line_protocol import Point
+from bench_model.evidence.soundness import fault_of
+from bench_model.profiles.yaml_source import load_schema
+
+
+def air(value: Any, sensor: str = "Inlet Temp", entity: str = "55.1", measurement: str = "ipmi_sensor") -> Point:
+    return Point(
+        measurement, {"sensor": sensor, "entity": entity, "kind": "temperature"}, {"temperature_degc": value}, 1
+    )
+
+
+def made(*points: Point, altitude_m: Any = 430) -> dict[str, Any]:
+    document = from_points(points, altitude_m)
+    assert fault_of("results/surroundings.json", json.loads(json.dumps(document, allow_nan=False))) == ""
+    return document
+
+
+def test_the_air_is_told_from_its_least_to_its_most() -> None:
+    document = made(air(22.0), air(24.0), air(31.0), air(55.0, "CPU1 Temp", "3.1"))
+    assert document["inlet_degC"] == {"min": 22, "median": 24, "max": 31} and document["altitude_m"] == 430
+    assert document["inlet_sensors"] == {"Inlet Temp": 3} and document["reasons"] == {}
+
+
+@pytest.mark.parametrize(("sensor", "entity"), [("01-Inlet Ambient", "64.1"), ("Ambient", "7.1"), ("System", "55.2")])
+def test_an_inlet_is_known_by_its_name_or_its_entity(sensor: str, entity: str) -> None:
+    assert made(air(20.0, sensor, entity))["inlet_sensors"] == {sensor: 1}
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -60.0, 255.0, "22"])
+def test_what_no_air_has_is_no_reading(bad: Any) -> None:
+    assert made(air(bad), air(23.0))["inlet_degC"]["max"] == 23
+    assert "no BMC told" in made(air(bad))["reasons"]["surroundings.inlet_temperature"]
+
+
+def redfish(value: float, sensor: str = "Intake", resource: str = "ThermalMetrics") -> Point:
+    tags = {"chassis": "1", "resource": resource, "sensor": sensor}
+    return Point("redfish_sensor", tags, {"temperature_degc": value}, 1)
+
+
+def test_redfish_alone_tells_the_same_and_is_named() -> None:
+    document = made(redfish(24.5), redfish(26.0))
+    assert document["inlet_degC"] == {"min": 24.5, "median": 25.25, "max": 26.0}
+    assert document["inlet_sensors"] == {"Intake (Redfish, chassis 1, ThermalMetrics)": 2}
+
+
+def test_ipmi_and_redfish_that_agree_are_one_account() -> None:
+    document = made(air(24.0), air(30.0), redfish(25.0), redfish(30.5), redfish(44.0, "Rear", "Thermal"))
+    assert document["inlet_degC"]["max"] == 44.0 and document["reasons"] == {}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (36.0, 36.0),  # elsewhere
+        (24.0, 24.0),  # it stands still while the air gets warm
+    ],
+)
+def test_where_ipmi_and_redfish_contradict_neither_is_believed(other: tuple[float, float]) -> None:
+    """Neither a bound from above nor one from below may be kept by the wrong one."""
+    document = made(air(24.0), air(34.0), *map(redfish, other))
+    assert document["inlet_degC"] is None
+    reason = document["reasons"]["surroundings.inlet_temperature"]
+    assert reason.startswith(
+        "IPMI and Redfish contradict each other by more than 5 K: Inlet Temp 24 to 34 degC, Intake (Redfish"
+    )
+    assert set(document["inlet_sensors"].values()) == {2}
+
+
+def test_what_nobody_states_is_null_with_its_reason() -> None:
+    document = made(air(23.0, measurement="temperature"), altitude_m=None)
+    assert document["inlet_degC"] is None and document["altitude_m"] is None
+    assert set(document["reasons"]) == {"surroundings.inlet_temperature", "surroundings.altitude"}
+
+
+def test_an_older_bundle_has_no_such_document(tmp_path: Path) -> None:
+    assert of_bundle(tmp_path, {"candidate": {"name": "x"}}) is None
+
+
+@pytest.mark.parametrize(("value", "sound"), [(430, True), (-100.5, True), (9000, False), ("430", False)])
+def test_the_inventory_declares_an_altitude_that_a_site_can_have(value: Any, sound: bool) -> None:
+    form = load_schema("candidate")["properties"]["altitude_m"]
+    assert Draft202012Validator(form).is_valid(value) == sound

@@ -1,0 +1,124 @@
+"""The drives' own account of their wear over a run: intervals that whole percent allow, and nothing where a drive does not say."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_model.behaviour.wear_of_run import DATA_UNIT_BYTES, NVME, from_pairs, of_bundle
+from bench_model.evidence.soundness import fault_of
+from bench_model.profiles.metrics import load_metrics
+
+METRICS = Path(__file__).resolve().parents[1] / "metrics.yml"
+PB_UNITS = 10**15 // DATA_UNIT_BYTES
+
+
+def drive(used: Any = 3, written: Any = 1000, **rest: Any) -> dict[str, Any]:
+    log = {
+        "percentage_used": used,
+        "data_units_written": written,
+        "available_spare": 100,
+        "available_spare_threshold": 10,
+    }
+    return {"serial_number": "S0", NVME: {**log, **rest}}
+
+
+def made(before: Any, after: Any, asked: float | None = None) -> tuple[dict[str, Any], dict[str, str]]:
+    document = from_pairs({"nvme0n1": (before, after)}, asked)
+    assert fault_of("results/wear.json", json.loads(json.dumps(document, allow_nan=False))) == ""
+    return document["drives"][0], document["reasons"]
+
+
+def test_a_petabyte_that_costs_ten_percent_costs_nine_to_eleven() -> None:
+    row, reasons = made(drive(3, 0), drive(13, PB_UNITS))
+    assert row["percent_per_pb_interval"] == pytest.approx([9, 11], rel=1e-6) and row[
+        "percent_per_pb"
+    ] == pytest.approx(10)
+    assert (row["used_percent"], row["used_growth_percent"], row["spare_margin_percent"]) == (
+        13,
+        10,
+        90,
+    ) and reasons == {}
+
+
+@pytest.mark.parametrize(("asked", "judged"), [(None, 11), (12, 11), (11.5, 11), (8, 9), (10, None)])
+def test_the_end_of_the_interval_decides_or_nothing_does(asked: float | None, judged: float | None) -> None:
+    row, reasons = made(drive(3, 0), drive(13, PB_UNITS), asked)
+    assert row["judged_percent_per_pb"] == (None if judged is None else pytest.approx(judged, rel=1e-6))
+    assert ("wear.percent_per_pb" in reasons) == (judged is None)
+
+
+def test_a_short_run_neither_meets_nor_misses_and_says_what_would_decide() -> None:
+    row, reasons = made(drive(3, 0), drive(3, PB_UNITS // 1000), 30)
+    assert row["judged_percent_per_pb"] is None
+    assert reasons["wear.percent_per_pb"].startswith("nvme0n1: 1 TB were written: between 0 and 1e+03 percent per PB")
+    assert reasons["wear.percent_per_pb"].endswith("66.7 TB or more decide about 30")
+
+
+@pytest.mark.parametrize("bad", [None, math.nan, math.inf, -1, "3", True, 255])
+@pytest.mark.parametrize("when", [0, 1])
+def test_a_percentage_that_is_none_decides_nothing(bad: Any, when: int) -> None:
+    pair = [drive(3, 0), drive(5, PB_UNITS)]
+    pair[when] = drive(bad, (0, PB_UNITS)[when])
+    row, reasons = made(*pair)
+    assert row["used_growth_percent"] is None and row["judged_percent_per_pb"] is None
+    assert {"wear.used_growth_percent", "wear.percent_per_pb"} <= set(reasons)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "value"),
+    [
+        (drive(5), drive(3), "used_growth_percent"),  # it went back
+        (drive(3, 9), drive(3, 5), "percent_per_pb"),
+        (drive(3, 9), drive(3, 9), "percent_per_pb"),  # nothing written
+        (drive(), drive(available_spare=None), "spare_margin_percent"),
+        (drive(), {**drive(), NVME: "garbage"}, "used_percent"),
+        (drive(), None, "used_percent"),
+        (None, drive(), "used_growth_percent"),
+        (None, None, "percent_per_pb"),
+    ],
+)
+def test_what_a_drive_does_not_say_is_null_with_its_reason(before: Any, after: Any, value: str) -> None:
+    row, reasons = made(before, after)
+    assert row.get(value) is None or value == "percent_per_pb"
+    assert reasons[f"wear.{value}"].startswith("nvme0n1: ")
+
+
+def test_sata_and_sas_say_it_in_their_own_fields() -> None:
+    for table in ({"endurance_used": {"current_percent": 4}}, {"scsi_percentage_used_endurance_indicator": 4}):
+        row, reasons = made({"serial_number": "S"}, table)
+        assert row["used_percent"] == 4 and "wear.percent_per_pb" in reasons
+
+
+def test_a_bundle_without_health_before_or_after_has_no_such_document(tmp_path: Path) -> None:
+    run = {"target": {"drives": [{"name": "nvme0n1", "serial": "S0"}]}, "requirement": {"id": "x"}}
+    assert of_bundle(tmp_path, run) is None
+
+
+def test_a_bundles_requirement_gives_the_bound(tmp_path: Path) -> None:
+    (tmp_path / "facts").mkdir()
+    (tmp_path / "profiles/requirements").mkdir(parents=True)
+    for name, one in (("before", drive(3, 0)), ("after", drive(13, PB_UNITS))):
+        rows = [{"device": "/dev/nvme0", "status": "read", "detail": "", "data": one}]
+        (tmp_path / f"facts/smart-{name}.json").write_text(json.dumps({"devices": rows}))
+    (tmp_path / "profiles/requirements/x.yml").write_text(
+        "requirements:\n- {metric: wear.percent_per_pb, bound: 0.08, unit: '1'}\n- {metric: cost.hours, bound: 1, unit: h}\n"
+    )
+    run = {"target": {"drives": [{"name": "nvme0n1", "serial": "S0"}]}, "requirement": {"id": "x"}}
+    document = of_bundle(tmp_path, run)
+    assert document is not None and document["drives"][0]["judged_percent_per_pb"] == pytest.approx(9, rel=1e-6)
+
+
+def test_every_value_is_a_metric() -> None:
+    metrics = {name: one for name, one in load_metrics(METRICS).items() if one.file == "results/wear.json"}
+    assert set(metrics) == {
+        "wear.used_percent",
+        "wear.used_growth_percent",
+        "wear.spare_margin_percent",
+        "wear.percent_per_pb",
+    }
+    assert {one.nature for one in metrics.values()} == {"observed"}

@@ -1,0 +1,1 @@
+"""Concurrent analysis of ROOT files (PROOF)."""

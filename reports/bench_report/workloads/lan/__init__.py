@@ -1,0 +1,1 @@
+"""The 100 Gbit/s LAN (LHCb)."""

@@ -1,0 +1,1 @@
+"""Latency at rising load."""

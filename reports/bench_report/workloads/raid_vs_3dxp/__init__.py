@@ -1,0 +1,1 @@
+"""NAND arrays beside 3D XPoint (DUNE)."""

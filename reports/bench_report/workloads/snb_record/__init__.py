@@ -1,0 +1,1 @@
+"""A supernova-burst record."""

@@ -1,0 +1,1 @@
+"""Rounds until steady state (SNIA SSS PTS)."""

@@ -1,0 +1,1 @@
+"""Streams with checksums (ATLAS)."""

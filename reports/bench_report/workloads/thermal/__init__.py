@@ -1,0 +1,1 @@
+"""Thermal throttling and the fans' sweep."""

@@ -1,0 +1,71 @@
+"""`make crash-trials`: the canary, the trials, and the table by process and phase."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from bench_model.base.errors import BenchError
+from crash_trials.campaign import Row, rows_of, run
+from crash_trials.candidate import missing
+from crash_trials.document import DOCUMENT, write
+from crash_trials.hazards import HAZARDS, befallen
+from rig.base.settings import Layout
+from rig.cli.exits import INTERRUPTED
+from rig.run.clean_up import interrupts_as_exceptions
+
+
+def sentence(row: Row) -> str:
+    what = f"{row.kind} killed in {row.phase}" if row.struck else f"the run ended before {row.kind} was killed"
+    objections = "; ".join(row.objections) or "nothing to object"
+    return f"seed {row.seed}: {what}: {row.outcome}, then {row.resumed} ({row.seconds:.0f} s): {objections}"
+
+
+def main(arguments: list[str]) -> int:
+    options = argparse.ArgumentParser(prog="make crash-trials", description=__doc__)
+    options.add_argument("--trials", type=int, default=200)
+    options.add_argument("--seed", type=int, default=0, help="of the first trial")
+    options.add_argument("--write", action="store_true", help=f"write the table of all rows into {DOCUMENT.name}")
+    options.add_argument(
+        "--hazards", action="store_true", help="instead of kills: the faults below and around a candidate"
+    )
+    asked = options.parse_args(arguments)
+    folder = Layout().build / "crash-trials"
+    try:
+        with interrupts_as_exceptions():
+            if reason := missing():
+                raise BenchError(f"no light candidate can be made here: {reason}")
+            if asked.hazards:
+                return strike_all(folder)
+            make_trials(range(asked.seed, asked.seed + asked.trials), folder)
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted: the next call goes on from the trials that were made", file=sys.stderr)
+        return INTERRUPTED
+    rows = [row for one in sorted(folder.glob("rows-*.jsonl")) for row in rows_of(one)]
+    if asked.write:
+        write(rows)
+    return 1 if any(row.objections for row in rows) else 0
+
+
+def make_trials(seeds: range, folder: Path) -> None:
+    """Prints each trial as it ends. Raises BenchError where the canary is not found."""
+    for row in run(seeds, folder / f"rows-{seeds.start}.jsonl", folder / f"work-{seeds.start}"):
+        print(sentence(row), flush=True)
+
+
+def strike_all(folder: Path) -> int:
+    """Each hazard once; 1 where the judge objects to one."""
+    found = []
+    for hazard in HAZARDS:
+        found.append(befallen(folder / "hazards", hazard))
+        said = "; ".join(found[-1].objections) or "nothing to object"
+        print(f"{hazard.kind}: {found[-1].outcome} ({' or '.join(found[-1].right)} is right): {said}", flush=True)
+    return 1 if any(one.objections for one in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""The control node's time and memory against the number of candidates that run at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bench_rounds.criteria import Criterion, at_most, each
+from bench_rounds.part import Column, Documents, Part, Settings
+from bench_rounds.rounds import Contender, Point
+from bench_rounds.sample import Sample
+from bench_rounds.tools import FRESH_PEAK, Tools
+
+SIZES, QUICK_SIZES = (10, 50, 150), (5, 20)
+FLEET = "fleet"
+TRIAL_S, MOST_S = 15.0, 600.0
+EXPONENT_MAX = 1.1  # the cost grows with this power of the candidates at most; 1 is linear
+BYTES_PER_CANDIDATE_MAX = 2 << 20
+FIT_FROM_S = 0.05  # of CPU; below, the start and the clock's grain are measured
+
+
+def sizes(settings: Settings) -> tuple[int, ...]:
+    return QUICK_SIZES if settings.quick else SIZES
+
+
+def measured(tools: Tools, candidates: int) -> Sample:
+    with tempfile.TemporaryDirectory(dir=tools.scratch) as folder:
+        argv = (sys.executable, "-m", "fleet_bench.trial", str(candidates), folder)
+        done = tools.shell.run([*FRESH_PEAK, *argv], MOST_S).check(f"a fleet of {candidates}")
+    said = json.loads(done.stdout.splitlines()[-1])
+    more = {name: float(said[name]) for name in ("seconds", "cpu_s")}
+    return Sample(max_rss_bytes=int(said["max_rss_bytes"]), more=more, argv=argv)
+
+
+def points(settings: Settings, tools: Tools) -> list[Point]:
+    return [
+        Point(
+            {"candidates": size},
+            f"{size} candidates",
+            [Contender(FLEET, partial(measured, tools, size), TRIAL_S)],
+            [],
+            3,
+            3,
+        )
+        for size in sizes(settings)
+    ]
+
+
+def conditions(settings: Settings) -> dict[str, Any]:
+    return {
+        "candidates": "simulated: a process that prints five lines in five seconds in the place of each run, all at the same time",
+        "cpu_s": "of the fleet's own process: inventory, lanes, locks, waiting, the live table, the entries",
+    }
+
+
+def value(point: dict[str, Any], quantity: str) -> float | None:
+    found = point["contenders"].get(FLEET, {}).get(quantity, {}).get("median")
+    return None if found is None or FLEET in point["errors"] else float(found)
+
+
+def exponent(measured_points: Documents) -> float | None:
+    """Slope of log(CPU) over log(candidates); None with fewer than two sizes that take long enough."""
+    pairs = [(point["key"]["candidates"], value(point, "cpu_s")) for point in measured_points]
+    usable = [(size, cpu) for size, cpu in pairs if cpu is not None and cpu >= FIT_FROM_S]
+    if len(usable) < 2:
+        return None
+    x, y = np.log([size for size, _ in usable]), np.log([cpu for _, cpu in usable])
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def bytes_per_candidate(measured_points: Documents) -> float | None:
+    """Growth of the memory from the smallest fleet to the largest, for each candidate more."""
+    known = [(point["key"]["candidates"], value(point, "max_rss_bytes")) for point in measured_points]
+    pairs = sorted((size, used) for size, used in known if used is not None)
+    if len(pairs) < 2:
+        return None
+    (few, least), (many, most) = pairs[0], pairs[-1]
+    return float((most - least) / (many - few))
+
+
+def judge(measured_points: Documents) -> list[Criterion]:
+    grown, memory = {"all": exponent(measured_points)}, {"all": bytes_per_candidate(measured_points)}
+    return [
+        each("fleet.linear", "exponent of the control node's CPU time in the candidates", grown, EXPONENT_MAX, at_most),
+        each("fleet.memory", "bytes of its memory for each candidate more", memory, BYTES_PER_CANDIDATE_MAX, at_most),
+    ]
+
+
+def column(header: str, quantity: str, scale: float, digits: int) -> Column:
+    def cell(point: dict[str, Any]) -> str:
+        found = value(point, quantity)
+        return "-" if found is None else f"{found / scale:.{digits}f}"
+
+    return header, cell
+
+
+PART = Part(
+    name="fleet",
+    title="a fleet's own cost on the control node",
+    points=points,
+    conditions=conditions,
+    judge=judge,
+    columns=[column("s", "seconds", 1, 1), column("CPU s", "cpu_s", 1, 2), column("MiB", "max_rss_bytes", 2**20, 0)],
+    limit=lambda point: "nothing: it waits",
+)

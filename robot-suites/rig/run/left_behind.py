@@ -1,0 +1,84 @@
+"""Takes back what a killed bench has left: an agent that still collects, points without a bundle, folders, scratch files, a dead socket.
+
+Whoever holds the candidate's lock may take it back: its owner is gone."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bench_model.base.errors import BenchError
+from bench_model.bundle.telemetry_files import CURSOR_FILE, OWN, POINTS_FILE, SUMMARY_FILE
+from bench_model.profiles.candidates import PLAIN
+from rig.base.bundle import Bundle
+from rig.candidate.machine import STATE, Machine, SshMachine
+from rig.checking.sealing import sealed
+from rig.on_candidate.machine_lock import began
+from rig.telemetry.remote_agent import end_service
+
+RUNS = STATE / "runs"
+SPOOL = (POINTS_FILE, SUMMARY_FILE, CURSOR_FILE)  # workload.lp stays ours: the bench wrote into it to its last moment
+SOCKETS = "daq-bench-ssh-"
+Say = Callable[[str], None]
+
+
+def take_back(machine: Machine, runs: Path, say: Say) -> None:
+    """Ends the agent of a killed run, brings what it stored into that run's bundle below `runs`, and removes the run's folders.
+
+    Folders of a run that has no bundle there stay: another control node may still want what is in them."""
+    if not isinstance(
+        machine, SshMachine
+    ):  # here the kernel ends the agent with its bench, and the spool is in the bundle
+        return
+    argv: list[str | Path] = ["find", RUNS, "-mindepth", "1", "-maxdepth", "1", "-type", "d", "-printf", "%f\\n"]
+    listed = machine.run(argv, timeout_s=60)
+    names = sorted(listed.stdout.splitlines()) if listed.returncode == 0 else []  # no bench has been there
+    if names:
+        end_service(machine)
+    for name in names:
+        bundle = _bundle_of(machine, runs, name)
+        if bundle is None:
+            say(
+                f"{RUNS / name} on the candidate is of a run that has no bundle in {runs}: remove it if nobody wants its telemetry"
+            )
+            continue
+        if not sealed(bundle):
+            for file in SPOOL:
+                if machine.run(["test", "-e", RUNS / name / OWN / file], timeout_s=60).returncode == 0:
+                    machine.fetch(RUNS / name / OWN / file, bundle / OWN / file)
+        machine.run(["rm", "-r", "-f", "--", RUNS / name], timeout_s=120).check(f"removing {RUNS / name}")
+        say(f"took back what the killed run {name} had left on the candidate")
+
+
+def _bundle_of(machine: SshMachine, runs: Path, name: str) -> Path | None:
+    """The bundle of the run `name`, if it is one of this very candidate: the candidate itself says the names."""
+    if not PLAIN["name"].fullmatch(name):
+        return None
+    try:
+        found = Bundle.open(runs / name)
+    except BenchError:
+        return None
+    return found.path if found.run.candidate.name == machine.link.connection.name else None
+
+
+def remove_scratch(machine: Machine, directories: Iterable[Path], say: Say) -> None:
+    """Removes the scratch files of runs that were killed."""
+    for directory in directories:
+        for folder, size in machine.call("scratch", "remove-stale", directory):
+            say(f"removed {folder} ({size / 1e9:.1f} GB), left behind by a run that was killed")
+
+
+@contextmanager
+def socket_folder(process: int) -> Iterator[Path]:
+    """A short path of our own, since a socket's name may have 107 characters. Those of benches that are gone are removed."""
+    parent = Path(tempfile.gettempdir())
+    for old in parent.glob(f"{SOCKETS}*"):
+        pid = old.name.removeprefix(SOCKETS).partition("-")[0]
+        if pid.isdigit() and not began(int(pid)) and not old.is_symlink():
+            with suppress(FileNotFoundError, PermissionError):  # another bench removes it too; another user's stays
+                shutil.rmtree(old)
+    with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{process}-") as folder:
+        yield Path(folder)

@@ -1,0 +1,176 @@
+"""The trials of a killed bench: seeds, the moment of the kill, the judge and its canary, the table; and one trial for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench_model.base.errors import BenchError
+from crash_trials import campaign, document, judge
+from crash_trials.campaign import Row, canary, place_of, trial
+from crash_trials.candidate import missing
+from crash_trials.processes import KINDS, VARIABLE, Moment, kill_at, marked
+from crash_trials.trial import Killed, Place, Spec, phase_of, spec_of
+from rig.base.settings import Layout
+from rig.candidate.journal import SUFFIX
+from rig.checking.extraction import RAW
+from simulation.truth import ERROR, FAIL, PASS
+
+# Seeds whose trials taught something; each must end with nothing to object.
+LEARNT = {
+    0: "a killed bench left the run's folder on the candidate and a socket's folder here, whatever came after it",
+    1: "check-bundle called a file foreign that fio had left just before Robot was killed",
+    16: "the same, and the run that went on ended in ERROR",
+}
+SHORT = Spec(0, Moment("rig", 1, 0.0), mend_first=True)
+
+
+def row(seed: int, **more: object) -> Row:
+    values: dict[str, object] = {
+        "seed": seed, "kind": "fio", "phase": "block_scan", "victim": "fio", "outcome": "ERROR", "resumed": "PASS",
+        "objections": [], "seconds": 1.0,
+    }  # fmt: skip
+    return Row(**{**values, **more})  # type: ignore[arg-type]
+
+
+def test_a_seed_is_a_trial_and_eight_in_a_row_kill_each_kind() -> None:
+    assert [spec_of(seed) for seed in range(64)] == [spec_of(seed) for seed in range(64)]
+    assert {spec_of(seed).moment.kind for seed in range(40, 48)} == set(KINDS)
+    assert len({spec_of(seed).mend_first for seed in range(16)}) == 2
+
+
+def test_no_kill_is_ever_the_candidates_fault_and_none_in_the_load_passes() -> None:
+    for kind in KINDS:
+        for phase in document.PHASES:
+            assert FAIL not in judge.allowed(kind, phase)
+    for kind in ("fio", "daqwriter", "robot"):
+        assert judge.allowed(kind, "snb_record") == {ERROR}
+    assert judge.allowed("influxd", "snb_record") == {PASS}
+
+
+def test_the_process_of_its_kind_dies_at_its_moment(tmp_path: Path) -> None:
+    token = f"test-{os.getpid()}"
+    victim = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)", "ansible-playbook"], env={**os.environ, VARIABLE: token}
+    )
+    try:
+        began = time.monotonic()
+        said = kill_at(Moment("ansible", 1, 0.3), lambda: marked(token), lambda: victim.poll() is None)
+        assert "ansible-playbook" in said
+        assert victim.wait(10) == -9
+        assert time.monotonic() - began >= 0.3
+        assert kill_at(Moment("ansible", 1, 0.0), lambda: marked(token), lambda: victim.poll() is None) == ""
+    finally:
+        victim.kill()
+        victim.wait()
+
+
+def test_a_command_that_lies_about_its_verdict_is_objected_to(tmp_path: Path) -> None:
+    (tmp_path / "verdict.json").write_text('{"outcome": "PASS"}', encoding="utf-8")
+    passed = Killed(tmp_path, 0, "", "fio", "block_scan", frozenset())
+    assert judge.outcome(passed, "fio") == ["PASS where ERROR is right"]
+    assert judge.outcome(Killed(tmp_path, 3, "", "influxd", "verify", frozenset()), "influxd") == [
+        "exit status 3 with the verdict PASS"
+    ]
+    assert judge.outcome(Killed(None, 2, "Traceback", "fio", "verify", frozenset()), "fio") == [
+        "the command ended with a traceback"
+    ]
+    assert judge.outcome(Killed(None, -9, "", "rig", "verify", frozenset()), "rig") == []
+
+
+def test_the_phase_is_the_last_one_that_was_announced(tmp_path: Path) -> None:
+    assert phase_of(None) == phase_of(tmp_path) == "before the bundle"
+    events = [{"kind": "phase", "source": name} for name in ("provision", "identity")] + [
+        {"kind": "test", "source": "x"}
+    ]
+    text = "".join(json.dumps(one) + "\n" for one in events)
+    (tmp_path / "events.jsonl").write_text(text + '{"kind": "phase", "sou', encoding="utf-8")
+    assert phase_of(tmp_path) == "identity"
+
+
+def test_the_table_counts_trials_and_objections() -> None:
+    rows = [row(0), row(1, objections=["left tuned"]), row(4, kind="rig", phase="provision"), row(5, victim="")]
+    text = document.table(rows)
+    assert "4 trials, seeds 0 to 1, 4 to 5: a process was killed in 3; the judge objected in 1 (seeds: 1)." in text
+    assert "| fio |  |  |  | 2/1 |" in text
+    assert "| rig |  | 1 |" in text
+
+
+needs_light = pytest.mark.skipif(bool(missing()), reason=missing() or "light candidates can be made")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A candidate of the module's own. Its drive lies on the checkout's disk, since the temporary folder may be in memory."""
+    with place_of(Layout().build / "tests" / f"crash-{os.getpid()}") as made:
+        yield made
+
+
+def runs(place: Place, kind: str, words: str, but: str = "nothing") -> bool:
+    """Says whether a process of the kind runs whose command line has `words`, and not `but`."""
+    return any(words in line and but not in line for line in place.look(kind).values())
+
+
+def kill_once(monkeypatch: pytest.MonkeyPatch, holds: Callable[[], bool]) -> None:
+    """Lets the trial kill as soon as `holds`, whatever its moment says: the phase is then the same on a slow machine."""
+    real = kill_at
+
+    def then(moment: Moment, look: Callable[[], dict[int, str]], alive: Callable[[], bool]) -> str:
+        real(Moment(moment.kind, 1, 0.0), dict, lambda: alive() and not holds())
+        return real(moment, look, alive)
+
+    monkeypatch.setattr("crash_trials.trial.kill_at", then)
+
+
+@needs_light
+@pytest.mark.integration
+def test_the_judge_sees_what_is_planted(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary(place)
+    monkeypatch.setattr(campaign.judge, "is_as_before", lambda candidate: [])
+    with pytest.raises(BenchError, match="the canary was not found"):
+        canary(place)
+
+
+@needs_light
+@pytest.mark.integration
+def test_a_bench_that_is_killed_in_its_load_is_mended_and_goes_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent goes on on the candidate, whose tuning, folders and scratch files are left; then `restore`, then `resume`."""
+    kill_once(monkeypatch, lambda: runs(place, "daqwriter", "daqwriter minidaq", but="--dry-run"))
+    found = trial(place, SHORT)
+    assert (found.phase, found.objections, found.resumed) == ("snb_record", [], "PASS")
+
+
+@needs_light
+@pytest.mark.integration
+@pytest.mark.campaign
+def test_a_file_that_fio_left_when_robot_was_killed_is_no_foreign_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 1 kills by the clock, which may be too early; here fio's first output lies in the bundle, and no result names it yet."""
+    before = place.newest()
+
+    def left() -> bool:
+        bundle = place.newest()
+        raw = bundle / RAW if bundle not in (None, before) else None
+        return raw is not None and raw.is_dir() and any(not file.name.endswith(SUFFIX) for file in raw.iterdir())
+
+    kill_once(monkeypatch, left)
+    found = trial(place, Spec(1, Moment("robot", 1, 0.0), mend_first=True))
+    assert (found.phase, found.objections, found.outcome) == ("block_scan", [], "ERROR")
+
+
+@needs_light
+@pytest.mark.integration
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", LEARNT)
+def test_seeds_that_once_erred_end_right(place: Place, seed: int) -> None:
+    assert trial(place, spec_of(seed)).objections == []

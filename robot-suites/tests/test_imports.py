@@ -1,0 +1,29 @@
+"""No start of the bench waits for a library that it does not need; what decides under load has loaded its own before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import scipy
+from scipy.special import fdtri
+
+from bench_model.behaviour.equilibrium import EFFECTIVE_MIN
+
+ROOT = Path(__file__).resolve().parents[2]
+AT_ONCE = "bench_model.verdict.judging", "rig.cli.runs", "rig.run.qualify", "rig.workloads.registry"
+
+
+def test_scipy_stats_is_loaded_when_it_is_asked_and_not_at_each_start() -> None:
+    """It takes half a second, more than the bench's own four hundred modules."""
+    text = f"import sys, {', '.join(AT_ONCE)}; print(*sorted(set(sys.modules) & {{'scipy.stats', 'scipy.signal', 'scipy.special'}}))"
+    path = {"PYTHONPATH": f"{ROOT / 'inventory'}:{ROOT / 'robot-suites'}"}
+    made = subprocess.run([sys.executable, "-c", text], env=path, capture_output=True, text=True, check=True)
+    assert made.stdout.split() == ["scipy.special"]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.9875, 0.99999])
+def test_the_bound_of_an_asymptote_is_that_of_scipy_stats(confidence: float) -> None:
+    assert fdtri(1, EFFECTIVE_MIN, confidence) == scipy.stats.f.ppf(confidence, 1, EFFECTIVE_MIN)

@@ -1,0 +1,23 @@
+"""The keywords' documentation by libdoc: a page for each library, and no keyword without words of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keywords_doc import libraries, main
+from rig.workloads.registry import WORKLOADS
+
+
+def test_every_keyword_is_documented() -> None:
+    found = dict(libraries())
+    assert list(found) == ["identity", *WORKLOADS]
+    assert [f"{name}: {one.name}" for name, each in found.items() for one in each.keywords if not one.doc.strip()] == []
+    for name, workload in WORKLOADS.items():
+        assert len(found[name].keywords) == 1 + len(workload.checks), name
+        assert found[name].doc.strip()
+
+
+def test_the_pages_are_written(tmp_path: Path) -> None:
+    assert main(tmp_path / "keywords") == 0
+    text = (tmp_path / "keywords" / "snb_record.html").read_text(encoding="utf-8")
+    assert "Run The Workload" in text and "WorkloadKeywords of snb_record" in text

@@ -1,0 +1,124 @@
+"""Tells what the next bench takes back after one that was killed: points, folders, sockets; never what somebody else may want."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from audit.good.small_run import candidate, some_run
+
+from rig.base.bundle import Bundle
+from rig.base.shell import Completed
+from rig.candidate.connection import Connection
+from rig.candidate.machine import SshMachine
+from rig.candidate.ssh import SshLink
+from rig.checking.sealing import seal_evidence
+from rig.run.left_behind import RUNS, SOCKETS, socket_folder, take_back
+
+
+class There(SshMachine):
+    """A candidate that is a folder of this machine; its commands are real, its paths below `root`, its service is a word."""
+
+    def __init__(self, root: Path, listed: str = "") -> None:
+        super().__init__(SshLink(Connection("ssh", "server"), root / "no-link"))
+        self.root, self.listed, self.asked = root, listed, list[str]()
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        words = [str(self.root) + str(word) if str(word).startswith(str(RUNS)) else str(word) for word in argv]
+        self.asked.append(" ".join(map(str, argv)))
+        if words[0] == "systemctl":
+            return Completed(tuple(words), 0, "", "")
+        if words[0] == "find" and self.listed:
+            return Completed(tuple(words), 0, self.listed, "")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, check=False)
+        return Completed(tuple(words), done.returncode, done.stdout, done.stderr)
+
+    def fetch(self, path: Path, local: Path) -> None:
+        local.write_bytes(Path(f"{self.root}{path}").read_bytes())
+
+    def folder(self, run: str) -> Path:
+        return Path(f"{self.root}{RUNS}") / run
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+def killed(runs: Path, there: There, of: str = "server", text: str = "a\nb\n") -> Bundle:
+    """A bundle whose run was killed when the agent had stored more than the bundle has."""
+    bundle = Bundle.create(runs, of, "", "trial")
+    bundle.begin(some_run(state="running", candidate=candidate(of)))
+    spool = there.folder(bundle.id) / "telemetry"
+    spool.mkdir(parents=True)
+    (spool / "points.lp").write_text(text, encoding="utf-8")
+    (spool / "workload.lp").write_text("carried\n", encoding="utf-8")
+    (bundle.path / "telemetry" / "points.lp").write_text("a\n", encoding="utf-8")
+    bundle.workload_file.write_text("carried\nand not carried\n", encoding="utf-8")
+    return bundle
+
+
+def test_points_come_into_the_bundle_of_the_killed_run_and_the_folder_goes(runs: Path, tmp_path: Path) -> None:
+    there, said = There(tmp_path / "there"), list[str]()
+    bundle = killed(runs, there)
+    take_back(there, runs, said.append)
+    assert (bundle.path / "telemetry" / "points.lp").read_text(encoding="utf-8") == "a\nb\n"
+    assert "and not carried" in bundle.workload_file.read_text(encoding="utf-8")  # the bench wrote to its last moment
+    assert not there.folder(bundle.id).exists()
+    assert there.asked.index("systemctl stop daq-bench-agent.service") < there.asked.index(
+        f"rm -r -f -- {RUNS / bundle.id}"
+    )
+    assert said == [f"took back what the killed run {bundle.id} had left on the candidate"]
+    take_back(there, runs, said.append)
+    assert len(said) == 1
+
+
+def test_a_sealed_bundle_gets_nothing_more(runs: Path, tmp_path: Path) -> None:
+    there = There(tmp_path / "there")
+    bundle = killed(runs, there)
+    seal_evidence(bundle.path)
+    take_back(there, runs, print)
+    assert (bundle.path / "telemetry" / "points.lp").read_text(encoding="utf-8") == "a\n"
+    assert not there.folder(bundle.id).exists()
+
+
+def test_a_run_of_somebody_else_keeps_its_folder(runs: Path, tmp_path: Path) -> None:
+    there, said = There(tmp_path / "there"), list[str]()
+    elsewhere = there.folder("20260101T000000Z-server-trial")
+    elsewhere.mkdir(parents=True)
+    take_back(there, runs, said.append)
+    assert elsewhere.exists()
+    assert "has no bundle in" in said[0]
+
+
+@pytest.mark.parametrize("name", ["..", "../runs", "a/b", "-rf", ""])
+def test_names_are_the_candidates_words_and_lead_nowhere(runs: Path, tmp_path: Path, name: str) -> None:
+    there = There(tmp_path / "there", listed=f"{name}\n")
+    killed(runs, there)
+    take_back(there, runs, print)
+    assert not any(asked.startswith(("rm", "test")) for asked in there.asked)
+
+
+def test_a_candidate_cannot_name_the_run_of_another_one(runs: Path, tmp_path: Path) -> None:
+    there = There(tmp_path / "there")
+    other = killed(runs, there, of="another")
+    take_back(there, runs, print)
+    assert (other.path / "telemetry" / "points.lp").read_text(encoding="utf-8") == "a\n"
+    assert there.folder(other.id).exists()
+
+
+def test_folders_of_sockets_go_with_benches_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead, living, foreign = (tmp_path / f"{SOCKETS}{name}" for name in (f"{ended.pid}-a", f"{os.getppid()}-b", "x"))
+    for folder in (dead, living, foreign):
+        folder.mkdir()
+    with socket_folder(os.getpid()) as own:
+        assert not dead.exists() and living.exists() and foreign.exists() and own.is_dir()
+    assert not own.exists()

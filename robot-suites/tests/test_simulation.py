@@ -1,0 +1,149 @@
+"""Simulated runs: a good server passes, hazards end in their right outcome, a seed gives the same bytes, and the mark cannot be lost."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench_model.verdict.judging import judge_bundle
+from rig.checking.sealing import altered_evidence, seal_evidence
+from simulation.physics.drawing import Spec, spec_of
+from simulation.physics.hazards import KINDS, Hazard
+from simulation.run import REFUSED, Run, simulate
+from simulation.truth import truth_of
+
+AMPLE = 5  # a seed of one drive well above the demand
+
+
+def with_hazards(hazards: Sequence[Hazard], seed: int = AMPLE) -> Spec:
+    return replace(spec_of(seed), hazards=tuple(hazards))
+
+
+def hazard(kind: str, strength: float, record: int = 2, length_s: float = 50.0, at_s: float = 20.0) -> Hazard:
+    return Hazard(kind, record, at_s, length_s, strength, 0)
+
+
+def run_of(tmp_path: Path, *hazards: Hazard) -> Run:
+    return simulate(with_hazards(hazards), tmp_path)
+
+
+def test_a_good_server_would_pass(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert run.spec.pace == "ample"
+    assert (run.outcome, truth_of(run.server).outcomes) == ("PASS", {"PASS"})
+
+
+def test_the_stored_verdict_of_a_simulated_run_never_passes(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert run.bundle
+    verdict = judge_bundle(run.bundle.path)
+    assert verdict.outcome == "INADMISSIBLE"
+    assert verdict.reasons[0].startswith("SIMULATED")
+
+
+def test_who_takes_the_mark_away_breaks_the_seal(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert run.bundle
+    seal_evidence(run.bundle.path)
+    assert altered_evidence(run.bundle.path) == []
+    text = (run.bundle.path / "run.json").read_text()
+    (run.bundle.path / "run.json").write_text(text.replace('"simulated": true', '"simulated": false'))
+    assert [change.name for change in altered_evidence(run.bundle.path)] == ["run.json"]
+
+
+WRONG = [
+    (hazard("throttle_from_start", 50.0, record=0), {"FAIL"}),
+    (hazard("bit_flips", 30), {"FAIL"}),
+    (hazard("torn_writes", 3), {"FAIL"}),
+    (hazard("lost_writes", 3), {"FAIL"}),
+    (hazard("misplaced_writes", 3), {"FAIL"}),
+    (hazard("drive_pulled", 1), {"ERROR"}),
+    (hazard("slow_drive", 0.5, record=0), {"FAIL"}),
+    (hazard("sysctl_reset", 1), {"INADMISSIBLE"}),
+    (hazard("governor_reset", 0.05), {"INADMISSIBLE"}),
+    (hazard("clock_step", -12), {"INADMISSIBLE"}),
+    (hazard("agent_silent", 30), {"INADMISSIBLE"}),
+    (hazard("drive_sensor_silent", 60), {"INADMISSIBLE"}),
+    (hazard("drive_sensor_stuck", 1, record=0), {"INADMISSIBLE"}),
+    (hazard("bmc_hangs", 200), {"INADMISSIBLE"}),
+    (hazard("bmc_zero_watts", 1, record=0), {"INADMISSIBLE"}),
+    (hazard("network_cut", 1), {"ERROR"}),
+    (hazard("power_cut", 1), {"ERROR"}),
+    (hazard("control_disk_full", 1), {"INADMISSIBLE"}),
+    (hazard("swapped_drive", 1, record=0), {REFUSED}),
+    (hazard("counterfeit_serial", 1, record=0), {REFUSED}),
+    (hazard("swapped_after_preflight", 1, record=0), {"INADMISSIBLE"}),
+    (hazard("firmware_changed", 1, record=0), {"INADMISSIBLE"}),
+    (hazard("other_load", 0.55), {"FAIL"}),
+    (hazard("clock_offset", -12, record=0), {"INADMISSIBLE"}),
+    (hazard("trailer_lost", 1), {"FAIL"}),
+    (hazard("short_record", 0.1), {"INADMISSIBLE"}),
+    (hazard("less_asked", 0.1, record=0), {"INADMISSIBLE"}),
+    (hazard("unrecorded", 0, record=0), {"INADMISSIBLE"}),
+    (hazard("unrecorded", 3, record=0), {"INADMISSIBLE"}),
+    (hazard("mixed_up", 1, record=0), {"INADMISSIBLE"}),
+    (hazard("fan_failure", 15.0, record=1), {"FAIL"}),
+]
+
+
+@pytest.mark.parametrize(("one", "outcomes"), WRONG, ids=[one.kind for one, _ in WRONG])
+def test_a_hazard_that_does_harm_ends_in_its_outcome_with_its_cause(
+    tmp_path: Path, one: Hazard, outcomes: set[str]
+) -> None:
+    run = run_of(tmp_path, one)
+    truth = truth_of(run.server)
+    assert run.outcome in outcomes
+    assert run.outcome in truth.outcomes
+    assert not truth.may_pass
+    assert truth.is_named(run.said), (truth.causes, run.said)
+
+
+HARMLESS = [
+    hazard("bit_flips", 2),
+    hazard("clock_step", 0.5),
+    hazard("clock_offset", 0.5, record=0),
+    hazard("short_record", 0.003),
+    hazard("less_asked", 0.0, record=0),
+    hazard("members_unknown", 1, record=0),
+    hazard("agent_silent", 2),
+    hazard("bmc_hangs", 8),
+    hazard("bmc_sensor_stuck", 1, record=0),
+    hazard("influxdb_down", 1, record=0),
+    hazard("throttle_once", 1, length_s=10),
+    hazard("slow_drive", 0.02, record=0),
+]
+
+
+@pytest.mark.parametrize("one", HARMLESS, ids=[one.kind for one in HARMLESS])
+def test_a_hazard_too_weak_to_do_harm_is_no_reason_to_refuse(tmp_path: Path, one: Hazard) -> None:
+    run = run_of(tmp_path, one)
+    assert one.kind in run.server.fired or one.kind in (
+        "less_asked",
+        "members_unknown",
+    )  # nothing left out; a single drive
+    assert (run.outcome, truth_of(run.server).outcomes) == ("PASS", {"PASS"}), run.reasons
+
+
+def test_every_kind_is_drawn_by_some_seed() -> None:
+    drawn = {one.kind for seed in range(600) for one in spec_of(seed).hazards}
+    assert drawn == set(KINDS)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_a_seed_gives_the_same_bytes_each_time(tmp_path: Path) -> None:
+    found = []
+    for place in ("one", "other"):
+        (tmp_path / place).mkdir()
+        run = simulate(with_hazards([hazard("throttle_recurring", 30.0)]), tmp_path / place)
+        assert run.bundle
+        found.append(digests(run.bundle.path))
+    assert len(found[0]) > 20
+    assert found[0] == found[1]
