@@ -93,8 +93,7 @@ def others() -> list[Step]:
         pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and {NOT_INFLUX2}"]),
         pytest(long, [long, "-m", NOT_INFLUX2]),
         pytest("virtual storage", [roles, "-m", "virtual"]),
-        # After those of the roles: both start containers, which keep drives busy that the other has mounted.
-        *([replace(influx2, after=f"pytest: {roles}")] if os.environ.get(INFLUX2_VARIABLE) else []),
+        *([influx2] if os.environ.get(INFLUX2_VARIABLE) else []),
         *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles, long)),
         *(Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"]) for target in LINTS),
         pytest("main job, end to end", [unit, "-m", f"integration and {short}"], alone=True),

@@ -27,20 +27,6 @@ from virtual_candidate.testing import virtual_machine  # noqa: E402
 __all__ = ["virtual_machine"]  # a fixture, for pytest to find
 
 
-MOUNTING = ("loop_drives", "nspawn")  # helpers that mount drives, or start containers
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep each file in one process, and all files that mount or start containers in the same one (--dist loadgroup).
-
-    A container's mount namespace starts as a copy of this one: a drive that is mounted at that moment stays busy until it ends."""
-    for item in items:
-        if ANSIBLE in item.path.parents:
-            mounts = any(f"from {helper} " in item.path.read_text(encoding="utf-8") for helper in MOUNTING)
-            item.add_marker(pytest.mark.xdist_group("mounts" if mounts else item.path.stem))
-
-
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     """Give a test its own fake kernel tree, directories and inventory."""

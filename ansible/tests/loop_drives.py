@@ -1,16 +1,23 @@
-"""Loop devices that play drives: real block devices of our own, with serials that only an lsblk of our own tells."""
+"""Loop devices that play drives: real block devices of our own, with serials that only an lsblk of our own tells.
+
+They are mounted in a mount namespace of the test's own. One that another test makes meanwhile, for a container or by `ip netns exec`,
+starts as a copy of the system's mounts, and would keep a drive busy that was mounted there."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 SIZE_BYTES = 400 * 2**20  # mkfs.xfs wants 300 MiB or more; the files are sparse
+CLONE_NEWNS = 0x20000  # unshare(2)
 
 # Stands in front of lsblk on PATH: its list is real, but for the identity of our own loop devices.
 LISTER = """#!{python}
@@ -31,6 +38,27 @@ def can_use_loop_devices() -> bool:
     return os.geteuid() == 0 and Path("/dev/loop-control").exists() and all(shutil.which(name) for name in needed)
 
 
+@contextmanager
+def own_mounts() -> Iterator[None]:
+    """Give this thread, and the processes that it starts meanwhile, a mount namespace of its own."""
+    kernel, before, folder = ctypes.CDLL(None, use_errno=True), os.open("/proc/self/ns/mnt", os.O_RDONLY), Path.cwd()
+    try:
+        _done(kernel.unshare(CLONE_NEWNS), "unshare")
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        try:
+            yield
+        finally:
+            _done(kernel.setns(before, CLONE_NEWNS), "setns")
+            os.chdir(folder)  # setns leaves the process in the root
+    finally:
+        os.close(before)
+
+
+def _done(status: int, call: str) -> None:
+    if status != 0:
+        raise OSError(ctypes.get_errno(), f"{call}: {os.strerror(ctypes.get_errno())}")
+
+
 class LoopDrives:
     """Drives by serial; each a sparse file below `root`. Leaves nothing behind."""
 
@@ -38,8 +66,10 @@ class LoopDrives:
         self.root, self.bin = root / "drives", root / "bin"
         self.listing = self.bin / "drives.json"
         self.paths: dict[str, str] = {}
+        self._mounts = own_mounts()
 
     def __enter__(self) -> LoopDrives:
+        self._mounts.__enter__()
         self.root.mkdir()
         self.bin.mkdir()
         self.listing.write_text("{}")
@@ -55,6 +85,7 @@ class LoopDrives:
             for mounted in mounts_of(path):
                 subprocess.run(["umount", mounted], check=True)
             subprocess.run(["losetup", "--detach", path], check=True)
+        self._mounts.__exit__(kind, error, trace)
 
     def add(self, serial: str, size_bytes: int = SIZE_BYTES, sector: int = 512) -> str:
         """Plug a drive in and return its device file."""

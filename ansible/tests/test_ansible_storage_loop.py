@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -169,6 +170,28 @@ def test_a_drive_that_something_holds_open_exclusively_is_refused(candidate: Can
         refused(candidate, "refuses to open it exclusively")
     finally:
         os.close(descriptor)
+
+
+def test_a_drive_that_a_container_still_has_mounted_is_refused_by_the_name_of_its_process(
+    candidate: Candidate, tmp_path: Path
+) -> None:
+    """A mount namespace is a copy of the system's: what is unmounted here stays mounted there, as after `ip netns exec`."""
+    mkfs(candidate.path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    subprocess.run(["mount", candidate.path, str(elsewhere)], check=True)
+    container = subprocess.Popen(
+        ["unshare", "--mount", "--", "sh", "-c", "echo; read _"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert container.stdout and container.stdout.readline() == b"\n"
+        subprocess.run(["umount", str(elsewhere)], check=True)
+        where = f"is mounted at {elsewhere} in the mount namespace of process {container.pid} (sh): unmount it there"
+        refused(candidate, re.escape(where))
+    finally:
+        container.communicate()
+    candidate.run()
+    candidate.run("undo")
 
 
 def test_a_drive_that_another_program_looks_at_for_an_instant_is_built(candidate: Candidate) -> None:

@@ -57,6 +57,9 @@ class Facts:
 
     mounts: dict[str, list[str]] = field(default_factory=dict)  # name: mount points
     swaps: list[str] = field(default_factory=list)  # names
+    elsewhere: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # name: mounts in other mount namespaces, if it is busy
     named: dict[str, str] = field(default_factory=dict)  # name: who names it (fstab, kernel command line)
     holders: dict[str, list[str]] = field(default_factory=dict)  # name: devices made of it, as sysfs tells
     busy: str = ""  # the kernel's reason to refuse an exclusive open
@@ -98,6 +101,9 @@ def usage_objections(drive: Device, facts: Facts) -> list[str]:
         name = device.name
         for directory in facts.mounts.get(name, []):
             said.append(f"{name} is mounted at {directory}: unmount it")
+        if places := facts.elsewhere.get(name):
+            more = f", and in {len(places) - 1} more" if len(places) > 1 else ""
+            said.append(f"{name} is mounted at {places[0]}{more}: unmount it there, or end that process")
         if name in facts.swaps:
             said.append(f"{name} is swap space in use: swapoff it")
         if name in facts.named:
@@ -107,7 +113,7 @@ def usage_objections(drive: Device, facts: Facts) -> list[str]:
         unlisted = set(facts.holders.get(name, [])) - {below.name for below in device.tree()}
         if unlisted:
             said.append(f"{name} is held by {', '.join(sorted(unlisted))}: stop or remove that first")
-    if facts.busy and not said:  # what the lists do not show: ZFS, another mount namespace, a process
+    if facts.busy and not said:  # what the lists do not show: ZFS, a process
         said.append(f"the kernel refuses to open it exclusively ({facts.busy}): something uses it")
     return said
 

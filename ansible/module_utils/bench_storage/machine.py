@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from ansible.module_utils.bench_storage.devices import (
     COLUMNS,
@@ -111,6 +112,25 @@ class Machine:
     def mounts(self) -> list[Mount]:
         """List the mounts of this process's namespace, which is the system's."""
         return parse_mountinfo(text_of("/proc/self/mountinfo"))
+
+    def mounts_elsewhere(self, numbers: set[str]) -> dict[str, list[str]]:
+        """Return the mounts of these devices (major:minor) in other mount namespaces, by number: each with a process that is in it.
+
+        A container's namespace starts as a copy of the system's, and keeps a drive busy that was unmounted here since.
+        """
+        seen = {os.readlink("/proc/self/ns/mnt")}
+        found: dict[str, list[str]] = {}
+        for process in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
+            with suppress(OSError):  # a process that has ended meanwhile holds nothing
+                namespace = os.readlink(f"/proc/{process}/ns/mnt")
+                if namespace in seen:
+                    continue
+                there = f"in the mount namespace of process {process} ({text_of(f'/proc/{process}/comm')})"
+                for mount in parse_mountinfo(text_of(f"/proc/{process}/mountinfo")):
+                    if mount.number in numbers:
+                        found.setdefault(mount.number, []).append(f"{mount.directory} {there}")
+                seen.add(namespace)
+        return found
 
     def swap_files(self) -> list[str]:
         """Return the real paths of the swap devices in use."""

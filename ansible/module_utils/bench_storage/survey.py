@@ -43,12 +43,15 @@ def usage_of(machine: Machine, device: Device) -> Facts:
     swapped = [part.name for part in tree if part.path in swaps]
     holders = machine.holders(device.name)
     known = bool(mounted or swapped or any(holders.values()))
+    busy = machine.exclusive_refusal(device.path, wait_s=0.0 if known else BUSY_S_MAX)
+    elsewhere = machine.mounts_elsewhere({part.number for part in tree}) if busy and not known else {}
     return Facts(
         mounts=mounted,
+        elsewhere={part.name: elsewhere[part.number] for part in tree if part.number in elsewhere},
         swaps=swapped,
         named={name: who for name, who in named.items() if who},
         holders=holders,
-        busy=machine.exclusive_refusal(device.path, wait_s=0.0 if known else BUSY_S_MAX),
+        busy=busy,
         signatures={part.name: machine.signatures(part.path) for part in tree},
         kernel_serial=machine.kernel_serial(device.name),
         lba_bytes=machine.queue_number(device.name, "logical_block_size"),
