@@ -58,6 +58,13 @@ def test_the_last_words_name_outcome_reasons_and_paths(tmp_path: Path) -> None:
     [
         (["qualify", "--scale", "ten"], "argument --scale (SCALE=): 'ten' is not a number"),
         (["qualify", "--scale", "3"], "argument --scale (SCALE=): 3 is above 1.2; 1 is the whole load"),
+        (["qualify", "--candidates", ","], "argument --candidates (CANDIDATES=): ',' has an empty name. Write A,B"),
+        (["qualify", "--candidates", "a,b,a"], "argument --candidates (CANDIDATES=): 'a,b,a' names 'a' twice"),
+        (
+            ["nightly", "--candidates", ","],
+            "argument --candidates (CANDIDATES=): ',' has an empty name",
+        ),  # not: all of the plan
+        (["nightly", "--candidates", " "], "argument --candidates (CANDIDATES=): ' ' has an empty name"),
         (["qualify", "--duration", "-5"], "argument --duration (DURATION=): '-5' is not above zero"),
         (["judge"], "the following arguments are required: run"),
     ],

@@ -61,6 +61,17 @@ def count(text: str) -> int:
     return int(text[:9])
 
 
+def name_list(text: str) -> tuple[str, ...]:
+    """Names with commas between them, each once, for argparse. An empty list must not read as no list, which stands for all."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name. Write A,B")
+    for name in found:
+        if found.count(name) > 1:
+            raise argparse.ArgumentTypeError(f"{text!r} names {name!r} twice")
+    return found
+
+
 def add_jobs(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=count, default=1, metavar="N", help="candidates at the same time (1)")
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from bench_model.verdict.verdict import FAIL
 from rig.base.settings import Layout
 from rig.checking.check_bundle import printable
-from rig.cli.arguments import Command, add_jobs, add_run, count
+from rig.cli.arguments import Command, add_jobs, add_run, count, name_list
 from rig.cli.exits import EXIT
 from rig.nightly.baselines import Baselines
 from rig.nightly.job import Where
@@ -23,7 +23,13 @@ FOLDER = "nightly"
 
 
 def _add_nightly(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--candidates", metavar="A,B", help="only these (all of the inventory's bench_nightly)")
+    command.add_argument(
+        "--candidates",
+        type=name_list,
+        default=(),
+        metavar="A,B",
+        help="only these (all of the inventory's bench_nightly)",
+    )
     command.add_argument("--scenario", help="instead of the plan's")
     command.add_argument("--inventory", type=Path, metavar="FILE", help="inventory (inventory/lab.yml)")
     command.add_argument(
@@ -42,8 +48,7 @@ def _add_nightly(command: argparse.ArgumentParser) -> None:
 def nightly(options: argparse.Namespace) -> int:
     layout = Layout()
     inventory = (options.inventory or layout.inventory / "lab.yml").resolve()
-    candidates = [name for name in (options.candidates or "").split(",") if name]
-    plan = load_plan(inventory, candidates, options.scenario)
+    plan = load_plan(inventory, options.candidates, options.scenario)
     if options.time_limit_h is not None:
         plan = replace(plan, time_limit_s=3600.0 * options.time_limit_h)
     if options.keep_passes is not None:

@@ -19,7 +19,18 @@ from bench_model.verdict.verdict import INADMISSIBLE
 from rig.base.bundle import Bundle
 from rig.base.influx import Influx, with_tokens
 from rig.base.settings import Layout, Request, load_profiles
-from rig.cli.arguments import Command, add_jobs, add_json, challenge, positive, print_document, say, scale, shown
+from rig.cli.arguments import (
+    Command,
+    add_jobs,
+    add_json,
+    challenge,
+    name_list,
+    positive,
+    print_document,
+    say,
+    scale,
+    shown,
+)
 from rig.cli.exits import EXIT, INTERRUPTED, WORST_FIRST
 from rig.cli.profiles import add_profiles, request_of_options
 from rig.nightly.bursts import account, require_together
@@ -62,6 +73,7 @@ def _add_qualify(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--candidates",
+        type=name_list,
         metavar="A,B",
         help="several candidates, each in a process of its own; --jobs says how many at once",
     )
@@ -113,10 +125,9 @@ def qualify(options: argparse.Namespace) -> int:
 def _several(options: argparse.Namespace, console: Console) -> int:
     """Runs of several candidates, each a process of its own; the worst of their outcomes as exit status, as of a night."""
     inventory = (options.inventory or Layout().inventory / "lab.yml").resolve()
-    names = dict.fromkeys(name for name in options.candidates.split(",") if name)
     jobs = [
         Job(name, options.scenario, options.requirement, options.target, options.scale, options.duration)
-        for name in names
+        for name in options.candidates
     ]
     more = ["--keep-tuning"] if options.keep_tuning else []
     more += [f"--challenge={options.challenge}"] if options.challenge else []
@@ -126,7 +137,7 @@ def _several(options: argparse.Namespace, console: Console) -> int:
     meeting = None
     if options.together:
         require_together(jobs, scenarios, inventory)
-        meeting = Meeting(tuple(names), options.wait)
+        meeting = Meeting(options.candidates, options.wait)
     logs = Layout().build / "logs" / f"qualify-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     at_once = len(jobs) if meeting else options.jobs
     entries = Fleet(jobs, where, logs, console, at_once, Stop(), meeting).execute("the command")
