@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from bench_model.base.errors import BenchError
 from crash_trials import judge
 from crash_trials.campaign import mended, place_of
 from crash_trials.candidate import BEFORE, DIRECTORY, LightCandidate
-from crash_trials.trial import Place, document, phase_of, wait_until
+from crash_trials.trial import Bench, Place, document, phase_of, wait_until
 from rig.on_candidate.network.namespaces import tool
 from simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED, PASS
 
@@ -24,15 +25,18 @@ PHASE_S_MAX, FULL_BYTES = 300.0, 6 * 2**20
 BLOCK_BYTES, FLIPPED = 4096, 0x40
 
 
+P = TypeVar("P", bound=Bench)
+
+
 @dataclass(frozen=True)
-class Hazard:
+class Hazard(Generic[P]):
     """`strike` in the record, `undo` when the run has ended. `named`: what must be said of the cause; empty: nothing to say."""
 
     kind: str
     right: frozenset[str]
     named: str
-    strike: Callable[[Place], None]
-    undo: Callable[[Place], None] = lambda place: None
+    strike: Callable[[P], None]
+    undo: Callable[[P], None] = lambda place: None
     wrecks: bool = False  # the bench cannot reach what it would give back
 
 
@@ -96,7 +100,7 @@ def _empty_disk(place: Place) -> None:
     (place.runs / "filler").unlink()
 
 
-HAZARDS = (
+HAZARDS: tuple[Hazard[Place], ...] = (
     Hazard("nothing", frozenset({PASS}), "", lambda place: None),
     Hazard("sysctl_reset", frozenset({INADMISSIBLE}), NAMED["sysctl_reset"], _reset_sysctl),
     Hazard(
@@ -123,7 +127,7 @@ class Struck:
     objections: list[str]
 
 
-def strike(place: Place, hazard: Hazard) -> Struck:
+def strike(place: P, hazard: Hazard[P]) -> Struck:
     """A run with the hazard in its first record; the judge looks at its outcome, its words and at what is left."""
     before, log = place.newest(), place.folder / "qualify.log"
     with place.started(place.qualify(), log) as process:
@@ -135,7 +139,7 @@ def strike(place: Place, hazard: Hazard) -> Struck:
         )
         if not recording or process.poll() is not None:
             raise BenchError(f"the run ended before its record: {log.read_text(encoding='utf-8')[-2000:]}")
-        time.sleep(1.0)
+        place.wait_for_burst()
         hazard.strike(place)
         status = process.wait(PHASE_S_MAX * 2)
         hazard.undo(place)
@@ -167,7 +171,7 @@ def small_disk(place: Place) -> Iterator[None]:
         tool("umount", str(place.runs))
 
 
-def befallen(folder: Path, hazard: Hazard) -> Struck:
+def befallen(folder: Path, hazard: Hazard[Place]) -> Struck:
     """The hazard on a candidate of its own; what it and one `restore` leave is judged too."""
     with place_of(folder / hazard.kind) as place:
         with small_disk(place) if hazard.kind == "control_disk_full" else nullcontext():

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,27 +60,28 @@ class Said:
     text: str
 
 
-@dataclass
-class Place:
-    """Describes where a trial happens: the candidate, its inventory, runs, locks and InfluxDB; nothing of the user's."""
+class Bench:
+    """What a run of the bench needs beside a candidate: inventory, profiles, runs, locks and InfluxDB; nothing of the user's."""
 
-    candidate: LightCandidate
-    folder: Path
-    influx: LocalInflux
-    environment: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("tmp", "locks"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self.token = f"{self.candidate.name}-{os.getpid()}"
+    def __init__(
+        self,
+        name: str,
+        entry: dict[str, Any],
+        folder: Path,
+        influx: LocalInflux,
+        profiles: tuple[Path, Path] = (SCENARIO, REQUIREMENT),
+    ) -> None:
+        self.name, self.folder, self.influx, self.profiles = name, folder, influx, profiles
+        for below in ("tmp", "locks"):
+            (folder / below).mkdir(parents=True, exist_ok=True)
+        self.token = f"{name}-{os.getpid()}"
         self.environment = {
-            **os.environ, VARIABLE: self.token, "DAQ_BENCH_LOCK_DIR": str(self.folder / "locks"),
-            "TMPDIR": str(self.folder / "tmp"), "XDG_STATE_HOME": str(self.folder / "state"),
+            **os.environ, VARIABLE: self.token, "DAQ_BENCH_LOCK_DIR": str(folder / "locks"),
+            "TMPDIR": str(folder / "tmp"), "XDG_STATE_HOME": str(folder / "state"),
             # Ansible's own connections must not be shared with those of other trials.
-            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.folder / "cp"),
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"),
         }  # fmt: skip
-        hosts = {self.candidate.name: self.candidate.entry()}
-        YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, self.lab)
+        YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": {name: entry}}}}}, self.lab)
 
     @property
     def lab(self) -> Path:
@@ -94,12 +95,13 @@ class Place:
         return [sys.executable, "-m", "rig", name, *words]
 
     def qualify(self) -> list[str]:
-        own = ["--scenario", str(SCENARIO), "--requirement", str(REQUIREMENT), "--runs", str(self.runs)]
+        scenario, requirement = map(str, self.profiles)
+        own = ["--scenario", scenario, "--requirement", requirement, "--runs", str(self.runs)]
         return self.command("qualify", *self.who, *own, "--influx-url", self.influx.start(PORT))
 
     @property
     def who(self) -> list[str]:
-        return ["--candidate", self.candidate.name, "--inventory", str(self.lab)]
+        return ["--candidate", self.name, "--inventory", str(self.lab)]
 
     @contextmanager
     def started(self, argv: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
@@ -138,6 +140,21 @@ class Place:
     def newest(self) -> Path | None:
         latest = self.runs / "latest"
         return latest.resolve() if latest.exists() else None
+
+    def wait_for_burst(self) -> None:
+        """Returns when the record that has begun stores data."""
+        raise NotImplementedError
+
+
+class Place(Bench):
+    """A trial's light candidate, and the bench beside it."""
+
+    def __init__(self, candidate: LightCandidate, folder: Path, influx: LocalInflux) -> None:
+        super().__init__(candidate.name, candidate.entry(), folder, influx)
+        self.candidate = candidate
+
+    def wait_for_burst(self) -> None:
+        time.sleep(1.0)
 
     def look(self, kind: str) -> dict[int, str]:
         if kind in THERE:

@@ -17,7 +17,7 @@ from rig.base.influx import Influx
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.instance import Instance
-from virtual_candidate.testing import free_ports, start_bmc, virtual_machine
+from virtual_candidate.testing import entry_of, free_ports, start_bmc, virtual_machine
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
 sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "library"))
@@ -79,22 +79,13 @@ def disk(request: pytest.FixtureRequest) -> Iterator[Path]:
 def inventory_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Instance, Change], Path]:
     """A function that writes the shipped virtual candidate's inventory for an instance of the tests, with its ports and keys.
 
-    Its firmware is asked for nothing: a reboot takes a minute under emulation, and the tests of the bios role have one. `change` says
-    what else differs."""
+    `change` says what else differs."""
 
     def write(at: Instance, change: Change) -> Path:
-        yaml = YAML(typ="safe")
-        host = yaml.load(Layout().inventory / "lab.yml")["all"]["children"]["candidates"]["hosts"]["virtual"]
-        known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
-        host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
-        host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
-        candidate = host["bench_candidate"]
-        candidate["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
-        candidate["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
-        candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none", "fan_mode": "full"}
-        change(candidate)
+        host = entry_of(at)
+        change(host["bench_candidate"])
         file = tmp_path_factory.mktemp("inventory") / "lab.yml"
-        yaml.dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
+        YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": {at.name: host}}}}}, file)
         return file
 
     return write

@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
+from rig.base.settings import Layout
 from virtual_candidate import processes
 from virtual_candidate.bmc.simulator import Bmc
 from virtual_candidate.bmc.vendors import DEFAULT_VENDOR, Vendor
@@ -29,6 +32,22 @@ def free_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list
         for probe in probes:
             probe.bind(("127.0.0.1", 0))
         return [probe.getsockname()[1] for probe in probes]
+
+
+def entry_of(at: Instance) -> dict[str, Any]:
+    """The shipped inventory's entry of the virtual candidate, with the instance's ports and keys.
+
+    Its firmware is asked for nothing: a reboot takes a minute under emulation, and the tests of the bios role have one."""
+    lab = YAML(typ="safe").load(Layout().inventory / "lab.yml")
+    host: dict[str, Any] = lab["all"]["children"]["candidates"]["hosts"]["virtual"]
+    known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
+    host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
+    host["ansible_ssh_private_key_file"] = str(at.ssh / "id_ed25519")
+    candidate = host["bench_candidate"]
+    candidate["bmc"] |= {"ipmi_port": at.ports.ipmi, "redfish_port": at.ports.redfish}
+    candidate["bmc"] |= {"redfish_ca_file": str(at.tls / "ca.pem"), "password_file": str(at.password_file)}
+    candidate["tuning"] = {"aio_max_nr": 1048576, "queue_scheduler": "none", "fan_mode": "full"}
+    return host
 
 
 def clear_left_overs(base: Path = DEFAULT_BASE) -> None:
