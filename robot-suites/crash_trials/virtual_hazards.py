@@ -19,8 +19,9 @@ from ruamel.yaml import YAML
 
 from bench_model.base.errors import BenchError
 from bench_model.profiles.scenarios import load_scenario
+from crash_trials import trial
 from crash_trials.hazards import Hazard, Struck, strike
-from crash_trials.trial import Bench, document, wait_until
+from crash_trials.trial import Bench, wait_until
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
 from simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED, PASS
@@ -80,10 +81,10 @@ def short_profiles(folder: Path) -> tuple[Path, Path]:
     requirement = YAML(typ="safe").load(Layout().inventory / "requirements" / "dune-snb.yml")
     requirement["id"] = "hazards"
     requirement["requirements"] = [one for one in requirement["requirements"] if one["id"] in KEPT] + [POWER_BOUND]
-    folder.mkdir(parents=True, exist_ok=True)
-    files = folder / "hazards-scenario.yml", folder / "hazards.yml"
-    YAML(typ="safe").dump(scenario, files[0])
-    YAML(typ="safe").dump(requirement, files[1])
+    files = folder / "scenarios" / "hazards.yml", folder / "requirements" / "hazards.yml"
+    for file, document in zip(files, (scenario, requirement), strict=True):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        YAML(typ="safe").dump(document, file)
     return files
 
 
@@ -201,7 +202,7 @@ def left_behind(machine: VirtualCandidate) -> list[str]:
 def befallen(place: Emulated, hazard: Hazard[Emulated]) -> Struck:
     """One run with the hazard in its record, and one `restore` after it."""
     struck = strike(place, hazard)
-    verdict = document(place.newest(), "verdict.json")
+    verdict = trial.document(place.newest(), "verdict.json")
     objections = list(struck.objections)
     if hazard.kind == "nothing":
         objections += _undisturbed(verdict)
