@@ -135,13 +135,13 @@ def strike(place: P, hazard: Hazard[P]) -> Struck:
             lambda: (
                 process.poll() is not None or (place.newest() != before and phase_of(place.newest()) == "snb_record")
             ),
-            PHASE_S_MAX,
+            place.phase_s_max,
         )
         if not recording or process.poll() is not None:
             raise BenchError(f"the run ended before its record: {log.read_text(encoding='utf-8')[-2000:]}")
         place.wait_for_burst()
         hazard.strike(place)
-        status = process.wait(PHASE_S_MAX * 2)
+        status = process.wait(place.phase_s_max * 2)
         hazard.undo(place)
     bundle, text = place.newest(), log.read_text(encoding="utf-8", errors="replace")
     verdict = document(bundle, "verdict.json")

@@ -61,7 +61,11 @@ class Said:
 
 
 class Bench:
-    """What a run of the bench needs beside a candidate: inventory, profiles, runs, locks and InfluxDB; nothing of the user's."""
+    """What a run of the bench needs beside a candidate: inventory, profiles, runs, locks and InfluxDB; nothing of the user's.
+
+    `phase_s_max`: a run's record begins within this time, and the run ends within twice as much behind it."""
+
+    phase_s_max = 300.0
 
     def __init__(
         self,

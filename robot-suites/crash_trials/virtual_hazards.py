@@ -59,7 +59,9 @@ POWER_BOUND = {
 
 
 class Emulated(Bench):
-    """A virtual candidate, and the bench beside it."""
+    """A virtual candidate, and the bench beside it. Without acceleration, provisioning takes minutes."""
+
+    phase_s_max = 900.0
 
     def __init__(self, machine: VirtualCandidate, folder: Path, influx: LocalInflux) -> None:
         entry = entry_of(machine.instance)
