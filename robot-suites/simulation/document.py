@@ -59,8 +59,8 @@ MODEL = """## What the model leaves out
 ## Levels 2 and 3
 
 Level 2 (light candidates in network namespaces, with real sshd and programs) is `make crash-trials`, which kills the bench's own processes
-or plants faults (`HAZARDS=1`); [crash-trials.md](crash-trials.md) has its counts. Level 3 (the virtual candidate) has tests, which carry
-the mark `virtual`, and no campaign: it counts no rates.
+or plants faults (`HAZARDS=light`). Level 3 (the virtual candidate: NVMe drives, power, BMC, clock) is `make crash-trials HAZARDS=virtual`.
+Both make each fault once and count no rates; [crash-trials.md](crash-trials.md) has what they found.
 """
 
 
