@@ -38,12 +38,12 @@ def test_what_a_run_may_leave_on_the_server_is_seen(virtual_machine: VirtualCand
 
 def test_an_undisturbed_run_that_misses_a_requirement_or_names_a_cause_is_objected_to() -> None:
     verdict: dict[str, Any] = {
-        "requirements": [{"id": "SNB-01", "outcome": "PASS"}],
+        "requirements": [{"id": "SNB-01", "outcome": "INADMISSIBLE"}],
         "reasons": ["The candidate is a virtual machine"],
     }
     assert virtual_hazards._undisturbed(verdict) == []
-    missed = verdict | {"requirements": [{"id": "SNB-02", "outcome": "UNDECIDED"}]}
-    assert "not met: SNB-02" in virtual_hazards._undisturbed(missed)[0]
+    missed = verdict | {"requirements": [{"id": "SNB-02", "outcome": "FAIL"}]}
+    assert "but missed: SNB-02" in virtual_hazards._undisturbed(missed)[0]
     named = verdict | {"reasons": ["Telemetry of ipmi has a gap of 40 s"]}
     assert "bmc_hangs" in virtual_hazards._undisturbed(named)[0]
 
