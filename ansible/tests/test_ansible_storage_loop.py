@@ -396,6 +396,37 @@ def test_undo_without_the_drive_says_so_and_finishes_when_it_is_back(candidate: 
     assert not candidate.state_file.exists()
 
 
+def test_a_file_system_that_a_failed_drive_makes_unreadable_is_unmounted_by_its_place(candidate: Candidate) -> None:
+    """The first member of a RAID 0, with the superblock, was pulled in the record: the array stayed busy, and nothing was given back."""
+    candidate.run()
+
+    class Unreadable(Interruptible):
+        def filesystem_uuid(self, path: str) -> str:
+            return "" if mounts_of(path) else super().filesystem_uuid(path)
+
+    candidate.run("undo", machine=Unreadable())
+    assert (mounts_of(candidate.path), signatures(candidate.path)) == ([], [])
+    assert not candidate.state_file.exists()
+
+
+def test_an_unreadable_file_system_at_another_place_is_left_alone(candidate: Candidate, tmp_path: Path) -> None:
+    """By its place alone nothing but the bench's own directory is unmounted."""
+    candidate.run()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    subprocess.run(["mount", "--move", str(candidate.directory), str(elsewhere)], check=True)
+
+    class Unreadable(Interruptible):
+        def filesystem_uuid(self, path: str) -> str:
+            return ""
+
+    found = candidate.run("undo", machine=Unreadable())
+    assert mounts_of(candidate.path) == [str(elsewhere)]
+    assert any(record["status"] == "refused" and "is mounted at" in record["detail"] for record in found.records)
+    assert candidate.state_file.exists()
+    candidate.run("undo")
+
+
 def test_a_drive_that_changes_between_check_and_write_is_left_alone(candidate: Candidate) -> None:
     """The drive is looked at again just before its first write."""
     mkfs(candidate.path)

@@ -1,5 +1,7 @@
 """The scratch folder: the bench removes its own files and nothing else."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,20 @@ def test_the_folder_of_a_peer_is_made_once_and_what_cannot_be_made_is_said(tmp_p
     (tmp_path / "file").touch()
     said = scratch.main(["folder", str(tmp_path / "file" / "scratch")])["error"]
     assert "Correct target.directory in the inventory" in said
+
+
+@pytest.mark.parametrize(("number", "failed"), [(errno.EIO, True), (errno.ENODEV, True), (errno.EACCES, False)])
+def test_a_file_system_that_has_failed_is_told_and_keeps_nothing_from_being_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, failed: bool
+) -> None:
+    """A drive that was pulled in the record: `restore` must go on to the settings. Another fault ends the command as before."""
+
+    def broken(directory: Path) -> list[tuple[str, int]]:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(scratch, "remove_stale", broken)
+    said = scratch.main(["remove-stale", str(tmp_path)])
+    if failed:
+        assert said == {"result": {"removed": [], "failed": f"{tmp_path}: {os.strerror(number)}"}}
+    else:
+        assert "Correct target.directory" in said["error"]

@@ -17,7 +17,7 @@ from typing import Any
 
 from ansible.module_utils.bench_storage import memory
 from ansible.module_utils.bench_storage.construct import format_nvm
-from ansible.module_utils.bench_storage.devices import Device, everything
+from ansible.module_utils.bench_storage.devices import Device, Mount, everything
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import find, usage_objections
 from ansible.module_utils.bench_storage.layout import Wanted
@@ -97,6 +97,13 @@ class Undoing:
         """Says whether a device carries the file system that the bench made."""
         return uuid_digits(self.machine.filesystem_uuid(device.path)) == uuid_digits(self.state["filesystem"]["uuid"])
 
+    def is_own_mount(self, mount: Mount, device: Device) -> bool:
+        """Says whether the mounted file system is the bench's. One that a failed drive makes unreadable is, by its place."""
+        uuid = self.machine.filesystem_uuid(device.path)
+        if uuid:
+            return uuid_digits(uuid) == uuid_digits(self.state["filesystem"]["uuid"])
+        return mount.directory == self.state["mount"]["directory"]
+
     def is_own_array(self, device: Device) -> bool:
         """Says whether a device is the array that the bench made."""
         return uuid_digits(self.machine.array_uuid(device.path)) == uuid_digits(self.state["array"]["uuid"])
@@ -120,7 +127,7 @@ class Undoing:
         for mount in reversed(self.machine.mounts()):
             device = devices.get(mount.number)
             lost = mount.directory == self.state["mount"]["directory"] and mount.number not in there
-            if not lost and (device is None or not self.is_own_filesystem(device)):
+            if not lost and (device is None or not self.is_own_mount(mount, device)):
                 continue
             if not self.pretend:
                 try:

@@ -72,6 +72,7 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
         f"make {command} in {layout.repository}",
         "tuning-verified.json" if command == "verify" else "tuning.json",
     )
+    kept: list[str] = []
     with all_exclusive(candidate, what), ExitStack() as stack:
         there = _reached(stack, command, profiles, layout)
         if there:
@@ -81,7 +82,7 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
             if command == "provision":
                 check_drives(candidate, survey(there))
             if command == "restore":
-                _take_back(there, candidate, layout, options.runs.resolve(), partial(say, options))
+                kept = _take_back(there, candidate, layout, options.runs.resolve(), partial(say, options))
         if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
             require_target_directory(directory)
         elif command == "provision" and candidate.target.kind == "scratch-file" and not pretend and there:
@@ -91,6 +92,8 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
         session = CandidateSession(layout, profiles, machine, directory)
         session.find_raw_drive()
         said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
+    if kept:
+        raise BenchError(f"{'; '.join(kept)}. Everything else was put back")
     if pretend:
         say(options, said)
     named = candidate.target.name and command != "restore"
@@ -105,11 +108,16 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
     return {"command": command, "candidate": candidate.name, "target": target, "drift": wrong, "facts": shown(facts)}
 
 
-def _take_back(machine: Machine, candidate: Candidate, layout: Layout, runs: Path, say: Say) -> None:
-    """Takes back what would keep the candidate busy or full. A target that is not mounted holds nothing of ours."""
-    files = [replace(candidate, target=one) for one in candidate.targets if not one.is_raw]
-    remove_scratch(machine, [target_directory(layout, one) for one in files], say)
+def _take_back(machine: Machine, candidate: Candidate, layout: Layout, runs: Path, say: Say) -> list[str]:
+    """Takes back what would keep the candidate busy or full. A target that is not mounted holds nothing of ours.
+
+    A file system that has failed must not keep the settings from being put back: returns what cannot be removed from one that stays."""
+    kept = []
+    for one in (replace(candidate, target=target) for target in candidate.targets if not target.is_raw):
+        failed = remove_scratch(machine, [target_directory(layout, one)], say)
+        kept += failed if one.target.storage is None else []  # what the bench has made is undone with all that is on it
     take_back(machine, runs, say)
+    return kept
 
 
 def _reached(stack: ExitStack, command: str, profiles: Profiles, layout: Layout) -> Machine | None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -35,6 +36,9 @@ OWN_FILES = (
     "concurrent-analysis-*/set.json",
 )
 OWN_FOLDERS = ("streams-checksum-*", "concurrent-analysis-*")  # empty by then, or something foreign is in them
+
+
+FAILED = (errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN)  # of a file system whose drive is gone
 
 
 class ForeignFilesError(Exception):
@@ -89,10 +93,14 @@ def main(arguments: list[str]) -> dict[str, Any]:
             return {"result": str(path)}
         if command == "create":
             return {"result": str(create(path, arguments[2]))}
-        return {"result": remove(path) if command == "remove" else remove_stale(path)}
+        if command == "remove":
+            return {"result": remove(path)}
+        return {"result": {"removed": remove_stale(path), "failed": None}}
     except ForeignFilesError as error:
         return {"error": str(error)}
     except OSError as error:
+        if command == "remove-stale" and error.errno in FAILED:
+            return {"result": {"removed": [], "failed": f"{path}: {error.strerror}"}}
         return {"error": f"{path}: {error.strerror}. Correct target.directory in the inventory"}
 
 

@@ -64,11 +64,15 @@ def _bundle_of(machine: SshMachine, runs: Path, name: str) -> Path | None:
     return found.path if found.run.candidate.name == machine.link.connection.name else None
 
 
-def remove_scratch(machine: Machine, directories: Iterable[Path], say: Say) -> None:
-    """Removes the scratch files of runs that were killed."""
+def remove_scratch(machine: Machine, directories: Iterable[Path], say: Say) -> list[str]:
+    """Removes the scratch files of runs that were killed; returns what is said of each file system that has failed."""
+    failed = []
     for directory in directories:
-        for folder, size in machine.call("scratch", "remove-stale", directory):
+        found = machine.call("scratch", "remove-stale", directory)
+        failed += [found["failed"]] if found["failed"] else []
+        for folder, size in found["removed"]:
             say(f"removed {folder} ({size / 1e9:.1f} GB), left behind by a run that was killed")
+    return failed
 
 
 @contextmanager

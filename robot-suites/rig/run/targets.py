@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from bench_model.base.errors import BenchError
 from bench_model.profiles.compared_targets import compared_names
 from rig.base.bundle import Bundle
 from rig.candidate.host import Survey, require_target_directory
@@ -28,9 +29,12 @@ class Targets:
         self.clock = ClockLog()
 
     def remove_stale(self, say: Callable[[str], None]) -> None:
-        """Removes the scratch files of runs that were killed."""
+        """Removes the scratch files of runs that were killed. Raises BenchError for a file system that has failed."""
         for one in (self.first, *self.further):
-            remove_scratch(one.machine, [one.directory], say)
+            if failed := remove_scratch(one.machine, [one.directory], say):
+                raise BenchError(
+                    f"{failed[0]}. Its file system has failed: `make restore` gives the candidate back; then look at its drives"
+                )
 
     def preflight(self) -> Survey:
         """Makes all checks that can refuse a run before the machine is tuned. Raises RefusedError."""
