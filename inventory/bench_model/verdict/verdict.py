@@ -179,8 +179,8 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     broken = [finding.text for finding in found if finding.fails and not invalid]
     if failures:  # what the run lacks after that, it lacks because of it
         missed = [_sentence(judgement) for judgement in mandatory if judgement.decision == MISSED]
-        outcome = FAIL if sound.run.target.drives else INADMISSIBLE
-        return outcome, list(dict.fromkeys([*failures, *missed, *(finding.text for finding in found)]))
+        reasons = list(dict.fromkeys([*failures, *missed, *(finding.text for finding in found)]))
+        return FAIL if sound.run.target.drives else INADMISSIBLE, reasons
     for outcome in (ERROR, FAIL):
         hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
         if hits or (outcome == FAIL and broken):
