@@ -136,8 +136,8 @@ TEST_P(FaultTest, AFileSystemThatBecomesFull) {
 
 // The file system stays, and the drive below it answers no more: what a pulled drive is to a record.
 TEST_P(FaultTest, AFileWhoseDriveIsPulled) {
-  make_small_ext4(64 << 20);
-  const ProcessResult result = record("3.5", {"--io-depth", "1"}, [&](pid_t) {
+  make_small_ext4(128 << 20);
+  const ProcessResult result = record("2.5", {"--io-depth", "1"}, [&](pid_t) {
     wait_for_bytes(directory.path("small"), 12 << 20);
     ASSERT_EQ(truncate(directory.path("small").c_str(), 1 << 20), 0);
     ASSERT_EQ(ioctl(small->fd(), LOOP_SET_CAPACITY, 0), 0) << errno_text(errno);

@@ -8,9 +8,11 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from robot.api import SkipExecution
 
 from bench_model.base.errors import BenchError
 from bench_model.documents.results import Conditioning
@@ -24,6 +26,7 @@ from rig.candidate.load_target import FileTarget, RawDevice
 from rig.candidate.machine import LocalMachine
 from rig.run.preflight import space_needs
 from rig.workloads.snb_record import RecordPlan, minidaq_arguments, run_record
+from WorkloadKeywords import WorkloadKeywords
 
 MACHINE = LocalMachine()
 FULL = load_scenario(Layout().inventory / "scenarios" / "snb-100s.yml")
@@ -232,6 +235,17 @@ def test_a_drive_that_fails_ends_the_workload_with_its_result(
     assert len(result["repetitions"]) == 1
     assert [words[1] for words in storage.commands] == ["minidaq", "verify"]
     assert any(text.startswith("record 1 stays on the target that failed: ") for text in said)
+
+
+def test_a_target_that_has_failed_is_loaded_no_more(disk: Path, tmp_path: Path) -> None:
+    """By no workload that comes after: its test is skipped, and skipped tests end no run."""
+    result, _, _ = recorded_on(disk, tmp_path, failing("EIO"))
+    keywords = WorkloadKeywords(str(tmp_path), "block_scan")
+    keywords.__dict__["_context"] = SimpleNamespace(
+        bundle=SimpleNamespace(read={"results/snb_record.json": result}.get)
+    )
+    with pytest.raises(SkipExecution, match="The target failed in record 1"):
+        keywords.run_the_workload()
 
 
 @pytest.mark.parametrize("errno", ["ENOSPC", "EDQUOT", "EROFS", "EINVAL", "EACCES"])

@@ -287,6 +287,7 @@ void lose_record(const Sought& sought, BlockCheck header, const std::string& why
 
 void verify_target(Source& source, VerifyRun& run, RecordOutcome& outcome) {
   const VerifyOptions& options = run.options;
+  if (options.sought) outcome.record.record_id = options.sought->id;  // also where the read fails
   const auto first = source.block(0);
   std::string why;
   const BlockCheck header =
