@@ -34,7 +34,7 @@ DOCUMENTS: dict[str, type[Struct]] = {
 }
 WRITTEN_ELSEWHERE = {"Collector", "TelemetrySummary", "Outage", "ClockStep"}  # by the agent, of whatever version
 READ_IN_PART = {"Reasoned"}  # what a verdict reads of documents without a type of their own
-TEXTS = ("text", "2026-01-31T12:00:00.000Z", "HISTFAAA", "lan-1.txt", "hot-store-1", 16 * "0f", 32 * "0f")
+TEXTS = ("text", "2026-01-31T12:00:00.000Z", "HISTFAAA", "lan-1.txt", "hot-store-1", "EIO", 16 * "0f", 32 * "0f")
 Path = tuple[str | int, ...]
 
 

@@ -29,7 +29,7 @@ INVENTORY = Path(__file__).resolve().parents[1]
 FIRST, SECOND = "nvme0n1", "nvme1n1"
 IDLE_S, LOAD_S, AFTER_S = 10, 300, 10
 FULL, QUARTER = 9.24, 2.31  # GB/s
-Degrees = Callable[[int], float]
+Degrees = Callable[[int], float | None]  # None: nothing was read in that second
 
 
 def still(_second: int) -> float:
@@ -55,7 +55,7 @@ def told(
         written = round(gb_per_s * 1e9 * min(load_s, max(0, second - IDLE_S)))
         rows = [f"block_device,device={drive} written_bytes={written}i,read_bytes=0i" for drive in (FIRST, SECOND)]
         rows += [
-            f"temperature,device={drive},label=Composite temperature_degc={of(second)},warning_degc=80.0"
+            f"temperature,device={drive},label=Composite {_field(of(second))}warning_degc=80.0"
             for drive, of in degrees.items()
         ]
         lines += [f"{row} {second * 10**9}\n" for row in rows + more(second)]
@@ -66,6 +66,11 @@ def told(
     )
     drives = [{"name": drive, "model": (models or {}).get(drive, "SIM X100")} for drive in degrees]
     return sensor_coverage.of_bundle(folder, {"target": {"drives": drives}})
+
+
+def _field(degrees: float | None) -> str:
+    """Line protocol has no null: a reading that was none leaves its field out."""
+    return "" if degrees is None else f"temperature_degc={degrees},"
 
 
 def outcome(document: SensorCoverage, profile: str = "dune-snb") -> tuple[str, list[str]]:
@@ -188,6 +193,44 @@ def test_a_reading_that_is_no_number_is_not_called_still(
     monkeypatch.setattr(telemetry_tracks, "of_bundle", lambda _: tracks)
     tracks.found["temperature", FIRST, "temperature_degc"].values[5] = odd
     assert unmoved_sensors.of_bundle(tmp_path, [{"name": FIRST}]) == []
+
+
+@pytest.mark.parametrize("least", [0, 60])
+def test_readings_that_are_null_in_between_hide_no_still_one(tmp_path: Path, least: int) -> None:
+    """A sensor that gives a number only at times has moved as little as one that always does."""
+    (text,) = told(tmp_path, {FIRST: lambda second: 38.0 if second >= least or second % 3 == 0 else None}).unmoved
+    assert f"of drive {FIRST} was 38 degC throughout" in text
+
+
+def test_nulls_are_no_movement_and_hide_none(tmp_path: Path) -> None:
+    cooled = {FIRST: lambda second: None if second % 2 else warming(1.0)(second)}
+    assert told(tmp_path, cooled).unmoved == []
+
+
+def test_nulls_under_the_load_are_a_silence(tmp_path: Path) -> None:
+    """Nothing is known of the heat then: neither that the reading stood still, nor that the drive stayed cool."""
+    document = told(tmp_path, {FIRST: lambda second: None if 100 < second <= 200 else warming(20)(second)})
+    assert document.invalid == [f"The temperature of drive {FIRST} was not read for 101 s (limit 10 s)"]
+    assert outcome(document)[0] == "INADMISSIBLE"
+
+
+@pytest.mark.parametrize("readings", [0, 1])
+def test_a_sensor_that_gave_no_number_or_one_is_not_called_still(tmp_path: Path, readings: int) -> None:
+    document = told(tmp_path, {FIRST: lambda second: 38.0 if second < readings else None})
+    assert document.unmoved == []
+    assert document.longest_silence_s == {FIRST: 319.0 if readings else None}
+    assert (
+        len(document.invalid) == readings
+    )  # without any number it has no sensor, and no headroom either (drive_temperature)
+
+
+@pytest.mark.parametrize("word", ["null", "NaN", "nan", "None", ""])
+def test_a_word_where_a_reading_should_be_is_refused_with_its_line(tmp_path: Path, word: str) -> None:
+    told(tmp_path, {FIRST: still})
+    spool = tmp_path / "telemetry" / "points.lp"
+    spool.write_text(spool.read_text().replace("temperature_degc=38.0,", f"temperature_degc={word},", 1))
+    with pytest.raises(ValueError, match=r"points\.lp"):
+        unmoved_sensors.of_bundle(tmp_path, [{"name": FIRST, "model": "SIM X100"}])
 
 
 def test_the_least_rise_is_that_of_a_well_cooled_drive() -> None:

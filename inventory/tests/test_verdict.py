@@ -179,6 +179,97 @@ def test_a_record_that_the_drive_ended_early_fails_although_the_source_stopped_w
     assert verdict(run)["outcome"] == "FAIL"
 
 
+PULLED = "/t/snb.daq: write of 1048576 B at offset 8192 failed: Input/output error (EIO)"
+
+
+def broken(part: str = "minidaq", errno: str | None = "EIO", **more: Any) -> Evidence:
+    """The run whose second and last record the target broke off. `errno` is what its own document says of it."""
+    run = evidence()
+    record = run.results["results/snb_record.json"]
+    record["repetitions"] = record["repetitions"][:2]
+    one = record["repetitions"][1]
+    one[part].update(status="failed", error=PULLED, errno=errno)
+    if part == "verify":
+        kinds = one["verify"]["superchunks"]
+        kinds.update(dict.fromkeys(kinds, 0))
+        one["verify"].update(complete_trailer=False, trailer_status=None, lost_at_source=None)
+        one["verified_fraction"] = 0.0
+    one["minidaq"]["parameters"].update(more)
+    return run
+
+
+@pytest.mark.parametrize("part", ["minidaq", "verify"])
+def test_a_drive_that_fails_in_the_record_fails_whatever_else_the_run_then_lacks(part: str) -> None:
+    run = replace(broken(part), tuning_after=None, telemetry=None)  # they would invalidate a run that came to its end
+    document = verdict(run)
+    where = "record 2" if part == "minidaq" else "the read-back of record 2"
+    drive = run.run["target"]["drives"][0]
+    assert document["outcome"] == "FAIL"
+    assert document["reasons"][0] == (
+        f"The target failed in {where}: {PULLED}. It lies on {drive['name']} ({drive['model']}, serial {drive['serial']})"
+    )
+
+
+@pytest.mark.parametrize("errno", ["ENODEV", "ENXIO", "ENODATA", "EREMOTEIO", "ETIMEDOUT"])
+def test_other_answers_of_a_failed_drive(errno: str) -> None:
+    assert verdict(broken(errno=errno))["outcome"] == "FAIL"
+
+
+@pytest.mark.parametrize("errno", ["ENOSPC", "EDQUOT", "EROFS", "EINVAL", "EPERM", "EACCES", "ENOMEM", "EAGAIN", "5"])
+def test_what_others_did_to_the_target_is_no_fail_of_the_candidate(errno: str) -> None:
+    document = verdict(broken(errno=errno, target_kind="scratch-file"))
+    assert document["outcome"] == "INADMISSIBLE"
+    assert any("failed, and not by a drive" in reason for reason in document["reasons"])
+
+
+def test_a_raw_drive_that_is_gone_has_no_space_left() -> None:
+    assert verdict(broken(errno="ENOSPC", target_kind="raw-device"))["outcome"] == "FAIL"
+    assert verdict(broken("verify", "ENOSPC", target_kind="raw-device"))["outcome"] == "INADMISSIBLE"  # nobody reads so
+
+
+@pytest.mark.parametrize("errno", ["ENOENT", None])
+def test_a_read_back_that_failed_for_another_reason_accuses_nobody(errno: str | None) -> None:
+    assert verdict(broken("verify", errno))["outcome"] == "INADMISSIBLE"
+
+
+def test_a_record_that_is_complete_and_was_answered_an_error_contradicts_itself() -> None:
+    run = evidence()
+    minidaq(run)["errno"] = "EIO"
+    document = verdict(run)
+    assert document["outcome"] == "INADMISSIBLE"
+    assert "it ended as 'complete' and was answered EIO" in document["reasons"][0]
+
+
+@pytest.mark.parametrize("state", ["interrupted", "error"])
+def test_a_run_that_broke_after_the_drive_failed_is_an_error_that_names_both(state: str) -> None:
+    """Whatever took the machine away may have taken the drive first."""
+    run = broken()
+    run.run.update(state=state, state_reason="connection to node1 lost")
+    document = verdict(run)
+    assert document["outcome"] == "ERROR"
+    assert document["reasons"][0] == "connection to node1 lost"
+    assert document["reasons"][1].startswith("The target failed in record 2")
+
+
+def test_a_failed_drive_of_another_machine_or_of_nobody_is_no_fail() -> None:
+    wrong = broken()
+    assert wrong.identity is not None
+    wrong.identity["checks"][0]["ok"] = False
+    assert verdict(wrong)["outcome"] == "INADMISSIBLE"
+    assert verdict(replace(broken(), identity=None))["outcome"] == "INADMISSIBLE"
+    nobodys = broken()
+    nobodys.run["target"]["drives"] = []
+    document = verdict(nobodys)
+    assert document["outcome"] == "INADMISSIBLE"
+    assert document["reasons"][0].endswith("Which drives carry it is not known, so that none can be blamed")
+
+
+def test_a_failed_drive_in_a_document_that_is_none_is_no_fail() -> None:
+    run = broken()
+    minidaq(run, 1)["errno"] = 5
+    assert verdict(run)["outcome"] == "INADMISSIBLE"
+
+
 def test_a_gap_in_the_telemetry_is_inadmissible_and_named() -> None:
     run = evidence()
     assert run.telemetry is not None

@@ -162,5 +162,28 @@ TEST_F(CommandLineTest, UnknownCommandsAndBadTargetsOfVerifyAreRefused) {
                  "does not begin with a daqwriter record");
 }
 
+TEST_F(CommandLineTest, WhatVerifyIsToldOfTheWriterIsCheckedFirst) {
+  const std::string id = "000102030405060708090a0b0c0d0e0f";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--record-id", ""}, "--record-id ''"},
+      {{"--record-id", "NaN"}, "--record-id 'NaN'"},
+      {{"--record-id", id + id}, "32 lower-case hexadecimal digits"},
+      {{"--record-id", "000102030405060708090A0B0C0D0E0F"}, "32 lower-case hexadecimal digits"},
+      {{"--record-id", id, "--record-id", id}, "--record-id"},
+      {{"--superchunks", "5"}, "--record-id"},
+      {{"--record-id", id, "--superchunks", "nan"}, "--superchunks 'nan'"},
+      {{"--record-id", id, "--superchunks", "-1"}, "--superchunks '-1'"},
+      {{"--record-id", id, "--superchunks", "8MiB"}, "--superchunks '8MiB'"},
+      {{"--record-id", id, "--superchunks", "1", "--superchunks", "1"}, "--superchunks"},
+      {{"--record-id", id, "--superchunks", "72057594037927936"}, "below 2^56"},
+  };
+  std::ofstream(target) << std::string(8192, 'x');
+  for (const auto& [more, said] : cases) {
+    std::vector<std::string> words = {"verify", "--target", target, "--json", json};
+    words.insert(words.end(), more.begin(), more.end());
+    expect_refused(run_daqwriter(words), said);
+  }
+}
+
 }  // namespace
 }  // namespace daqwriter

@@ -131,6 +131,36 @@ TEST_P(FaultTest, AFileSystemThatBecomesFull) {
     }
   });
   expect_failed_account(result, {"ENOSPC", target, "offset"});
+  EXPECT_EQ(testing::read_json(json)["errno"], "ENOSPC");
+}
+
+// The file system stays, and the drive below it answers no more: what a pulled drive is to a record.
+TEST_P(FaultTest, AFileWhoseDriveIsPulled) {
+  make_small_ext4(128 << 20);
+  const ProcessResult result = record("2.5", {"--io-depth", "1"}, [&](pid_t) {
+    wait_for_bytes(directory.path("small"), 12 << 20);
+    ASSERT_EQ(truncate(directory.path("small").c_str(), 1 << 20), 0);
+    ASSERT_EQ(ioctl(small->fd(), LOOP_SET_CAPACITY, 0), 0) << errno_text(errno);
+  });
+  ASSERT_EQ(result.exit_code, 1) << result.error_text;
+  const auto document = testing::read_json(json);
+  EXPECT_EQ(document["status"], "failed");
+  EXPECT_EQ(document["errno"], "EIO") << document["error"];
+  EXPECT_EQ(document["applications"][0]["errno"], "EIO");
+  EXPECT_EQ(document["targets"][0]["errno"], "EIO");
+  expect_account(document);
+  // Whatever the file system still has in memory: the read-back finds the record broken, or is refused by the
+  // drive.
+  const std::string file = directory.path("verify.json");
+  const auto found = run_daqwriter({"verify", "--target", target, "--json", file, "--record-id",
+                                    document["parameters"]["record_id"], "--superchunks",
+                                    std::to_string(document["superchunks"]["stored"].get<std::uint64_t>())});
+  const auto verified = testing::read_json(file);
+  EXPECT_TRUE(found.exit_code == 1 || found.exit_code == 3) << found.error_text;
+  EXPECT_EQ(verified["record_id"], document["parameters"]["record_id"]);
+  if (found.exit_code == 1) {
+    EXPECT_EQ(verified["errno"], "EIO") << verified["error"];
+  }
 }
 
 // Writes of one page, which the file system below takes or refuses: of a longer one it may take a part, and
@@ -152,6 +182,8 @@ TEST_P(FaultTest, ADriveThatVanishesInTheMiddle) {
   ASSERT_EQ(result.exit_code, 1) << result.error_text;
   const auto document = testing::read_json(json);
   EXPECT_EQ(document["status"], "failed");
+  EXPECT_TRUE(document["errno"] == "EIO" || document["errno"] == "ENOSPC")
+      << document["error"];  // it has no size left
   // The acknowledged data is gone, except below the new end and for writes that came between the two steps of
   // taking it away; verify neither trusts more nor fails on less.
   const auto verified = read_back(3);
@@ -168,6 +200,7 @@ TEST_P(FaultTest, AnInterruptionClosesTheRecord) {
   });
   EXPECT_EQ(result.exit_code, 130) << result.error_text;
   const auto document = testing::read_json(json);
+  EXPECT_EQ(document["errno"], nullptr);
   const auto verified = read_back(0);
   EXPECT_EQ(verified["trailer_status"], "interrupted");
   EXPECT_EQ(verified["superchunks"]["present"], document["superchunks"]["stored"]);

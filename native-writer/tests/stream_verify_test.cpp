@@ -439,6 +439,28 @@ TEST_F(StreamVerifyTest, BytesBehindTheEndAreCorrupt) {
   EXPECT_EQ(json["faults"][0]["offset_bytes"], end);
 }
 
+TEST_F(StreamVerifyTest, ARunThatWasSoughtAndIsNotThereIsLost) {
+  RecordId id{};
+  id[0] = 1;
+  const auto seek = [&](const RecordId& which, std::uint64_t events) {
+    return testing::verify(directory, run, 0, Sought{which, events});
+  };
+  EXPECT_EQ(seek(id, original).exit_code, 0);
+  const auto expect_lost = [&](const RecordId& which, const std::string& kind) {
+    const auto result = seek(which, original);
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.json["run_id"], record_id_text(which));
+    EXPECT_EQ(result.json["events"]["missing"], original);
+    EXPECT_EQ(result.json["events"]["present"], 0);
+    EXPECT_EQ(result.json["faults"][0]["kind"], kind) << result.json.dump(1);
+  };
+  expect_lost({9}, "stale");
+  fs::resize_file(path("manifest.jsonl"), 0);
+  expect_lost(id, "incomplete");
+  fs::remove(path("manifest.jsonl"));
+  expect_lost(id, "incomplete");
+}
+
 TEST_F(StreamVerifyTest, ADirectoryWithoutAReadableManifestIsRefused) {
   const auto refuse = [&] { EXPECT_EQ(testing::run_daqwriter({"verify", "--target", run}).exit_code, 2); };
   std::ofstream(path(kManifestName), std::ios::trunc) << "{\"format\":\"daqwriter streams\",\"ver";

@@ -178,11 +178,13 @@ std::map<std::string, std::uint64_t> Verified::wrong() const {
   return counts;
 }
 
-Verified verify(const TempDir& directory, const std::string& target, std::uint64_t offset) {
+Verified verify(const TempDir& directory, const std::string& target, std::uint64_t offset,
+                const std::optional<Sought>& sought) {
   const std::atomic<int> never{0};
   VerifyOptions options;
   options.target = target;
   options.offset = offset;
+  options.sought = sought;
   options.json_path = directory.path("verify.json");
   const ExitCode code = run_verify(options, never);
   return {static_cast<int>(code), read_json(options.json_path)};

@@ -11,11 +11,13 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "io/io_engine.h"
 #include "record/minidaq.h"
+#include "verify/verify_command.h"
 
 namespace daqwriter::testing {
 
@@ -139,7 +141,8 @@ struct Verified {
   // Counts that are not zero, "present" and "expected" left out: {"corrupt": 1}.
   std::map<std::string, std::uint64_t> wrong() const;
 };
-Verified verify(const TempDir& directory, const std::string& target, std::uint64_t offset = 0);
+Verified verify(const TempDir& directory, const std::string& target, std::uint64_t offset = 0,
+                const std::optional<Sought>& sought = std::nullopt);
 
 // The JSON of a read-back of a streams run, which must end with this exit code.
 nlohmann::json verify_directory(const TempDir& scratch, const std::string& target, int exit_code);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "format/record_format.h"
 #include "support.h"
@@ -389,6 +390,98 @@ TEST_F(VerifyTest, AHeaderThatIntendsNoSuperchunkBeforeSomeIsDamageAndNoCrash) {
 TEST_F(VerifyTest, WhatIsNoRecordIsRefused) {
   zero(0, 4096);
   EXPECT_THROW(verify(), Refusal);
+}
+
+// Of the record that its writer told of.
+class SoughtTest : public VerifyTest {
+ protected:
+  void SetUp() override {
+    VerifyTest::SetUp();
+    ASSERT_EQ(decode_record_header(read_bytes(target, 0, 4096), head), BlockCheck::valid);
+    sought = {head.record_id, kCount};
+  }
+  Verified seek(const std::optional<Sought>& what) const {
+    return testing::verify(directory, target, 0, what);
+  }
+  // All of it is missing, and why is said in the first fault.
+  void expect_lost(const std::string& kind, const std::string& why) const {
+    const Verified result = seek(sought);
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.json["status"], "damaged");
+    EXPECT_EQ(result.json["error"], nullptr);
+    EXPECT_EQ(result.json["record_id"], record_id_text(sought.id));
+    EXPECT_EQ(result.json["complete_trailer"], false);
+    EXPECT_EQ(result.wrong(), Counts({{"missing", kCount}}));
+    EXPECT_EQ(result.count("expected"), kCount);
+    expect_fault(result.json["faults"][0], kind, 0);
+    const std::string detail = result.json["faults"][0]["detail"];
+    EXPECT_NE(detail.find(why), std::string::npos) << detail;
+    // The number is not needed to know that it is lost.
+    EXPECT_EQ(seek(Sought{sought.id, std::nullopt}).exit_code, 3);
+  }
+
+  RecordHeader head;
+  Sought sought;
+};
+
+TEST_F(SoughtTest, ARecordThatIsThereIsFound) {
+  for (const auto& count : {std::optional<std::uint64_t>(kCount), std::optional<std::uint64_t>()}) {
+    const Verified result = seek(Sought{head.record_id, count});
+    EXPECT_EQ(result.exit_code, 0) << result.json.dump(1);
+    EXPECT_EQ(result.count("present"), kCount);
+    EXPECT_EQ(result.json["other_record"], nullptr);
+  }
+}
+
+TEST_F(SoughtTest, AHeadThatIsLostLosesAllThatWasStored) {
+  zero(0, 4096);
+  expect_lost("incomplete", "zeros stand there");
+  write_bytes(target, 0, Bytes(4096, std::byte{'x'}));
+  expect_lost("incomplete", "other data stand there");
+  put(head);
+  zero(512, 512);
+  flip(50);
+  expect_lost("corrupt", "its own checksum is wrong");
+  std::filesystem::resize_file(target, 4095);
+  expect_lost("incomplete", "the target ends before it");
+  std::filesystem::resize_file(target, 0);
+  expect_lost("incomplete", "the target ends before it");
+}
+
+TEST_F(SoughtTest, AnotherRecordInItsPlaceIsNamed) {
+  RecordHeader other = head;
+  other.record_id[3] ^= 1;
+  put(other);
+  expect_lost("stale", "is of record " + record_id_text(other.record_id));
+  const auto found = seek(sought).json["other_record"];
+  EXPECT_EQ(found["record_id"], record_id_text(other.record_id));
+  EXPECT_EQ(found["started_utc"], iso8601_utc(other.started_utc_ns));
+}
+
+TEST_F(SoughtTest, WhatIsLostWithTheTrailerIsMissing) {
+  std::filesystem::resize_file(target, place(1000));
+  EXPECT_EQ(verify().count("missing"), 0u);  // without the writer's word nobody knows of it
+  const Verified result = seek(sought);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.count("present") + result.count("missing") + result.count("torn"), kCount);
+  EXPECT_GE(result.count("missing"), 1999u);
+  EXPECT_EQ(result.count("expected"), kCount);
+}
+
+TEST_F(SoughtTest, ANumberThatTheTrailerContradictsIsRefused) {
+  for (const std::uint64_t count : {kCount - 1, kCount + 1, std::uint64_t{0}})
+    EXPECT_THROW(seek(Sought{head.record_id, count}), Refusal);
+}
+
+TEST_F(SoughtTest, ATargetThatCannotBeOpenedHasFailed) {
+  std::filesystem::remove(target);
+  EXPECT_THROW(verify(), Refusal);
+  const Verified result = seek(sought);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.json["status"], "failed");
+  EXPECT_EQ(result.json["errno"], "ENOENT");
+  EXPECT_EQ(result.json["record_id"], record_id_text(sought.id));
+  EXPECT_EQ(result.wrong(), Counts());
 }
 
 }  // namespace

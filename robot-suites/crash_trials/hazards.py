@@ -109,10 +109,8 @@ HAZARDS: tuple[Hazard[Place], ...] = (
     ),
     Hazard("influxdb_down", frozenset({PASS}), "", _stop_influxdb, _start_influxdb),
     Hazard("bit_flips", frozenset({FAIL}), NAMED["bit_flips"], _flip_bits),
-    # A record whose head is lost is no record to daqwriter: ERROR, in its words; behind the head it is SNB-03 or SNB-04.
-    Hazard(
-        "lost_writes", frozenset({FAIL, ERROR}), r"SNB-0[34]|does not begin with a daqwriter record", _forget_writes, wrecks=True
-    ),
+    # A record whose head is lost has lost all that its writer was told was stored, as one that is lost behind it (docs/adr/0002).
+    Hazard("lost_writes", frozenset({FAIL}), r"SNB-0[34]", _forget_writes, wrecks=True),
     Hazard("control_disk_full", frozenset({INADMISSIBLE, ERROR}), NAMED["control_disk_full"], _fill_disk, _empty_disk, wrecks=True),
 )  # fmt: skip
 

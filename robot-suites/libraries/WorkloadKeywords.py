@@ -8,6 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from robot.api import SkipExecution
+
+from bench_model.workloads.snb_record import target_failures
 from rig.candidate.context import RunContext
 from rig.checking.extraction import measured
 from rig.run.facilities import live_facilities
@@ -37,7 +40,11 @@ class WorkloadKeywords:
         return [RUN, *self._checks]
 
     def run_the_workload(self) -> dict[str, Any]:
-        """Loads the candidate as the scenario says, writes the workload's result into the bundle and returns it."""
+        """Loads the candidate as the scenario says, writes the workload's result into the bundle and returns it. A target that has failed
+        in this run is loaded no more: the test is skipped."""
+        record = self._context.bundle.read("results/snb_record.json") or {"repetitions": []}
+        for failure in target_failures(record):
+            raise SkipExecution(failure)
         with live_facilities(self._context) as facilities:
             return measured(replace(self._context, facilities=facilities), self._workload)
 

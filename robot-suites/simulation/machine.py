@@ -87,7 +87,8 @@ class SimulatedMachine(Machine):
 
     def _count(self, recording: daqwriter.Recording, kept: daqwriter.Stored) -> None:
         offered = kept.superchunks + kept.lost + recording.abandoned
-        counts = (offered, kept.superchunks, kept.lost, sum(kept.damage.values()))
+        damaged = 0 if recording.error else sum(kept.damage.values())  # of a drive that failed nothing is read back
+        counts = (offered, kept.superchunks, kept.lost, damaged)
         self.server.counted[self.server.records_made] = counts
 
     def _note_losses(self, recording: daqwriter.Recording) -> None:

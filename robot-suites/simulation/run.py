@@ -123,10 +123,15 @@ def _asked(server: Server, kit: Kit) -> Kit:
     return replace(kit, scenario=kit.scenario.altered(1 - less.strength, None))
 
 
+def _came_to_its_end(server: Server, bundle: Bundle) -> bool:
+    """Says whether the run made all that it had planned. These mishaps befall such runs alone."""
+    return bundle.run.state == "finished" and "pulled" not in server.harms
+
+
 def _lose(server: Server, bundle: Bundle) -> None:
     """One of the bench's own read-backs of a finished run never reaches the bundle."""
     hazard = server.spec.has("unrecorded")
-    if hazard is not None and bundle.run.state == "finished":
+    if hazard is not None and _came_to_its_end(server, bundle):
         name = READ_BACKS[round(hazard.strength)]
         server.note("unrecorded")
         server.harms["unrecorded"] = f"{name} was not written"
@@ -135,7 +140,7 @@ def _lose(server: Server, bundle: Bundle) -> None:
 
 def _mix_up(server: Server, bundle: Bundle) -> None:
     """The document on the sensors of a finished run is replaced by that of a server with other drives."""
-    if server.spec.has("mixed_up") and bundle.run.state == "finished":
+    if server.spec.has("mixed_up") and _came_to_its_end(server, bundle):
         found = bundle.read(SENSORS)
         assert found
         server.note("mixed_up")

@@ -105,8 +105,8 @@ def truth_of(server: Server) -> Truth:
     for kind in ("network_cut", "power_cut"):
         if kind in harms:
             return _only(ERROR, kind)
-    if "pulled" in harms:
-        return Truth(frozenset({FAIL, ERROR}), (("pulled", NAMED["pulled"]),))
+    if "pulled" in harms:  # noted when the writer met it: its own answer is there (docs/adr/0002)
+        return _only(FAIL, "pulled")
     return _of_evidence(server)
 
 

@@ -61,7 +61,7 @@ WRONG = [
     (hazard("torn_writes", 3), {"FAIL"}),
     (hazard("lost_writes", 3), {"FAIL"}),
     (hazard("misplaced_writes", 3), {"FAIL"}),
-    (hazard("drive_pulled", 1), {"ERROR"}),
+    (hazard("drive_pulled", 1), {"FAIL"}),
     (hazard("slow_drive", 0.5, record=0), {"FAIL"}),
     (hazard("sysctl_reset", 1), {"INADMISSIBLE"}),
     (hazard("governor_reset", 0.05), {"INADMISSIBLE"}),

@@ -15,7 +15,7 @@ from bench_model.documents.telemetry import SensorCoverage
 from bench_model.evidence import unmoved_sensors
 from bench_model.evidence.admissibility import TELEMETRY_GAP_PERIODS_MAX
 
-COLLECTOR = "temperature"
+COLLECTOR, DEGREES = "temperature", "temperature_degc"
 SILENCE_S_MIN = 10.0  # [P] a sensor may miss a reading or two while its drive is busy
 
 
@@ -27,10 +27,11 @@ def of_bundle(bundle: Path, run: Document) -> SensorCoverage:
     drives = [drive["name"] for drive in run["target"]["drives"]]
     watched: list[float] = []
     read: dict[str, list[float]] = {name: [] for name in drives}
-    for point in points_of_bundle(bundle, {COLLECTOR, "block_device"}, fields=()):
+    for point in points_of_bundle(bundle, {COLLECTOR, "block_device"}, fields=(DEGREES,)):
         at_s = point.time_ns / 1e9
         watched.append(at_s)
-        if point.measurement == COLLECTOR and point.tags.get("device") in read:
+        # A point without its number, a sensor's limits alone, is no reading.
+        if point.measurement == COLLECTOR and DEGREES in point.fields and point.tags.get("device") in read:
             read[point.tags["device"]].append(at_s)
     limit_s = max(SILENCE_S_MIN, TELEMETRY_GAP_PERIODS_MAX * _period_s(bundle))
     silences = {name: _longest_silence_s(times, watched) if times else None for name, times in read.items()}

@@ -24,6 +24,7 @@ from bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile
 from bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
+from bench_model.workloads.snb_record import target_failures
 
 PASS: Final = "PASS"
 FAIL: Final = "FAIL"
@@ -168,13 +169,18 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     unlooked = sound.raw.identity is None and state in BROKEN
     if wrong_machine and not unlooked:  # whatever else happened, it happened to another machine
         return INADMISSIBLE, wrong_machine
+    failures = _target_failures(sound)
     if state in BROKEN:
-        return ERROR, [sound.run.state_reason or f"The run ended in state {state!r}"]
+        return ERROR, [sound.run.state_reason or f"The run ended in state {state!r}", *failures]
     if state != FINISHED:
         return INADMISSIBLE, [f"The run is in state {state!r}: it did not end, and nothing of it is judged"]
     mandatory = [judgement for judgement in judgements if judgement.severity == "mandatory"]
     invalid = any(finding.invalidates for finding in found)
     broken = [finding.text for finding in found if finding.fails and not invalid]
+    if failures:  # what the run lacks after that, it lacks because of it
+        missed = [_sentence(judgement) for judgement in mandatory if judgement.decision == MISSED]
+        reasons = list(dict.fromkeys([*failures, *missed, *(finding.text for finding in found)]))
+        return FAIL if sound.run.target.drives else INADMISSIBLE, reasons
     for outcome in (ERROR, FAIL):
         hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
         if hits or (outcome == FAIL and broken):
@@ -186,6 +192,20 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     if found or open_:
         return INADMISSIBLE, [*(finding.text for finding in found), *open_]
     return PASS, ["Every mandatory requirement is met by evidence at full scale"]
+
+
+def _target_failures(sound: Sound) -> list[str]:
+    """The sentences on a target that failed while it was written or read back, with the drives that carry it."""
+    drives = [
+        f"{one.name} ({one.model or 'no model'}, serial {one.serial or 'not told'})" for one in sound.run.target.drives
+    ]
+    carried = (
+        f"It lies on {', '.join(drives)}"
+        if drives
+        else "Which drives carry it is not known, so that none can be blamed"
+    )
+    record = sound.results.get("results/snb_record.json")
+    return [f"{text}. {carried}" for text in target_failures(record)] if record else []
 
 
 def _sentence(judgement: Judgement) -> str:

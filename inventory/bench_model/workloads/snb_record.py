@@ -10,7 +10,7 @@ from typing import Any, Literal
 from bench_model.bundle.evidence import Document
 from bench_model.documents.results import Conditioning
 from bench_model.documents.struct import Struct
-from bench_model.documents.tools.daqwriter import Verify
+from bench_model.documents.tools.daqwriter import OF_DRIVE, Verify
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.workloads.model import Asked, Count, Model, stated
 from bench_model.workloads.plan import FAILS, INVALIDATES, SOUND, Plan, Problem, repetitions, rows, tool
@@ -75,12 +75,40 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
             yield f"record {identifier} stands there {count} times", INVALIDATES
 
 
+def target_failures(document: Document) -> Iterator[str]:
+    """Tells where the target answered a request with an errno by which a failed drive is known (docs/adr/0002)."""
+    for number, one in enumerate(document["repetitions"], start=1):
+        for part, where in (("minidaq", "record"), ("verify", "the read-back of record")):
+            if is_of_drive(one[part]):
+                yield f"The target failed in {where} {number}: {one[part]['error']}"
+
+
+def is_of_drive(said: Document) -> bool:
+    """Says whether daqwriter broke off because of such an answer."""
+    raw = said.get("parameters", {}).get("target_kind") == "raw-device"
+    answers = OF_DRIVE | {"ENOSPC"} if raw else OF_DRIVE  # a raw drive that is gone has no size left
+    return said["status"] == "failed" and said.get("errno") in answers
+
+
+def _ended(repetition: Document, part: str, name: str, sound: str) -> Iterator[Problem]:
+    """A failure with another errno than a failed drive's is not the target's. Older writers told none."""
+    said = repetition[part]
+    of_drive = any(is_of_drive(one) for one in (said, repetition["minidaq"]))
+    untold = "errno" not in said or (said["errno"] is None and part == "minidaq")
+    if said["status"] == "failed" and not (of_drive or untold):
+        yield f"{name} failed, and not by a drive: {said['error']}", INVALIDATES
+    elif said["status"] != "failed" and said.get("errno") is not None:
+        yield f"{name} contradicts itself: it ended as {said['status']!r} and was answered {said['errno']}", INVALIDATES
+    else:
+        yield from tool(name, said["status"], (sound,))
+
+
 def _record(name: str, repetition: Document) -> Iterator[Problem]:
     """One record: its tools' words, and counts that add up."""
     minidaq, verify = repetition["minidaq"], repetition["verify"]
-    yield from tool(f"the writer of {name}", minidaq["status"], SOUND[:1])
-    yield from tool(f"the read-back of {name}", verify["status"], SOUND[1:])
-    if verify["trailer_status"] != "complete":
+    yield from _ended(repetition, "minidaq", f"the writer of {name}", SOUND[0])
+    yield from _ended(repetition, "verify", f"the read-back of {name}", SOUND[1])
+    if verify["trailer_status"] != "complete" and verify["status"] != "failed":
         yield f"{name} was not closed by its writer: trailer {verify['trailer_status']!r}", FAILS
     if verify["record_id"] != minidaq["parameters"]["record_id"]:
         yield f"the read-back of {name} is of another record", INVALIDATES
@@ -108,7 +136,8 @@ def _record(name: str, repetition: Document) -> Iterator[Problem]:
         "the read-back is of fewer or more superchunks than were stored": sum(
             counts[kind] for kind in ("present", "missing", "corrupt", "torn", "stale")
         )
-        == written["stored"],
+        == written["stored"]
+        or verify["status"] == "failed",
         # Without a trailer it cannot speak of any; the record then fails by the trailer that is missing.
         "the read-back speaks of other losses": verify["trailer_status"] is None
         or verify["lost_at_source"] == written["lost"],

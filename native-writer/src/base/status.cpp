@@ -10,6 +10,11 @@ std::string errno_text(int error_number) {
   return std::string(description ? description : "unknown error") + " (" + (name ? name : "?") + ")";
 }
 
+std::string errno_name(int error_number) {
+  const char* name = strerrorname_np(error_number);
+  return name ? name : std::to_string(error_number);
+}
+
 std::string run_status_name(RunStatus status) {
   switch (status) {
     case RunStatus::complete:

@@ -20,17 +20,29 @@ enum class RunStatus { complete, interrupted, failed };
 std::string run_status_name(RunStatus status);
 ExitCode exit_code_of(RunStatus status);
 
+// An error in words. `target_errno`: what the target itself answered; 0: it is not the target's answer.
+class CommandError : public std::runtime_error {
+ public:
+  explicit CommandError(const std::string& text, int target_errno = 0)
+      : std::runtime_error(text), target_errno_(target_errno) {}
+  int target_errno() const { return target_errno_; }
+
+ private:
+  int target_errno_;
+};
+
 // The command was not started and nothing was written.
-class Refusal : public std::runtime_error {
-  using std::runtime_error::runtime_error;
+class Refusal : public CommandError {
+  using CommandError::CommandError;
 };
 
 // The system failed us after work had started.
-class Failure : public std::runtime_error {
-  using std::runtime_error::runtime_error;
+class Failure : public CommandError {
+  using CommandError::CommandError;
 };
 
-// "No space left on device (ENOSPC)" style text for an errno value.
+// "No space left on device (ENOSPC)" style text for an errno value; its name alone.
 std::string errno_text(int error_number);
+std::string errno_name(int error_number);
 
 }  // namespace daqwriter

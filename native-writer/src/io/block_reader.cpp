@@ -16,7 +16,7 @@ namespace {
 
 void require_file_or_device(bool known, const struct stat& status, const std::string& path) {
   if (!known)
-    throw Refusal("--target " + path + ": cannot be opened for direct reading: " + errno_text(errno));
+    throw Refusal("--target " + path + ": cannot be opened for direct reading: " + errno_text(errno), errno);
   if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
     throw Refusal("--target " + path + ": neither a file nor a block device");
 }
@@ -71,7 +71,7 @@ std::span<const std::byte> BlockReader::next() {
   const Buffer& buffer = buffers_[turn_];
   while (!buffer.there && !requests_.failed()) reap();
   if (requests_.interrupted() || requests_.silent()) throw Unanswered(requests_.error().text);
-  if (requests_.failed()) throw Failure(requests_.error().text);
+  if (requests_.failed()) throw Failure(requests_.error().text, requests_.error().target_errno);
   return {buffer.data, buffer.wanted};
 }
 

@@ -113,7 +113,8 @@ std::optional<std::size_t> Requests::settle(const IoCompletion& answer) {
 bool Requests::advance(Slot& slot, const IoCompletion& answer) {
   const bool again = passes(answer.result);
   if (answer.result < 0 && !again) {
-    fail(static_cast<int>(-answer.result), slot, verb());
+    const int error_number = static_cast<int>(-answer.result);
+    fail(error_number, slot, verb(), error_number);
     return false;
   }
   // An unaligned rest of what was done is asked for again.
@@ -192,10 +193,11 @@ void Requests::look_at_the_clock() {
   end({interrupted ? ECANCELED : ETIMEDOUT, first, text});
 }
 
-void Requests::fail(int error_number, const Slot& slot, const std::string& what) {
+void Requests::fail(int error_number, const Slot& slot, const std::string& what, int target_errno) {
   end({error_number, slot.offset,
        rules_.target + ": " + what + " of " + std::to_string(slot.bytes) + " B at offset " +
-           std::to_string(slot.offset) + " failed: " + errno_text(error_number)});
+           std::to_string(slot.offset) + " failed: " + errno_text(error_number),
+       target_errno});
 }
 
 }  // namespace daqwriter

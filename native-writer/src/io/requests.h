@@ -21,7 +21,8 @@ namespace daqwriter {
 struct IoError {
   int error_number = 0;
   std::uint64_t offset = 0;
-  std::string text;  // names target, offset, errno
+  std::string text;      // names target, offset, errno
+  int target_errno = 0;  // what the target answered to a request; 0: the error is not its answer
 };
 
 class Requests {
@@ -99,7 +100,7 @@ class Requests {
   void disown_unsubmitted();
   void look_at_the_clock();
   const char* verb() const { return rules_.direction == IoDirection::read ? "read" : "write"; }
-  void fail(int error_number, const Slot& slot, const std::string& what);
+  void fail(int error_number, const Slot& slot, const std::string& what, int target_errno = 0);
 
   Rules rules_;
   IoEngine& engine_;

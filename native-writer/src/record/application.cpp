@@ -187,7 +187,7 @@ void Application::close() {
     held_ = true;
     control_.stop.asked() ? give_up(failure.what() + rest) : fail(failure.what() + rest);
   } catch (const Failure& failure) {
-    fail(failure.what());
+    fail(failure.what(), failure.target_errno());
   }
 }
 
@@ -196,19 +196,21 @@ void Application::close() {
 bool Application::close_failed(const std::string& rest) {
   std::string failures;
   std::string given_up;
+  int target_errno = 0;
   std::uint64_t end = mine_.base + mine_.target.alignment;
   for (const auto& writer : writers_) {
     end = std::max(end, writer->blocks().completed_end());
     if (!writer->failed()) continue;
     std::string& text = writer->blocks().interrupted() ? given_up : failures;
     text += (text.empty() ? "" : "; ") + writer->label() + writer->blocks().error().text;
+    if (target_errno == 0) target_errno = writer->blocks().error().target_errno;
   }
   if (failures.empty() && given_up.empty()) return false;
   if (failures.empty()) {
     give_up(given_up + rest);
     return true;
   }
-  fail(failures + rest);
+  fail(failures + rest, target_errno);
   if (unanswered()) return true;  // a target that does not answer would hold us here too
   within("closing the incomplete record", [this, end] {
     target_->truncate_file(end);
@@ -228,7 +230,7 @@ void Application::cut() {
   } catch (const Unanswered&) {
     held_ = true;  // the record is whole all the same
   } catch (const Failure& failure) {
-    fail(failure.what());
+    fail(failure.what(), failure.target_errno());
   }
 }
 
@@ -264,7 +266,8 @@ void Application::write_trailer() {
 }
 
 // A failure after the first may take back data that was thought to be stored: the error names it too.
-void Application::fail(const std::string& text) {
+void Application::fail(const std::string& text, int target_errno) {
+  if (result_.status != RunStatus::failed) result_.target_errno = target_errno;
   result_.status = RunStatus::failed;
   result_.error += (result_.error.empty() ? "" : "; then ") + text;
 }

@@ -51,7 +51,7 @@ class Application {
   void write_trailer();
   void within(const char* what, const std::function<void()>& call);
   void give_up(const std::string& text);
-  void fail(const std::string& text);
+  void fail(const std::string& text, int target_errno = 0);
 
   const MiniDaqOptions& options_;
   const MiniDaqPlan& plan_;

@@ -219,7 +219,10 @@ class Run {
 // The worst status counts; times are those of the last one to end; buffers add up, as each has its own.
 void ApplicationResult::add(const ApplicationResult& one) {
   // A failed part is the cause for one that was only interrupted.
-  if (error.empty() || (one.status > status && !one.error.empty())) error = one.error;
+  if (error.empty() || (one.status > status && !one.error.empty())) {
+    error = one.error;
+    target_errno = one.target_errno;
+  }
   status = std::max(status, one.status);
   record_id = one.record_id;
   emitted += one.emitted;

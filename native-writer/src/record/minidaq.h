@@ -110,6 +110,7 @@ struct WriterResult {
 struct ApplicationResult {
   RunStatus status = RunStatus::complete;
   std::string error;
+  int target_errno = 0;  // what the target answered to the request that failed first; 0: nothing of the kind
   RecordId record_id{};
   std::uint64_t emitted = 0;
   std::uint64_t in_time = 0;  // emitted not later than kInTimeNs after the intended arrival

@@ -204,6 +204,11 @@ nlohmann::ordered_json latency_json(const Histogram& nanoseconds, const std::str
           {"hdr", encode_hdr_v2(nanoseconds)}};
 }
 
+nlohmann::ordered_json errno_json(int target_errno) {
+  if (target_errno == 0) return nullptr;
+  return errno_name(target_errno);
+}
+
 nlohmann::ordered_json features_json(const std::vector<Feature>& features) {
   using Json = nlohmann::ordered_json;
   Json all = Json::array();

@@ -23,6 +23,9 @@ void write_json(const std::string& path, const nlohmann::ordered_json& document)
 // Summary of nanosecond values in microseconds, with the whole histogram.
 nlohmann::ordered_json latency_json(const Histogram& nanoseconds, const std::string& definition);
 
+// The name of what a target answered ("EIO"); null: the error, if any, is not its answer.
+nlohmann::ordered_json errno_json(int target_errno);
+
 // Each with its name, whether it is in use, and the reason why not.
 nlohmann::ordered_json features_json(const std::vector<Feature>& features);
 

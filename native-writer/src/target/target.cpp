@@ -225,6 +225,10 @@ TargetPlan plan_file(const std::string& path, const Consent& consent, const Syst
   return plan;
 }
 
+Failure answered(const std::string& what, int error_number) {
+  return Failure(what + ": " + errno_text(error_number), error_number);
+}
+
 }  // namespace
 
 std::optional<std::string> memory_backed_refusal(long filesystem_magic, const std::string& device_name) {
@@ -335,10 +339,12 @@ void Target::open_device() {
 void Target::write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset) {
   if (plan_.kind == TargetKind::null_sink) return;
   const ssize_t written = pwrite(fd_, block, bytes, static_cast<off_t>(offset));
+  const int error_number = errno;
   if (written == static_cast<ssize_t>(bytes)) return;
-  throw Failure(plan_.path + ": write of " + std::to_string(bytes) + " B at offset " +
-                std::to_string(offset) + " failed: " +
-                (written < 0 ? errno_text(errno) : "only " + std::to_string(written) + " B were written"));
+  const std::string what = plan_.path + ": write of " + std::to_string(bytes) + " B at offset " +
+                           std::to_string(offset) + " failed";
+  if (written < 0) throw answered(what, error_number);
+  throw Failure(what + ": only " + std::to_string(written) + " B were written");
 }
 
 void Target::discard(std::uint64_t bytes) {
@@ -352,10 +358,9 @@ void Target::discard(std::uint64_t bytes) {
 
 void Target::flush() {
   if (plan_.kind == TargetKind::null_sink) return;
-  if (fdatasync(fd_) != 0) throw Failure(plan_.path + ": fdatasync failed: " + errno_text(errno));
+  if (fdatasync(fd_) != 0) throw answered(plan_.path + ": fdatasync failed", errno);
   if (!created_ || name_durable_) return;
-  if (fsync(*plan_.directory) != 0)
-    throw Failure(plan_.path + ": fsync of its directory failed: " + errno_text(errno));
+  if (fsync(*plan_.directory) != 0) throw answered(plan_.path + ": fsync of its directory failed", errno);
   name_durable_ = true;
 }
 
@@ -377,8 +382,7 @@ void Target::require_in_place() const {
 void Target::truncate_file(std::uint64_t bytes) {
   if (plan_.kind != TargetKind::scratch_file) return;
   if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) {
-    throw Failure(plan_.path + ": cannot be cut to its " + std::to_string(bytes) +
-                  " B: " + errno_text(errno));
+    throw answered(plan_.path + ": cannot be cut to its " + std::to_string(bytes) + " B", errno);
   }
 }
 

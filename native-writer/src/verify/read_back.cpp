@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "io/aio_engine.h"
+#include "report/report_json.h"
 
 namespace daqwriter {
 
@@ -23,9 +24,23 @@ void Outcome::add(FaultKind kind, std::uint64_t offset, const std::string& detai
   findings.add({kind, offset, std::nullopt, std::nullopt, detail, file}, 0);
 }
 
-void Outcome::fail(const VerifyRun& run, const std::string& why) {
+void Outcome::add_lost(const Sought& sought, std::uint64_t offset, const std::string& why,
+                       const std::string& file) {
+  VerifyCounts& counts = findings.counts;
+  const std::uint64_t stored = sought.superchunks.value_or(0);
+  if (counts.expected >= stored) return;
+  const std::uint64_t lost = stored - counts.expected;
+  findings.add(
+      {FaultKind::missing, offset, std::nullopt, std::nullopt,
+       std::to_string(lost) + " of the " + std::to_string(stored) + " that the writer stored: " + why, file},
+      lost);
+  counts.sum_up();
+}
+
+void Outcome::fail(const VerifyRun& run, const std::string& why, int errno_of_target) {
   interrupted = run.stop.asked();
   error = why;
+  target_errno = errno_of_target;
 }
 
 const char* Outcome::status() const {
@@ -86,9 +101,13 @@ Json result_json(const Outcome& o, const Json& own, const FaultNames& names) {
     one["detail"] = fault.detail;
     faults.push_back(std::move(one));
   }
-  Json all = {{"schema_version", 1},  {"tool", "daqwriter"},
-              {"command", "verify"},  {"version", DAQWRITER_VERSION},
-              {"status", o.status()}, {"error", o.error.empty() ? Json(nullptr) : Json(o.error)}};
+  Json all = {{"schema_version", 1},
+              {"tool", "daqwriter"},
+              {"command", "verify"},
+              {"version", DAQWRITER_VERSION},
+              {"status", o.status()},
+              {"error", o.error.empty() ? Json(nullptr) : Json(o.error)},
+              {"errno", errno_json(o.target_errno)}};
   for (const auto& [name, value] : own.items()) all[name] = value;
   all["faults"] = std::move(faults);
   all["bytes_read"] = o.bytes_read;

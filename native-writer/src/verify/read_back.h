@@ -36,13 +36,17 @@ struct VerifyRun {
 struct Outcome {
   bool interrupted = false;
   std::string error;
+  int target_errno = 0;  // what the target answered, if that is the error
   Findings findings;
   std::uint64_t bytes_read = 0;
   std::int64_t duration_ns = 0;
 
   // Something besides superchunks and events is wrong.
   void add(FaultKind kind, std::uint64_t offset, const std::string& detail, const std::string& file = "");
-  void fail(const VerifyRun& run, const std::string& why);
+  // What was sought is not there: all that the writer said it stored is missing, as `why` says.
+  void add_lost(const Sought& sought, std::uint64_t offset, const std::string& why,
+                const std::string& file = "");
+  void fail(const VerifyRun& run, const std::string& why, int errno_of_target = 0);
   const char* status() const;
   ExitCode exit_code() const;
 };

@@ -27,7 +27,8 @@ using Json = nlohmann::ordered_json;
 struct RecordOutcome : Outcome {
   RecordHeader record;
   std::optional<RecordTrailer> trailer;
-  std::string no_trailer;  // why what looks like one is none
+  std::string no_trailer;             // why what looks like one is none
+  std::optional<RecordHeader> other;  // the record that stands where another one was sought
 };
 
 // The record's file or device, opened for direct reading.
@@ -72,7 +73,8 @@ class Source {
     };
     limits_.within(what, read);
     if (answer->bytes >= static_cast<ssize_t>(wanted)) return {block_->data() + before, kBlockAlignment};
-    throw Failure(what + " failed: " + (answer->bytes < 0 ? errno_text(answer->error) : "short"));
+    if (answer->bytes >= 0) throw Failure(what + " failed: short");
+    throw Failure(what + " failed: " + errno_text(answer->error), answer->error);
   }
 
   // The first byte of [begin, end) that is not zero.
@@ -219,6 +221,17 @@ void check_closed(RecordOutcome& outcome) {
   }
 }
 
+// A record without trailer ends behind what is recognisable: the writer knows how much that should be.
+void hold_against_writer(const Sought& sought, RecordOutcome& outcome) {
+  const VerifyCounts& counts = outcome.findings.counts;
+  const std::uint64_t told = sought.superchunks.value_or(counts.expected);
+  if (outcome.trailer && outcome.trailer->superchunks != told)
+    throw Refusal("--superchunks " + std::to_string(told) + ": the record's own trailer counts " +
+                  std::to_string(outcome.trailer->superchunks) + "; give what its writer said it stored");
+  outcome.add_lost(sought, outcome.record.alignment + counts.expected * outcome.record.superchunk_bytes,
+                   "nothing behind this place is recognisable");
+}
+
 void verify_record(Source& source, VerifyRun& run, LineProtocol& lines, RecordOutcome& outcome) {
   const RecordHeader& record = outcome.record;
   Verifier::TrailerProbe probe;
@@ -242,14 +255,45 @@ void verify_record(Source& source, VerifyRun& run, LineProtocol& lines, RecordOu
   if (outcome.interrupted) return;
   check_surroundings(source, outcome);
   check_closed(outcome);
+  if (run.options.sought) hold_against_writer(*run.options.sought, outcome);
+}
+
+// The first block does not hold the header of the record that was sought: what stands there, and all of it
+// is lost.
+void lose_record(const Sought& sought, BlockCheck header, const std::string& why, Source& source,
+                 RecordOutcome& outcome) {
+  if (header == BlockCheck::damaged) {
+    outcome.add(FaultKind::corrupt, 0, "the record header: " + why + "; nothing behind it can be trusted");
+  } else if (header == BlockCheck::foreign) {
+    const bool ends = source.bytes() < kBlockAlignment;
+    const bool zeros = !ends && !source.first_not_zero(0, kBlockAlignment);
+    outcome.add(FaultKind::incomplete, 0,
+                std::string("no record header: ") + (ends    ? "the target ends before it"
+                                                     : zeros ? "zeros stand there"
+                                                             : "other data stand there"));
+  } else {
+    const RecordHeader found = outcome.record;
+    outcome.other = found;
+    outcome.add(
+        FaultKind::stale, 0,
+        "the record header is of record " + record_id_text(found.record_id) + ", begun " +
+            iso8601_utc(found.started_utc_ns) + ", and not of record " + record_id_text(sought.id) +
+            ", which the target lost or never had: make sure that --record-id names what was written here");
+  }
+  outcome.record = {};
+  outcome.record.record_id = sought.id;
+  outcome.add_lost(sought, 0, "without the record's header they cannot be told from other data");
 }
 
 void verify_target(Source& source, VerifyRun& run, RecordOutcome& outcome) {
   const VerifyOptions& options = run.options;
+  if (options.sought) outcome.record.record_id = options.sought->id;  // also where the read fails
   const auto first = source.block(0);
   std::string why;
   const BlockCheck header =
       first.empty() ? BlockCheck::foreign : decode_record_header(first, outcome.record, &why);
+  if (options.sought && (header != BlockCheck::valid || outcome.record.record_id != options.sought->id))
+    return lose_record(*options.sought, header, why, source, outcome);
   if (header == BlockCheck::foreign)
     throw Refusal("--target " + options.target + ": does not begin with a daqwriter record");
   if (header == BlockCheck::damaged) {
@@ -276,10 +320,24 @@ RecordOutcome verify_file(const std::shared_ptr<VerifyRun>& run) {
     try {
       verify_target(*room->source, *run, room->outcome);
     } catch (const Failure& failure) {
-      room->outcome.fail(*run, failure.what());
+      room->outcome.fail(*run, failure.what(), failure.target_errno());
     }
   });
   return std::move(room->outcome);
+}
+
+// Whoever says which record was written wants to know what became of it, also where it cannot be opened.
+RecordOutcome unopened(const VerifyRun& run, const CommandError& why) {
+  RecordOutcome outcome;
+  if (run.options.sought) outcome.record.record_id = run.options.sought->id;
+  outcome.fail(run, why.what(), why.target_errno());
+  return outcome;
+}
+
+Json other_json(const std::optional<RecordHeader>& other) {
+  if (!other) return nullptr;
+  return {{"record_id", record_id_text(other->record_id)},
+          {"started_utc", iso8601_utc(other->started_utc_ns)}};
 }
 
 Json record_json(const RecordOutcome& o) {
@@ -295,6 +353,7 @@ Json record_json(const RecordOutcome& o) {
                       {"trailer_status", o.trailer ? Json(closed) : Json(nullptr)},
                       {"trailer_bound", o.trailer ? Json(o.trailer->header_crc.has_value()) : Json(nullptr)},
                       {"lost_at_source", o.trailer ? Json(lost) : Json(nullptr)},
+                      {"other_record", other_json(o.other)},
                       {"superchunks", counts_json(o.findings.counts)}},
                      {.origin = "link", .number = "sequence", .file = false});
 }
@@ -313,12 +372,18 @@ ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_s
   check_reporting(options, {options.target}, run->limits);
   RecordOutcome outcome;
   try {
-    const auto look = [target = options.target] { return std::filesystem::is_directory(target); };
+    const auto look = [target = options.target, sought = options.sought.has_value()] {
+      std::error_code unknown;  // of what is sought, opening it tells why it cannot be looked at
+      return sought ? std::filesystem::is_directory(target, unknown) : std::filesystem::is_directory(target);
+    };
     if (run->limits.answer<bool>(options.target + ": looking at it", look)) return verify_streams(run);
     outcome = verify_file(run);
   } catch (const Failure& failure) {
     if (dynamic_cast<const Unanswered*>(&failure)) keep_until_exit(run);
-    outcome.fail(*run, failure.what());
+    outcome = unopened(*run, failure);
+  } catch (const Refusal& refusal) {
+    if (!options.sought || refusal.target_errno() == 0) throw;
+    outcome = unopened(*run, refusal);
   }
   write_json(options.json_path, record_json(outcome));
   std::cerr << record_summary(outcome, options.target);

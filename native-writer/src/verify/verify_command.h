@@ -5,17 +5,26 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
 #include "base/stop_clock.h"
+#include "format/record_format.h"
 #include "report/reporting.h"
 
 namespace daqwriter {
 
+// What the writer said: with it a target without the record is one that lost it.
+struct Sought {
+  RecordId id{};                             // of the record, or of the streams run
+  std::optional<std::uint64_t> superchunks;  // stored; events in closed files
+};
+
 struct VerifyOptions : Reporting {
   std::string target;
   std::uint64_t offset = 0;  // where the record begins
+  std::optional<Sought> sought = {};
   double stall_limit_s = kDefaultStallLimitS;
 };
 

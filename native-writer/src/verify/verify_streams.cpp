@@ -37,11 +37,25 @@ class ReadBack {
   // Throws Refusal when there is no run, Unanswered.
   void open() {
     const std::string directory = run_->options.target;
-    manifest_ = run_->limits.answer<Manifest>(named(kManifestName) + ": reading it",
-                                              [directory] { return read_manifest(directory); });
+    const auto& sought = run_->options.sought;
+    try {
+      manifest_ = run_->limits.answer<Manifest>(named(kManifestName) + ": reading it",
+                                                [directory] { return read_manifest(directory); });
+    } catch (const Refusal& refusal) {
+      if (!sought) throw;
+      lose_run(*sought, FaultKind::incomplete, refusal.what());
+      return;
+    }
+    if (!sought || manifest_.run.run_id == sought->id) return;
+    lose_run(
+        *sought, FaultKind::stale,
+        "it is of run " + record_id_text(manifest_.run.run_id) + ", and not of run " +
+            record_id_text(sought->id) +
+            ", which the target lost or never had: make sure that --record-id names what was written here");
   }
 
   void run() {
+    if (lost_) return;
     const VerifyOptions& options = run_->options;
     std::uint64_t all = 0;
     for (const ClosedFile& file : manifest_.files) all += file.bytes;
@@ -60,6 +74,8 @@ class ReadBack {
     if (progress_) progress_->speak();
     outcome_.interrupted = stopped();
     outcome_.findings.counts.sum_up();
+    if (run_->options.sought && !manifest_.end && outcome_.error.empty() && !outcome_.interrupted)
+      outcome_.add_lost(*run_->options.sought, 0, "no line of the manifest lists them", kManifestName);
     if (outcome_.findings.counts.expected == 0 && outcome_.findings.total == 0 && !outcome_.interrupted)
       outcome_.add(FaultKind::incomplete, 0, "the run holds no event: there is nothing to verify",
                    kManifestName);
@@ -75,6 +91,16 @@ class ReadBack {
     const ClosedFile* line = nullptr;
     bool present = false;
   };
+
+  // The manifest does not tell what was sought, so that nothing beside it can be told from other data.
+  void lose_run(const Sought& sought, FaultKind kind, const std::string& why) {
+    lost_ = true;
+    manifest_ = {};
+    manifest_.run.run_id = sought.id;
+    add(kind, kManifestName, 0, why);
+    outcome_.add_lost(sought, 0, "without the run's manifest they cannot be told from other data",
+                      kManifestName);
+  }
 
   bool stopped() const { return run_->stop.asked(); }
   std::string named(const std::string& file) const {
@@ -184,6 +210,7 @@ class ReadBack {
   std::shared_ptr<ReadRoom> room_;
   std::map<Key, StoredFile> files_;
   FileCounts counts_;
+  bool lost_ = false;            // there is no manifest of the run that was sought
   std::uint64_t unvouched_ = 0;  // events
   Outcome outcome_;
 };

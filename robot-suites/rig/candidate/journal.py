@@ -26,6 +26,7 @@ from rig.candidate.machine import CALL_S_MAX, Machine, Places
 
 SUFFIX = "-journal.jsonl"
 APPENDING = threading.Lock()
+OF_VERIFY = ("--record-id=", "--superchunks=")  # which older benches did not tell it
 OLD_GUARD_WORDS = 6  # "program raw_device", "run", SERIAL, DESTROY, DAQWRITER, PATH; then the command
 WORDS_SHOWN = 300  # characters of a command in a complaint
 PLAIN = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")  # a file's name that leads nowhere else
@@ -160,7 +161,7 @@ class Answers:
     def take(self, at: str, do: str, words: Sequence[str]) -> Line:
         """Returns the next answer to this question. Raises DivergedError, or the error that the run met."""
         with self._lock:
-            left = self._left[_key(at, do, words)]
+            left = self._left[_key(at, do, words)] or self._left[_key(at, do, _as_older(words))]
             if not left:
                 raise DivergedError(f"the run never did this, which its scenario asks for: {_shown(do, words)}")
             line = left.popleft()
@@ -206,6 +207,11 @@ def _through_guard(line: Line, path: str) -> Line:
 def _key(at: str, do: str, words: Sequence[str]) -> Key:
     """Leaves out fio's default number of jobs, which older benches did not state."""
     return at, do, tuple(word for word in words if word != "--numjobs=1")
+
+
+def _as_older(words: Sequence[str]) -> list[str]:
+    """The question as an older bench put it."""
+    return [word for word in words if "verify" not in words or not word.startswith(OF_VERIFY)]
 
 
 def _shown(do: str, words: Sequence[str]) -> str:

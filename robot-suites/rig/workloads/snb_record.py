@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError
+from bench_model.base.errors import BenchError, in_words
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
 from bench_model.documents.struct import Struct
@@ -18,6 +18,7 @@ from bench_model.documents.tools.daqwriter import Verify
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.profiles.scenarios import Scenario
 from bench_model.verdict.sequential import Stopping
+from bench_model.workloads.snb_record import is_of_drive
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
 from rig.candidate.load_target import LoadTarget, RawDevice
@@ -146,13 +147,13 @@ WORKLOAD = Workload(
 
 
 def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: Report) -> dict[str, Any]:
-    """Records in each condition until `stopping` has enough of it; returns results/snb_record.json.
+    """Records in each condition until `stopping` has enough of it, or a drive fails; returns results/snb_record.json.
 
-    Raises BenchError when daqwriter itself breaks."""
+    Raises BenchError when daqwriter breaks by anything but a drive."""
     done: list[dict[str, Any]] = []
     conditioning: list[dict[str, Any]] = []
     conditions = conditions_of(plan.parameters)
-    total = len(conditions) * stopping.most
+    total, failed = len(conditions) * stopping.most, False
     for condition in conditions:
         of_this: list[dict[str, Any]] = []
         for repetition in range(1, stopping.most + 1):
@@ -162,8 +163,11 @@ def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: R
             minidaq, verify = _record(machine, plan, number, total, report, f" ({condition})" if condition else "")
             of_this.append(repetition_document(minidaq, verify, condition))
             done.append(of_this[-1])
-            if stopping.enough(repetition, {"repetitions": of_this}, condition):
+            failed = is_of_drive(minidaq) or is_of_drive(verify)
+            if failed or stopping.enough(repetition, {"repetitions": of_this}, condition):
                 break
+        if failed:
+            break
     limits = list(dict.fromkeys(text for one in conditioning for text in one["limits"]))
     return {
         "schema_version": 1,
@@ -204,15 +208,23 @@ def _record(
     machine: Machine, plan: RecordPlan, number: int, total: int, report: Report, said: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns daqwriter's documents of record `number` and of its read-back."""
-    target = plan.load(f"snb-record-{number}.daq")
+    target, failed = plan.load(f"snb-record-{number}.daq"), False
     try:
         plan.begin()
         report(f"record {number} of {total}{said}", number, total, plan.demand.duration_s)
         minidaq = _minidaq(machine, plan, target, number)
+        failed = is_of_drive(minidaq)
         report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / 1e9)
-        return minidaq, _verify(machine, plan, target, number)
+        verify = _verify(machine, plan, target, number, minidaq)
+        failed = failed or is_of_drive(verify)
+        return minidaq, verify
     finally:
-        target.remove()
+        try:
+            target.remove()
+        except (BenchError, OSError) as error:
+            if not failed:
+                raise
+            report(f"record {number} stays on the target that failed: {in_words(error)}", number, total, 0.0)
 
 
 def minidaq_arguments(plan: RecordPlan, target: LoadTarget, number: int) -> list[str]:
@@ -245,13 +257,40 @@ def _common(plan: RecordPlan, name: str) -> list[str]:
 def _minidaq(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
     # FAILED with a document is an I/O error of the drive: evidence about the candidate, not a broken bench.
     completed = machine.run(minidaq_arguments(plan, target, number), timeout_s=plan.demand.duration_s + DRAIN_S_MAX)
-    return _document(machine, completed, plan, f"minidaq-{number}", Minidaq, (COMPLETE, FAILED))
+    said = _document(machine, completed, plan, f"minidaq-{number}", Minidaq, (COMPLETE, FAILED))
+    if said["status"] == "failed" and said.get("errno") and not is_of_drive(said):
+        raise BenchError(f"record {number} failed, and not by a drive: {said['error']}")
+    return said
 
 
-def _verify(machine: Machine, plan: RecordPlan, target: LoadTarget, number: int) -> dict[str, Any]:
-    argv = [str(plan.daqwriter), "verify", f"--target={target.path}", *_common(plan, f"verify-{number}")]
+def _verify(
+    machine: Machine, plan: RecordPlan, target: LoadTarget, number: int, minidaq: dict[str, Any]
+) -> dict[str, Any]:
+    """The read-back's document; also one that failed, where it is the drive that failed."""
+    argv = [
+        *(str(plan.daqwriter), "verify", f"--target={target.path}"),
+        *_sought(minidaq),
+        *_common(plan, f"verify-{number}"),
+    ]
     completed = machine.run(argv, timeout_s=60 + plan.demand.record_bytes / READ_BYTES_PER_S_MIN)
-    return _document(machine, completed, plan, f"verify-{number}", Verify, (COMPLETE, DAMAGED))
+    said = _document(machine, completed, plan, f"verify-{number}", Verify, (COMPLETE, DAMAGED, FAILED))
+    if said["status"] == "failed" and not (is_of_drive(said) or is_of_drive(minidaq)):
+        completed.check("daqwriter verify")
+    other = said.get("other_record")
+    if other and other["started_utc"] >= minidaq["started_utc"]:
+        raise BenchError(
+            f"{target.path}: record {other['record_id']} was begun there at {other['started_utc']}, after record {number} of this run "
+            f"({minidaq['started_utc']}): somebody else writes to this target, so that nothing can be said of what it lost"
+        )
+    return said
+
+
+def _sought(minidaq: dict[str, Any]) -> list[str]:
+    """The options by which verify knows what was written; none of a writer that failed before it had a record."""
+    record_id = minidaq["parameters"]["record_id"]
+    if not int(record_id, 16):
+        return []
+    return [f"--record-id={record_id}", f"--superchunks={minidaq['superchunks']['stored']}"]
 
 
 def _document(

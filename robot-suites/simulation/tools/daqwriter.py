@@ -186,7 +186,7 @@ class Recording:
         counts = {"offered": offered, "stored": stored, "lost": lost}
         return {
             "schema_version": 1, "tool": "daqwriter", "command": "minidaq", "version": "0.1.0", "engine": "libaio",
-            "engine_note": None, "status": status, "error": self.error,
+            "engine_note": None, "status": status, "error": self.error, "errno": "EIO" if self.error else None,
             "started_utc": datetime.fromtimestamp(self.started_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "parameters": {
                 "target": self.told["target"], "target_kind": "scratch-file", "filesystem": "xfs", "mode": "continuous", "paced": True,
@@ -211,7 +211,8 @@ class Recording:
             "trigger": None,
             "applications": [{
                 "target": self.told["target"], "offset_bytes": 0, "record_id": record_id, "status": status, "error": self.error,
-                **counts, "busy_count": len(self.episodes), "drained_s": record_s + drain_s, "writer_cpu_s": 30.0,
+                "errno": "EIO" if self.error else None, **counts, "busy_count": len(self.episodes), "drained_s": record_s + drain_s,
+                "writer_cpu_s": 30.0,
                 "placement": placement,
             }],
             "busy": {"count": len(self.episodes), "total_s": busy_s, "episodes": self.episodes[:100]},
@@ -267,8 +268,11 @@ def damage(server: Server, kept: Stored, block: int) -> None:
 
 def verify(server: Server, kept: Stored | None, argv: list[str], emit: Emit) -> tuple[Document | None, int, str]:
     """The document, exit status and words of a read-back."""
-    if kept is None or server.has_struck("drive_pulled"):
-        return None, FAILED, f"daqwriter: {options_of(argv)['target']}: cannot be read: Input/output error"
+    if kept is None:
+        return None, FAILED, f"daqwriter: {options_of(argv)['target']}: does not begin with a daqwriter record"
+    if server.has_struck("drive_pulled"):
+        said = f"{options_of(argv)['target']}: the read at offset 0 failed: Input/output error (EIO)"
+        return _unread(kept, said), FAILED, f"daqwriter: {said}"
     counts = {kind: kept.damage.get(kind, 0) for kind in KINDS}
     bad = sum(counts.values())
     away = bad - counts["out_of_order"] - counts["duplicated"]  # the others are there, if not where they belong
@@ -295,10 +299,21 @@ def verify(server: Server, kept: Stored | None, argv: list[str], emit: Emit) -> 
     ]
     document = {
         "schema_version": 1, "tool": "daqwriter", "command": "verify", "version": "0.1.0",
-        "status": "damaged" if bad else "intact", "error": None, "record_id": kept.record_id, "complete_trailer": kept.closed,
+        "status": "damaged" if bad else "intact", "error": None, "errno": None, "other_record": None,
+        "record_id": kept.record_id, "complete_trailer": kept.closed,
         "trailer_status": "complete" if kept.closed else None, "trailer_bound": kept.closed or None,
         "lost_at_source": kept.lost if kept.closed else None,
         "superchunks": {"expected": kept.superchunks, "present": kept.superchunks - away, **counts},
         "faults": faults[:100], "bytes_read": size, "duration_s": float(seconds), "read_bytes_per_s": size / seconds,
     }  # fmt: skip
     return document, DAMAGED if bad else COMPLETE, ""
+
+
+def _unread(kept: Stored, error: str) -> Document:
+    """The document of a read-back whose first request failed."""
+    return {
+        "schema_version": 1, "tool": "daqwriter", "command": "verify", "version": "0.1.0", "status": "failed", "error": error,
+        "errno": "EIO", "other_record": None, "record_id": kept.record_id, "complete_trailer": False, "trailer_status": None,
+        "trailer_bound": None, "lost_at_source": None, "superchunks": dict.fromkeys(("expected", "present", *KINDS), 0), "faults": [],
+        "bytes_read": 0, "duration_s": 0.0, "read_bytes_per_s": 0.0,
+    }  # fmt: skip

@@ -13,6 +13,9 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 UtcMs = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
 Several = Annotated[int, Meta(ge=1, le=64)]  # targets, applications, threads
 Ended = Literal["complete", "interrupted", "failed"]
+Errno = Annotated[str, Meta(pattern=r"^(E[A-Z0-9]+|[0-9]+)$")]
+# By which Linux tells of a device that failed (docs/adr/0002). Any other answer is of whoever filled, mounted or set up the target.
+OF_DRIVE = frozenset(("EIO", "ENODEV", "ENXIO", "ENOMEDIUM", "ENODATA", "EREMOTEIO", "ENOLINK", "EILSEQ", "ETIMEDOUT"))
 
 
 class EngineFeature(Closed, frozen=True):
@@ -77,11 +80,12 @@ class Series(Closed, frozen=True, kw_only=True):
 
 
 class Verification(Answer, frozen=True, kw_only=True):
-    """Tells what a reading back found. `bytes_read`: B. `duration_s`: s of reading and checking; recomputing the payloads before it is not
-    counted. `read_bytes_per_s`: B/s."""
+    """Tells what a reading back found. `errno`: what the target answered; null: the error, if any, is not its answer. `bytes_read`: B.
+    `duration_s`: s of reading and checking; recomputing the payloads before it is not counted. `read_bytes_per_s`: B/s."""
 
     command: Literal["verify"]
     status: Literal["intact", "damaged", "failed", "interrupted"]
+    errno: Errno | UnsetType | None = UNSET
     bytes_read: Count
     duration_s: Amount
     read_bytes_per_s: Amount
@@ -114,16 +118,25 @@ class Fault(Closed, frozen=True):
     detail: str
 
 
+class OtherRecord(Closed, frozen=True):
+    """`started_utc`: when its writer began it."""
+
+    record_id: Id
+    started_utc: UtcMs
+
+
 class Verify(Verification, frozen=True, kw_only=True):
-    """daqwriter verify --json: what a record is worth when it is read back. `record_id`: 32 hexadecimal digits. `complete_trailer`: a
-    valid trailer vouches for the record. `trailer_status`: how the writer closed the record; null: no trailer. `trailer_bound`: the
-    trailer names the header that it belongs to; false: a record of an older format; null: no trailer. `lost_at_source`: superchunks that
-    the trailer counts as lost to full rings; no fault of the record. `faults`: the first 100."""
+    """daqwriter verify --json: what a record is worth when it is read back. `record_id`: 32 hexadecimal digits; with --record-id the one
+    that it names. `complete_trailer`: a valid trailer vouches for the record. `trailer_status`: how the writer closed the record; null: no
+    trailer. `trailer_bound`: the trailer names the header that it belongs to; false: a record of an older format; null: no trailer.
+    `lost_at_source`: superchunks that the trailer counts as lost to full rings; no fault of the record. `other_record`: that which stands
+    in the place of the one that --record-id names; null: none does. `faults`: the first 100."""
 
     record_id: Id
     complete_trailer: bool
     trailer_status: Literal["complete", "interrupted"] | None
     trailer_bound: bool | UnsetType | None = UNSET
     lost_at_source: Count | None
+    other_record: OtherRecord | UnsetType | None = UNSET
     superchunks: ReadBack
     faults: Annotated[list[Fault], Meta(max_length=100)]

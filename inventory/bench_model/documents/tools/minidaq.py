@@ -11,6 +11,7 @@ from bench_model.documents.tools.daqwriter import (
     Answer,
     Ended,
     EngineFeature,
+    Errno,
     Id,
     Latency,
     Load,
@@ -164,15 +165,16 @@ class Writer(Closed, frozen=True):
 
 class Application(Closed, frozen=True, kw_only=True):
     """`target`: path of its record. `offset_bytes`: B: where its record begins (verify --offset). `record_id`: 32 hexadecimal digits.
-    `error`: what failed. `offered`: superchunks. `stored`: superchunks. `lost`: superchunks. `busy_count`: episodes. `drained_s`: s after
-    the start: its last completion. `writer_cpu_s`: CPU s of its writer threads. `placement`: of its source and its first writer.
-    `writers`: more than one: a framed record."""
+    `error`: what failed. `errno`: what the target answered; null: it is not its answer. `offered`: superchunks. `stored`: superchunks.
+    `lost`: superchunks. `busy_count`: episodes. `drained_s`: s after the start: its last completion. `writer_cpu_s`: CPU s of its writer
+    threads. `placement`: of its source and its first writer. `writers`: more than one: a framed record."""
 
     target: str
     offset_bytes: Count
     record_id: Id
     status: Ended
     error: str | None
+    errno: Errno | UnsetType | None = UNSET
     offered: Count
     stored: Count
     lost: Count
@@ -218,12 +220,13 @@ class LatencyOverTime(Closed, frozen=True):
     counts: Annotated[list[list[Count]], Meta(max_length=128)]
 
 
-class Target(Closed, frozen=True):
+class Target(Closed, frozen=True, kw_only=True):
     """`target`: path as it was given, or null for the null sink. `filesystem`: of a scratch file. `node`: NUMA node of the drive; null:
     unknown. `applications`: with records of their own on it. `status`: interrupted: also when another target failed. `error`: what failed
-    here, with offset and errno. `stored_bytes`: B of stored superchunks, their headers included. `unanswered_bytes`: B given to the
-    target and not answered when the command gave up. `total_s`: s from the start until its last record was closed. `stored_bytes_per_s`:
-    B/s: stored_bytes over its total_s. `achieved_fraction`: of its sources, as source.achieved_fraction."""
+    here, with offset and errno. `errno`: what the target answered; null: it is not its answer. `stored_bytes`: B of stored superchunks,
+    their headers included. `unanswered_bytes`: B given to the target and not answered when the command gave up. `total_s`: s from the start
+    until its last record was closed. `stored_bytes_per_s`: B/s: stored_bytes over its total_s. `achieved_fraction`: of its sources, as
+    source.achieved_fraction."""
 
     target: str
     kind: Literal["scratch-file", "raw-device", "null"]
@@ -232,6 +235,7 @@ class Target(Closed, frozen=True):
     applications: Several
     status: Ended
     error: str | None
+    errno: Errno | UnsetType | None = UNSET
     superchunks: SuperchunksOfTarget
     stored_bytes: Count
     unanswered_bytes: Count
@@ -332,12 +336,14 @@ class RecordSeries(Series, frozen=True):
 
 class Minidaq(Load, frozen=True, kw_only=True):
     """daqwriter minidaq --json: a continuous record, or triggered requests, of one or several applications. Properties that are not
-    required came later than version 0.1.0. `engine_note`: whether io_uring could register its buffers, and why not; null: nothing to say.
-    `offered_bytes_per_s`: B/s: offered over record_s. `stored_bytes_per_s`: B/s: stored over total_s. `trigger`: null: a continuous
-    record. `applications`: each application, those of the first target first; everything else in this document is their sum. `targets`:
-    each target: the sums over its applications."""
+    required came later than version 0.1.0. `errno`: what the target answered to the request that failed first; null: nothing failed, or the
+    error is not its answer. `engine_note`: whether io_uring could register its buffers, and why not; null: nothing to say.
+    `offered_bytes_per_s`: B/s: offered over record_s. `stored_bytes_per_s`: B/s: stored over total_s. `trigger`: null: a continuous record.
+    `applications`: each application, those of the first target first; everything else in this document is their sum. `targets`: each
+    target: the sums over its applications."""
 
     command: Literal["minidaq"]
+    errno: Errno | UnsetType | None = UNSET
     engine_note: str | UnsetType | None = UNSET
     parameters: Parameters
     superchunks: Superchunks
