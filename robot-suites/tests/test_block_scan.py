@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.results import WriteLatency, WritePoint
 from bench_model.documents.struct import read
 from bench_model.profiles.yaml_source import check_document
 from bench_model.workloads.block_scan import BlockScan
@@ -39,23 +40,23 @@ def fio_output(**changes: Any) -> str:
 
 def test_throughput_is_bytes_per_second_and_latency_microseconds() -> None:
     point = block_scan.parse_point(fio_output(), 2**20, 3.0, "", 9_100_000_000)
-    assert point["throughput_bytes_per_s"] == 3_000_000_000
-    assert point["latency_us"] == {"p50": 1000.0, "p99": 3000.0, "p99_9": 5000.0, "max": 9000.0, "mean": 2000.0}
-    assert (point["admissible"], point["reason"]) == (True, None)
+    assert point.throughput_bytes_per_s == 3_000_000_000
+    assert point.latency_us == WriteLatency(p50=1000.0, p99=3000.0, p99_9=5000.0, max=9000.0, mean=2000.0)
+    assert (point.admissible, point.reason) == (True, None)
 
 
 def test_bytes_that_the_device_never_saw_mask_the_point() -> None:
     point = block_scan.parse_point(fio_output(), 2**20, 3.0, "", 1_000_000_000)
-    assert point["admissible"] is False
-    assert point["reason"] == "the device counted 1000000000 B of the 9000000000 B that fio says it wrote"
+    assert point.admissible is False
+    assert point.reason == "the device counted 1000000000 B of the 9000000000 B that fio says it wrote"
 
 
 def test_a_point_that_ran_too_short_is_masked() -> None:
     point = block_scan.parse_point(fio_output(runtime=2000), 2**20, 3.0, "", None)
-    assert point["reason"] == "ran for 2.00 s of 3 s"
+    assert point.reason == "ran for 2.00 s of 3 s"
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', fio_output(io_bytes=0)])
+@pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', fio_output(io_bytes=0), fio_output(io_bytes=9e9 + 0.5)])
 def test_output_that_holds_no_measurement_is_an_error(text: str) -> None:
     with pytest.raises(BenchError, match="block size 4096 B"):
         block_scan.parse_point(text, 4096, 3.0, "", None)
@@ -160,7 +161,7 @@ def test_a_scan_without_a_plateau_says_so() -> None:
     assert scan["large_blocks"]["repetitions"] == []
 
 
-def point(size: int, rate: int, **changes: Any) -> dict[str, Any]:
+def point(size: int, rate: int, **changes: Any) -> WritePoint:
     log = "".join(f"{end}, {rate // 1024}, 1, 0, 0\n" for end in range(250, 3001, 250))
     return block_scan.parse_point(fio_output(bw_bytes=rate, **changes), size, 3.0, log, None)
 
@@ -194,7 +195,7 @@ TURNS = [(number, size) for number in (1, 2, 3) for size in (8388608, 16777216)]
 def test_every_large_size_is_measured_again_in_turns_and_for_longer() -> None:
     asked: list[tuple[int, float, str]] = []
 
-    def measure_one(size: int, parameters: dict[str, Any], suffix: str) -> dict[str, Any]:
+    def measure_one(size: int, parameters: dict[str, Any], suffix: str) -> WritePoint:
         asked.append((size, parameters["seconds_per_point"], suffix))
         short = len(asked) == 6  # the second repetition of 8 MiB
         return point(size, 10**9, runtime=100 if short else 3000)
@@ -202,8 +203,8 @@ def test_every_large_size_is_measured_again_in_turns_and_for_longer() -> None:
     steps: list[tuple[int, int, float]] = []
     points, again = block_scan._points(CONFIRMED, measure_one, lambda _, *phase: steps.append(phase))
     assert asked[3:] == [(size, 2, f"-repetition-{number}") for number, size in TURNS]
-    assert [(one["repetition"], one["block_bytes"]) for one in again] == TURNS
-    assert [one["throughput_bytes_per_s"] for one in again] == [10**9, 10**9, None, 10**9, 10**9, 10**9]
+    assert [(one.repetition, one.block_bytes) for one in again] == TURNS
+    assert [one.throughput_bytes_per_s for one in again] == [10**9, 10**9, None, 10**9, 10**9, 10**9]
     assert steps[-1] == (9, 9, 2.25)
     scan = block_scan.document("fio-3.33", CONFIRMED, points, again)
     check_document(scan, "block-scan", "block_scan.json")

@@ -136,7 +136,8 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     samples = fio.bandwidth_samples(
         log.read_text(encoding="ascii"), SAMPLE_S * 1000, side["runtime_s"] * 1000, side["bytes"]
     )
-    return _point(own, key, side["bytes"], side["runtime_s"], samples, side["latency_us"], device_bytes)
+    latency = Latency(*(float(side["latency_us"][name]) for name in Latency.__struct_fields__))
+    return _point(own, key, side["bytes"], side["runtime_s"], samples, latency, device_bytes)
 
 
 def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
@@ -150,18 +151,20 @@ def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> P
     timeout_s = 60 + 5 * (own["seconds_per_point"] + ramp_s) + span / WRITE_BYTES_PER_S_MIN
     before = _device_bytes_read(site)
     name = f"daqwriter-{pattern}-read-{block}-{depth}-{jobs}{suffix}"
-    document = site.run_daqwriter("read", options, name, Read, timeout_s)
+    said = site.run_daqwriter("read", options, name, Read, timeout_s)
     device_bytes = _since(site, before)
-    unless_failed(document, f"daqwriter read, {name_of(key)}")
+    unless_failed(said, f"daqwriter read, {name_of(key)}")
     samples, bytes_read, runtime_s, since = [], 0, 0.0, 0.0
-    for end, count in zip(document["series"]["t_s"], document["series"]["read_bytes"], strict=True):
+    for end, count in zip(said.series.t_s, said.series.read_bytes, strict=True):
         seconds, since = end - since, end
         if end - seconds < ramp_s - SAMPLE_S / 2:  # the clock trembles
             continue
         bytes_read, runtime_s = bytes_read + count, runtime_s + seconds
         if seconds >= SAMPLE_S / 2:  # a shorter last interval is the drain
             samples.append(count / seconds)
-    return _point(own, key, bytes_read, runtime_s, samples, document["latency_us"], device_bytes)
+    us = said.latency_us
+    latency = Latency(us.mean, us.p50, us.p99, us.p99_9, us.max)
+    return _point(own, key, bytes_read, runtime_s, samples, latency, device_bytes)
 
 
 def _point(
@@ -170,7 +173,7 @@ def _point(
     bytes_read: int,
     runtime_s: float,
     samples: list[float],
-    latency_us: dict[str, Any],
+    latency: Latency,
     device_bytes: int | None,
 ) -> Point:
     rate = bytes_read / runtime_s if runtime_s else 0.0
@@ -181,7 +184,7 @@ def _point(
         bytes_read=bytes_read,
         runtime_s=runtime_s,
         samples_bytes_per_s=samples,
-        latency_us=Latency(*(float(latency_us[name]) for name in Latency.__struct_fields__)),
+        latency_us=latency,
         device_bytes_read=device_bytes,
         reason=why_masked(runtime_s, own["seconds_per_point"], bytes_read, device_bytes),
     )
