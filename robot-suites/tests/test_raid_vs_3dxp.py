@@ -33,7 +33,7 @@ from rig.candidate.facilities import OpenTarget
 from rig.candidate.hazard_control import HazardControl
 from rig.candidate.host import Node, Survey
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate import load_counters
+from rig.on_candidate.reading import load_counters
 from rig.run import preflight
 from rig.workloads.raid_vs_3dxp.visit import VisitPlan, paced_document, samples, write_document
 from rig.workloads.raid_vs_3dxp.workload import document, order_of, run_comparison

@@ -96,7 +96,7 @@ def visit(plan: VisitPlan, target: OpenTarget, name: str, seed: int) -> dict[str
 
 
 def counters(machine: Machine, target: OpenTarget) -> dict[str, Any]:
-    """Returns the candidate's counters so far (on_candidate/load_counters.py)."""
+    """Returns the candidate's counters so far (on_candidate/reading/load_counters.py)."""
     array = (
         ["--array", target.device]
         if target.device and target.document.device and target.document.device.members
