@@ -15,6 +15,7 @@ from bench_model.workloads.block_scan import BlockScan
 from rig.candidate.machine import LocalMachine
 from rig.workloads import block_scan
 from rig.workloads.shared import fio
+from rig.workloads.shared.site import Site
 
 PARAMETERS: dict[str, Any] = {
     "block_sizes": [65536, 1048576],
@@ -233,8 +234,8 @@ def test_a_repetition_that_contradicts_itself_is_no_document(forged: dict[str, A
 def test_a_real_confirmation_leaves_a_series_and_an_output_of_each_repetition(disk: Path) -> None:
     raw = disk / "raw"
     raw.mkdir()
-    folders = block_scan.Folders(raw, raw)
-    scan = block_scan.run_scan(LocalMachine(), CONFIRMED, disk, folders, None, lambda *_: None)
+    site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
+    scan = block_scan.run_scan(site, CONFIRMED, lambda *_: None)
     check_document(scan, "block-scan", "block_scan.json")
     found = scan["large_blocks"]["repetitions"]
     assert [(one["repetition"], one["block_bytes"]) for one in found] == TURNS
@@ -250,8 +251,8 @@ def test_a_real_scan_writes_its_points_and_removes_its_file(disk: Path) -> None:
     raw = disk / "raw"
     raw.mkdir()
     phases: list[tuple[str, int, int, float]] = []
-    folders = block_scan.Folders(raw, raw)
-    scan = block_scan.run_scan(LocalMachine(), PARAMETERS, disk, folders, None, lambda *phase: phases.append(phase))
+    site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
+    scan = block_scan.run_scan(site, PARAMETERS, lambda *phase: phases.append(phase))
     check_document(scan, "block-scan", "block_scan.json")
     assert [point["block_bytes"] for point in scan["points"]] == [65536, 1048576]
     for point in scan["points"]:

@@ -9,9 +9,7 @@ longer; the throughput of large blocks is judged by these repetitions (docs/scen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +23,19 @@ from bench_model.statistics.plateau import LARGE_BLOCK_BYTES, RULE, deciding_poi
 from bench_model.workloads.block_scan import BlockScan, LargeBlocks, LargeRepetition, Plateau
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
-from rig.candidate.machine import Machine
 from rig.workloads.shared import fio
 from rig.workloads.shared.base import Need, Report, Workload, at_least_half
 from rig.workloads.shared.site import Site
-from rig.workloads.shared.write_point import measure_write, version_of
+from rig.workloads.shared.write_point import measure_write, version_of, why_masked
 
 SAMPLE_MS = 250  # averaging window of the throughput samples that the report's spread comes from
-RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
-DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
-SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
 
 PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_size")
+FILE = "block-scan.bin"
 LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
 
 START_S = 0.6  # fio's own start
 WRITING_BYTES_PER_S = 2e9  # guessed time to lay out a file, for the progress display
-
-
-@dataclass(frozen=True)
-class Folders:
-    """Describes where fio's logs go: `work` on the candidate, from where they are fetched into `raw` of the bundle."""
-
-    work: Path
-    raw: Path
 
 
 def estimated_s(scenario: Scenario) -> float:
@@ -161,8 +148,7 @@ WORKLOAD = Workload(
 def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
     """results/block_scan.json: fio's scan, with those of the other tools that the scenario names in `others`."""
     tools = _tools(parameters)
-    folders = Folders(site.work, site.raw)
-    scan = run_scan(site.machine, parameters, site.scratch, folders, site.device, report)
+    scan = run_scan(site, parameters, report)
     others = [_run_daqwriter(site, parameters, report)] if "daqwriter" in tools else []
     reasons = {
         name.replace("block_scan.", f"block_scan.{other['tool']}_"): why
@@ -220,20 +206,17 @@ def repetition_of(point: WritePoint, number: int) -> LargeRepetition:
     )
 
 
-def run_scan(
-    machine: Machine, parameters: dict[str, Any], scratch: Path, folders: Folders, device: str | None, report: Report
-) -> dict[str, Any]:
-    """fio's scan: all points on a file in `scratch`. `report` gets (text, step, steps, seconds)."""
-    version = machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
-    file = scratch / "block-scan.bin"
+def run_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    """fio's scan: all points on a file. `report` gets (text, step, steps, seconds)."""
+    version = fio.version_on(site.machine)
 
     def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> WritePoint:
-        return measure(machine, file, block_bytes, asked, folders, device, suffix=suffix)
+        return measure(site, FILE, block_bytes, asked, suffix=suffix)
 
-    with removed_afterwards(machine, file):
+    with site.removed_afterwards(FILE):
         steps = len(parameters["block_sizes"]) + len(turns(parameters))
         report("laying out the scan's file", 0, steps, parameters["file_size"] / WRITING_BYTES_PER_S)
-        fio.lay_out(machine, file, parameters["file_size"])
+        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
         points, again = _points(parameters, measure_one, report)
     return document(version, parameters, points, again)
 
@@ -301,14 +284,6 @@ def _why_not_judged(repetitions: list[LargeRepetition]) -> str:
     return f"a measurement of large blocks does not count: {'; '.join(holes)}" if holes else ""
 
 
-@contextmanager
-def removed_afterwards(machine: Machine, file: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        machine.remove(file)
-
-
 def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:
     """fio's command line for one point: closed loop, overwriting, each thread in its own part of the file.
 
@@ -341,37 +316,21 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
 
 
 def measure(
-    machine: Machine,
-    file: Path,
-    block_bytes: int,
-    parameters: dict[str, Any],
-    folders: Folders,
-    device: str | None,
-    threads: int = 1,
-    suffix: str = "",
+    site: Site, file: str, block_bytes: int, parameters: dict[str, Any], threads: int = 1, suffix: str = ""
 ) -> WritePoint:
-    """One point with fio; its output is kept in `folders.raw`, in files whose name ends with `suffix`."""
+    """One point with fio on `file` of the target; its output is kept in files whose name ends with `suffix`."""
     name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
-    log, logged = folders.work / name, f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
-    argv = fio_arguments(file, block_bytes, parameters, log, threads)
-    before = written_bytes(machine, device)
+    logged = f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
+    argv = fio_arguments(site.scratch / file, block_bytes, parameters, site.work / name, threads)
+    before = site.device_written_bytes()
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
-    completed = machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
-    after = written_bytes(machine, device)
-    (folders.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
-    bandwidth = folders.raw / logged
-    machine.fetch(folders.work / logged, bandwidth)
-    device_bytes = after - before if after is not None and before is not None else None
+    completed = site.machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
+    device_bytes = site.device_written_bytes(since=before)
+    (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
+    bandwidth = site.raw / logged
+    site.machine.fetch(site.work / logged, bandwidth)
     log_text = bandwidth.read_text(encoding="ascii")
     return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], log_text, device_bytes)
-
-
-def written_bytes(machine: Machine, device: str | None) -> int | None:
-    """Bytes that `device` has written since boot, by its own counter; None where no single device carries the target."""
-    if device is None:
-        return None
-    fields = machine.read_text(Path(f"/sys/block/{device}/stat")).split()
-    return int(fields[6]) * SECTOR_BYTES
 
 
 def parse_point(
@@ -386,7 +345,7 @@ def parse_point(
             raise BenchError(f"fio at {what} ended with error {str(job['error'])[:40]} after {write['io_bytes']} B")
         latency, percentiles = job["write"]["lat_ns"], fio.percentiles_us(job["write"]["lat_ns"])
         runtime_s = write["runtime"] / 1000
-        reason = _why_masked(runtime_s, seconds, write["io_bytes"], device_bytes)
+        reason = why_masked("fio", runtime_s, seconds, write["io_bytes"], device_bytes)
         samples = fio.bandwidth_samples(bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"])
         return WritePoint(
             block_bytes=block_bytes,
@@ -408,11 +367,3 @@ def parse_point(
             admissible=reason is None,
             reason=reason,
         )
-
-
-def _why_masked(runtime_s: float, seconds: float, io_bytes: float, device_bytes: int | None) -> str | None:
-    if runtime_s < RUNTIME_SHARE_MIN * seconds:
-        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
-    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * io_bytes:
-        return f"the device counted {device_bytes} B of the {io_bytes} B that fio says it wrote"
-    return None

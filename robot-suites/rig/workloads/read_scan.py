@@ -4,7 +4,6 @@ Each job reads a part of the file of its own. fio's file is written once before 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
@@ -17,7 +16,7 @@ from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.workloads.shared import fio
 from rig.workloads.shared.base import Need, Report, Workload, at_least_half
-from rig.workloads.shared.site import SECTOR_BYTES, Site, unless_failed
+from rig.workloads.shared.site import Site, unless_failed
 from rig.workloads.shared.write_point import SAMPLE_S, WRITE_BYTES_PER_S_MIN, version_of
 
 FILE = "workload-read-scan.bin"
@@ -94,22 +93,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
 
 
 def _version(site: Site, tool: str) -> str:
-    return (
-        version_of(site)
-        if tool == "daqwriter"
-        else site.machine.run(["fio", "--version"], 20).check("fio").stdout.strip()
-    )
-
-
-def _device_bytes_read(site: Site) -> int | None:
-    if site.device is None:
-        return None
-    return int(site.machine.read_text(Path(f"/sys/block/{site.device}/stat")).split()[2]) * SECTOR_BYTES
-
-
-def _since(site: Site, before: int | None) -> int | None:
-    after = _device_bytes_read(site)
-    return after - before if after is not None and before is not None else None
+    return version_of(site) if tool == "daqwriter" else fio.version_on(site.machine)
 
 
 def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
@@ -123,10 +107,10 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
         *(fio.PERCENTILE_LIST, f"--write_bw_log={site.work / name}", f"--log_avg_msec={SAMPLE_S * 1000:g}"),
         *(f"--numjobs={jobs}", "--thread", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
     ]
-    before = _device_bytes_read(site)
+    before = site.device_read_bytes()
     timeout_s = 60 + 5 * (own["seconds_per_point"] + own["ramp_s"])
     completed = site.machine.run(argv, timeout_s=timeout_s).check(f"fio, {name_of(key)}")
-    device_bytes = _since(site, before)
+    device_bytes = site.device_read_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     log = site.raw / f"{name}_bw.log"
     site.machine.fetch(site.work / log.name, log)
@@ -149,10 +133,10 @@ def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> P
         f"--interval={SAMPLE_S:g}",
     ]
     timeout_s = 60 + 5 * (own["seconds_per_point"] + ramp_s) + span / WRITE_BYTES_PER_S_MIN
-    before = _device_bytes_read(site)
+    before = site.device_read_bytes()
     name = f"daqwriter-{pattern}-read-{block}-{depth}-{jobs}{suffix}"
     said = site.run_daqwriter("read", options, name, Read, timeout_s)
-    device_bytes = _since(site, before)
+    device_bytes = site.device_read_bytes(since=before)
     unless_failed(said, f"daqwriter read, {name_of(key)}")
     samples, bytes_read, runtime_s, since = [], 0, 0.0, 0.0
     for end, count in zip(said.series.t_s, said.series.read_bytes, strict=True):

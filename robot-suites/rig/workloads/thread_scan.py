@@ -113,14 +113,13 @@ Measured = tuple[str, str, list[dict[str, Any]]]
 
 
 def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Measured:
-    version = site.machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
-    folders, file, points = block_scan.Folders(site.work, site.raw), site.scratch / FILE, []
-    with block_scan.removed_afterwards(site.machine, file):
+    version, points = fio.version_on(site.machine), []
+    with site.removed_afterwards(FILE):
         announce(0, "laying out the thread scan's file")
-        fio.lay_out(site.machine, file, parameters["file_size"])
+        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
-            point = block_scan.measure(site.machine, file, block, parameters, folders, site.device, threads)
+            point = block_scan.measure(site, FILE, block, parameters, threads)
             points.append({"threads": threads, **as_document(point)})
     return version, "overwrite of a file that was written once before the scan", points
 

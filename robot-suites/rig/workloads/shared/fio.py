@@ -170,6 +170,10 @@ def number(part: dict[str, Any], name: str) -> float:
     return value
 
 
+def version_on(machine: Machine) -> str:
+    return machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+
+
 def whole(part: dict[str, Any], name: str) -> int:
     """The same of a count."""
     value = number(part, name)

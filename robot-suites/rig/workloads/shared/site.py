@@ -24,6 +24,7 @@ from rig.candidate.machine import Machine
 COMPLETE, FAILED, DAMAGED, INTERRUPTED = 0, 1, 3, 130
 SAID = {COMPLETE: ("complete", "intact"), FAILED: ("failed",), DAMAGED: ("damaged",)}  # by exit status
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
+READ_SECTORS, WRITTEN_SECTORS = 2, 6  # their places there
 Said = TypeVar("Said", bound=Checksum | Minidaq | MinidaqSearch | Read | Streams | Verify | VerifyStreams | Write)
 
 
@@ -64,12 +65,14 @@ class Site:
             self.machine, completed, f"daqwriter {command}", self.work, self.raw, name, kind, accepted
         )
 
-    def device_written_bytes(self) -> int | None:
-        """Bytes that the device has written since boot, by its own counter; None where no single device is beneath."""
-        if self.device is None:
-            return None
-        fields = self.machine.read_text(Path(f"/sys/block/{self.device}/stat")).split()
-        return int(fields[6]) * SECTOR_BYTES
+    def device_written_bytes(self, since: int | None = 0) -> int | None:
+        """Bytes that the device has written by its own counter, since boot or `since` it stood so; None where no single device is
+        beneath."""
+        return counted_bytes(self.machine, self.device, WRITTEN_SECTORS, since)
+
+    def device_read_bytes(self, since: int | None = 0) -> int | None:
+        """The same of bytes that it has read."""
+        return counted_bytes(self.machine, self.device, READ_SECTORS, since)
 
     @contextmanager
     def removed_afterwards(self, *names: str) -> Iterator[None]:
@@ -79,6 +82,12 @@ class Site:
         finally:
             for name in names:
                 self.machine.remove(self.scratch / name)
+
+
+def counted_bytes(machine: Machine, device: str | None, field: int, since: int | None = 0) -> int | None:
+    if device is None or since is None:
+        return None
+    return int(machine.read_text(Path(f"/sys/block/{device}/stat")).split()[field]) * SECTOR_BYTES - since
 
 
 def left(

@@ -43,20 +43,15 @@ def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[s
         timeout_s = 60 + 5 * (seconds + ramp_s) + span / WRITE_BYTES_PER_S_MIN
         said = site.run_daqwriter("write", options, name, Write, timeout_s)
     unless_failed(said, f"daqwriter write at block size {binary_label(block_bytes)}")
-    after = site.device_written_bytes()
-    device_bytes = after - before if after is not None and before is not None else None
-    return write_point(said, seconds, ramp_s, device_bytes)
+    return write_point(said, seconds, ramp_s, site.device_written_bytes(since=before))
 
 
 def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | None) -> WritePoint:
     """Returns a point from daqwriter's answer. `device_bytes` includes the preparation's writing: the span, once."""
     samples, written, runtime_s = _after_ramp(said.series, ramp_s)
-    reason, block_bytes = None, said.parameters.block_bytes
+    block_bytes = said.parameters.block_bytes
     expected = said.written_bytes + said.parameters.span_bytes
-    if runtime_s < RUNTIME_SHARE_MIN * seconds:
-        reason = f"ran for {runtime_s:.2f} s of {seconds:g} s"
-    elif device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * expected:
-        reason = f"the device counted {device_bytes} B of the {expected} B that daqwriter says it wrote"
+    reason = why_masked("daqwriter", runtime_s, seconds, expected, device_bytes)
     latency = said.latency_us
     shares = [_percent_of_time(thread) for thread in said.threads]
     return WritePoint(
@@ -73,6 +68,15 @@ def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | 
         admissible=reason is None,
         reason=reason,
     )
+
+
+def why_masked(tool: str, runtime_s: float, seconds: float, said_bytes: float, device_bytes: int | None) -> str | None:
+    """Why a point of a scan does not count; None when it does."""
+    if runtime_s < RUNTIME_SHARE_MIN * seconds:
+        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
+    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * said_bytes:
+        return f"the device counted {device_bytes} B of the {said_bytes} B that {tool} says it wrote"
+    return None
 
 
 def _percent_of_time(thread: WorkingThread) -> tuple[float, float]:
