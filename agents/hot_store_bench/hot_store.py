@@ -9,10 +9,10 @@ from typing import Any
 
 from bench_model.workloads.hot_store.figures import SAMPLE_S, cpus_moved
 from bench_rounds.criteria import Criterion, at_most, each, ratio_of
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import Tools
 from bench_rounds.part import Column, Documents, Part, Settings
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import Tools
 from hot_store_bench.trial import (
     CAPACITY,
     SCATTER,

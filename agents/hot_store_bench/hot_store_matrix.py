@@ -17,10 +17,10 @@ from typing import Any
 
 from bench_model.base.units import GIB, MIB
 from bench_model.workloads.hot_store.figures import SAMPLE_S
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import Tools
 from bench_rounds.part import Column, Documents, Part, Settings
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import Tools
 from hot_store_bench import trial
 
 SMALL, MIDDLE, LARGE = 2 * MIB, 256 * MIB, 4 * GIB

@@ -11,9 +11,9 @@ from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.workloads.hot_store.figures import SAMPLE_S, rate_of
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import START_S, Tools
 from bench_rounds.part import Column
-from bench_rounds.sample import Sample
-from bench_rounds.tools import START_S, Tools
 from rig.candidate.travelling import source_of
 
 CAPACITY = 512 << 20

@@ -13,10 +13,10 @@ from bench_model.base.units import MIB
 from bench_model.statistics.paired import Pair
 from bench_rounds import columns
 from bench_rounds.criteria import Criterion, at_most, each, loss_below
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import Tools
 from bench_rounds.part import Column, Documents, Part, Settings
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import Tools
 from telemetry_bench.agent_measurement import (
     PERIOD_S,
     SPAN_BYTES,

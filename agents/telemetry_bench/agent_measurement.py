@@ -12,9 +12,9 @@ from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.base.units import GIB
-from bench_rounds.processes import Busy, running
-from bench_rounds.sample import Sample
-from bench_rounds.tools import START_S, Tools
+from bench_rounds.measuring.processes import Busy, running
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import START_S, Tools
 from telemetry_bench import jitter
 from telemetry_bench.telemetry_process import TelemetryAgent, telemetry_agent, unsupported
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from bench_rounds.processes import Running, running
-from bench_rounds.sample import Sample
-from bench_rounds.tools import Tools
+from bench_rounds.measuring.processes import Running, running
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import Tools
 from telemetry_bench import backlog
 from telemetry_bench.fleet import host_name
 from telemetry_bench.influx import Server

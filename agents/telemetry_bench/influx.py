@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model.base.errors import BenchError, RefusedError
-from bench_rounds.processes import CpuTime, cpu_time, present_memory
-from bench_rounds.tools import INFLUXD_VARIABLE, Tools
+from bench_rounds.measuring.processes import CpuTime, cpu_time, present_memory
+from bench_rounds.measuring.tools import INFLUXD_VARIABLE, Tools
 from rig.base.influx import DATABASE, Influx
 from rig.telemetry.influx_server import LocalInflux
 

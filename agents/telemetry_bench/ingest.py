@@ -13,10 +13,10 @@ from bench_model.base.errors import BenchError
 from bench_model.base.units import MIB
 from bench_rounds import columns
 from bench_rounds.criteria import Criterion, at_most, each
+from bench_rounds.measuring.rounds import Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import Tools
 from bench_rounds.part import Column, Documents, Part, Settings
-from bench_rounds.rounds import Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import Tools
 from telemetry_bench import backlog
 from telemetry_bench.fleet_trial import Trial, run_trial
 from telemetry_bench.influx import Server, influxd, require_influxd, version

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
-from bench_rounds.processes import CpuTime, Running, cpu_time, peak_memory, running
+from bench_rounds.measuring.processes import CpuTime, Running, cpu_time, peak_memory, running
 from rig.base.influx import DATABASE
 
 READY_S_MAX = 20.0

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import BenchError
-from bench_rounds import cli, processes
-from bench_rounds.ratios import summary
+from bench_rounds import cli
+from bench_rounds.measuring import processes
+from bench_rounds.measuring.ratios import summary
 from telemetry_bench import agent as part
 from telemetry_bench import agent_measurement, jitter
 

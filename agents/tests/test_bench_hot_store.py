@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_rounds.sample import Sample
-from bench_rounds.tools import Tools
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import Tools
 from hot_store_bench import hot_store, trial
 from rig.base.shell import LocalShell
 

@@ -10,9 +10,9 @@ import pytest
 from bench_model.base.errors import BenchError
 from bench_model.base.units import GIB
 from bench_rounds import cli, tables
+from bench_rounds.measuring.tools import Tools
 from bench_rounds.part import Settings
 from bench_rounds.parts import known_parts
-from bench_rounds.tools import Tools
 from hot_store_bench import hot_store_matrix, trial
 from rig.base.shell import LocalShell
 

@@ -15,7 +15,7 @@ import pytest
 
 from bench_model.base.errors import BenchError
 from bench_rounds import cli
-from bench_rounds.ratios import summary
+from bench_rounds.measuring.ratios import summary
 from telemetry_agent.base.point import Encoder
 from telemetry_bench import backlog, fleet, fleet_trial, simulated_server
 from telemetry_bench import ingest as part

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tool_answers import RECORDED, answer
 
+from bench_model.documents.struct import as_document
+from bench_model.documents.tools.minidaq import MinidaqSearch, Trial
 from bench_model.evidence.measured import measure
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import check_yields, load_requirements
@@ -52,16 +55,13 @@ def test_a_masked_point_takes_its_metric_along() -> None:
     assert reasons == {thread_scaling.RATIO: "10 threads with blocks of 32 KiB were not measured, or do not count"}
 
 
-def search(highest: float | None, refused: float | None, trials: list[tuple[float, bool, int]]) -> dict[str, Any]:
+def search(highest: float | None, refused: float | None, trials: list[tuple[float, bool, int]]) -> MinidaqSearch:
     """`trials`: (rate asked, stood, vetoed)."""
-    return {
-        "highest_bytes_per_s": highest,
-        "lowest_refused_bytes_per_s": refused,
-        "trials": [
-            {"asked_bytes_per_s": rate, "stood": stood, "vetoed": vetoed, "lost": 0, "busy_count": 0}
-            for rate, stood, vetoed in trials
-        ],
-    }
+    each = [
+        Trial(1.0, rate, rate, 1.0, lost=0, vetoed=vetoed, busy_count=0, stood=stood) for rate, stood, vetoed in trials
+    ]
+    asked = {"highest_bytes_per_s": highest, "lowest_refused_bytes_per_s": refused}
+    return answer(MinidaqSearch, RECORDED / "minidaq-search.json", **asked, trials=[as_document(one) for one in each])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def search(highest: float | None, refused: float | None, trials: list[tuple[floa
         (search(None, 1e9, [(1e9, False, 5)]), "nothing stood"),
     ],
 )
-def test_what_kept_the_search_from_a_higher_rate(found: dict[str, Any], limit: str) -> None:
+def test_what_kept_the_search_from_a_higher_rate(found: MinidaqSearch, limit: str) -> None:
     assert minidaq_curve.limited_by(found) == limit
 
 

@@ -1,6 +1,7 @@
 """Statistics over repetitions against hand-worked and published values."""
 
 import random
+from typing import NamedTuple
 
 import pytest
 
@@ -62,14 +63,17 @@ def test_a_scan_that_still_rises_has_no_plateau() -> None:
     assert find_plateau([]) is None
 
 
+class Rated(NamedTuple):
+    block_bytes: int
+    throughput_bytes_per_s: float
+    admissible: bool
+
+
 def test_the_lowest_large_block_stands_for_a_scan_and_one_that_does_not_count_comes_first() -> None:
-    points = [
-        {"block_bytes": size, "throughput_bytes_per_s": rate, "admissible": True}
-        for size, rate in ((2**20, 1.0), (2**23, 9.0), (2**24, 7.0), (2**25, 8.0))
-    ]
+    points = [Rated(size, rate, True) for size, rate in ((2**20, 1.0), (2**23, 9.0), (2**24, 7.0), (2**25, 8.0))]
     assert deciding_point(points) == points[2]
     assert deciding_point(points[:1]) is None
-    masked = {"block_bytes": 2**26, "throughput_bytes_per_s": 99.0, "admissible": False}  # it might have been lower
+    masked = Rated(2**26, 99.0, False)  # it might have been lower
     assert deciding_point([*points, masked]) == masked
 
 

@@ -12,7 +12,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from streams_factory import found, overhead, verification
+from tool_answers import RECORDED, answer
 
+from bench_model.documents.struct import as_document
+from bench_model.documents.tools.streams import Streams
 from bench_model.evidence.measured import measure
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import load_requirements
@@ -25,30 +28,29 @@ INVENTORY = Path(__file__).resolve().parents[1]
 ANALYSIS = "results/streams_checksum_analysis.json"
 
 
-def streams_document(**changes: Any) -> dict[str, Any]:
-    """The parts of `daqwriter streams --json` that count."""
+def streams(**changes: Any) -> Streams:
+    """An answer of `daqwriter streams`, with these values where they count."""
     share = changes.pop("achieved_share", 0.67)
     held = changes.pop("held_share", 0.9)
     achieved = changes.pop("achieved", None)
-    each = {
-        "closed_files": 2, "user_s": 0.4, "system_s": 0.1, "checksum_and_copy_s": 0.3, "queue_high_water": 1.0, "held_s": held,
-        "abandoned_events": changes.pop("abandoned", 0),
-    }  # fmt: skip
-    return {
-        "status": "complete", "error": None, "ended_by": "duration", "bytes_per_s_with_flush": 2e9,
-        "time": {"emission_s": 1.0, "write_s": 1.01}, "parameters": {"event_spread": 0.5},
-        "totals": {"written_bytes": 2_000_000_000, "offered_bytes": 2_000_000_000, "written_events": 2000, "fallback_events": 500},
-        "source": {"held_share": held, "held_s": held, "due_bytes": 2_000_000_000, "achieved_fraction": achieved},
-        "streams": [
-            {**each, "share": 0.67, "achieved_share": share, "written_bytes": int(2e9 * share)},
-            {**each, "share": 0.33, "achieved_share": 1 - share, "written_bytes": int(2e9 * (1 - share))},
+    totals = {"written_bytes": 2 * 10**9, "offered_bytes": 2 * 10**9, "written_events": 2000, "fallback_events": 500}
+    each = {"abandoned_events": changes.pop("abandoned", 0), "held_s": held}
+    both = answer(Streams, RECORDED / "streams.json").streams
+    return answer(
+        Streams,
+        RECORDED / "streams.json",
+        totals=totals | changes.pop("totals", {}),
+        source={"held_share": held, "held_s": held, "due_bytes": 2 * 10**9, "achieved_fraction": achieved},
+        streams=[
+            as_document(of) | each | {"achieved_share": part} for of, part in zip(both, (share, 1 - share), strict=True)
         ],
-        "cpu": {"seconds_per_gb": 0.5}, "latency_us": {"p99": 5000.0}, "series": {"backlog_bytes": [3, 9, 0]}, **changes,
-    }  # fmt: skip
+        series={"backlog_bytes": [3, 9, 0]},
+        **{"ended_by": "duration", "bytes_per_s_with_flush": 2e9, "time": {"emission_s": 1.0}} | changes,
+    )
 
 
 def test_a_run_that_did_what_was_asked_counts() -> None:
-    run = unpaced(streams_document(), 1.0)
+    run = unpaced(streams(), 1.0)
     assert (run["reason"], run["bytes_per_s"], run["fallback_share"], run["busiest_share"]) == (None, 2e9, 0.25, 0.67)
 
 
@@ -57,36 +59,35 @@ def test_a_run_that_did_what_was_asked_counts() -> None:
     [
         ({"achieved_share": 0.60}, "the busiest stream had 60.0% of the bytes instead of 67.0%"),
         ({"held_share": 0.01}, "the emulated source was the limit"),
-        ({"time": {"emission_s": 0.9, "write_s": 0.9}}, "the run lasted 0.90 s of 1 s"),
-        ({"time": {"emission_s": 0.2, "write_s": 0.2}, "ended_by": "bytes"}, "since run_size was reached"),
+        ({"time": {"emission_s": 0.9}}, "the run lasted 0.90 s of 1 s"),
+        ({"time": {"emission_s": 0.2}, "ended_by": "bytes"}, "since run_size was reached"),
         ({"ended_by": "space"}, "the run was ended by space"),
         ({"status": "failed", "error": "EIO"}, "the run ended as failed: EIO"),
     ],
 )
 def test_a_run_that_was_not_the_asked_load_is_masked_with_its_reason(changes: dict[str, Any], reason: str) -> None:
-    assert reason in (unpaced(streams_document(**changes), 1.0)["reason"] or "")
+    assert reason in (unpaced(streams(**changes), 1.0)["reason"] or "")
 
 
 def test_chance_is_no_wrong_share_and_many_events_leave_less_to_chance() -> None:
-    few = streams_document(achieved_share=0.60)
-    few["totals"] = {**few["totals"], "written_events": 400}
+    few = streams(achieved_share=0.60, totals={"written_events": 400})
     assert unpaced(few, 1.0)["reason"] is None
 
 
 def test_a_pace_that_the_application_did_not_keep_is_a_figure_and_a_late_source_is_none() -> None:
-    slow = streams_document(achieved=0.8)
-    slow["totals"] = {**slow["totals"], "written_bytes": 1_600_000_000}
+    slow = streams(achieved=0.8, totals={"written_bytes": 1_600_000_000})
     assert (paced(slow, 1.0)["kept"], paced(slow, 1.0)["reason"]) == (0.8, None)
-    late = paced(streams_document(achieved=0.8, held_share=0.0), 1.0)
+    late = paced(streams(achieved=0.8, held_share=0.0), 1.0)
     assert late["kept"] is None
     assert "the source offered only 80.00% of what was due" in late["reason"]
-    kept = paced(streams_document(achieved=1.0, held_share=0.0), 1.0)
+    kept = paced(streams(achieved=1.0, held_share=0.0), 1.0)
     assert (kept["kept"], kept["backlog_high_bytes"]) == (1.0, 9)
+    unsaid = paced(streams(achieved=None), 1.0)
+    assert (unsaid["kept"], unsaid["reason"]) == (None, "daqwriter does not say what share of the pace was offered")
 
 
 def test_a_drive_that_fails_under_the_pace_is_evidence_against_it() -> None:
-    broken = streams_document(achieved=0.8, status="failed", error="EIO", abandoned=3)
-    broken["totals"] = {**broken["totals"], "written_bytes": 1_000_000_000}
+    broken = streams(achieved=0.8, status="failed", error="EIO", abandoned=3, totals={"written_bytes": 10**9})
     run = paced(broken, 1.0)
     assert (run["kept"], run["abandoned_events"], run["failed"], run["reason"]) == (0.5, 6, True, None)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from bench_rounds.criteria import Criterion, at_most, each
+from bench_rounds.measuring.rounds import Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import FRESH_PEAK, Tools
 from bench_rounds.part import Column, Documents, Part, Settings
-from bench_rounds.rounds import Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import FRESH_PEAK, Tools
 from reporting_bench.history_bundles import make_history
 
 SIZES, QUICK_SIZES = (1000, 10_000), (50, 200)

@@ -16,10 +16,10 @@ import numpy as np
 from bench_model.base.units import GIB
 from bench_model.bundle.column_file import FILE
 from bench_rounds.criteria import Criterion, at_most, each
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import FRESH_PEAK, Tools
 from bench_rounds.part import Column, Documents, Part, Settings
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import FRESH_PEAK, Tools
 from reporting_bench import report_bundle
 
 SIZES, QUICK_SIZES = (10**5, 10**6, 10**7), (10**4, 10**5)

@@ -36,6 +36,7 @@ from factory_verdict import HEADROOM, scaled_sentences, write_profiles, write_ve
 from filled import filled
 from hdr_writer import encode
 
+from bench_model.documents.results import WriteLatency, WritePoint
 from bench_model.evidence.schemas import TYPES
 from bench_model.profiles.published import FOLDER
 from rig.workloads import block_scan
@@ -237,20 +238,20 @@ def _block_scan(knobs: Knobs, rng: np.random.Generator) -> dict[str, Any]:
     return {**block_scan.document("3.33", parameters, points, again, condition="fresh file"), "others": []}
 
 
-def _point(knobs: Knobs, rng: np.random.Generator, size: int, seconds: float, scatter: float) -> dict[str, Any]:
+def _point(knobs: Knobs, rng: np.random.Generator, size: int, seconds: float, scatter: float) -> WritePoint:
     """Returns a point that ran for its whole time, with a sample for each 250 ms."""
     rate = _fastest(knobs) * size / (size + 60_000)
     samples = [float(value) for value in rate * rng.normal(1.0, scatter, int(4 * seconds))]
     mean = float(np.mean(samples))
-    return {
-        "block_bytes": size, "throughput_bytes_per_s": mean, "iops": mean / size, "bytes_written": int(mean * seconds),
-        "runtime_s": seconds, "throughput_bytes_per_s_samples": samples, "device_bytes_written": int(mean * seconds),
-        "cpu_user_percent": 3.1, "cpu_system_percent": 11.4,
-        "latency_us": {"p50": size / mean * 8e6, "p99": size / mean * 2e7, "p99_9": size / mean * 4e7,
-        "max": 9e4, "mean": size / mean * 9e6},
-        "admissible": size not in knobs.masked_sizes,
-        "reason": "the device wrote 43 % less than the load generator claims" if size in knobs.masked_sizes else None,
-    }  # fmt: skip
+    each_s = size / mean
+    return WritePoint(
+        block_bytes=size, throughput_bytes_per_s=mean, iops=mean / size, bytes_written=int(mean * seconds),
+        runtime_s=seconds, throughput_bytes_per_s_samples=samples, device_bytes_written=int(mean * seconds),
+        cpu_user_percent=3.1, cpu_system_percent=11.4,
+        latency_us=WriteLatency(p50=each_s * 8e6, p99=each_s * 2e7, p99_9=each_s * 4e7, max=9e4, mean=each_s * 9e6),
+        admissible=size not in knobs.masked_sizes,
+        reason="the device wrote 43 % less than the load generator claims" if size in knobs.masked_sizes else None,
+    )  # fmt: skip
 
 
 def _fastest(knobs: Knobs) -> float:

@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))  # raid_factory
 
 from bundle_factory import make
+from comparison_runs import weights_file
 from factory_knobs import Knobs
-from tender_factory import Run, make_run
+from tender_factory import RATE, Run, make_run
 
 from bench_report.__main__ import main
 
@@ -49,6 +50,12 @@ def runs_of(tmp_path: Path) -> Callable[..., tuple[Path, ...]]:
         return tuple(make_run(tmp_path / "runs", run) for run in runs)
 
     return build
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """Throughput, price, power and endurance count alike."""
+    return weights_file(tmp_path, f"weights: {{{RATE}: 1, cost: 1, power_per_rate: 1, endurance: 1}}")
 
 
 @pytest.fixture(autouse=True)

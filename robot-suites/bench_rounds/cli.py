@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from bench_rounds import document, machine, tables
+from bench_rounds import document, tables
+from bench_rounds.measuring import machine
+from bench_rounds.measuring.progress import TimeLeft
+from bench_rounds.measuring.rounds import run_points
+from bench_rounds.measuring.tools import INFLUXD_VARIABLE, Tools
 from bench_rounds.part import Documents, Part, Settings
 from bench_rounds.parts import TABLE, known_parts
-from bench_rounds.progress import TimeLeft
-from bench_rounds.rounds import run_points
-from bench_rounds.tools import INFLUXD_VARIABLE, Tools
 from rig.base.bundle import now_utc
 from rig.base.shell import LocalShell
 

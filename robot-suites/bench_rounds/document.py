@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench_rounds.measuring.ratios import CONFIDENCE, SPREAD_MAX
+from bench_rounds.measuring.rounds import Point
 from bench_rounds.part import Documents, Part, Settings
-from bench_rounds.ratios import CONFIDENCE, SPREAD_MAX
-from bench_rounds.rounds import Point
 from rig.base.bundle import now_utc
 
 QUICK = "quick look: too short, too few points and repetitions"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_rounds.criteria import Criterion
-from bench_rounds.rounds import Point
-from bench_rounds.tools import Tools
+from bench_rounds.measuring.rounds import Point
+from bench_rounds.measuring.tools import Tools
 
 Documents = list[dict[str, Any]]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from bench_rounds.criteria import Criterion, at_most, each
+from bench_rounds.measuring.rounds import Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import FRESH_PEAK, Tools
 from bench_rounds.part import Column, Documents, Part, Settings
-from bench_rounds.rounds import Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import FRESH_PEAK, Tools
 
 SIZES, QUICK_SIZES = (10, 50, 150), (5, 20)
 FLEET = "fleet"

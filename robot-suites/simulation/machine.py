@@ -12,7 +12,7 @@ from typing import Any
 from bench_model.base.errors import BenchError
 from rig.base.shell import Completed
 from rig.candidate.machine import CALL_S_MAX, PROGRAMS, STATE, Machine, Places
-from rig.on_candidate.firmware import part
+from rig.on_candidate.reading.firmware import part
 from simulation.physics.drive import DriveSpec
 from simulation.physics.server import Server
 from simulation.tools import daqwriter, fio

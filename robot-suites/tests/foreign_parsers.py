@@ -35,7 +35,7 @@ from bench_report.base.errors import BundleError
 from bench_report.base.fields import parse_document
 from corpus_secrets import redacted
 from rig.base.settings import Layout
-from rig.on_candidate import cpu_topology, drive_wear, firmware, probe
+from rig.on_candidate.reading import cpu_topology, drive_wear, firmware, probe
 from rig.workloads import block_scan
 from rig.workloads.endurance.step import parse_step
 from rig.workloads.shared import fio

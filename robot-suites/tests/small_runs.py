@@ -27,7 +27,7 @@ from rig.candidate.hazard_control import HazardControl
 from rig.candidate.host import survey
 from rig.candidate.machine import LocalMachine, Machine, Places
 from rig.checking.extraction import measured
-from rig.on_candidate.drive_wear import HEALTH
+from rig.on_candidate.reading.drive_wear import HEALTH
 from rig.run.record import copy_profiles, first_run
 from rig.workloads.registry import WORKLOADS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench_model.base.errors import RefusedError
-from bench_rounds import machine
-from bench_rounds.progress import TimeLeft
+from bench_rounds.measuring import machine
+from bench_rounds.measuring.progress import TimeLeft
 
 
 def test_too_little_space_shows_the_arithmetic() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import BenchError
+from bench_model.documents.results import WriteLatency, WritePoint
 from bench_model.documents.struct import read
 from bench_model.profiles.yaml_source import check_document
 from bench_model.workloads.block_scan import BlockScan
 from rig.candidate.machine import LocalMachine
 from rig.workloads import block_scan
 from rig.workloads.shared import fio
+from rig.workloads.shared.site import Site
 
 PARAMETERS: dict[str, Any] = {
     "block_sizes": [65536, 1048576],
@@ -39,23 +41,23 @@ def fio_output(**changes: Any) -> str:
 
 def test_throughput_is_bytes_per_second_and_latency_microseconds() -> None:
     point = block_scan.parse_point(fio_output(), 2**20, 3.0, "", 9_100_000_000)
-    assert point["throughput_bytes_per_s"] == 3_000_000_000
-    assert point["latency_us"] == {"p50": 1000.0, "p99": 3000.0, "p99_9": 5000.0, "max": 9000.0, "mean": 2000.0}
-    assert (point["admissible"], point["reason"]) == (True, None)
+    assert point.throughput_bytes_per_s == 3_000_000_000
+    assert point.latency_us == WriteLatency(p50=1000.0, p99=3000.0, p99_9=5000.0, max=9000.0, mean=2000.0)
+    assert (point.admissible, point.reason) == (True, None)
 
 
 def test_bytes_that_the_device_never_saw_mask_the_point() -> None:
     point = block_scan.parse_point(fio_output(), 2**20, 3.0, "", 1_000_000_000)
-    assert point["admissible"] is False
-    assert point["reason"] == "the device counted 1000000000 B of the 9000000000 B that fio says it wrote"
+    assert point.admissible is False
+    assert point.reason == "the device counted 1000000000 B of the 9000000000 B that fio says it wrote"
 
 
 def test_a_point_that_ran_too_short_is_masked() -> None:
     point = block_scan.parse_point(fio_output(runtime=2000), 2**20, 3.0, "", None)
-    assert point["reason"] == "ran for 2.00 s of 3 s"
+    assert point.reason == "ran for 2.00 s of 3 s"
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', fio_output(io_bytes=0)])
+@pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', fio_output(io_bytes=0), fio_output(io_bytes=9e9 + 0.5)])
 def test_output_that_holds_no_measurement_is_an_error(text: str) -> None:
     with pytest.raises(BenchError, match="block size 4096 B"):
         block_scan.parse_point(text, 4096, 3.0, "", None)
@@ -160,7 +162,7 @@ def test_a_scan_without_a_plateau_says_so() -> None:
     assert scan["large_blocks"]["repetitions"] == []
 
 
-def point(size: int, rate: int, **changes: Any) -> dict[str, Any]:
+def point(size: int, rate: int, **changes: Any) -> WritePoint:
     log = "".join(f"{end}, {rate // 1024}, 1, 0, 0\n" for end in range(250, 3001, 250))
     return block_scan.parse_point(fio_output(bw_bytes=rate, **changes), size, 3.0, log, None)
 
@@ -194,7 +196,7 @@ TURNS = [(number, size) for number in (1, 2, 3) for size in (8388608, 16777216)]
 def test_every_large_size_is_measured_again_in_turns_and_for_longer() -> None:
     asked: list[tuple[int, float, str]] = []
 
-    def measure_one(size: int, parameters: dict[str, Any], suffix: str) -> dict[str, Any]:
+    def measure_one(size: int, parameters: dict[str, Any], suffix: str) -> WritePoint:
         asked.append((size, parameters["seconds_per_point"], suffix))
         short = len(asked) == 6  # the second repetition of 8 MiB
         return point(size, 10**9, runtime=100 if short else 3000)
@@ -202,8 +204,8 @@ def test_every_large_size_is_measured_again_in_turns_and_for_longer() -> None:
     steps: list[tuple[int, int, float]] = []
     points, again = block_scan._points(CONFIRMED, measure_one, lambda _, *phase: steps.append(phase))
     assert asked[3:] == [(size, 2, f"-repetition-{number}") for number, size in TURNS]
-    assert [(one["repetition"], one["block_bytes"]) for one in again] == TURNS
-    assert [one["throughput_bytes_per_s"] for one in again] == [10**9, 10**9, None, 10**9, 10**9, 10**9]
+    assert [(one.repetition, one.block_bytes) for one in again] == TURNS
+    assert [one.throughput_bytes_per_s for one in again] == [10**9, 10**9, None, 10**9, 10**9, 10**9]
     assert steps[-1] == (9, 9, 2.25)
     scan = block_scan.document("fio-3.33", CONFIRMED, points, again)
     check_document(scan, "block-scan", "block_scan.json")
@@ -232,8 +234,8 @@ def test_a_repetition_that_contradicts_itself_is_no_document(forged: dict[str, A
 def test_a_real_confirmation_leaves_a_series_and_an_output_of_each_repetition(disk: Path) -> None:
     raw = disk / "raw"
     raw.mkdir()
-    folders = block_scan.Folders(raw, raw)
-    scan = block_scan.run_scan(LocalMachine(), CONFIRMED, disk, folders, None, lambda *_: None)
+    site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
+    scan = block_scan.run_scan(site, CONFIRMED, lambda *_: None)
     check_document(scan, "block-scan", "block_scan.json")
     found = scan["large_blocks"]["repetitions"]
     assert [(one["repetition"], one["block_bytes"]) for one in found] == TURNS
@@ -249,8 +251,8 @@ def test_a_real_scan_writes_its_points_and_removes_its_file(disk: Path) -> None:
     raw = disk / "raw"
     raw.mkdir()
     phases: list[tuple[str, int, int, float]] = []
-    folders = block_scan.Folders(raw, raw)
-    scan = block_scan.run_scan(LocalMachine(), PARAMETERS, disk, folders, None, lambda *phase: phases.append(phase))
+    site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
+    scan = block_scan.run_scan(site, PARAMETERS, lambda *phase: phases.append(phase))
     check_document(scan, "block-scan", "block_scan.json")
     assert [point["block_bytes"] for point in scan["points"]] == [65536, 1048576]
     for point in scan["points"]:

@@ -20,7 +20,7 @@ from rig.base.shell import Completed
 from rig.candidate.host import Survey
 from rig.candidate.host import Target as FoundTarget
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate import drive_wear
+from rig.on_candidate.reading import drive_wear
 from rig.workloads.endurance import step as endurance_step
 from rig.workloads.endurance import workload as endurance
 from rig.workloads.shared import wear_account

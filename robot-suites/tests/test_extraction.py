@@ -12,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from small_runs import LAYOUT, SMALL, small_run
+from tool_answers import OF_THE_RIG, RECORDED, answer
 
 from bench_model.base.errors import BenchError, InterruptedRunError
+from bench_model.documents.struct import as_document
+from bench_model.documents.tools.hotstore import HotstoreBench
+from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.evidence import derived
 from bench_model.evidence.counted_load import miscounted
 from bench_model.evidence.coverage import gaps
@@ -381,18 +386,19 @@ def test_programs_of_the_bench_are_kept_by_name(tmp_path: Path) -> None:
     ("status", "code"), [("complete", 1), ("failed", 0), ("intact", 3), ("interrupted", 0), ("", 0)]
 )
 def test_a_document_that_contradicts_its_tools_exit_status_is_not_used(status: str, code: int) -> None:
-    document = {"command": "minidaq", "status": status, "error": None}
-    with pytest.raises(BenchError, match=f"exit status {code}, but its document says '{status}'"):
-        agreeing(document, Completed(("daqwriter",), code, "", "EIO"))
+    recorded = answer(Minidaq, OF_THE_RIG / "minidaq.json")
+    said = structs.replace(recorded, status=status)  # also a word that no reader would take
+    with pytest.raises(
+        BenchError, match=f"daqwriter minidaq ended with exit status {code}, but its document says '{status}'"
+    ):
+        agreeing(said, Completed(("daqwriter",), code, "", "EIO"))
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])
-def test_a_load_of_the_hot_store_that_did_not_complete_gives_no_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
-) -> None:
-    monkeypatch.setattr("rig.workloads.shared.site.read", lambda *_: None)
-    (tmp_path / "x.json").write_text(json.dumps({"status": status, "error": "EIO"}), encoding="utf-8")
+def test_a_load_of_the_hot_store_that_did_not_complete_gives_no_value(tmp_path: Path, status: str) -> None:
+    said = answer(HotstoreBench, RECORDED / "hotstore-bench.json", status=status, error="EIO")
+    (tmp_path / "x.json").write_text(json.dumps(as_document(said)), encoding="utf-8")
     tools = hot_store_plans.Tools(Path("hotstore"), tmp_path, tmp_path)
     site = hot_store.HotSite(LocalMachine(), tools, tmp_path, tmp_path, tmp_path)
     with pytest.raises(BenchError, match=rf"hotstore bench \(x\) ended as {status}: EIO"):
-        site.document("x")
+        site.keep("x")

@@ -9,7 +9,7 @@ import pytest
 
 from bench_model.evidence.soundness import fault_of
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate import firmware
+from rig.on_candidate.reading import firmware
 
 # The form of `ipmitool mc info` (ipmitool 1.8, lib/ipmi_mc.c), composed.
 MC_INFO = """Device ID                 : 32

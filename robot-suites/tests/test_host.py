@@ -13,7 +13,7 @@ from bench_model.profiles.candidates import load_candidate
 from rig.base.settings import Layout
 from rig.candidate.host import Node, Survey, Target, check_identity, survey
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate.probe import cpu_model, describe, device_of, os_name
+from rig.on_candidate.reading.probe import cpu_model, describe, device_of, os_name
 
 CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
 HOST = Host(architecture="x86_64", cpu_model="AMD EPYC 7302", cpus=32, memory_bytes=512 * 2**30)

@@ -15,7 +15,7 @@ from bench_model.profiles.scenarios import load_scenario
 from rig.base.settings import Layout
 from rig.candidate.host import Node, Survey
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate.probe import filesystem_of
+from rig.on_candidate.reading.probe import filesystem_of
 from rig.run import preflight
 
 INVENTORY = Layout().inventory

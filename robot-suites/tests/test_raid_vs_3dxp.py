@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from ruamel.yaml import YAML
+from tool_answers import OF_THE_RIG, answer
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.documents.run import Drive, FurtherTarget, Host
 from bench_model.documents.struct import as_document
+from bench_model.documents.tools.minidaq import Minidaq
+from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.compared_targets import Compared
 from bench_model.profiles.scenarios import load_scenario
@@ -29,7 +33,7 @@ from rig.candidate.facilities import OpenTarget
 from rig.candidate.hazard_control import HazardControl
 from rig.candidate.host import Node, Survey
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate import load_counters
+from rig.on_candidate.reading import load_counters
 from rig.run import preflight
 from rig.workloads.raid_vs_3dxp.visit import VisitPlan, paced_document, samples, write_document
 from rig.workloads.raid_vs_3dxp.workload import document, order_of, run_comparison
@@ -163,7 +167,6 @@ def test_a_fault_is_caused_in_its_round_alone_and_always_released(disk: Path) ->
         run_comparison(plan(disk, hazards=[hazard]), comparison_of(("nand-raid0",)), Folders(disk), None, nothing)
 
 
-RECORDED = Path(__file__).parent / "recorded"
 COUNTERS = {
     "clock_s": 10.0,
     "kernel_cpu_s": 5.0,
@@ -174,8 +177,8 @@ COUNTERS = {
 
 
 def test_a_write_that_the_drives_do_not_confirm_is_masked() -> None:
-    found = json.loads((RECORDED / "write.json").read_text(encoding="utf-8"))
-    size = found["written_bytes"]
+    found = answer(Write, OF_THE_RIG / "write.json")
+    size = found.written_bytes
     after = {**COUNTERS, "clock_s": 11.0, "kernel_cpu_s": 5.5, "md_threads_s": {"md0_raid5": 0.25}}
     whole = write_document(found, COUNTERS, {**after, "written_bytes": {"nvme0n1": size}})
     assert (whole["admissible"], whole["md_threads_cpu_s"], whole["machine_kernel_cpu_s"]) == (
@@ -185,26 +188,22 @@ def test_a_write_that_the_drives_do_not_confirm_is_masked() -> None:
     )
     masked = write_document(found, COUNTERS, {**after, "written_bytes": {"nvme0n1": size // 2}})
     assert masked["reason"] == f"the drives counted {size // 2} B of the {size} B that were written"
-    failed = write_document(
-        {**found, "status": "failed", "error": "EIO at 4096"}, COUNTERS, {**after, "written_bytes": {}}
-    )
+    broken = structs.replace(found, status="failed", error="EIO at 4096")
+    failed = write_document(broken, COUNTERS, {**after, "written_bytes": {}})
     assert failed["failed"]
     assert "EIO at 4096" in failed["reason"]
-    assert len(samples(found["series"])) == len(found["series"]["t_s"]) - 1
+    assert len(samples(found.series)) == len(found.series.t_s) - 1
 
 
 def test_a_record_that_was_not_offered_or_not_kept_gives_no_latency() -> None:
-    found = json.loads((RECORDED / "minidaq.json").read_text(encoding="utf-8"))
-    assert paced_document(found)["admissible"]
-    late = {**found, "source": {**found["source"], "achieved_fraction": 0.9}}
+    record = OF_THE_RIG / "minidaq.json"
+    assert paced_document(answer(Minidaq, record))["admissible"]
+    late = answer(Minidaq, record, source={"achieved_fraction": 0.9})
     assert paced_document(late)["reason"] == "the source offered only 90.0% of the superchunks that were due"
-    lossy = {**found, "superchunks": {**found["superchunks"], "lost": 3}}
+    lossy = answer(Minidaq, record, superchunks={"lost": 3})
     assert "cannot carry the common rate" in paced_document(lossy)["reason"]
-    few = {**found, "latency_us": {**found["latency_us"], "count": 5000}}
-    assert (paced_document(few)["latency_us"]["p99"] is None, paced_document(few)["latency_us"]["p99_9"]) == (
-        False,
-        None,
-    )
+    few = paced_document(answer(Minidaq, record, latency_us={"count": 5000}))["latency_us"]
+    assert (few["p99"] is None, few["p99_9"]) == (False, None)
 
 
 def test_md_threads_are_told_by_their_arrays_name(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tool_answers import OF_THE_RIG, answer
 
 from bench_model.base.errors import InterruptedRunError, RefusedError
 from bench_model.documents.run import Drive, Host
+from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate, Target, load_candidate
 from bench_model.profiles.scenarios import Scenario, load_scenario
 from bench_model.profiles.yaml_source import check_document
@@ -159,10 +161,7 @@ def test_an_interrupted_pass_is_charged_and_its_file_removed(disk: Path) -> None
 
 
 def test_a_pass_that_the_drive_does_not_confirm_does_not_count() -> None:
-    written = {
-        "parameters": {"condition": "fresh"}, "status": "complete", "error": None, "ended_by": "bytes", "written_bytes": 100,
-        "time": {"write_s": 1.0, "flush_s": 0.0}, "series": {},
-    }  # fmt: skip
+    written = answer(Write, OF_THE_RIG / "write.json", written_bytes=100)
 
     def make(counted: int | None) -> Any:
         return saturation.row(1, True, 100, 100, {}, written, counted)["reason"]

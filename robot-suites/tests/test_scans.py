@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
+from tool_answers import OF_THE_RIG, RECORDED, answer
 
-from bench_model.base.errors import RefusedError
+from bench_model.base.errors import BenchError, RefusedError
+from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
+from bench_model.documents.tools.synthetic import Write, WriteSeries
 from bench_model.evidence.measured import found_at
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.metrics import load_metrics
@@ -143,20 +147,33 @@ def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
 
 
 def test_daqwriters_ramp_is_left_out_and_its_preparation_expected_of_the_device() -> None:
-    document: dict[str, Any] = {
-        "written_bytes": 700,
-        "parameters": {"span_bytes": 300, "block_bytes": 4096},
-        "series": {"t_s": [0.25, 0.5, 0.75, 1.0, 1.01], "written_bytes": [100, 150, 200, 240, 10]},
-        "latency_us": dict.fromkeys(("p50", "p99", "p99_9", "max", "mean"), 1.0),
-        "threads": [{"end_s": 1.0, "user_s": 0.1, "system_s": 0.2}, {"end_s": 1.0, "user_s": 0.1, "system_s": 0.4}],
-    }
-    point = write_point.write_point(document, seconds=0.5, ramp_s=0.5, device_bytes=1000)
-    assert point["throughput_bytes_per_s"] == pytest.approx(450 / 0.51)
-    assert point["throughput_bytes_per_s_samples"] == [800, 960]
-    assert point["cpu_system_percent"] == pytest.approx(30)
-    assert point["admissible"]
-    masked = write_point.write_point(document, seconds=0.5, ramp_s=0.5, device_bytes=700)
-    assert masked["reason"] == "the device counted 700 B of the 1000 B that daqwriter says it wrote"
+    recorded = answer(Write, OF_THE_RIG / "write.json")
+    said = structs.replace(
+        recorded,
+        written_bytes=7000,
+        parameters=structs.replace(recorded.parameters, span_bytes=4096),
+        series=WriteSeries(
+            interval_s=0.25, t_s=[0.25, 0.5, 0.75, 1.0, 1.01], written_bytes=[1000, 1500, 2000, 2400, 100]
+        ),
+        threads=[structs.replace(recorded.threads[0], end_s=1.0, user_s=0.1, system_s=one) for one in (0.2, 0.4)],
+    )
+    point = write_point.write_point(said, seconds=0.5, ramp_s=0.5, device_bytes=11096)
+    assert point.throughput_bytes_per_s == pytest.approx(4500 / 0.51)
+    assert point.throughput_bytes_per_s_samples == [8000, 9600]
+    assert point.cpu_system_percent == pytest.approx(30)
+    assert point.admissible
+    masked = write_point.write_point(said, seconds=0.5, ramp_s=0.5, device_bytes=7000)
+    assert masked.reason == "the device counted 7000 B of the 11096 B that daqwriter says it wrote"
+
+
+@pytest.mark.parametrize("trigger", [None, {"rate_hz": None}])
+def test_a_record_that_says_of_no_trigger_rate_is_no_point(trigger: Any) -> None:
+    whole = {"asked_request_bytes": 1, "request_bytes": 1, "superchunks_per_link": 1, "decisions": 1, "vetoed": 0}
+    said = trigger and {**whole, "unbuffered_superchunks": 0, "achieved_rate_hz": 1.0, **trigger}
+    run = answer(Minidaq, OF_THE_RIG / "minidaq.json", trigger=said)
+    found = answer(MinidaqSearch, RECORDED / "minidaq-search.json")
+    with pytest.raises(BenchError, match="says of no trigger rate"):
+        minidaq_scan.point(minidaq_scan.Load({}, 1.0), MIB, found, [run], {"reason": None}, True)
 
 
 def test_minidaq_scan(disk: Path) -> None:

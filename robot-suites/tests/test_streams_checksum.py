@@ -22,7 +22,8 @@ from bench_model.workloads.streams_checksum.setups import ALL, CORES, Cpus, beyo
 from rig.base.settings import Layout
 from rig.candidate.host import Survey
 from rig.candidate.machine import LocalMachine
-from rig.on_candidate import cpu_topology, scratch, stream_files
+from rig.on_candidate import scratch, stream_files
+from rig.on_candidate.reading import cpu_topology
 from rig.workloads.shared.site import Site
 from rig.workloads.streams_checksum import workload as streams_checksum
 

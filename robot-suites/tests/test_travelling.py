@@ -39,6 +39,13 @@ MODULES = sorted(
 )
 
 
+def test_a_program_is_found_by_its_name_alone_whichever_room_it_lies_in() -> None:
+    """Journals of the past name programs so."""
+    names = [name.rpartition(".")[2] for name in MODULES]
+    assert len(set(names)) == len(names)
+    assert source_of("cpu_topology") == (ON_CANDIDATE / "reading" / "cpu_topology.py").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_every_program_fits_one_argument_and_needs_the_standard_library_alone(name: str) -> None:
     source = source_of(name)

@@ -14,8 +14,8 @@ import pytest
 from bench_model.base.errors import BenchError
 from virtual_candidate import processes
 from virtual_candidate.bmc.simulator import Bmc
-from virtual_candidate.bmc.vendors import VENDORS, Vendor
 from virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans
+from virtual_candidate.vendors import VENDORS, Vendor
 
 StartBmc = Callable[..., Bmc]
 

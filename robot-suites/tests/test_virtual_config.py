@@ -16,16 +16,17 @@ from typing import Any
 import pytest
 
 from bench_model.base.errors import BenchError
-from virtual_candidate import apt_sources, image, instance, processes, qemu
+from virtual_candidate import apt_sources, image, instance, processes
 from virtual_candidate.bmc import ipmi_config
-from virtual_candidate.bmc.vendors import VENDORS
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.cli import main
-from virtual_candidate.faults import DriveFaults
+from virtual_candidate.emulated import qemu
+from virtual_candidate.emulated.faults import DriveFaults
 from virtual_candidate.files import read_json, write_json
 from virtual_candidate.hardware import SENSORS
 from virtual_candidate.image import Image
 from virtual_candidate.instance import Instance, Ports
+from virtual_candidate.vendors import VENDORS
 
 
 def qemu_words(faults: DriveFaults | None = None, version: tuple[int, int] = (7, 2)) -> list[str]:

@@ -14,10 +14,10 @@ import pytest
 
 from bench_model.base.errors import BenchError
 from virtual_candidate import processes
-from virtual_candidate.bmc.vendors import VENDORS
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.instance import Ports
 from virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans
+from virtual_candidate.vendors import VENDORS
 
 pytestmark = pytest.mark.virtual
 

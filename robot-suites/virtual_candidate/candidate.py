@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from virtual_candidate import faults, image, instance, machine, processes, qemu, ssh
+from virtual_candidate import image, instance, processes, ssh
 from virtual_candidate.bmc.simulator import Bmc, new_password, require_free_port
+from virtual_candidate.emulated import faults, machine, qemu
 from virtual_candidate.files import locked, write_text
 from virtual_candidate.hazards import Hazards
 from virtual_candidate.instance import Instance

@@ -12,11 +12,11 @@ from pathlib import Path
 from bench_model.base.errors import BenchError
 from bench_model.base.units import parse_size
 from virtual_candidate import instance
-from virtual_candidate.bmc.vendors import DEFAULT_VENDOR, VENDORS
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.hardware import FANS
 from virtual_candidate.hazards import Hazards
 from virtual_candidate.instance import DEFAULT_BASE, DEFAULT_NAME, Instance, Ports
+from virtual_candidate.vendors import DEFAULT_VENDOR, VENDORS
 
 
 def parser() -> argparse.ArgumentParser:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from virtual_candidate import faults, qemu
 from virtual_candidate.bmc.power import Power
 from virtual_candidate.bmc.sensors import Sensors
+from virtual_candidate.emulated import faults, qemu
+from virtual_candidate.emulated.machine import VirtualMachine, control
+from virtual_candidate.emulated.qmp import Qmp
 from virtual_candidate.hardware import FANS, INLET, SENSORS, Drive
 from virtual_candidate.instance import Instance
-from virtual_candidate.machine import VirtualMachine, control
-from virtual_candidate.qmp import Qmp
 
 # The guest's driver waits five seconds after the attention button; the rest is margin for a busy machine.
 PULL_S_MAX = 40.0

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from virtual_candidate.bmc.vendors import DEFAULT_VENDOR
 from virtual_candidate.files import read_json, write_json
 from virtual_candidate.hardware import Drive, drives
+from virtual_candidate.vendors import DEFAULT_VENDOR
 
 DEFAULT_NAME = "virtual"
 DEFAULT_BASE = Path(__file__).resolve().parents[2] / "build" / "virtual"

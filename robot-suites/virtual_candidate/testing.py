@@ -18,9 +18,9 @@ from ruamel.yaml import YAML
 from rig.base.settings import Layout
 from virtual_candidate import processes
 from virtual_candidate.bmc.simulator import Bmc
-from virtual_candidate.bmc.vendors import DEFAULT_VENDOR, Vendor
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.instance import DEFAULT_BASE, Instance, Ports
+from virtual_candidate.vendors import DEFAULT_VENDOR, Vendor
 
 PREFIX = "test-"  # then the test process's pid
 

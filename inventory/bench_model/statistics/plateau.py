@@ -5,9 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-Document = dict[str, Any]
+from typing import Protocol, TypeVar
 
 PLATEAU_SHARE = 0.95
 LARGE_BLOCK_BYTES = 8 * 2**20  # from here on the DUNE paper's drive is level (section 4, figure 1)
@@ -30,18 +28,32 @@ class Plateau:
         return self.from_block_bytes
 
 
+class Rate(Protocol):
+    """A point of a scan over block sizes."""
+
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def throughput_bytes_per_s(self) -> float: ...
+    @property
+    def admissible(self) -> bool: ...
+
+
+Point = TypeVar("Point", bound=Rate)
+
+
 def is_large(block_bytes: int) -> bool:
     """Says whether a block is as large as those of a writer that fills its drive."""
     return block_bytes >= LARGE_BLOCK_BYTES
 
 
-def deciding_point(points: Sequence[Document]) -> Document | None:
+def deciding_point(points: Sequence[Point]) -> Point | None:
     """The lowest of the scan's points of at least 8 MiB: the throughput that a writer with large blocks can rely on. None without any.
 
     Unlike the plateau it exists for a drive whose throughput wavers, and it errs on the careful side: a point that does not count comes
     before all that do, since it might have been the lowest."""
-    large = [point for point in points if is_large(point["block_bytes"])]
-    return min(large, key=lambda point: (point["admissible"], point["throughput_bytes_per_s"]), default=None)
+    large = [point for point in points if is_large(point.block_bytes)]
+    return min(large, key=lambda point: (point.admissible, point.throughput_bytes_per_s), default=None)
 
 
 def find_plateau(points: Sequence[tuple[int, float]]) -> Plateau | None:

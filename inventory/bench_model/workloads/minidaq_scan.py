@@ -12,6 +12,7 @@ from bench_model.base.units import binary_label
 from bench_model.bundle.evidence import Document
 from bench_model.documents.struct import Amount, Block, Closed, Ordinal, Positive
 from bench_model.documents.struct import Count as Whole
+from bench_model.documents.tools.minidaq import MinidaqSearch
 from bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau
 from bench_model.workloads.model import Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, counting, follows, rows
@@ -25,6 +26,9 @@ RULE = (
 )
 PLATEAU_SIZE, PLATEAU = "minidaq_scan.plateau_request_size", "minidaq_scan.plateau_throughput"
 RATIO, COPY, INHIBITS = "minidaq_scan.ratio_to_synthetic", "minidaq_scan.copy_share", "minidaq_scan.inhibits"
+
+
+Limit = Literal["inhibit", "source", "all asked", "nothing stood"]
 
 
 class Ratio(Closed, frozen=True):
@@ -94,7 +98,7 @@ class Point(Closed, frozen=True):
     asked_request_bytes: Ordinal
     request_bytes: Ordinal
     search: Search
-    limited_by: Literal["inhibit", "source", "all asked", "nothing stood"]
+    limited_by: Limit
     runs: list[Run]
     synthetic: Synthetic
     throughput_bytes_per_s: float | None
@@ -129,16 +133,16 @@ class MinidaqScan(Closed, frozen=True):
     points: list[Point]
 
 
-def limited_by(search: dict[str, Any]) -> str:
+def limited_by(search: MinidaqSearch) -> Limit:
     """Returns what kept `daqwriter minidaq --search` from a higher rate: "inhibit", "source", "all asked" (nothing did) or
     "nothing stood". A refused trial in which nothing was lost, vetoed or BUSY was refused since its source was late."""
-    if search["highest_bytes_per_s"] is None:
+    if search.highest_bytes_per_s is None:
         return "nothing stood"
-    bound = search["lowest_refused_bytes_per_s"]
+    bound = search.lowest_refused_bytes_per_s
     if bound is None:
         return "all asked"
-    refused = [one for one in search["trials"] if not one["stood"] and one["asked_bytes_per_s"] <= bound * (1 + 1e-9)]
-    of_source = [one for one in refused if not (one["lost"] or one["vetoed"] or one["busy_count"])]
+    refused = [one for one in search.trials if not one.stood and one.asked_bytes_per_s <= bound * (1 + 1e-9)]
+    of_source = [one for one in refused if not (one.lost or one.vetoed or one.busy_count)]
     return "source" if refused and len(of_source) == len(refused) else "inhibit"
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from bench_model.statistics.paired import Pair
 from bench_rounds import criteria, tables
+from bench_rounds.measuring.ratios import summary
 from bench_rounds.part import Settings
 from bench_rounds.parts import known_parts
-from bench_rounds.ratios import summary
 from writer_bench import memory, write
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from bench_model.base.units import GB, GIB
 from bench_rounds import columns
 from bench_rounds.criteria import Criterion
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import START_S, Tools
 from bench_rounds.part import Documents, Part, Settings, limit_by_cpu
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import START_S, Tools
 
 PATHS = ("copy", "zero-copy")
 APPLICATIONS, TARGETS = (1, 2, 4), (1, 2, 4)

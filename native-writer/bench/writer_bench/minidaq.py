@@ -8,10 +8,10 @@ from typing import Any
 from bench_model.base.units import GIB, MIB, binary_label
 from bench_rounds import columns
 from bench_rounds.criteria import Criterion, each, ratio_of
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import UNTIL_LAST_BLOCK, Sample
+from bench_rounds.measuring.tools import START_S, Tools
 from bench_rounds.part import Documents, Part, Settings, limit_by_cpu
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import UNTIL_LAST_BLOCK, Sample
-from bench_rounds.tools import START_S, Tools
 
 REQUESTS = [1, 2, 4, 8, 16, 32]  # MiB
 QUICK_REQUESTS = [1, 8, 32]

@@ -9,10 +9,10 @@ from typing import Any
 from bench_model.base.errors import BenchError
 from bench_rounds import columns
 from bench_rounds.criteria import Criterion, at_most, each, ratio_of
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import START_S, Tools
 from bench_rounds.part import Documents, Part, Settings, limit_by_cpu
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import START_S, Tools
 
 CHECKSUMS = ("crc32", "adler32", "off")
 COPY = "non-temporal copy"

@@ -11,11 +11,11 @@ from typing import Any
 from bench_model.base.units import GIB, KIB, MIB, binary_label
 from bench_rounds import columns
 from bench_rounds.criteria import Criterion, at_most, each, median, ratio_of
-from bench_rounds.machine import reserved_huge_pages
+from bench_rounds.measuring.machine import reserved_huge_pages
+from bench_rounds.measuring.rounds import Comparison, Contender, Point
+from bench_rounds.measuring.sample import Sample
+from bench_rounds.measuring.tools import START_S, Tools
 from bench_rounds.part import Documents, Part, Settings, limit_by_cpu
-from bench_rounds.rounds import Comparison, Contender, Point
-from bench_rounds.sample import Sample
-from bench_rounds.tools import START_S, Tools
 
 DEPTH = 4
 ENGINES = {"": "libaio", ", io_uring": "io_uring"}  # by the ends of the names of contenders and ratios

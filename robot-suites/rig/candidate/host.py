@@ -1,4 +1,4 @@
-"""Compares the candidate's own account (`on_candidate/probe.py` reads it there) with the inventory's declaration."""
+"""Compares the candidate's own account (`on_candidate/reading/probe.py` reads it there) with the inventory's declaration."""
 
 from __future__ import annotations
 

@@ -32,13 +32,19 @@ exec(compile({program!r}, {name!r}, "exec", dont_inherit=True))
 
 def source_of(name: str) -> str:
     """Returns the text of a program; if it imports nothing of ours, that is its file as it is."""
-    program, needed = _text(f"{PACKAGE}.{name}"), dict[str, str]()
+    program, needed = _program(name), dict[str, str]()
     _collect(program, needed)
     if not needed:
         return program
     packages = {parent: "" for module in needed for parent in _parents(module) if parent not in needed}
     modules = json.dumps([*packages.items(), *needed.items()]).encode()
     return LOADER.format(modules=base64.b64encode(zlib.compress(modules, 9)).decode(), program=program, name=name)
+
+
+def _program(name: str) -> str:
+    """A program is called by its own name, whichever room its file lies in: journals of the past name it so."""
+    (file,) = ON_CANDIDATE.rglob(f"{name.replace('.', '/')}.py")
+    return file.read_text(encoding="utf-8")
 
 
 def _place(module: str) -> Path:

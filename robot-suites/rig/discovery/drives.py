@@ -1,6 +1,6 @@
 """Tells which drives of a server are free to be tested, and why the others are not.
 
-Pure: accounts of `on_candidate/discovery.py` in, reasons out."""
+Pure: accounts of `on_candidate/reading/discovery.py` in, reasons out."""
 
 from __future__ import annotations
 

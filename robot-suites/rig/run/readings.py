@@ -13,7 +13,7 @@ from rig.base.settings import Layout
 from rig.candidate.bmc import lan_password, over_lan
 from rig.candidate.host import Survey
 from rig.candidate.machine import Machine
-from rig.on_candidate.firmware import BMC_PAUSE_S, BMC_TRIES, bmc_version
+from rig.on_candidate.reading.firmware import BMC_PAUSE_S, BMC_TRIES, bmc_version
 from rig.telemetry.bmc_agent import may_read_in_band
 
 CLOCK_FILE, FIRMWARE_FILE = "facts/clock.json", "facts/firmware.json"

@@ -9,46 +9,33 @@ longer; the throughput of large blocks is judged by these repetitions (docs/scen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import binary_label, decimal_label
-from bench_model.documents.results import WritePoint
-from bench_model.documents.struct import as_document, read
+from bench_model.documents.results import WriteLatency, WritePoint
+from bench_model.documents.struct import checked
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.statistics.plateau import LARGE_BLOCK_BYTES, RULE, deciding_point, find_plateau, is_large
 from bench_model.workloads.block_scan import BlockScan, LargeBlocks, LargeRepetition, Plateau
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
-from rig.candidate.machine import Machine
 from rig.workloads.shared import fio
 from rig.workloads.shared.base import Need, Report, Workload, at_least_half
 from rig.workloads.shared.site import Site
-from rig.workloads.shared.write_point import measure_write, version_of
+from rig.workloads.shared.write_point import measure_write, version_of, why_masked
 
 SAMPLE_MS = 250  # averaging window of the throughput samples that the report's spread comes from
-RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
-DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
-SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
 
 PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_size")
+FILE = "block-scan.bin"
 LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
 
 START_S = 0.6  # fio's own start
 WRITING_BYTES_PER_S = 2e9  # guessed time to lay out a file, for the progress display
-
-
-@dataclass(frozen=True)
-class Folders:
-    """Describes where fio's logs go: `work` on the candidate, from where they are fetched into `raw` of the bundle."""
-
-    work: Path
-    raw: Path
 
 
 def estimated_s(scenario: Scenario) -> float:
@@ -161,8 +148,7 @@ WORKLOAD = Workload(
 def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
     """results/block_scan.json: fio's scan, with those of the other tools that the scenario names in `others`."""
     tools = _tools(parameters)
-    folders = Folders(site.work, site.raw)
-    scan = run_scan(site.machine, parameters, site.scratch, folders, site.device, report)
+    scan = run_scan(site, parameters, report)
     others = [_run_daqwriter(site, parameters, report)] if "daqwriter" in tools else []
     reasons = {
         name.replace("block_scan.", f"block_scan.{other['tool']}_"): why
@@ -173,7 +159,7 @@ def run_tools(site: Site, parameters: dict[str, Any], report: Report) -> dict[st
 
 
 def _run_daqwriter(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
-    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> dict[str, Any]:
+    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> WritePoint:
         return measure_write(site, block_bytes, 1, asked, f"daqwriter-write-{block_bytes}{suffix}")
 
     points, again = _points(parameters, measure_one, report, " with daqwriter")
@@ -182,12 +168,12 @@ def _run_daqwriter(site: Site, parameters: dict[str, Any], report: Report) -> di
 
 
 # (block size, parameters, suffix of the output's name) -> point
-Measure = Callable[[int, dict[str, Any], str], dict[str, Any]]
+Measure = Callable[[int, dict[str, Any], str], WritePoint]
 
 
 def _points(
     parameters: dict[str, Any], measure_one: Measure, report: Report, said: str = ""
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[WritePoint], list[LargeRepetition]]:
     """Returns one tool's points, and the repetitions of `confirm`. `said`: the tool's words for the progress display."""
     sizes, asked, longer = parameters["block_sizes"], turns(parameters), _longer(parameters)
     steps, points, again = len(sizes) + len(asked), [], []
@@ -205,29 +191,32 @@ def _point_s(parameters: dict[str, Any]) -> float:
     return float(parameters["seconds_per_point"] + parameters["ramp_s"])
 
 
-def repetition_of(point: dict[str, Any], number: int) -> dict[str, Any]:
+def repetition_of(point: WritePoint, number: int) -> LargeRepetition:
     """Returns a point's entry among the repetitions. One that does not count keeps its place, as a hole with its reason."""
-    kept = (
-        "block_bytes", "throughput_bytes_per_s_samples", "bytes_written", "runtime_s", "device_bytes_written", "admissible", "reason",
-    )  # fmt: skip
-    rate = point["throughput_bytes_per_s"] if point["admissible"] else None
-    return {"repetition": number, "throughput_bytes_per_s": rate, **{key: point[key] for key in kept}}
+    return LargeRepetition(
+        repetition=number,
+        throughput_bytes_per_s=point.throughput_bytes_per_s if point.admissible else None,
+        block_bytes=point.block_bytes,
+        throughput_bytes_per_s_samples=point.throughput_bytes_per_s_samples,
+        bytes_written=point.bytes_written,
+        runtime_s=point.runtime_s,
+        device_bytes_written=point.device_bytes_written,
+        admissible=point.admissible,
+        reason=point.reason,
+    )
 
 
-def run_scan(
-    machine: Machine, parameters: dict[str, Any], scratch: Path, folders: Folders, device: str | None, report: Report
-) -> dict[str, Any]:
-    """fio's scan: all points on a file in `scratch`. `report` gets (text, step, steps, seconds)."""
-    version = machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
-    file = scratch / "block-scan.bin"
+def run_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    """fio's scan: all points on a file. `report` gets (text, step, steps, seconds)."""
+    version = fio.version_on(site.machine)
 
-    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> dict[str, Any]:
-        return measure(machine, file, block_bytes, asked, folders, device, suffix=suffix)
+    def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> WritePoint:
+        return measure(site, FILE, block_bytes, asked, suffix=suffix)
 
-    with removed_afterwards(machine, file):
+    with site.removed_afterwards(FILE):
         steps = len(parameters["block_sizes"]) + len(turns(parameters))
         report("laying out the scan's file", 0, steps, parameters["file_size"] / WRITING_BYTES_PER_S)
-        fio.lay_out(machine, file, parameters["file_size"])
+        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
         points, again = _points(parameters, measure_one, report)
     return document(version, parameters, points, again)
 
@@ -235,18 +224,15 @@ def run_scan(
 def document(
     version: str,
     parameters: dict[str, Any],
-    points: list[dict[str, Any]],
-    again: list[dict[str, Any]] | None = None,
+    points: list[WritePoint],
+    again: list[LargeRepetition] | None = None,
     tool: str = "fio",
     condition: str = "overwrite of a file that was written once before the scan",
 ) -> dict[str, Any]:
     """Returns one tool's scan from its points; a value that it does not show is null, and `reasons` says why by metric.
 
     `again`: the repetitions that large blocks are judged by. Without any, the scan's lowest large point stands there alone."""
-    measured = [
-        (point["block_bytes"], point["throughput_bytes_per_s"] if point["admissible"] else None) for point in points
-    ]
-    plateau = find_plateau([(size, rate) for size, rate in measured if rate is not None])
+    plateau = find_plateau([(one.block_bytes, one.throughput_bytes_per_s) for one in points if one.admissible])
     deciding = deciding_point(points)
     lowest = repetition_of(deciding, 1) if deciding else None
     repetitions = again or ([lowest] if lowest else [])
@@ -257,7 +243,7 @@ def document(
         )
     if why := _why_not_judged(repetitions):
         reasons[LARGE_BLOCK_METRIC] = why
-    return as_document(
+    return checked(
         BlockScan(
             schema_version=1,
             tool=tool,
@@ -270,40 +256,32 @@ def document(
             file_bytes=parameters["file_size"],
             direct=True,
             condition=condition,
-            points=[read(one, WritePoint, f"{tool}'s point") for one in points],
+            points=points,
             plateau=Plateau(
                 plateau.throughput_bytes_per_s if plateau else None, plateau.from_block_bytes if plateau else None, RULE
             ),
             large_blocks=LargeBlocks(
-                throughput_bytes_per_s=lowest["throughput_bytes_per_s"] if lowest else None,
-                throughput_bytes_per_s_samples=lowest["throughput_bytes_per_s_samples"] if lowest else [],
+                throughput_bytes_per_s=lowest.throughput_bytes_per_s if lowest else None,
+                throughput_bytes_per_s_samples=lowest.throughput_bytes_per_s_samples if lowest else [],
                 from_block_bytes=LARGE_BLOCK_BYTES,
                 seconds_per_repetition=_longer(parameters)["seconds_per_point"],
-                repetitions=[read(one, LargeRepetition, f"{tool}'s repetition") for one in repetitions],
+                repetitions=repetitions,
             ),
             reasons=reasons,
         )
     )
 
 
-def _why_not_judged(repetitions: list[dict[str, Any]]) -> str:
+def _why_not_judged(repetitions: list[LargeRepetition]) -> str:
     """Returns why large blocks have no throughput; empty where every repetition counts."""
     if not repetitions:
         return "no block size of at least 8 MiB was measured"
     holes = [
-        f"{binary_label(one['block_bytes'])}, repetition {one['repetition']}, {one['reason']}"
+        f"{binary_label(one.block_bytes)}, repetition {one.repetition}, {one.reason}"
         for one in repetitions
-        if not one["admissible"]
+        if not one.admissible
     ]
     return f"a measurement of large blocks does not count: {'; '.join(holes)}" if holes else ""
-
-
-@contextmanager
-def removed_afterwards(machine: Machine, file: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        machine.remove(file)
 
 
 def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:
@@ -338,42 +316,26 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
 
 
 def measure(
-    machine: Machine,
-    file: Path,
-    block_bytes: int,
-    parameters: dict[str, Any],
-    folders: Folders,
-    device: str | None,
-    threads: int = 1,
-    suffix: str = "",
-) -> dict[str, Any]:
-    """One point with fio; its output is kept in `folders.raw`, in files whose name ends with `suffix`."""
+    site: Site, file: str, block_bytes: int, parameters: dict[str, Any], threads: int = 1, suffix: str = ""
+) -> WritePoint:
+    """One point with fio on `file` of the target; its output is kept in files whose name ends with `suffix`."""
     name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
-    log, logged = folders.work / name, f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
-    argv = fio_arguments(file, block_bytes, parameters, log, threads)
-    before = written_bytes(machine, device)
+    logged = f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
+    argv = fio_arguments(site.scratch / file, block_bytes, parameters, site.work / name, threads)
+    before = site.device_written_bytes()
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
-    completed = machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
-    after = written_bytes(machine, device)
-    (folders.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
-    bandwidth = folders.raw / logged
-    machine.fetch(folders.work / logged, bandwidth)
-    device_bytes = after - before if after is not None and before is not None else None
+    completed = site.machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
+    device_bytes = site.device_written_bytes(since=before)
+    (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
+    bandwidth = site.raw / logged
+    site.machine.fetch(site.work / logged, bandwidth)
     log_text = bandwidth.read_text(encoding="ascii")
     return parse_point(completed.stdout, block_bytes, parameters["seconds_per_point"], log_text, device_bytes)
 
 
-def written_bytes(machine: Machine, device: str | None) -> int | None:
-    """Bytes that `device` has written since boot, by its own counter; None where no single device carries the target."""
-    if device is None:
-        return None
-    fields = machine.read_text(Path(f"/sys/block/{device}/stat")).split()
-    return int(fields[6]) * SECTOR_BYTES
-
-
 def parse_point(
     output: str, block_bytes: int, seconds: float, bandwidth_log: str, device_bytes: int | None
-) -> dict[str, Any]:
+) -> WritePoint:
     """One point of results/block_scan.json from fio's JSON and its bandwidth log. Raises BenchError for fio's errors and for no writes."""
     what = f"block size {block_bytes} B"
     with fio.readable(what):
@@ -383,34 +345,25 @@ def parse_point(
             raise BenchError(f"fio at {what} ended with error {str(job['error'])[:40]} after {write['io_bytes']} B")
         latency, percentiles = job["write"]["lat_ns"], fio.percentiles_us(job["write"]["lat_ns"])
         runtime_s = write["runtime"] / 1000
-        reason = _why_masked(runtime_s, seconds, write["io_bytes"], device_bytes)
-        return {
-            "block_bytes": block_bytes,
-            "throughput_bytes_per_s": write["bw_bytes"],
-            "iops": write["iops"],
-            "bytes_written": write["io_bytes"],
-            "runtime_s": runtime_s,
-            "throughput_bytes_per_s_samples": fio.bandwidth_samples(
-                bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"]
+        reason = why_masked("fio", runtime_s, seconds, write["io_bytes"], device_bytes)
+        samples = fio.bandwidth_samples(bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"])
+        return WritePoint(
+            block_bytes=block_bytes,
+            throughput_bytes_per_s=float(write["bw_bytes"]),
+            iops=float(write["iops"]),
+            bytes_written=fio.whole(job["write"], "io_bytes"),
+            runtime_s=runtime_s,
+            throughput_bytes_per_s_samples=samples,
+            latency_us=WriteLatency(
+                p50=percentiles[50.0],
+                p99=percentiles[99.0],
+                p99_9=percentiles[99.9],
+                max=fio.number(latency, "max") / 1000,
+                mean=fio.number(latency, "mean") / 1000,
             ),
-            "latency_us": {
-                "p50": percentiles[50.0],
-                "p99": percentiles[99.0],
-                "p99_9": percentiles[99.9],
-                "max": fio.number(latency, "max") / 1000,
-                "mean": fio.number(latency, "mean") / 1000,
-            },
-            "cpu_user_percent": fio.number(job, "usr_cpu"),
-            "cpu_system_percent": fio.number(job, "sys_cpu"),
-            "device_bytes_written": device_bytes,
-            "admissible": reason is None,
-            "reason": reason,
-        }
-
-
-def _why_masked(runtime_s: float, seconds: float, io_bytes: float, device_bytes: int | None) -> str | None:
-    if runtime_s < RUNTIME_SHARE_MIN * seconds:
-        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
-    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * io_bytes:
-        return f"the device counted {device_bytes} B of the {io_bytes} B that fio says it wrote"
-    return None
+            cpu_user_percent=float(fio.number(job, "usr_cpu")),
+            cpu_system_percent=float(fio.number(job, "sys_cpu")),
+            device_bytes_written=device_bytes,
+            admissible=reason is None,
+            reason=reason,
+        )

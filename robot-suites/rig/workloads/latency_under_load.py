@@ -11,6 +11,7 @@ from typing import Any
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
+from bench_model.documents.struct import as_document
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
@@ -137,7 +138,7 @@ def run_ladder(site: Site, ladder: Ladder, report: Report) -> dict[str, Any]:
     return document(ladder, points)
 
 
-def _record(site: Site, ladder: Ladder, demand: Demand, step: int) -> dict[str, Any]:
+def _record(site: Site, ladder: Ladder, demand: Demand, step: int) -> Minidaq:
     parameters = ladder.parameters
     options = [
         f"--target={site.scratch / RECORD}",
@@ -158,34 +159,34 @@ def _record(site: Site, ladder: Ladder, demand: Demand, step: int) -> dict[str, 
         )
 
 
-def point(factor: float, demand: Demand, record: dict[str, Any]) -> dict[str, Any]:
-    """One rung from daqwriter's document. Raises BenchError when the exported distribution is not that of the record."""
-    counts, source, latency = record["superchunks"], record["source"], record["latency_us"]
+def point(factor: float, demand: Demand, record: Minidaq) -> dict[str, Any]:
+    """One rung from daqwriter's answer. Raises BenchError when the exported distribution is not that of the record."""
+    counts, source, latency = record.superchunks, record.source, record.latency_us
     try:
-        histogram = hdr.decode(latency["hdr"])
+        histogram = hdr.decode(latency.hdr)
     except ValueError as error:
         raise BenchError(f"daqwriter's histogram of the latency cannot be decoded: {error}") from None
-    if histogram.total != counts["stored"]:
+    if histogram.total != counts.stored:
         raise BenchError(
-            f"daqwriter's histogram holds {histogram.total} superchunks, but the record stored {counts['stored']}"
+            f"daqwriter's histogram holds {histogram.total} superchunks, but the record stored {counts.stored}"
         )
-    load = Load(counts["offered"], counts["lost"], source["late_superchunks"], source["worst_lateness_us"])
-    reason = why_masked(record["status"], record["error"], source["achieved_fraction"])
+    load = Load(counts.offered, counts.lost, source.late_superchunks, source.worst_lateness_us)
+    reason = why_masked(record.status, record.error, source.achieved_fraction)
     return {
         "load_factor": factor,
         "asked_bytes_per_s": demand.offered_bytes_per_s,
-        "offered_bytes_per_s": record["offered_bytes_per_s"],
-        "stored_bytes_per_s": record["stored_bytes_per_s"],
-        "achieved_fraction": source["achieved_fraction"],
-        "worst_lateness_us": source["worst_lateness_us"],
-        "late_superchunks": source["late_superchunks"],
-        "offered": counts["offered"],
-        "stored": counts["stored"],
-        "lost": counts["lost"],
-        "busy_count": record["busy"]["count"],
-        "backlog_high_water_bytes": record["backlog"]["high_water_bytes"],
+        "offered_bytes_per_s": record.offered_bytes_per_s,
+        "stored_bytes_per_s": record.stored_bytes_per_s,
+        "achieved_fraction": source.achieved_fraction,
+        "worst_lateness_us": source.worst_lateness_us,
+        "late_superchunks": source.late_superchunks,
+        "offered": counts.offered,
+        "stored": counts.stored,
+        "lost": counts.lost,
+        "busy_count": record.busy.count,
+        "backlog_high_water_bytes": record.backlog.high_water_bytes,
         "percentiles": percentiles(histogram, 1 / NS_PER_US, load),
-        "latency_us": latency,
+        "latency_us": as_document(latency),
         "admissible": reason is None,
         "reason": reason,
     }

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bench_model.base.errors import RefusedError
+from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import GB, binary_label, decimal_label
-from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
+from bench_model.documents.struct import as_document
+from bench_model.documents.tools.daqwriter import Series
+from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch, Trigger
 from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
-from bench_model.workloads.minidaq_scan import inhibits_of, limited_by, ratio_of, summarize, why_masked
+from bench_model.workloads.minidaq_scan import Run, Search, inhibits_of, limited_by, ratio_of, summarize, why_masked
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.workloads.shared.base import Need, Report, Workload, at_least_half
@@ -176,29 +178,32 @@ def document(load: Load, points: list[dict[str, Any]]) -> dict[str, Any]:
 def point(
     load: Load,
     request_bytes: int,
-    search: dict[str, Any],
-    runs: list[dict[str, Any]],
+    search: MinidaqSearch,
+    runs: list[Minidaq],
     synthetic: dict[str, Any],
     synthetic_first: bool,
 ) -> dict[str, Any]:
     """One request size of one repetition. `runs`: records at the rate found and at lower ones; the last is the point."""
     last = _run_document(runs[-1]) if runs else None
     limit = limited_by(search)
+    found = Search(
+        search.highest_bytes_per_s,
+        search.highest_trigger_rate_hz,
+        search.lowest_refused_bytes_per_s,
+        len(search.trials),
+    )
     made: dict[str, Any] = {
         "asked_request_bytes": request_bytes,
-        "request_bytes": search["request_bytes"],
-        "search": {
-            key: search[key] for key in ("highest_bytes_per_s", "highest_trigger_rate_hz", "lowest_refused_bytes_per_s")
-        }
-        | {"trials": len(search["trials"])},
+        "request_bytes": search.request_bytes,
+        "search": as_document(found),
         "limited_by": limit,
         "runs": [_run_document(run) for run in runs],
         "synthetic": {**synthetic, "first": synthetic_first},
         "throughput_bytes_per_s": last["stored_bytes_per_s"] if last else None,
-        "throughput_bytes_per_s_samples": _samples(runs[-1]["series"], "stored_bytes") if runs else [],
+        "throughput_bytes_per_s_samples": _samples(runs[-1].series, runs[-1].series.stored_bytes) if runs else [],
         "inhibits": inhibits_of(last) if last else None,
         "copy_share": copy_share(runs[-1]) if runs else None,
-        "cpu_seconds_per_gb": runs[-1]["cpu"]["seconds_per_gb"] if runs else None,
+        "cpu_seconds_per_gb": runs[-1].cpu.seconds_per_gb if runs else None,
     }
     made["reason"] = why_masked(limit, last, synthetic["reason"])
     made["admissible"] = made["reason"] is None
@@ -206,28 +211,25 @@ def point(
     return made
 
 
-def copy_share(run: dict[str, Any]) -> float | None:
+def copy_share(run: Minidaq) -> float | None:
     """Time spent copying over the process' CPU time; None where it exceeds it: copying is timed by the clock, and a writer that
     other work kept from its CPU meanwhile then shows more than there was."""
-    share = float(run["cpu"]["copy_share"])
+    share = run.cpu.copy_share
     return share if share <= 1 else None
 
 
-def _run_document(run: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "trigger_rate_hz": run["trigger"]["rate_hz"],
-        "stored_bytes_per_s": run["stored_bytes_per_s"],
-        "achieved_fraction": run["source"]["achieved_fraction"],
-        "vetoed": run["trigger"]["vetoed"],
-        "busy_count": run["busy"]["count"],
-        "lost": run["superchunks"]["lost"],
-    }
+def _run_document(run: Minidaq) -> dict[str, Any]:
+    asked = run.trigger
+    if not isinstance(asked, Trigger) or asked.rate_hz is None:
+        raise BenchError(
+            "daqwriter minidaq --mode=triggered says of no trigger rate. Build daqwriter of this version: `make build`"
+        )
+    stored, achieved = run.stored_bytes_per_s, run.source.achieved_fraction
+    return as_document(Run(asked.rate_hz, stored, achieved, asked.vetoed, run.busy.count, run.superchunks.lost))
 
 
-def _minidaq(
-    site: Site, load: Load, request_bytes: int, seed: int, name: str
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(the search's document, records at the rate found and, while they met an inhibit, at lower ones). `name`: of their output."""
+def _minidaq(site: Site, load: Load, request_bytes: int, seed: int, name: str) -> tuple[MinidaqSearch, list[Minidaq]]:
+    """(the search's answer, records at the rate found and, while they met an inhibit, at lower ones). `name`: of their output."""
     parameters = load.parameters
     rate, names = load.highest_trigger_rate_hz(request_bytes), _record_names(parameters["applications"])
     common = [
@@ -258,7 +260,7 @@ def _minidaq(
         limit_s = 120 + 40 * (trial_s + 60)
         search = site.run_daqwriter("minidaq", options, f"minidaq-search-{name}", MinidaqSearch, limit_s)
         unless_failed(search, f"the search for the highest rate of {what}")
-    found, runs = search["highest_trigger_rate_hz"], []
+    found, runs = search.highest_trigger_rate_hz or 0.0, []
     for number in range(BACK_OFFS + 1 if found else 0):
         options = [*common, f"--trigger-rate={found * STEP**number:.9g}", f"--duration={seconds:g}"]
         options.append(f"--interval={SAMPLE_S:g}")
@@ -300,22 +302,17 @@ def _synthetic(site: Site, load: Load, request_bytes: int, name: str) -> dict[st
         written = site.run_daqwriter("write", options, output, Write, 120 + 10 * seconds)
     unless_failed(written, f"synthetic writes with blocks of {binary_label(block_bytes)}")
     # A drive that is faster than the links fills the span, which is what they would have delivered, in less time.
-    ended = written["ended_by"]
+    ended = written.ended_by
     return {
         "block_bytes": block_bytes,
         "threads": threads,
-        "throughput_bytes_per_s": written["bytes_per_s_with_flush"],
-        "throughput_bytes_per_s_samples": _samples(written["series"], "written_bytes"),
+        "throughput_bytes_per_s": written.bytes_per_s_with_flush,
+        "throughput_bytes_per_s_samples": _samples(written.series, written.series.written_bytes),
         "reason": None if ended in ("duration", "span") else f"daqwriter write ended by {ended}",
     }
 
 
-def _samples(series: dict[str, Any], key: str) -> list[float]:
+def _samples(series: Series, counts: list[int]) -> list[float]:
     """Returns B/s of each interval but those of under half the usual length, which hold the remainder."""
-    ends = [0.0, *series["t_s"]]
-    lengths = [end - begin for begin, end in pairwise(ends)]
-    return [
-        written / length
-        for written, length in zip(series[key], lengths, strict=True)
-        if length >= series["interval_s"] / 2
-    ]
+    lengths = [end - begin for begin, end in pairwise([0.0, *series.t_s])]
+    return [count / length for count, length in zip(counts, lengths, strict=True) if length >= series.interval_s / 2]

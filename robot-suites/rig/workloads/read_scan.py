@@ -4,7 +4,6 @@ Each job reads a part of the file of its own. fio's file is written once before 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
@@ -17,7 +16,7 @@ from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.workloads.shared import fio
 from rig.workloads.shared.base import Need, Report, Workload, at_least_half
-from rig.workloads.shared.site import SECTOR_BYTES, Site, unless_failed
+from rig.workloads.shared.site import Site, unless_failed
 from rig.workloads.shared.write_point import SAMPLE_S, WRITE_BYTES_PER_S_MIN, version_of
 
 FILE = "workload-read-scan.bin"
@@ -94,22 +93,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
 
 
 def _version(site: Site, tool: str) -> str:
-    return (
-        version_of(site)
-        if tool == "daqwriter"
-        else site.machine.run(["fio", "--version"], 20).check("fio").stdout.strip()
-    )
-
-
-def _device_bytes_read(site: Site) -> int | None:
-    if site.device is None:
-        return None
-    return int(site.machine.read_text(Path(f"/sys/block/{site.device}/stat")).split()[2]) * SECTOR_BYTES
-
-
-def _since(site: Site, before: int | None) -> int | None:
-    after = _device_bytes_read(site)
-    return after - before if after is not None and before is not None else None
+    return version_of(site) if tool == "daqwriter" else fio.version_on(site.machine)
 
 
 def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
@@ -123,10 +107,10 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
         *(fio.PERCENTILE_LIST, f"--write_bw_log={site.work / name}", f"--log_avg_msec={SAMPLE_S * 1000:g}"),
         *(f"--numjobs={jobs}", "--thread", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
     ]
-    before = _device_bytes_read(site)
+    before = site.device_read_bytes()
     timeout_s = 60 + 5 * (own["seconds_per_point"] + own["ramp_s"])
     completed = site.machine.run(argv, timeout_s=timeout_s).check(f"fio, {name_of(key)}")
-    device_bytes = _since(site, before)
+    device_bytes = site.device_read_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     log = site.raw / f"{name}_bw.log"
     site.machine.fetch(site.work / log.name, log)
@@ -136,7 +120,8 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     samples = fio.bandwidth_samples(
         log.read_text(encoding="ascii"), SAMPLE_S * 1000, side["runtime_s"] * 1000, side["bytes"]
     )
-    return _point(own, key, side["bytes"], side["runtime_s"], samples, side["latency_us"], device_bytes)
+    latency = Latency(*(float(side["latency_us"][name]) for name in Latency.__struct_fields__))
+    return _point(own, key, side["bytes"], side["runtime_s"], samples, latency, device_bytes)
 
 
 def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
@@ -148,20 +133,22 @@ def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> P
         f"--interval={SAMPLE_S:g}",
     ]
     timeout_s = 60 + 5 * (own["seconds_per_point"] + ramp_s) + span / WRITE_BYTES_PER_S_MIN
-    before = _device_bytes_read(site)
+    before = site.device_read_bytes()
     name = f"daqwriter-{pattern}-read-{block}-{depth}-{jobs}{suffix}"
-    document = site.run_daqwriter("read", options, name, Read, timeout_s)
-    device_bytes = _since(site, before)
-    unless_failed(document, f"daqwriter read, {name_of(key)}")
+    said = site.run_daqwriter("read", options, name, Read, timeout_s)
+    device_bytes = site.device_read_bytes(since=before)
+    unless_failed(said, f"daqwriter read, {name_of(key)}")
     samples, bytes_read, runtime_s, since = [], 0, 0.0, 0.0
-    for end, count in zip(document["series"]["t_s"], document["series"]["read_bytes"], strict=True):
+    for end, count in zip(said.series.t_s, said.series.read_bytes, strict=True):
         seconds, since = end - since, end
         if end - seconds < ramp_s - SAMPLE_S / 2:  # the clock trembles
             continue
         bytes_read, runtime_s = bytes_read + count, runtime_s + seconds
         if seconds >= SAMPLE_S / 2:  # a shorter last interval is the drain
             samples.append(count / seconds)
-    return _point(own, key, bytes_read, runtime_s, samples, document["latency_us"], device_bytes)
+    us = said.latency_us
+    latency = Latency(us.mean, us.p50, us.p99, us.p99_9, us.max)
+    return _point(own, key, bytes_read, runtime_s, samples, latency, device_bytes)
 
 
 def _point(
@@ -170,7 +157,7 @@ def _point(
     bytes_read: int,
     runtime_s: float,
     samples: list[float],
-    latency_us: dict[str, Any],
+    latency: Latency,
     device_bytes: int | None,
 ) -> Point:
     rate = bytes_read / runtime_s if runtime_s else 0.0
@@ -181,7 +168,7 @@ def _point(
         bytes_read=bytes_read,
         runtime_s=runtime_s,
         samples_bytes_per_s=samples,
-        latency_us=Latency(*(float(latency_us[name]) for name in Latency.__struct_fields__)),
+        latency_us=latency,
         device_bytes_read=device_bytes,
         reason=why_masked(runtime_s, own["seconds_per_point"], bytes_read, device_bytes),
     )

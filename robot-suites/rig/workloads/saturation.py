@@ -13,7 +13,7 @@ from typing import Any
 
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
-from bench_model.documents.struct import read
+from bench_model.documents.struct import as_document, read
 from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
@@ -282,7 +282,7 @@ def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, rep
             ledger.settle_interrupted(entry, wear.read()[0])
         raise
     after: Counters = wear.read()[0]
-    ledger.settle(entry, written["written_bytes"], after)
+    ledger.settle(entry, written.written_bytes, after)
     return row(number, plan.raw_drive, capacity, asked, conditioning, written, entry["counted_bytes"])
 
 
@@ -312,13 +312,13 @@ def row(
     capacity: int,
     asked: int,
     conditioning: dict[str, Any],
-    written: dict[str, Any],
+    written: Write,
     counted: int | None,
 ) -> dict[str, Any]:
-    """One pass of results/saturation.json from daqwriter's document. `counted`: B by the drives' own counters."""
+    """One pass of results/saturation.json from daqwriter's answer. `counted`: B by the drives' own counters."""
     reason = None
-    if written["written_bytes"] < asked:
-        reason = f"{written['written_bytes']} B of {asked} B were written"
+    if written.written_bytes < asked:
+        reason = f"{written.written_bytes} B of {asked} B were written"
     elif counted is None:
         reason = "the drives' counts before and after the pass cannot be compared"
     elif counted < DEVICE_SHARE_MIN * asked:
@@ -329,12 +329,15 @@ def row(
         "capacity_bytes": capacity,
         "asked_bytes": asked,
         "conditioning": conditioning,
-        "condition": written["parameters"]["condition"],
-        **{key: written[key] for key in ("status", "error", "ended_by", "written_bytes")},
-        "write_s": written["time"]["write_s"],
-        "flush_s": written["time"]["flush_s"],
+        "condition": written.parameters.condition,
+        "status": written.status,
+        "error": written.error,
+        "ended_by": written.ended_by,
+        "written_bytes": written.written_bytes,
+        "write_s": written.time.write_s,
+        "flush_s": written.time.flush_s,
         "device_bytes_written": counted,
-        "series": written["series"],
+        "series": as_document(written.series),
         "admissible": reason is None,
         "reason": reason,
     }

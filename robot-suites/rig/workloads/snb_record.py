@@ -13,7 +13,7 @@ from typing import Any
 from bench_model.base.errors import BenchError, in_words
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
-from bench_model.documents.struct import Struct
+from bench_model.documents.struct import as_document
 from bench_model.documents.tools.daqwriter import Verify
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.profiles.scenarios import Scenario
@@ -25,7 +25,7 @@ from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
 from rig.workloads.shared.base import Need, Note, Report, Workload
 from rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
-from rig.workloads.shared.site import daqwriter_document
+from rig.workloads.shared.site import Said, daqwriter_answer
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -294,10 +294,10 @@ def _sought(minidaq: dict[str, Any]) -> list[str]:
 
 
 def _document(
-    machine: Machine, completed: Completed, plan: RecordPlan, name: str, kind: type[Struct], accepted: tuple[int, ...]
+    machine: Machine, completed: Completed, plan: RecordPlan, name: str, kind: type[Said], accepted: tuple[int, ...]
 ) -> dict[str, Any]:
     what = f"daqwriter {completed.argv[1]}"
-    return daqwriter_document(machine, completed, what, plan.work, plan.raw, name, kind, accepted)
+    return as_document(daqwriter_answer(machine, completed, what, plan.work, plan.raw, name, kind, accepted))
 
 
 def repetition_document(

@@ -9,6 +9,7 @@ from typing import Any
 
 from bench_model.base.errors import RefusedError
 from bench_model.base.units import binary_label, decimal_label
+from bench_model.documents.struct import as_document
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.thread_scan import FEW_THREADS, MANY_THREADS, result
@@ -112,15 +113,14 @@ Measured = tuple[str, str, list[dict[str, Any]]]
 
 
 def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Measured:
-    version = site.machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
-    folders, file, points = block_scan.Folders(site.work, site.raw), site.scratch / FILE, []
-    with block_scan.removed_afterwards(site.machine, file):
+    version, points = fio.version_on(site.machine), []
+    with site.removed_afterwards(FILE):
         announce(0, "laying out the thread scan's file")
-        fio.lay_out(site.machine, file, parameters["file_size"])
+        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
-            point = block_scan.measure(site.machine, file, block, parameters, folders, site.device, threads)
-            points.append({"threads": threads, **point})
+            point = block_scan.measure(site, FILE, block, parameters, threads)
+            points.append({"threads": threads, **as_document(point)})
     return version, "overwrite of a file that was written once before the scan", points
 
 
@@ -129,7 +129,7 @@ def _with_daqwriter(site: Site, parameters: dict[str, Any], announce: Announce) 
     for step, (block, threads) in enumerate(_grid(parameters), start=1):
         announce(step, _text(block, threads, "daqwriter"))
         point = measure_write(site, block, threads, parameters, f"daqwriter-write-{block}-{threads}-threads")
-        points.append({"threads": threads, **point})
+        points.append({"threads": threads, **as_document(point)})
     return version_of(site), "overwrite of a file that was written once before each point", points
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from virtual_candidate.bmc.sensors import Sensors
-from virtual_candidate.bmc.vendors import VENDORS, Vendor
 from virtual_candidate.files import locked, read_json, write_json
+from virtual_candidate.vendors import VENDORS, Vendor
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from virtual_candidate.bmc.vendors import Vendor
 from virtual_candidate.hardware import DEFAULT_FAN_MODE, FAN_MODES, FANS, POWER, RPM_PER_DUTY, SENSORS, Sensor
+from virtual_candidate.vendors import Vendor
 
 NAME = "virtual"  # ipmi_sim keeps its state in <state>/ipmi_sim/<NAME>
 POLL_MS = 250  # how often a sensor file is read

@@ -135,7 +135,7 @@ class Power:
     def _machine(self) -> Machine:
         # Here, since machine.py is not needed for a BMC on its own, and every chassis command would wait for its import.
         if (self.directory / "instance.json").exists():
-            from virtual_candidate.machine import VirtualMachine
+            from virtual_candidate.emulated.machine import VirtualMachine
 
             return VirtualMachine.load(self.directory)
         return NoMachine(self.directory)

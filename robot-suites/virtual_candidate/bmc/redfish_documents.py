@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from virtual_candidate.bmc.bios import Refusal
-from virtual_candidate.bmc.vendors import Vendor
 from virtual_candidate.hardware import FANS, INLET, POWER, SENSORS
+from virtual_candidate.vendors import Vendor
 
 ROOT = "/redfish/v1"
 RESET_TYPES = ("On", "ForceOn", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle")

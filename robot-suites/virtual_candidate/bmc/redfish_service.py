@@ -22,14 +22,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from virtual_candidate import qemu
 from virtual_candidate.bmc import redfish_documents as documents
 from virtual_candidate.bmc.bios import Bios, Refusal
 from virtual_candidate.bmc.power import Power
 from virtual_candidate.bmc.redfish_documents import ROOT, Document
 from virtual_candidate.bmc.sensors import Sensors
+from virtual_candidate.emulated import qemu
+from virtual_candidate.emulated.qmp import Qmp, QmpError
 from virtual_candidate.files import append_json_line
-from virtual_candidate.qmp import Qmp, QmpError
 
 USER_VARIABLE = "VIRTUAL_BMC_USER"
 PASSWORD_VARIABLE = "VIRTUAL_BMC_PASSWORD"

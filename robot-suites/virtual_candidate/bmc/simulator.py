@@ -31,8 +31,8 @@ from virtual_candidate.bmc import ipmi_config, redfish_service
 from virtual_candidate.bmc.bios import Bios
 from virtual_candidate.bmc.power import Power
 from virtual_candidate.bmc.sensors import Sensors
-from virtual_candidate.bmc.vendors import DEFAULT_VENDOR, VENDORS, Vendor
 from virtual_candidate.files import read_json_lines, write_text
+from virtual_candidate.vendors import DEFAULT_VENDOR, VENDORS, Vendor
 
 USER = "admin"
 START_S_MAX = 20.0

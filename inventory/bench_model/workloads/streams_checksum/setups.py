@@ -13,7 +13,7 @@ CORES, ALL = "cores", "all"  # placements: one CPU of each physical core, or eve
 
 @dataclass(frozen=True)
 class Cpus:
-    """The candidate's usable CPUs (on_candidate/cpu_topology.py). `order`: one CPU of each core first, their siblings behind."""
+    """The candidate's usable CPUs (on_candidate/reading/cpu_topology.py). `order`: one CPU of each core first, their siblings behind."""
 
     cores: tuple[int, ...]
     order: tuple[int, ...]

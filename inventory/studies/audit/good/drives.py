@@ -9,11 +9,14 @@ from typing import Any, cast
 import numpy as np
 
 from audit.good.case import RATE, STARTED_UTC, Case
+from audit.good.record import ENGINE, latency
 from bench_model.behaviour import dip_documents
 from bench_model.behaviour.dip_documents import Scenery
 from bench_model.behaviour.load_windows import Window
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.telemetry_tracks import Track, Tracks
+from bench_model.documents.struct import as_document, read
+from bench_model.documents.tools.synthetic import SyntheticCpu, WorkingThread, Write
 from bench_model.workloads.endurance import projection as endurance_projection
 from bench_model.workloads.saturation import analysis as saturation_model
 from bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
@@ -321,8 +324,8 @@ def _fresh(number: int, asked: int, capacity: int) -> Document:
     return {**found, "condition": "fresh", "span_bytes": asked, "capacity_bytes": capacity, "preconditioning": None}
 
 
-def _pass(case: Case, own: Document, asked: int) -> Document:
-    """daqwriter's document, as far as a pass is made of it. The cache holds twice the bytes that must be free of cliffs."""
+def _pass(case: Case, own: Document, asked: int) -> Write:
+    """daqwriter's answer. The cache holds twice the bytes that must be free of cliffs."""
     cache, step = 2 * own["cliff_free_size"], own["sample_s"]
     fast, slow = 1.05 * RATE, 0.3 * RATE  # for a small part or drive, slow enough to give enough samples
     if case.scenario.scale < 1:
@@ -334,12 +337,20 @@ def _pass(case: Case, own: Document, asked: int) -> Document:
         left -= amounts[-1]
     times = [step * (place + 1) + case.random.uniform(0, 1e-4) for place in range(len(amounts))]
     times[-1] = times[-2] + step * amounts[-1] / (slow * step) if amounts[-1] < slow * step else times[-1]
-    return {
-        "parameters": {"condition": "fresh"},
-        "status": "complete",
-        "error": None,
-        "ended_by": "bytes",
-        "written_bytes": asked,
+    blocks, thread = asked // own["block_size"], WorkingThread([], asked, times[-1], 10.0, 5.0, 0, 0)
+    told = {
+        **ENGINE, "command": "write", "engine": "libaio", "engine_note": None, "status": "complete", "started_utc": STARTED_UTC,
+        "parameters": {
+            "target": saturation_workload.FILE, "target_kind": "scratch-file", "filesystem": "xfs", "pattern": "sequential",
+            "preallocate": True, "block_bytes": own["block_size"], "threads": 1, "io_depth": own["io_depth"], "bytes": asked,
+            "duration_s": None, "span_bytes": asked, "buffer_bytes": own["block_size"], "seed": 1, "numa_node": None,
+            "placement_note": "not bound", "condition": "fresh", "data": "incompressible",
+        },
+        "ended_by": "bytes", "written_bytes": asked, "passes": 1.0,
         "time": {"prepare_s": 1.0, "write_s": times[-1], "flush_s": 0.1},
+        "bytes_per_s": asked / times[-1], "bytes_per_s_with_flush": asked / (times[-1] + 0.1), "iops": blocks / times[-1],
+        "latency_us": latency(4000.0, blocks), "threads": [as_document(thread)],
+        "cpu": as_document(SyntheticCpu(10.0, 5.0, 0.1, 0.06, 0.04, 0, 0, 10**8)),
         "series": {"interval_s": step, "t_s": times, "written_bytes": amounts},
-    }
+    }  # fmt: skip
+    return read(told, Write, "a pass")

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from audit.good.case import RATE, Case
-from audit.good.record import latency
+from audit.good.record import ENGINE, latency
+from audit.good.record import minidaq as minidaq_record
+from bench_model.base.load import Demand
 from bench_model.bundle.evidence import Document
+from bench_model.documents.results import WriteLatency, WritePoint
+from bench_model.documents.struct import as_document, read
+from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch, Trial, Trigger
 from bench_model.workloads import read_scan as reads
 from bench_model.workloads import thread_scan as threads
 from bench_model.workloads.latency_under_load import PERCENTILES
@@ -18,33 +25,28 @@ from rig.workloads.shared.write_point import SAMPLE_S
 LARGE = 2**23
 
 
-def point(case: Case, parameters: dict[str, Any], block_bytes: int, rate: float) -> Document:
+def point(case: Case, parameters: dict[str, Any], block_bytes: int, rate: float) -> WritePoint:
     """One point that ran for its whole time, with a sample of 250 ms each."""
     seconds = float(parameters["seconds_per_point"])
     samples = case.series(rate, int(seconds * 4))
     written = int(rate * seconds)
     median_us = block_bytes / rate * 1e6 * parameters["io_depth"]
-    percentiles = {
-        "p50": median_us,
-        "p99": 2 * median_us,
-        "p99_9": 3 * median_us,
-        "max": 4 * median_us,
-        "mean": median_us,
-    }
-    return {
-        "block_bytes": block_bytes,
-        "throughput_bytes_per_s": sum(samples) / len(samples),
-        "iops": rate / block_bytes,
-        "bytes_written": written,
-        "runtime_s": seconds,
-        "throughput_bytes_per_s_samples": samples,
-        "latency_us": percentiles,
-        "cpu_user_percent": 5.0,
-        "cpu_system_percent": 10.0,
-        "device_bytes_written": written,
-        "admissible": True,
-        "reason": None,
-    }
+    return WritePoint(
+        block_bytes=block_bytes,
+        throughput_bytes_per_s=sum(samples) / len(samples),
+        iops=rate / block_bytes,
+        bytes_written=written,
+        runtime_s=seconds,
+        throughput_bytes_per_s_samples=samples,
+        latency_us=WriteLatency(
+            p50=median_us, p99=2 * median_us, p99_9=3 * median_us, max=4 * median_us, mean=median_us
+        ),
+        cpu_user_percent=5.0,
+        cpu_system_percent=10.0,
+        device_bytes_written=written,
+        admissible=True,
+        reason=None,
+    )
 
 
 def _rate(block_bytes: int, number: int = 1) -> float:
@@ -72,7 +74,7 @@ def thread_scan(case: Case) -> dict[str, Document]:
     scans = []
     for tool in parameters["tools"]:
         points = [
-            {"threads": number, **point(case, parameters, size, _rate(size, number))}
+            {"threads": number, **as_document(point(case, parameters, size, _rate(size, number)))}
             for size in parameters["block_sizes"]
             for number in parameters["threads"]
         ]
@@ -90,26 +92,28 @@ def minidaq_scan(case: Case) -> dict[str, Document]:
 def _request(case: Case, load: minidaq.Load, size: int) -> Document:
     """A point that stores all that the links deliver; synthetic writes could do a little more."""
     seconds, rate = int(load.parameters["seconds_per_point"]), load.bytes_per_s * 0.999
-    search = {
-        "request_bytes": size,
-        "highest_bytes_per_s": rate,
-        "highest_trigger_rate_hz": rate / size,
-        "lowest_refused_bytes_per_s": None,
-        "trials": [{"stood": True}] * 4,
-    }
-    run = {
-        "trigger": {"rate_hz": rate / size, "vetoed": 0},
-        "stored_bytes_per_s": rate,
-        "source": {"achieved_fraction": 1.0},
-        "busy": {"count": 0},
-        "superchunks": {"lost": 0},
-        "series": {
-            "interval_s": 1.0,
-            "t_s": [float(second + 1) for second in range(seconds)],
-            "stored_bytes": [int(rate)] * seconds,
-        },
-        "cpu": {"copy_share": 0.08, "seconds_per_gb": 0.05},
-    }
+    own, counts = load.parameters, [int(rate)] * seconds
+    trial = Trial(1.0, rate, rate, 1.0, lost=0, vetoed=0, busy_count=0, stood=True)
+    asked = {
+        **ENGINE, "command": "minidaq-search", "status": "complete", "mode": "triggered", "data_path": "copy",
+        "applications": own["applications"], "links": own["links"], "request_bytes": size, "duration_s": own["seconds_per_trial"],
+        "unpaced_bytes_per_s": rate, "asked_bytes_per_s": rate, "highest_bytes_per_s": rate,
+        "highest_trigger_rate_hz": rate / size, "lowest_refused_bytes_per_s": None, "trials": [as_document(trial)] * 4,
+    }  # fmt: skip
+    search = read(asked, MinidaqSearch, "a search")
+    demand = Demand(own["links"], own["superchunk_bytes"], float(own["superchunk_rate_hz"]), load.scale, float(seconds))
+    record = read(minidaq_record(case, demand, own, 1), Minidaq, "a record")
+    run = structs.replace(
+        record,
+        trigger=Trigger(
+            size, size, 1, rate / size, decisions=1, vetoed=0, unbuffered_superchunks=0, achieved_rate_hz=1.0
+        ),
+        stored_bytes_per_s=rate,
+        series=structs.replace(
+            record.series, t_s=[float(second + 1) for second in range(seconds)], stored_bytes=counts
+        ),
+        cpu=structs.replace(record.cpu, copy_share=0.08, seconds_per_gb=0.05),
+    )
     synthetic = {
         "block_bytes": -(-size // 4096) * 4096,
         "threads": load.parameters["synthetic_threads"],

@@ -23,7 +23,7 @@ from rig.candidate.host import Survey
 from rig.candidate.machine import Machine
 from rig.workloads.hot_store import plans
 from rig.workloads.shared.base import Need, Report, Workload
-from rig.workloads.shared.site import left_document
+from rig.workloads.shared.site import left
 
 NAME = "hot_store"
 CLUSTER_MASTERS, CLUSTER_REPLICAS = 3, 1
@@ -171,14 +171,11 @@ class HotSite:
                     )
         return done
 
-    def document(self, name: str, kind: type[Struct] = HotstoreBench) -> dict[str, Any]:
-        """Returns hotstore's `name`.json, brought into the bundle and checked."""
-        found = left_document(self.machine, None, f"hotstore ({name})", self.work, self.raw, name, kind)
-        if kind is HotstoreBench and found["status"] != "complete":
-            raise BenchError(
-                f"hotstore bench ({name}) ended as {found['status']}: {found['error'] or 'no reason given'}"
-            )
-        return found
+    def keep(self, name: str, kind: type[Struct] = HotstoreBench) -> None:
+        """Brings hotstore's `name`.json into the bundle; raises BenchError where it is no whole answer."""
+        found = left(self.machine, None, f"hotstore ({name})", self.work, self.raw, name, kind)
+        if isinstance(found, HotstoreBench) and found.status != "complete":
+            raise BenchError(f"hotstore bench ({name}) ended as {found.status}: {found.error or 'no reason given'}")
 
 
 class Campaign:
@@ -251,7 +248,7 @@ class Campaign:
         options = [f"--backlog={capacity // BACKLOG_PARTS}", f"--producers={clients}", f"--consumers={clients}"]
         argv = self.tools.bench(name, seconds, value_bytes, plans.embedded(directory, capacity), *options)
         self.site.carry_out(plans.plan(self.tools, [plans.run([plans.process(name, argv)], seconds)]))
-        self.site.document(name)
+        self.site.keep(name)
 
     def _redis_run(self, name: str, value_bytes: int, seconds: float) -> None:
         step = {
@@ -294,7 +291,7 @@ class Campaign:
         ]  # fmt: skip
         steps = [plans.run([plans.process(name, argv)], 20 * asked["lease_s"] + asked["events"] / 20)]
         self.site.carry_out(plans.plan(self.tools, steps, masters=masters, replicas=replicas, cluster=bool(replicas)))
-        self.site.document(name, HotstoreSemantics)
+        self.site.keep(name, HotstoreSemantics)
         return name
 
     def _kills(self, engine: str) -> list[dict[str, Any]]:
@@ -314,7 +311,7 @@ class Campaign:
         row = self._killed(CONSUMER, engine, name, steps, servers)
         heirs = [f"{name}-consumer-{number}" for number in (1, 2)]
         for heir in heirs:
-            self.site.document(heir)
+            self.site.keep(heir)
         rows.append({**row, "heirs": heirs})
         if engine == "redis-cluster":
             name = f"hot-store-node-{engine}"
@@ -334,7 +331,7 @@ class Campaign:
     ) -> dict[str, Any]:
         self.site.carry_out(plans.plan(self.tools, steps, **servers))
         verified, least = f"{name}-verify", self.parameters["kills"]["acknowledged_min"]
-        self.site.document(verified, HotstoreVerify)
+        self.site.keep(verified, HotstoreVerify)
         return {
             "id": id_,
             "text": TEXTS[id_],
@@ -354,7 +351,7 @@ class Campaign:
         )
         said = self.site.carry_out(plan)[0]
         for each in (*producers, *consumers):
-            self.site.document(each)
+            self.site.keep(each)
         return {
             "deployment": deployment,
             "nodes": nodes,

@@ -14,21 +14,17 @@ from typing import Any
 
 from bench_model.base.load import Demand
 from bench_model.base.units import decimal_label
-from bench_model.documents.struct import Struct
 from bench_model.documents.tools.minidaq import Minidaq
-from bench_model.documents.tools.synthetic import Write
+from bench_model.documents.tools.synthetic import Write, WriteSeries
 from rig.candidate.facilities import OpenTarget
 from rig.candidate.machine import Machine
-from rig.workloads.shared.site import daqwriter_document
+from rig.workloads.shared.site import Said, daqwriter_answer
 
-# daqwriter's exit statuses (native-writer/README.md)
-COMPLETE, FAILED, INTERRUPTED = 0, 1, 130
 SLOWEST_BYTES_PER_S = 2e6  # bounds the wait for a set that hardly moves
 DRAIN_S_MAX = 600.0
 DEVICE_SHARE_MIN = 0.95  # a write that the drives' own counters do not confirm to this share is masked
 SOURCE_ACHIEVED_MIN = 0.99  # [P] as bench_model.evidence.admissibility asks of a record's source
 BEYOND_MIN = 10  # a percentile is given where at least so many values lie beyond it
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,7 @@ def visit(plan: VisitPlan, target: OpenTarget, name: str, seed: int) -> dict[str
 
 
 def counters(machine: Machine, target: OpenTarget) -> dict[str, Any]:
-    """Returns the candidate's counters so far (on_candidate/load_counters.py)."""
+    """Returns the candidate's counters so far (on_candidate/reading/load_counters.py)."""
     array = (
         ["--array", target.device]
         if target.device and target.document.device and target.document.device.members
@@ -111,9 +107,9 @@ def counters(machine: Machine, target: OpenTarget) -> dict[str, Any]:
 
 
 def _run(
-    plan: VisitPlan, target: OpenTarget, kind: type[Struct], name: str, arguments: Any, seed: int, timeout_s: float
-) -> dict[str, Any]:
-    """daqwriter's document of one command on a file that is gone afterwards."""
+    plan: VisitPlan, target: OpenTarget, kind: type[Said], name: str, arguments: Any, seed: int, timeout_s: float
+) -> Said:
+    """daqwriter's answer to one command on a file that is gone afterwards."""
     file = target.scratch / "raid-vs-3dxp.daq"
     words = arguments(plan, file)
     tags = [f"--tag={key}={value}" for key, value in plan.tags.items()]
@@ -131,82 +127,86 @@ def _run(
     finally:
         plan.machine.remove(file)
     what = f"daqwriter {words[0]} on {target.name}"
-    return daqwriter_document(plan.machine, completed, what, plan.work, plan.raw, name, kind)
+    return daqwriter_answer(plan.machine, completed, what, plan.work, plan.raw, name, kind)
 
 
-def _window(document: dict[str, Any], length_s: float) -> dict[str, float]:
+def _window(found: Minidaq | Write, length_s: float) -> dict[str, float]:
     """The load's own interval by the candidate's clock, s since 1970; `started_utc` is from before the preparation."""
-    started = datetime.fromisoformat(document["started_utc"]).timestamp() + document["time"]["prepare_s"]
+    started = datetime.fromisoformat(found.started_utc).timestamp() + found.time.prepare_s
     return {"begin_s": started, "end_s": started + length_s}
 
 
-def write_document(found: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def write_document(found: Write, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """`write` of a visit. `admissible` false: the figure is not drawn, and `reason` says why."""
-    written, flush_s = found["written_bytes"], found["time"]["flush_s"]
+    written = found.written_bytes
     device = {name: after["written_bytes"][name] - before["written_bytes"][name] for name in after["written_bytes"]}
     threads = {name: value - before["md_threads_s"].get(name, 0.0) for name, value in after["md_threads_s"].items()}
     reason = None
-    if found["status"] != "complete":
-        reason = f"daqwriter's write {found['status']} after {decimal_label(written)}: {found['error']}"
+    if found.status != "complete":
+        reason = f"daqwriter's write {found.status} after {decimal_label(written)}: {found.error}"
     elif device and sum(device.values()) < DEVICE_SHARE_MIN * written:
         reason = f"the drives counted {sum(device.values())} B of the {written} B that were written"
     elapsed = after["clock_s"] - before["clock_s"]
     return {
-        **_window(found, found["time"]["write_s"] + flush_s),
+        **_window(found, found.time.write_s + found.time.flush_s),
         "bytes_written": written,
         # With the flush: what a volatile cache still holds is not written yet.
-        "throughput_bytes_per_s": found["bytes_per_s_with_flush"],
-        "throughput_bytes_per_s_samples": samples(found["series"]),
-        "latency_us": {key: found["latency_us"][key] for key in ("p50", "p99", "max")},
-        "process_cpu_s": found["cpu"]["user_s"] + found["cpu"]["system_s"],
+        "throughput_bytes_per_s": found.bytes_per_s_with_flush,
+        "throughput_bytes_per_s_samples": samples(found.series),
+        "latency_us": {"p50": found.latency_us.p50, "p99": found.latency_us.p99, "max": found.latency_us.max},
+        "process_cpu_s": found.cpu.user_s + found.cpu.system_s,
         "machine_kernel_cpu_s": after["kernel_cpu_s"] - before["kernel_cpu_s"],
         "machine_cpu_s": after["total_cpu_s"] - before["total_cpu_s"],
         "machine_interval_s": elapsed,
         "md_threads_cpu_s": threads,
         "device_bytes_written": device,
-        "failed": found["status"] == "failed",
+        "failed": found.status == "failed",
         "admissible": reason is None,
         "reason": reason,
     }
 
 
-def samples(series: dict[str, Any]) -> list[float]:
+def samples(series: WriteSeries) -> list[float]:
     """Throughput of each whole interval, B/s; the last one, which is cut short, is left out."""
-    times = [0.0, *series["t_s"]]
+    times = [0.0, *series.t_s]
     rates = [
         size / (end - begin)
-        for size, begin, end in zip(series["written_bytes"], times, times[1:], strict=False)
+        for size, begin, end in zip(series.written_bytes, times, times[1:], strict=False)
         if end > begin
     ]
     return rates[:-1] if len(rates) > 1 else rates
 
 
-def paced_document(found: dict[str, Any]) -> dict[str, Any]:
+def paced_document(found: Minidaq) -> dict[str, Any]:
     """`paced` of a visit. A percentile with too few values beyond it is null."""
-    counts, latency = found["superchunks"], found["latency_us"]
-    achieved = found["source"]["achieved_fraction"]
+    counts, latency = found.superchunks, found.latency_us
+    known = {  # (share of the values below, us)
+        "p50": (0.5, latency.p50),
+        "p90": (0.9, latency.p90),
+        "p99": (0.99, latency.p99),
+        "p99_9": (0.999, latency.p99_9),
+        "p99_99": (0.9999, latency.p99_99),
+    }
+    achieved = found.source.achieved_fraction
     reason = None
-    if found["status"] != "complete":
-        reason = f"the paced record {found['status']}: {found['error']}"
+    if found.status != "complete":
+        reason = f"the paced record {found.status}: {found.error}"
     elif achieved < SOURCE_ACHIEVED_MIN:
         reason = f"the source offered only {achieved:.1%} of the superchunks that were due"
-    elif counts["lost"]:
-        reason = f"{counts['lost']} of {counts['offered']} superchunks were lost: the set cannot carry the common rate"
+    elif counts.lost:
+        reason = f"{counts.lost} of {counts.offered} superchunks were lost: the set cannot carry the common rate"
     return {
-        **_window(found, found["time"]["total_s"]),
-        "offered_bytes_per_s": found["offered_bytes_per_s"],
+        **_window(found, found.time.total_s),
+        "offered_bytes_per_s": found.offered_bytes_per_s,
         "achieved_fraction": achieved,
-        "offered_superchunks": counts["offered"],
-        "lost_superchunks": counts["lost"],
-        "busy_episodes": found["busy"]["count"],
+        "offered_superchunks": counts.offered,
+        "lost_superchunks": counts.lost,
+        "busy_episodes": found.busy.count,
         "latency_us": {
-            **{
-                key: latency[key] if latency["count"] * (1 - share) >= BEYOND_MIN else None
-                for key, share in PERCENTILES.items()
-            },
-            "max": latency["max"],
+            **{key: us if latency.count * (1 - share) >= BEYOND_MIN else None for key, (share, us) in known.items()},
+            "max": latency.max,
         },
-        "failed": found["status"] == "failed",
+        "failed": found.status == "failed",
         "admissible": reason is None,
         "reason": reason,
     }

@@ -170,6 +170,18 @@ def number(part: dict[str, Any], name: str) -> float:
     return value
 
 
+def version_on(machine: Machine) -> str:
+    return machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+
+
+def whole(part: dict[str, Any], name: str) -> int:
+    """The same of a count."""
+    value = number(part, name)
+    if not isinstance(value, int):
+        raise ValueError(f"{name} is {value!r}: a whole number was expected")
+    return value
+
+
 def jobs_of(output: str, what: str) -> list[dict[str, Any]]:
     """fio's jobs in the order of its command line. Raises BenchError when fio reports an error or said nothing that can be read."""
     with readable(what):

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from bench_model.base.errors import BenchError, InterruptedRunError, in_words
 from bench_model.bundle.files import strict
 from bench_model.documents.struct import Kind, read
+from bench_model.documents.tools.checksum import Checksum
+from bench_model.documents.tools.daqwriter import Verify
+from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
+from bench_model.documents.tools.streams import Streams, VerifyStreams
+from bench_model.documents.tools.synthetic import Read, Write
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
 from rig.candidate.machine import Machine
@@ -19,6 +24,8 @@ from rig.candidate.machine import Machine
 COMPLETE, FAILED, DAMAGED, INTERRUPTED = 0, 1, 3, 130
 SAID = {COMPLETE: ("complete", "intact"), FAILED: ("failed",), DAMAGED: ("damaged",)}  # by exit status
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
+READ_SECTORS, WRITTEN_SECTORS = 2, 6  # their places there
+Said = TypeVar("Said", bound=Checksum | Minidaq | MinidaqSearch | Read | Streams | Verify | VerifyStreams | Write)
 
 
 @dataclass(frozen=True)
@@ -44,26 +51,28 @@ class Site:
         command: str,
         options: Sequence[str],
         name: str,
-        kind: type[Kind],
+        kind: type[Said],
         timeout_s: float,
         accepted: Sequence[int] = (COMPLETE, FAILED),
-    ) -> dict[str, Any]:
-        """daqwriter's result document, checked and brought into the bundle as `name`.json.
+    ) -> Said:
+        """daqwriter's answer, whose document is brought into the bundle as `name`.json.
 
-        A document with status "failed" is returned (an I/O error of the drive is evidence about the candidate), one of damage where
+        An answer with status "failed" is returned (an I/O error of the drive is evidence about the candidate), one of damage where
         `accepted` has DAMAGED; BenchError is raised when daqwriter refused or left no document."""
         argv = [str(self.daqwriter), command, *options, f"--json={self.work / name}.json"]
         completed = self.machine.run(argv, timeout_s=timeout_s)
-        return daqwriter_document(
+        return daqwriter_answer(
             self.machine, completed, f"daqwriter {command}", self.work, self.raw, name, kind, accepted
         )
 
-    def device_written_bytes(self) -> int | None:
-        """Bytes that the device has written since boot, by its own counter; None where no single device is beneath."""
-        if self.device is None:
-            return None
-        fields = self.machine.read_text(Path(f"/sys/block/{self.device}/stat")).split()
-        return int(fields[6]) * SECTOR_BYTES
+    def device_written_bytes(self, since: int | None = 0) -> int | None:
+        """Bytes that the device has written by its own counter, since boot or `since` it stood so; None where no single device is
+        beneath."""
+        return counted_bytes(self.machine, self.device, WRITTEN_SECTORS, since)
+
+    def device_read_bytes(self, since: int | None = 0) -> int | None:
+        """The same of bytes that it has read."""
+        return counted_bytes(self.machine, self.device, READ_SECTORS, since)
 
     @contextmanager
     def removed_afterwards(self, *names: str) -> Iterator[None]:
@@ -75,65 +84,59 @@ class Site:
                 self.machine.remove(self.scratch / name)
 
 
-def left_document(
-    machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str, kind: type[Kind]
-) -> dict[str, Any]:
-    """Returns a tool's `work`/`name`.json, brought into `raw` and checked. Raises BenchError, with the tool's own words where
-    `completed` has any."""
-    document: dict[str, Any] = _brought(machine, completed, what, work, raw, name)
-    read(document, kind, str(raw / f"{name}.json"))
-    return document
+def counted_bytes(machine: Machine, device: str | None, field: int, since: int | None = 0) -> int | None:
+    if device is None or since is None:
+        return None
+    return int(machine.read_text(Path(f"/sys/block/{device}/stat")).split()[field]) * SECTOR_BYTES - since
 
 
 def left(
     machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str, kind: type[Kind]
 ) -> Kind:
-    """The same as its type."""
-    return read(_brought(machine, completed, what, work, raw, name), kind, str(raw / f"{name}.json"))
-
-
-def _brought(machine: Machine, completed: Completed | None, what: str, work: Path, raw: Path, name: str) -> Any:
+    """A tool's `work`/`name`.json, brought into `raw` as it is, and read as its type. Raises BenchError, with the tool's own words where
+    `completed` has any."""
     file = raw / f"{name}.json"
     try:
         machine.fetch(work / f"{name}.json", file)
-        return strict(file.read_text(encoding="utf-8"))
+        document = strict(file.read_text(encoding="utf-8"))
     except (BenchError, OSError, ValueError) as error:
         if completed:
             completed.check(what)
         raise BenchError(f"{what} left no readable result in {file}: {in_words(error)}") from None
+    return read(document, kind, str(file))
 
 
-def daqwriter_document(
+def daqwriter_answer(
     machine: Machine,
     completed: Completed,
     what: str,
     work: Path,
     raw: Path,
     name: str,
-    kind: type[Kind],
+    kind: type[Said],
     accepted: Sequence[int] = (COMPLETE, FAILED),
-) -> dict[str, Any]:
+) -> Said:
     """The same for daqwriter, whose exit status says too how it ended. `what` names the command in errors."""
     if completed.returncode == INTERRUPTED:
         raise InterruptedRunError(f"{what} was interrupted")
     if completed.returncode not in accepted:
         completed.check(what)
         raise BenchError(f"{what} ended with unexpected exit status {completed.returncode}")
-    return agreeing(left_document(machine, completed, what, work, raw, name, kind), completed)
+    return agreeing(left(machine, completed, what, work, raw, name, kind), completed)
 
 
-def agreeing(document: dict[str, Any], completed: Completed) -> dict[str, Any]:
-    """daqwriter's document, or BenchError where its status is another than daqwriter's exit says: neither can be trusted then."""
-    if document["status"] not in SAID.get(completed.returncode, ()):
+def agreeing(said: Said, completed: Completed) -> Said:
+    """daqwriter's answer, or BenchError where its status is another than daqwriter's exit says: neither can be trusted then."""
+    if said.status not in SAID.get(completed.returncode, ()):
         raise BenchError(
-            f"daqwriter {document['command']} ended with exit status {completed.returncode}, but its document says {document['status']!r} "
-            f"(error: {document['error'] or 'none'}). Its result is not used. It printed: {completed.stderr.strip()[-300:] or 'nothing'}"
+            f"daqwriter {said.command} ended with exit status {completed.returncode}, but its document says {said.status!r} "
+            f"(error: {said.error or 'none'}). Its result is not used. It printed: {completed.stderr.strip()[-300:] or 'nothing'}"
         )
-    return document
+    return said
 
 
-def unless_failed(document: dict[str, Any], what: str) -> dict[str, Any]:
-    """The document, or BenchError with daqwriter's own words where a scan cannot go on without it."""
-    if document["status"] != "complete":
-        raise BenchError(f"{what} ended as {document['status']}: {document['error'] or 'no reason given'}")
-    return document
+def unless_failed(said: Said, what: str) -> Said:
+    """The answer, or BenchError with daqwriter's own words where a scan cannot go on without it."""
+    if said.status != "complete":
+        raise BenchError(f"{what} ended as {said.status}: {said.error or 'no reason given'}")
+    return said

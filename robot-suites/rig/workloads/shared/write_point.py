@@ -9,7 +9,8 @@ import statistics
 from typing import Any
 
 from bench_model.base.units import binary_label
-from bench_model.documents.tools.synthetic import Write
+from bench_model.documents.results import WriteLatency, WritePoint
+from bench_model.documents.tools.synthetic import WorkingThread, Write, WriteSeries
 from rig.workloads.shared.site import Site, unless_failed
 
 SAMPLE_S = 0.25
@@ -22,7 +23,7 @@ def version_of(site: Site) -> str:
     return site.machine.run([site.daqwriter, "--version"], timeout_s=20).check("daqwriter").stdout.strip()
 
 
-def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[str, Any], name: str) -> dict[str, Any]:
+def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[str, Any], name: str) -> WritePoint:
     """Writes for `ramp_s` + `seconds_per_point` s. Raises BenchError when daqwriter itself breaks."""
     seconds, ramp_s = parameters["seconds_per_point"], parameters["ramp_s"]
     span = parameters["file_size"] // (block_bytes * threads) * block_bytes * threads
@@ -40,53 +41,57 @@ def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[s
     before = site.device_written_bytes()
     with site.removed_afterwards(target):
         timeout_s = 60 + 5 * (seconds + ramp_s) + span / WRITE_BYTES_PER_S_MIN
-        document = site.run_daqwriter("write", options, name, Write, timeout_s)
-    unless_failed(document, f"daqwriter write at block size {binary_label(block_bytes)}")
-    after = site.device_written_bytes()
-    device_bytes = after - before if after is not None and before is not None else None
-    return write_point(document, seconds, ramp_s, device_bytes)
+        said = site.run_daqwriter("write", options, name, Write, timeout_s)
+    unless_failed(said, f"daqwriter write at block size {binary_label(block_bytes)}")
+    return write_point(said, seconds, ramp_s, site.device_written_bytes(since=before))
 
 
-def write_point(document: dict[str, Any], seconds: float, ramp_s: float, device_bytes: int | None) -> dict[str, Any]:
-    """Returns a point from daqwriter's document. `device_bytes` includes the preparation's writing: the span, once."""
-    samples, written, runtime_s = _after_ramp(document["series"], ramp_s)
-    reason = None
-    expected = document["written_bytes"] + document["parameters"]["span_bytes"]
+def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | None) -> WritePoint:
+    """Returns a point from daqwriter's answer. `device_bytes` includes the preparation's writing: the span, once."""
+    samples, written, runtime_s = _after_ramp(said.series, ramp_s)
+    block_bytes = said.parameters.block_bytes
+    expected = said.written_bytes + said.parameters.span_bytes
+    reason = why_masked("daqwriter", runtime_s, seconds, expected, device_bytes)
+    latency = said.latency_us
+    shares = [_percent_of_time(thread) for thread in said.threads]
+    return WritePoint(
+        block_bytes=block_bytes,
+        throughput_bytes_per_s=written / runtime_s if runtime_s else 0.0,
+        iops=written / runtime_s / block_bytes if runtime_s else 0.0,
+        bytes_written=said.written_bytes,
+        runtime_s=runtime_s,
+        throughput_bytes_per_s_samples=samples,
+        latency_us=WriteLatency(latency.p50, latency.p99, latency.p99_9, latency.max, latency.mean),
+        cpu_user_percent=statistics.fmean(user for user, _ in shares),
+        cpu_system_percent=statistics.fmean(system for _, system in shares),
+        device_bytes_written=device_bytes,
+        admissible=reason is None,
+        reason=reason,
+    )
+
+
+def why_masked(tool: str, runtime_s: float, seconds: float, said_bytes: float, device_bytes: int | None) -> str | None:
+    """Why a point of a scan does not count; None when it does."""
     if runtime_s < RUNTIME_SHARE_MIN * seconds:
-        reason = f"ran for {runtime_s:.2f} s of {seconds:g} s"
-    elif device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * expected:
-        reason = f"the device counted {device_bytes} B of the {expected} B that daqwriter says it wrote"
-    latency = document["latency_us"]
-    shares = [_percent_of_time(thread) for thread in document["threads"]]
-    return {
-        "block_bytes": document["parameters"]["block_bytes"],
-        "throughput_bytes_per_s": written / runtime_s if runtime_s else 0.0,
-        "iops": written / runtime_s / document["parameters"]["block_bytes"] if runtime_s else 0.0,
-        "bytes_written": document["written_bytes"],
-        "runtime_s": runtime_s,
-        "throughput_bytes_per_s_samples": samples,
-        "latency_us": {key: latency[key] for key in ("p50", "p99", "p99_9", "max", "mean")},
-        "cpu_user_percent": statistics.fmean(user for user, _ in shares),
-        "cpu_system_percent": statistics.fmean(system for _, system in shares),
-        "device_bytes_written": device_bytes,
-        "admissible": reason is None,
-        "reason": reason,
-    }
+        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
+    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * said_bytes:
+        return f"the device counted {device_bytes} B of the {said_bytes} B that {tool} says it wrote"
+    return None
 
 
-def _percent_of_time(thread: dict[str, Any]) -> tuple[float, float]:
+def _percent_of_time(thread: WorkingThread) -> tuple[float, float]:
     """User and system CPU time of a thread in percent of the time that it ran."""
-    if not thread["end_s"]:
+    if not thread.end_s:
         return 0.0, 0.0
-    return 100 * thread["user_s"] / thread["end_s"], 100 * thread["system_s"] / thread["end_s"]
+    return 100 * thread.user_s / thread.end_s, 100 * thread.system_s / thread.end_s
 
 
-def _after_ramp(series: dict[str, Any], ramp_s: float) -> tuple[list[float], int, float]:
+def _after_ramp(series: WriteSeries, ramp_s: float) -> tuple[list[float], int, float]:
     """(samples in B/s, bytes, s) of the intervals that begin after the ramp; a last interval of under half the usual
     length, which is the drain, counts for the mean and is no sample."""
     samples: list[float] = []
     total, since, start = 0, 0.0, None
-    for end, written in zip(series["t_s"], series["written_bytes"], strict=True):
+    for end, written in zip(series.t_s, series.written_bytes, strict=True):
         begin, since = since, end
         # The clock trembles: an interval that begins a little before the ramp's end is taken whole.
         if begin < ramp_s - SAMPLE_S / 2:

@@ -18,10 +18,11 @@ from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.candidate.load_target import LoadTarget
 from rig.candidate.machine import Machine
-from rig.workloads.block_scan import DEVICE_SHARE_MIN, RUNTIME_SHARE_MIN, written_bytes
 from rig.workloads.shared.base import Need, Report, Workload
 from rig.workloads.shared.conditioning import PRECONDITIONED, Conditioner, seconds_for
-from rig.workloads.shared.fio import direction, jobs_of
+from rig.workloads.shared.fio import direction, jobs_of, version_on
+from rig.workloads.shared.site import WRITTEN_SECTORS, counted_bytes
+from rig.workloads.shared.write_point import DEVICE_SHARE_MIN, RUNTIME_SHARE_MIN
 from rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of, untracked
 
 NAME = "steady_state"
@@ -140,7 +141,7 @@ WORKLOAD = Workload(
 
 def run_steady_state(machine: Machine, plan: SteadyPlan, report: Report) -> dict[str, Any]:
     """Runs every test of the scenario; returns results/steady_state.json. `report` gets (text, step, steps, seconds)."""
-    version = machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+    version = version_on(machine)
     logical = logical_block_bytes(machine, plan.device)
     tests = []
     try:
@@ -239,13 +240,12 @@ def test_document(
 def _run_round(machine: Machine, plan: SteadyPlan, test: Test, number: int) -> dict[str, Any]:
     seconds = plan.parameters["seconds_per_point"]
     argv = round_arguments(test, plan.target.path, plan.span_bytes, seconds, plan.seed + number)
-    before = written_bytes(machine, plan.device)
+    before = counted_bytes(machine, plan.device, WRITTEN_SECTORS)
     completed = plan.target.run(argv, timeout_s=120 + 3 * len(test.points) * (seconds + 5))
     (plan.raw / f"steady-{test.name}-round-{number}.json").write_text(completed.stdout, encoding="utf-8")
     what = f"round {number} of {test.name}"
     completed.check(f"fio in {what}")
-    after = written_bytes(machine, plan.device)
-    device_bytes = after - before if after is not None and before is not None else None
+    device_bytes = counted_bytes(machine, plan.device, WRITTEN_SECTORS, since=before)
     return round_document(test, number, seconds, completed.stdout, device_bytes)
 
 

@@ -69,8 +69,8 @@ class Application:
         finally:
             self.site.machine.call("stream_files", "remove", path, timeout_s=CALL_S_MIN)
 
-    def run(self, setup: Setup, directory: Path | None, name: str, seconds: float, *more: str) -> dict[str, Any]:
-        """daqwriter's document, also that of a run that an I/O error ended."""
+    def run(self, setup: Setup, directory: Path | None, name: str, seconds: float, *more: str) -> Streams:
+        """daqwriter's answer, also that of a run that an I/O error ended."""
         options = [*self.options(setup, directory), *more]
         limit_s = CALL_S_MIN + 10 * seconds
         return self.site.run_daqwriter("streams", options, f"streams-{name}", Streams, limit_s)
@@ -104,9 +104,9 @@ class Application:
             "wrong_files": len(wrong),
             "wrong": wrong,
             "closed": looked["closed"],
-            "status": verify["status"],
-            "faults": verify["fault_count"],
-            "events": {key: verify["events"][key] for key in ("expected", "present")},
-            "failed": verify["status"] == "failed",
-            "error": verify["error"],
+            "status": verify.status,
+            "faults": verify.fault_count,
+            "events": {"expected": verify.events.expected, "present": verify.events.present},
+            "failed": verify.status == "failed",
+            "error": verify.error,
         }

@@ -12,7 +12,8 @@ from typing import Any
 
 from bench_model.base.errors import RefusedError
 from bench_model.base.units import GB, decimal_label
-from bench_model.documents.tools.checksum import Checksum
+from bench_model.documents.struct import as_document
+from bench_model.documents.tools.checksum import Checksum, VariantSpeed
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.streams_checksum.runs import paced, unpaced
@@ -267,13 +268,12 @@ class _Runner:
         said = self._site.run_daqwriter(
             "checksum", options, "streams-checksum-overhead", Checksum, limit_s, (COMPLETE, DAMAGED)
         )
-        found = {(row["variant"], row["threads"]): row for row in said["variants"]}
-        wrong = said["mismatch"]
+        found = {(str(row.variant), row.threads): row for row in said.variants}
         identity = {
-            "splits": said["splits"],
-            "wrong": 1 if wrong else 0,  # the first difference ends the measurement
-            "mismatch": wrong,
-            "combine_ns": said["combine_ns"],
+            "splits": as_document(said.splits) if said.splits else None,
+            "wrong": 1 if said.mismatch else 0,  # the first difference ends the measurement
+            "mismatch": as_document(said.mismatch) if said.mismatch else None,
+            "combine_ns": as_document(said.combine_ns) if said.combine_ns else None,
         }
         return identity, {
             "event_bytes": own["event_size"],
@@ -296,7 +296,7 @@ class _Runner:
         smallest = "--smallest-parallel=1"  # every event is shared out
         with application.directory(name) as directory:
             written = application.run(setup, directory, name, size / 1e8, f"--bytes={size}", smallest)
-            self._verification.append(application.verified(setup, directory, name, written["totals"]["written_bytes"]))
+            self._verification.append(application.verified(setup, directory, name, written.totals.written_bytes))
 
     def _round(self, number: int) -> list[dict[str, Any]]:
         """One pair of each comparison; the reference comes first in odd rounds."""
@@ -331,8 +331,7 @@ class _Runner:
         if self._plan.telemetry:
             options += self._plan.telemetry.options
         with self._application.directory(name) as directory:
-            document = self._application.run(setup, directory, name, seconds, *options)
-            found = paced(document, seconds)
+            found = paced(self._application.run(setup, directory, name, seconds, *options), seconds)
             self._verification.append(self._application.verified(setup, directory, name, found["written_bytes"]))
         full = own["demand"][f"{name}_rate_size"] / own["demand"]["servers"]
         return {
@@ -346,19 +345,11 @@ class _Runner:
         }
 
 
-def _point(row: dict[str, Any] | None, variant: str, threads: int) -> dict[str, Any]:
-    if row is None:
-        return {
-            "variant": variant,
-            "threads": threads,
-            "ns": [],
-            "share_ns": [],
-            "reason": "a wrong checksum ended the measurement",
-        }
+def _point(row: VariantSpeed | None, variant: str, threads: int) -> dict[str, Any]:
     return {
         "variant": variant,
         "threads": threads,
-        "ns": row["ns_samples"],
-        "share_ns": row["share_ns_samples"],
-        "reason": None,
+        "ns": row.ns_samples if row else [],
+        "share_ns": row.share_ns_samples if row else [],
+        "reason": None if row else "a wrong checksum ended the measurement",
     }

@@ -145,7 +145,7 @@ class Soak:
     def run(self) -> dict[str, Any]:
         """results/thermal.json. The file is removed however it ends."""
         parameters, limits = self._plan.parameters, self._plan.parameters["soak"]
-        version = self._machine.run(["fio", "--version"], timeout_s=20).check("fio").stdout.strip()
+        version = fio.version_on(self._machine)
         rule = self._plan.rule(limits["min_s"], limits["max_s"])
         try:
             self._report("laying out the soak's file", 0, 4, parameters["file_size"] / 2e9)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
-from virtual_candidate.faults import DriveFaults
+from virtual_candidate.emulated.faults import DriveFaults
 from virtual_candidate.hardware import Drive
 from virtual_candidate.image import Image
 from virtual_candidate.instance import Instance

@@ -14,7 +14,7 @@ from typing import Any
 from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import MIB, decimal_label
 from bench_model.documents.struct import as_document
-from bench_rounds.processes import Busy
+from bench_rounds.measuring.processes import Busy
 from rig.candidate.host import require_target_directory, survey
 from rig.candidate.machine import LocalMachine
 

@@ -24,7 +24,7 @@ from ansible.module_utils.bench_storage.guard import contents, identity_objectio
 from ansible.module_utils.bench_storage.machine import Machine, text_of
 from ansible.module_utils.bench_storage.survey import usage_of
 
-from rig.on_candidate import probe
+from rig.on_candidate.reading import probe
 
 DRIVE_S_MAX = 60.0  # [P] a healthy drive answers in milliseconds; one that spins up, within half a minute
 NO_DRIVES = ("rom", "loop")

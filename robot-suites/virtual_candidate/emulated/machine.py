@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_model.base.errors import BenchError
-from virtual_candidate import faults, processes, qemu
+from virtual_candidate import processes
+from virtual_candidate.emulated import faults, qemu
+from virtual_candidate.emulated.qmp import Qmp, QmpError
 from virtual_candidate.files import locked
 from virtual_candidate.image import Image
 from virtual_candidate.instance import Instance, load
-from virtual_candidate.qmp import Qmp, QmpError
 
 START_S_MAX = 15.0
 OVERLAY = "root.qcow2"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench_rounds.sample import Sample, parse_daqwriter, parse_fio
+from bench_rounds.measuring.sample import Sample, parse_daqwriter, parse_fio
 from rig.base.shell import Shell
 
 START_S = (

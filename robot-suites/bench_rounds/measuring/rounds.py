@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bench_model.base.errors import BenchError
-from bench_rounds.ratios import summary, wants_more
-from bench_rounds.sample import Sample
+from bench_rounds.measuring.ratios import summary, wants_more
+from bench_rounds.measuring.sample import Sample
 
 SUMMARISED = ("bytes_per_s", "cpu_s_per_gb", "max_rss_bytes")
 
