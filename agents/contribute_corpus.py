@@ -9,7 +9,6 @@ documentation and has written so into `reviewed` of `case.json`.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
 import shutil
@@ -158,11 +157,7 @@ def _redfish_bios(text: str) -> dict[str, Any]:
     """Returns what the role bios would set of a resource Bios, or of an attribute registry, whose defaults then count as what is set.
 
     By the names of all vendors: neither document says its maker in one way."""
-    spec = importlib.util.spec_from_file_location("bench_bios", ROOT / "ansible/module_utils/bench_bmc/bios.py")
-    assert spec is not None and spec.loader is not None
-    bios = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = bios  # its dataclasses look themselves up there
-    spec.loader.exec_module(bios)
+    bios = corpus_trees.module_util("bench_bmc/bios")
     vendors = YAML(typ="safe").load(ROOT / "ansible/roles/bios/vars/main/vendors.yml")["__bios_vendors"]
     document = _object(text)
     if "RegistryEntries" in document:
@@ -203,7 +198,7 @@ KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "ipmi-dcmi": _dcmi,
     "ipmi-sdr": _sdr,
     "ipmi-sel": _sel,
-    "node-tree": corpus_trees.points_of,
+    "node-tree": corpus_trees.found_of,
     "iperf3": _iperf3,
     "perftest-bandwidth": _perftest_bandwidth,
     "perftest-latency": _perftest_latency,

@@ -289,4 +289,4 @@ def test_a_tree_writes_nothing_outside_of_its_folder(tmp_path: Path, text: str) 
 
 def test_a_tree_that_nothing_reads_is_refused() -> None:
     with pytest.raises(ValueError, match="no collector reads anything"):
-        corpus_trees.points_of("Path: etc/hosts\nLines: 1\nx\nMode: 644\n")
+        corpus_trees.found_of("Path: etc/hosts\nLines: 1\nx\nMode: 644\n")

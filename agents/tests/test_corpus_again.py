@@ -85,7 +85,7 @@ def data_of_attributes(document: dict[str, Any]) -> tuple[dict[str, int], int | 
     rows = {(row["name"], row["id"]): row["raw"]["value"] for row in document["ata_smart_attributes"]["table"]}
     in_units: dict[str, int] = {}
     for (name, _), value in rows.items():
-        what, way, unit = (name.split("_") + ["", ""])[:3]
+        what, way, unit = [*name.split("_"), "", ""][:3]
         medium = {"NAND": "nand_", "Flash": "nand_", "Host": "data_", "Lifetime": "data_", "Total": "data_"}.get(what)
         if unit in IN_UNITS and way in ("Writes", "Reads") and medium:  # of a cache, TLC_Writes_32MiB, neither is told
             in_units[medium + ("written" if way == "Writes" else "read") + "_bytes"] = value * IN_UNITS[unit]
@@ -194,6 +194,47 @@ def test_trees_by_the_kernels_documentation(case: Path) -> None:
             for line in lines:
                 total = line.partition("total=")[2]
                 assert any(f"stalled_us={total}i" in point for point in points), path
+
+
+def numbers_of(cpus: str) -> set[int]:
+    """Of the kernel's list form, `0-2,8`."""
+    ends = [part.split("-") for part in cpus.split(",") if part]
+    return {number for each in ends for number in range(int(each[0]), int(each[-1]) + 1)}
+
+
+@pytest.mark.parametrize("case", of_kind("node-tree"))
+def test_places_by_the_kernels_documentation(case: Path) -> None:
+    """ABI/stable/sysfs-devices-system-cpu: CPUs with the same list of siblings are a core; package -1 is none.
+
+    ABI/testing/sysfs-bus-pci: local_cpulist is the CPUs near a device; where it has no node, all are, which says nothing of several."""
+    files = {path: lines[0] if lines else "" for path, lines in tree_of(raw(case))}
+    cpus = "sys/devices/system/cpu"
+    if f"{cpus}/online" not in files:
+        assert "placement" not in expected(case)
+        return
+    found = expected(case)["placement"]
+    online = numbers_of(files[f"{cpus}/online"])
+    assert numbers_of(found["online"]) == online
+    cores: dict[str, set[int]] = {}
+    packages = set()
+    for number in online:
+        folder = f"{cpus}/cpu{number}/topology"
+        siblings = files.get(f"{folder}/core_cpus_list") or files[f"{folder}/thread_siblings_list"]
+        assert number in numbers_of(siblings)
+        cores.setdefault(siblings, set()).add(number)
+        packages.add(files[f"{folder}/physical_package_id"])
+    assert numbers_of(found["cores"]) == {min(core) for core in cores.values()}
+    assert found["threads_of_a_core"] == max(map(len, cores.values()))
+    assert found["packages"] == (None if "-1" in packages else len(packages))
+    assert found["smt"] == files.get(f"{cpus}/smt/control")
+    nodes = {path.split("/")[-2][4:]: line for path, line in files.items() if path.endswith("/cpulist")}
+    assert found["nodes"] == nodes
+    for address, place in found["devices"].items():
+        (near,) = (line for path, line in files.items() if path.endswith(f"{address}/local_cpulist"))
+        if place["numa_node"] is None and len(nodes) > 1:
+            assert place["node_cpus"] == "" and numbers_of(near) == online
+        else:
+            assert numbers_of(place["node_cpus"]) == numbers_of(near)
 
 
 @pytest.mark.parametrize("case", of_kind("redfish-bios"))
