@@ -126,7 +126,12 @@ def _fio(text: str) -> dict[str, Any]:
             return {"refused": str(error)}
         raise ValueError(f"the bench reads jobs that failed: {errors}")
     jobs = fio.jobs_of(text, "a case of the corpus")
-    return {job["jobname"]: {name: fio.direction(job, name) for name in ("read", "write")} for job in jobs}
+    found: dict[str, Any] = {}
+    for job in jobs:
+        twins = sum(name.partition("#")[0] == job["jobname"] for name in found)
+        name = f"{job['jobname']}#{twins + 1}" if twins else job["jobname"]  # --numjobs without a group
+        found[name] = {way: fio.direction(job, way) for way in ("read", "write")}
+    return found
 
 
 def _nvme_health(text: str) -> dict[str, Any]:

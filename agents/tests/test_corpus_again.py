@@ -122,10 +122,10 @@ def test_fio_by_its_documented_fields(case: Path) -> None:
     if failed:
         return
     assert document["fio version"] == f"fio-{about_of(case).version.split()[-1]}"
-    assert {job["jobname"] for job in document["jobs"]} == set(found)
-    for job in document["jobs"]:
+    assert [job["jobname"] for job in document["jobs"]] == [name.partition("#")[0] for name in found]
+    for job, mine in zip(document["jobs"], found.values(), strict=True):
         for way in ("read", "write"):
-            ours, theirs = found[job["jobname"]][way], job[way]
+            ours, theirs = mine[way], job[way]
             assert ours["bytes"] == theirs["io_bytes"] and ours["bytes_per_s"] == theirs["bw_bytes"]
             assert ours["iops"] == theirs["iops"] and ours["runtime_s"] == theirs["runtime"] / 1000
             if theirs["total_ios"]:
@@ -141,8 +141,12 @@ def test_iperf3_by_its_documented_fields(case: Path) -> None:
     document, found = json.loads(raw(case)), expected(case)
     end = document["end"]
     if "refused" in found:
-        udp = document["start"].get("test_start", {}).get("protocol") == "UDP"
-        assert document["error"] in found["refused"] if "error" in document else udp
+        test = document["start"].get("test_start", {})
+        if "error" in document:
+            assert document["error"] in found["refused"]
+        else:  # no TCP; nothing transferred (3.9 says its errors on standard error only); or the other side went away
+            early = "sum_sent" in end and end["sum_sent"]["end"] < test["duration"] / 2
+            assert test.get("protocol") == "UDP" or not document["intervals"] or (early and not end["sum_received"]["bytes"])
         return
     assert "error" not in document and document["start"].get("test_start", {}).get("protocol") != "UDP"
     assert found["bytes_per_s"] == pytest.approx(end["sum_received"]["bits_per_second"] / 8)
