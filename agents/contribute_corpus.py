@@ -9,6 +9,7 @@ documentation and has written so into `reviewed` of `case.json`.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import re
 import shutil
@@ -197,6 +198,39 @@ def _redfish_bios(text: str) -> dict[str, Any]:
     return found
 
 
+def _storage_parts() -> Any:
+    """Provisioning's package bench_storage, whose modules import each other by Ansible's name."""
+    import ansible.module_utils  # only these two kinds need it
+
+    folder = str(corpus_trees.MODULE_UTILS)
+    if folder not in ansible.module_utils.__path__:
+        ansible.module_utils.__path__.append(folder)
+    return importlib.import_module("ansible.module_utils.bench_storage.devices")
+
+
+def _lsblk(text: str) -> dict[str, Any]:
+    """Reads `lsblk --json --bytes --output` with provisioning's columns; each device once, by name."""
+    devices = _storage_parts()
+    try:
+        roots = devices.parse_lsblk(text)
+    except devices.StorageError as error:
+        return {"refused": str(error)}
+    return {
+        "roots": [root.name for root in roots],
+        "devices": {
+            one.name: {"type": one.type, "size_bytes": one.size_bytes, "model": one.model, "read_only": one.read_only}
+            | {"filesystem": one.filesystem, "on_it": [child.name for child in one.children]}
+            for one in devices.everything(roots).values()
+        },
+    }
+
+
+def _wipefs(text: str) -> dict[str, Any]:
+    """Reads `wipefs --no-act --json`."""
+    devices = _storage_parts()
+    return {"signatures": [[one["type"], one.get("label")] for one in devices.parse_wipefs(text)]}
+
+
 KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "smartctl": _smartctl,
     "smartctl-scan": _scan,
@@ -211,6 +245,8 @@ KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "redfish-bios": _redfish_bios,
     "nvme-health": _nvme_health,
     "redfish-inlet": _redfish_inlet,
+    "lsblk": _lsblk,
+    "wipefs": _wipefs,
 }
 
 

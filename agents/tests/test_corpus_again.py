@@ -146,7 +146,11 @@ def test_iperf3_by_its_documented_fields(case: Path) -> None:
             assert document["error"] in found["refused"]
         else:  # no TCP; nothing transferred (3.9 says its errors on standard error only); or the other side went away
             early = "sum_sent" in end and end["sum_sent"]["end"] < test["duration"] / 2
-            assert test.get("protocol") == "UDP" or not document["intervals"] or (early and not end["sum_received"]["bytes"])
+            assert (
+                test.get("protocol") == "UDP"
+                or not document["intervals"]
+                or (early and not end["sum_received"]["bytes"])
+            )
         return
     assert "error" not in document and document["start"].get("test_start", {}).get("protocol") != "UDP"
     assert found["bytes_per_s"] == pytest.approx(end["sum_received"]["bits_per_second"] / 8)
@@ -264,9 +268,38 @@ def test_health_logs_by_the_specifications_table(case: Path) -> None:
     assert expected(case)["temperatures"] == {"composite": at(1, 2) - 273}
 
 
+@pytest.mark.parametrize("case", of_kind("lsblk"))
+def test_devices_by_the_columns_of_lsblk(case: Path) -> None:
+    """lsblk(8): one object for each place of a device in the tree; --bytes: sizes in B."""
+    rows: dict[str, dict[str, Any]] = {}
+    pending = list(json.loads(raw(case))["blockdevices"])
+    assert expected(case)["roots"] == [row["kname"] for row in pending]
+    while pending:
+        row = pending.pop()
+        rows[row["kname"]] = row
+        pending += row.get("children", [])
+    assert set(expected(case)["devices"]) == set(rows)
+    for name, found in expected(case)["devices"].items():
+        row = rows[name]
+        assert (found["type"], found["size_bytes"]) == (row["type"], row["size"])
+        assert (found["model"], found["filesystem"]) == ((row["model"] or "").strip(), row["fstype"] or "")
+        assert found["read_only"] is row["ro"] and found["on_it"] == [one["kname"] for one in row.get("children", [])]
+
+
+@pytest.mark.parametrize("case", of_kind("wipefs"))
+def test_signatures_by_the_fields_of_wipefs(case: Path) -> None:
+    """wipefs(8), --json: type and label of each."""
+    assert expected(case) == {
+        "signatures": [[one["type"], one["label"]] for one in json.loads(raw(case))["signatures"]]
+    }
+
+
 def test_every_kind_of_case_is_found_again_here() -> None:
     """Those that are a line long are compared by hand in `reviewed`."""
     by_hand = {"ipmi-dcmi", "smartctl-scan"}
     kinds = {about_of(case).kind for case in CASES}
-    again = {"smartctl", "fio", "iperf3", "ipmi-sdr", "ipmi-sel", "node-tree", "redfish-bios", "nvme-health"}
+    again = {"smartctl", "fio", "iperf3", "ipmi-sdr", "ipmi-sel", "node-tree", "redfish-bios", "nvme-health"} | {
+        "lsblk",
+        "wipefs",
+    }
     assert kinds - by_hand == again
