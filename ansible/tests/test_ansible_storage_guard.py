@@ -19,10 +19,10 @@ from ansible.module_utils.bench_storage.devices import (
     is_named,
     parse_fstab,
     parse_lsblk,
-    parse_wipefs,
     parse_mountinfo,
     parse_root,
     parse_swaps,
+    parse_wipefs,
 )
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import SETS, Facts, contents, find, objections, size_objection

@@ -6,7 +6,6 @@ Runs on the candidate: Python 3.9, standard library only.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -21,10 +20,10 @@ from ansible.module_utils.bench_storage.devices import (
     is_named,
     parse_fstab,
     parse_lsblk,
-    parse_wipefs,
     parse_mountinfo,
     parse_root,
     parse_swaps,
+    parse_wipefs,
 )
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.marks import open_exclusively, plant, surviving
