@@ -104,10 +104,15 @@ def _placement(root: Path) -> dict[str, Any]:
     lists, pci, host = (module_util(name) for name in ("bench_cpus", "bench_pci", "bench_host"))
     cpus = root / "sys/devices/system/cpu"
     online = lists.parse_cpus((cpus / "online").read_text())
-    topology = cpu_topology.topology(online, cpus)
+    if not online:
+        raise ValueError("sys/devices/system/cpu/online names no CPU")
+    try:
+        topology = cpu_topology.topology(online, cpus)
+    except cpu_topology.TopologyError as error:
+        raise ValueError(str(error).replace(f"{root}/", "")) from None
     told = Cpus.of(topology)
     cpuinfo = root / "proc/cpuinfo"
-    text = cpuinfo.read_text() if cpuinfo.is_file() else ""
+    text = cpuinfo.read_text(errors="replace") if cpuinfo.is_file() else ""
     model = host.cpu_model(text)
     if (model or "unknown") != probe.cpu_model(text):
         raise ValueError(f"the processor is {model!r} to provisioning and {probe.cpu_model(text)!r} to the survey")

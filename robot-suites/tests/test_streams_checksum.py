@@ -107,10 +107,14 @@ def test_a_package_that_the_kernel_does_not_name_is_none(tmp_path: Path, said: s
     assert [one["package"] for one in found["cpus"]][2:4] == [1, None] and Cpus.of(found).packages is None
 
 
-def test_siblings_that_are_no_list_are_named_with_their_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [("1,\0", "is no list of CPUs"), ("5-1", "5-1 runs backwards"), ("2,6", "which does not name CPU 1 itself")],
+)
+def test_siblings_that_cannot_be_are_named_with_their_file(tmp_path: Path, said: str, words: str) -> None:
     root = two_by_two_by_two(tmp_path)
-    (root / "cpu1/topology/thread_siblings_list").write_text("1,\0", encoding="ascii")
-    with pytest.raises(cpu_topology.TopologyError, match=r"cpu1/topology/thread_siblings_list: .* is no list of CPUs"):
+    (root / "cpu1/topology/thread_siblings_list").write_text(said, encoding="ascii")
+    with pytest.raises(cpu_topology.TopologyError, match=f"cpu1/topology/thread_siblings_list.*{words}"):
         cpu_topology.topology(range(8), root)
 
 

@@ -27,6 +27,8 @@ def parse_list(text: str) -> list[int]:
         first, _, last = part.partition("-")
         if not all(number.isascii() and number.isdigit() and len(number) < 6 for number in (first, last or first)):
             raise ValueError(f"{text[:80]!r} is no list of CPUs")
+        if int(last or first) < int(first):
+            raise ValueError(f"{text[:80]!r} is no list of CPUs: {part} runs backwards")
         numbers.extend(range(int(first), int(last or first) + 1))
     return numbers
 
@@ -56,9 +58,12 @@ def _siblings(folder: Path, cpu: int) -> list[int]:
         text = _read(folder / name)
         if text:
             try:
-                return parse_list(text)
+                found = parse_list(text)
             except ValueError as error:
                 raise TopologyError(f"{folder / name}: {error}") from None
+            if cpu not in found:
+                raise TopologyError(f"{folder / name} is {text[:80]!r}, which does not name CPU {cpu} itself")
+            return found
     raise TopologyError(f"{folder} does not tell the siblings of CPU {cpu}, so physical cores cannot be told from SMT")
 
 
