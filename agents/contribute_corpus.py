@@ -9,7 +9,7 @@ documentation and has written so into `reviewed` of `case.json`.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import importlib
 import json
 import re
 import shutil
@@ -127,7 +127,12 @@ def _fio(text: str) -> dict[str, Any]:
             return {"refused": str(error)}
         raise ValueError(f"the bench reads jobs that failed: {errors}")
     jobs = fio.jobs_of(text, "a case of the corpus")
-    return {job["jobname"]: {name: fio.direction(job, name) for name in ("read", "write")} for job in jobs}
+    found: dict[str, Any] = {}
+    for job in jobs:
+        twins = sum(name.partition("#")[0] == job["jobname"] for name in found)
+        name = f"{job['jobname']}#{twins + 1}" if twins else job["jobname"]  # --numjobs without a group
+        found[name] = {way: fio.direction(job, way) for way in ("read", "write")}
+    return found
 
 
 def _nvme_health(text: str) -> dict[str, Any]:
@@ -158,11 +163,7 @@ def _redfish_bios(text: str) -> dict[str, Any]:
     """Returns what the role bios would set of a resource Bios, or of an attribute registry, whose defaults then count as what is set.
 
     By the names of all vendors: neither document says its maker in one way."""
-    spec = importlib.util.spec_from_file_location("bench_bios", ROOT / "ansible/module_utils/bench_bmc/bios.py")
-    assert spec is not None and spec.loader is not None
-    bios = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = bios  # its dataclasses look themselves up there
-    spec.loader.exec_module(bios)
+    bios = corpus_trees.module_util("bench_bmc/bios")
     vendors = YAML(typ="safe").load(ROOT / "ansible/roles/bios/vars/main/vendors.yml")["__bios_vendors"]
     document = _object(text)
     if "RegistryEntries" in document:
@@ -197,13 +198,46 @@ def _redfish_bios(text: str) -> dict[str, Any]:
     return found
 
 
+def _storage_parts() -> Any:
+    """Provisioning's package bench_storage, whose modules import each other by Ansible's name."""
+    import ansible.module_utils  # only these two kinds need it
+
+    folder = str(corpus_trees.MODULE_UTILS)
+    if folder not in ansible.module_utils.__path__:
+        ansible.module_utils.__path__.append(folder)
+    return importlib.import_module("ansible.module_utils.bench_storage.devices")
+
+
+def _lsblk(text: str) -> dict[str, Any]:
+    """Reads `lsblk --json --bytes --output` with provisioning's columns; each device once, by name."""
+    devices = _storage_parts()
+    try:
+        roots = devices.parse_lsblk(text)
+    except devices.StorageError as error:
+        return {"refused": str(error)}
+    return {
+        "roots": [root.name for root in roots],
+        "devices": {
+            one.name: {"type": one.type, "size_bytes": one.size_bytes, "model": one.model, "read_only": one.read_only}
+            | {"filesystem": one.filesystem, "on_it": [child.name for child in one.children]}
+            for one in devices.everything(roots).values()
+        },
+    }
+
+
+def _wipefs(text: str) -> dict[str, Any]:
+    """Reads `wipefs --no-act --json`."""
+    devices = _storage_parts()
+    return {"signatures": [[one["type"], one.get("label")] for one in devices.parse_wipefs(text)]}
+
+
 KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "smartctl": _smartctl,
     "smartctl-scan": _scan,
     "ipmi-dcmi": _dcmi,
     "ipmi-sdr": _sdr,
     "ipmi-sel": _sel,
-    "node-tree": corpus_trees.points_of,
+    "node-tree": corpus_trees.found_of,
     "iperf3": _iperf3,
     "perftest-bandwidth": _perftest_bandwidth,
     "perftest-latency": _perftest_latency,
@@ -211,6 +245,8 @@ KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "redfish-bios": _redfish_bios,
     "nvme-health": _nvme_health,
     "redfish-inlet": _redfish_inlet,
+    "lsblk": _lsblk,
+    "wipefs": _wipefs,
 }
 
 

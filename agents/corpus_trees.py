@@ -1,18 +1,25 @@
-"""Trees of /proc and /sys as text, in the form that Prometheus' ttar writes: unpacked, and read by the agent's collectors.
+"""Trees of /proc and /sys as text, in the form that Prometheus' ttar writes: unpacked, and read by the agent's collectors and by what
+places a run's threads and interrupts: CPUs, cores, NUMA nodes, PCI devices.
 
 Promise: nothing outside of the folder is written, whatever paths and links a text holds."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from bench_model.workloads.streams_checksum.setups import Cpus
+from rig.on_candidate import cpu_topology, probe
 from telemetry_agent.base.point import Encoder
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.reading.collector import Unsupported
 
+MODULE_UTILS = Path(__file__).parent.parent / "ansible/module_utils"
 # Those that answer from files alone, at one reading.
 COLLECTORS = ("pressure", "temperature", "md_array", "numa", "edac", "pcie_link", "pcie_errors", "rapl")
 BETWEEN = re.compile(r"^# ttar (?:- )+-\n", re.MULTILINE)
@@ -49,26 +56,77 @@ def _inside(path: Path, root: Path) -> bool:
     return path.resolve().is_relative_to(root.resolve())
 
 
-def points_of(text: str) -> dict[str, Any]:
-    """Returns what the collectors read of the tree: {"points": line protocol without times, "faults": ...}."""
-    encoder = Encoder({})
-    lines: list[str] = []
-    faults: list[str] = []
+def module_util(name: str) -> ModuleType:
+    """One of provisioning's modules that need nothing of Ansible, such as `bench_pci` or `bench_bmc/bios`."""
+    own = f"corpus_{name.replace('/', '_')}"
+    spec = importlib.util.spec_from_file_location(own, MODULE_UTILS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[own] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def found_of(text: str) -> dict[str, Any]:
+    """Returns what is read of the tree: {"points": line protocol without times, "faults": ...}, and where it has CPUs "placement"."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         unpack(text, root)
-        for collector in system_collectors(1.0, root):
-            if collector.name not in COLLECTORS:
-                continue
-            try:
-                reading = collector.read()
-            except Unsupported:
-                continue
-            except OSError as error:
-                faults.append(str(error).replace(f"{root}/", ""))
-                continue
-            faults += [fault.replace(f"{root}/", "") for fault in reading.faults]
-            lines += [encoder.encode(point._replace(time_ns=0)).strip() for point in collector.parse(reading, None)]
-    if not lines:
+        found = _points(root)
+        if (root / "sys/devices/system/cpu/online").is_file():
+            found["placement"] = _placement(root)
+    if not found["points"] and "placement" not in found:
         raise ValueError("no collector reads anything of this tree")
+    return found
+
+
+def _points(root: Path) -> dict[str, Any]:
+    encoder = Encoder({})
+    lines: list[str] = []
+    faults: list[str] = []
+    for collector in system_collectors(1.0, root):
+        if collector.name not in COLLECTORS:
+            continue
+        try:
+            reading = collector.read()
+        except Unsupported:
+            continue
+        except OSError as error:
+            faults.append(str(error).replace(f"{root}/", ""))
+            continue
+        faults += [fault.replace(f"{root}/", "") for fault in reading.faults]
+        lines += [encoder.encode(point._replace(time_ns=0)).strip() for point in collector.parse(reading, None)]
     return {"points": sorted(lines), "faults": sorted(faults)}
+
+
+def _placement(root: Path) -> dict[str, Any]:
+    """What decides where threads and interrupts go: by the readers of the rig and of provisioning, which must agree."""
+    lists, pci, host = (module_util(name) for name in ("bench_cpus", "bench_pci", "bench_host"))
+    cpus = root / "sys/devices/system/cpu"
+    online = lists.parse_cpus((cpus / "online").read_text())
+    if not online:
+        raise ValueError("sys/devices/system/cpu/online names no CPU")
+    try:
+        topology = cpu_topology.topology(online, cpus)
+    except cpu_topology.TopologyError as error:
+        raise ValueError(str(error).replace(f"{root}/", "")) from None
+    told = Cpus.of(topology)
+    cpuinfo = root / "proc/cpuinfo"
+    text = cpuinfo.read_text(errors="replace") if cpuinfo.is_file() else ""
+    model = host.cpu_model(text)
+    if (model or "unknown") != probe.cpu_model(text):
+        raise ValueError(f"the processor is {model!r} to provisioning and {probe.cpu_model(text)!r} to the survey")
+    devices = {}
+    for path in sorted((root / "sys/bus/pci/devices").glob("*")):
+        placed = pci.placed({"name": path.name}, str(path), str(root / "sys"))
+        devices[path.name] = {key: placed[key] for key in ("numa_node", "node_cpus")}
+    return {
+        "cpu_model": model,
+        "online": lists.format_cpus(online),
+        "cores": lists.format_cpus(told.cores),
+        "threads_of_a_core": max(one["thread"] for one in topology["cpus"]) + 1,
+        "packages": told.packages,
+        "smt": told.smt,
+        "nodes": {str(node["node"]): node["cpus"] for node in host.numa(str(root / "sys"))},
+        "devices": devices,
+    }

@@ -289,4 +289,21 @@ def test_a_tree_writes_nothing_outside_of_its_folder(tmp_path: Path, text: str) 
 
 def test_a_tree_that_nothing_reads_is_refused() -> None:
     with pytest.raises(ValueError, match="no collector reads anything"):
-        corpus_trees.points_of("Path: etc/hosts\nLines: 1\nx\nMode: 644\n")
+        corpus_trees.found_of("Path: etc/hosts\nLines: 1\nx\nMode: 644\n")
+
+
+@pytest.mark.parametrize(
+    ("online", "siblings", "words"),
+    [
+        ("", "0", "names no CPU"),
+        ("0", "x", "thread_siblings_list: 'x' is no list"),
+        ("0-1", "0", "cpu1/topology does not tell"),
+    ],
+)
+def test_a_tree_whose_cpus_cannot_be_is_refused(online: str, siblings: str, words: str) -> None:
+    """And named by its own path, not by the folder that it was unpacked to."""
+    cpu = "Path: sys/devices/system/cpu"
+    text = f"{cpu}/online\nLines: 1\n{online}\n# ttar - - -\n{cpu}/cpu0/topology/thread_siblings_list\nLines: 1\n{siblings}\n"
+    with pytest.raises(ValueError, match=words) as refused:
+        corpus_trees.found_of(text)
+    assert "/tmp" not in str(refused.value)

@@ -53,12 +53,19 @@ host:
 import glob
 import os
 import platform
-import re
 import socket
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_host import firmware_tables, ipmi_device, text_of, turbo_control
+from ansible.module_utils.bench_host import (
+    cpu_model,
+    firmware_tables,
+    ipmi_device,
+    memory_bytes,
+    numa,
+    text_of,
+    turbo_control,
+)
 from ansible.module_utils.bench_pci import placed
 
 EXECUTABLE_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
@@ -68,32 +75,6 @@ def os_release(text: str) -> dict[str, str]:
     """Parse /etc/os-release."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
     return {key.strip(): value.strip().strip("\"'") for key, _equals, value in pairs}
-
-
-def cpu_model(cpuinfo: str) -> str | None:
-    """Return the processor's name: x86 and POWER print it; others leave it out."""
-    found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
-    return found.group(1).strip() if found else None
-
-
-def memory_bytes(meminfo: str) -> int | None:
-    """Return MemTotal, which the kernel gives in KiB."""
-    found = re.search(r"MemTotal:\s+(\d+) kB", meminfo)
-    return int(found.group(1)) * 1024 if found else None
-
-
-def numa(sysfs_root: str) -> list[dict[str, Any]]:
-    """Return each NUMA node with its CPUs and memory; empty where the kernel has no NUMA support."""
-    nodes = []
-    for directory in glob.glob(os.path.join(sysfs_root, "devices/system/node/node[0-9]*")):
-        nodes.append(
-            {
-                "node": int(os.path.basename(directory)[len("node") :]),
-                "cpus": text_of(os.path.join(directory, "cpulist")),
-                "memory_bytes": memory_bytes(text_of(os.path.join(directory, "meminfo")) or ""),
-            }
-        )
-    return sorted(nodes, key=lambda node: node["node"])
 
 
 def running(names: list[str]) -> dict[str, bool]:

@@ -55,7 +55,8 @@ MEANINGS = {
     64: "its log of errors has entries, which may be old",
     128: "its log of self-tests has errors, which may be old",
 }
-VOLUME = "a volume of a RAID controller or bridge: its disks are not seen through it"
+# In the agent's words (agents/telemetry_agent/devices/smartctl_json.py), which ansible/tests holds these to.
+VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
 
 
 def is_volume(data: dict[str, Any], exit_status: int) -> bool:

@@ -5,9 +5,14 @@ Reads only. Runs on the candidate: Python 3.9, standard library only.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
+from typing import Any
 
 IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
+# The same as in robot-suites/rig/on_candidate/probe.py, which reads it on its own; the corpus holds the two together.
+CPU_MODEL = re.compile(r"^(?:model name|Model Name|Model|cpu)\s*:\s*(.+)$", re.MULTILINE)
 DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
 
 
@@ -35,3 +40,29 @@ def turbo_control(sysfs_root: str) -> str | None:
     if os.path.exists(os.path.join(cpu, "intel_pstate/no_turbo")):
         return "no_turbo"
     return "boost" if os.path.exists(os.path.join(cpu, "cpufreq/boost")) else None
+
+
+def cpu_model(cpuinfo: str) -> str | None:
+    """Return the processor's name: x86, POWER and LoongArch print it, each by a name of its own; ARM servers leave it out."""
+    found = CPU_MODEL.search(cpuinfo)
+    return found.group(1).strip() if found else None
+
+
+def memory_bytes(meminfo: str) -> int | None:
+    """Return MemTotal, which the kernel gives in KiB."""
+    found = re.search(r"MemTotal:\s+(\d+) kB", meminfo)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def numa(sysfs_root: str) -> list[dict[str, Any]]:
+    """Return each NUMA node with its CPUs and memory; empty where the kernel has no NUMA support."""
+    nodes = []
+    for directory in glob.glob(os.path.join(sysfs_root, "devices/system/node/node[0-9]*")):
+        nodes.append(
+            {
+                "node": int(os.path.basename(directory)[len("node") :]),
+                "cpus": text_of(os.path.join(directory, "cpulist")),
+                "memory_bytes": memory_bytes(text_of(os.path.join(directory, "meminfo")) or ""),
+            }
+        )
+    return sorted(nodes, key=lambda node: node["node"])

@@ -73,9 +73,9 @@ def node_of(directory: str) -> int | None:
 
 
 def node_cpus(sysfs_root: str, node: int | None) -> str:
-    """Return the CPUs of a NUMA node; all, where the machine has only one; empty where the node is unknown."""
+    """Return the CPUs of a NUMA node; all, where the machine has none or only one; empty where the node is unknown or not there."""
     nodes = glob.glob(os.path.join(sysfs_root, "devices/system/node/node[0-9]*"))
-    if len(nodes) <= 1:
+    if not nodes or (node is None and len(nodes) == 1):
         return text_in(os.path.join(sysfs_root, "devices/system/cpu"), "online")
     return text_in(os.path.join(sysfs_root, f"devices/system/node/node{node}"), "cpulist")
 

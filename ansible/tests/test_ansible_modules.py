@@ -14,6 +14,8 @@ import bench_tool_versions
 import pytest
 from ansible.errors import AnsibleFilterError
 
+from telemetry_agent.devices import smartctl_json
+
 MOUNTINFO = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
 23 22 0:21 / /tmp rw,nosuid - tmpfs tmpfs rw,size=1g
@@ -133,8 +135,26 @@ def test_a_controller_s_volume_has_no_health() -> None:
     cold = {"temperature": {"current": 0, "drive_trip": 0}}
     for status, data in ((0, cold | {"smart_support": {"available": False}}), (4, cold)):
         record = bench_smart.entry("/dev/sda", status, json.dumps(data), "")
-        assert record["status"] == "unsupported" and "its disks are not seen" in record["detail"]
+        assert record["status"] == "unsupported" and record["detail"] == smartctl_json.VOLUME
     assert bench_smart.entry("/dev/sda", 4, json.dumps({"temperature": {"current": 31}}), "")["status"] == "read"
+
+
+CORPUS = Path(__file__).parents[2] / "inventory/corpus"
+ANSWERS = sorted(CORPUS.glob("smartctl-*/raw"))
+
+
+@pytest.mark.parametrize("raw", ANSWERS, ids=[one.parent.name for one in ANSWERS])
+def test_provisioning_and_the_agent_read_the_same_drives(raw: Path) -> None:
+    """Of every real answer of the corpus: health data to both, or to none, and of a volume in the same words."""
+    text = raw.read_text(encoding="utf-8")
+    document = json.loads(text)
+    if "devices" in document or json.loads((raw.parent / "case.json").read_text())["kind"] != "smartctl":
+        return  # a scan
+    fault = smartctl_json.answer_fault(document)
+    record = bench_smart.entry("/dev/x", document["smartctl"]["exit_status"], text, "")
+    assert (record["status"] == "read") is (fault is None)
+    if fault is not None and smartctl_json.VOLUME in fault:
+        assert record["detail"] == smartctl_json.VOLUME
 
 
 def test_smart_of_a_device_without_any_is_unsupported_with_the_reason() -> None:

@@ -298,6 +298,21 @@ def test_a_drive_is_placed_with_its_interrupts_and_its_nodes_cpus(tmp_path: Path
     assert bench_placement.writer_cpus_record([drive])["read_back"] == "4-7"
 
 
+def test_where_one_node_is_left_only_its_own_cpus_are_near(tmp_path: Path) -> None:
+    """Node 0 offline, as a Dell R630 showed it: of a drive at node 1 its CPUs, of one at node 0 none, of one without a node all."""
+    pci_tree(tmp_path, [(GEN4, "4", GEN4, "4")])
+    nodes = tmp_path / "devices/system/node"
+    (nodes / "node0/cpulist").unlink()
+    (nodes / "node0").rmdir()
+    (tmp_path / "devices/system/cpu").mkdir(parents=True)
+    (tmp_path / "devices/system/cpu/online").write_text("2-7\n")
+    found = [bench_pci.node_cpus(str(tmp_path), node) for node in (1, 0, None)]
+    assert found == ["4-7", "", "2-7"]
+    (nodes / "node1/cpulist").unlink()
+    (nodes / "node1").rmdir()
+    assert bench_pci.node_cpus(str(tmp_path), 0) == "2-7", "a kernel without NUMA support"
+
+
 def test_a_drive_of_several_paths_is_placed_by_its_controller(tmp_path: Path) -> None:
     """Its block device is a virtual one, which hangs nowhere."""
     controller = pci_tree(tmp_path, [(GEN4, "4", GEN4, "4")]).parent

@@ -22,6 +22,7 @@ from ansible.module_utils.bench_storage.devices import (
     parse_mountinfo,
     parse_root,
     parse_swaps,
+    parse_wipefs,
 )
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import SETS, Facts, contents, find, objections, size_objection
@@ -390,3 +391,19 @@ def test_an_existing_target_that_was_not_purged_says_so() -> None:
     assert (records["storage-purge"]["status"], records["storage-array"]["status"]) == ("unsupported", "unchanged")
     kept = records_of(layout(purge="none"), STACK, None, just_built=False)
     assert kept[0]["status"] == "unchanged"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["{", "null", "[]", "{}", '{"signatures": null}', '{"signatures": [{"uuid": null}]}', '{"signatures": [{"type": "xfs"}]}',
+     '{"signatures": [{"type": null, "uuid": null}]}', '{"signatures": [7]}', "[" * 100_000],
+)  # fmt: skip
+def test_what_wipefs_did_not_list_is_one_error_and_no_empty_drive(said: str) -> None:
+    """A drive counts as empty by this list alone."""
+    with pytest.raises(StorageError, match="wipefs' list of signatures cannot be read"):
+        parse_wipefs(said)
+
+
+@pytest.mark.parametrize("said", ["", "\n", '{"signatures": []}'])
+def test_of_an_empty_drive_wipefs_lists_nothing_or_says_nothing(said: str) -> None:
+    assert parse_wipefs(said) == []

@@ -330,3 +330,14 @@ def test_the_starting_points_of_ranges_are_whole_seconds() -> None:
     assert Range(0, 900_000).interval == "1s"
     assert Range(0, 7 * 86_400_000).interval == "604s"
     assert all(len(dashboard.uid) <= 40 for dashboard in DASHBOARDS)  # Grafana's limit
+
+
+def test_the_inlet_by_redfish_stands_beside_ipmis_temperatures() -> None:
+    """A machine that tells its inlet by Redfish alone would show none otherwise. Each series has its own excuse for staying empty."""
+    found = [panel for document in FILES.values() for panel in panels_of(document)]
+    panels = [panel for panel in found if panel["title"] == "Temperatures in the server"]
+    assert panels
+    for panel in panels:
+        queries = [target["query"] for target in panel["targets"]]
+        assert any('FROM "redfish_sensor"' in query for query in queries), queries
+        assert any('FROM "ipmi_sensor"' in query for query in queries), queries

@@ -27,8 +27,8 @@ from rig.telemetry.influx_server import LocalInflux
 from simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED
 from virtual_candidate import processes
 from virtual_candidate.candidate import VirtualCandidate
+from virtual_candidate.emulated.machine import VirtualMachine
 from virtual_candidate.hardware import POWER
-from virtual_candidate.machine import VirtualMachine
 from virtual_candidate.testing import entry_of, fan_readings, running_candidate
 
 DRIVE, FAN, TARGET = "VCNA0001", "Fan1", "nand-raid0"

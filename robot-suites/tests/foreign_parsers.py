@@ -253,7 +253,7 @@ PARSERS: tuple[Parser, ...] = (
     ),
     Parser(
         "tree of /proc and /sys",
-        corpus_trees.points_of,
+        corpus_trees.found_of,
         corpus("node-tree"),
         (ValueError, OSError),
         examples=15,
@@ -318,7 +318,14 @@ PARSERS: tuple[Parser, ...] = (
         (NETPROBE,),
         (*UNREADABLE, BenchError),
     ),
-    Parser("lsblk, guard", devices.parse_lsblk, (LSBLK,), (StorageError,)),
+    Parser("lsblk, guard", devices.parse_lsblk, (LSBLK, *corpus("lsblk")), (StorageError,)),
+    Parser(
+        "wipefs, guard",
+        devices.parse_wipefs,
+        corpus("wipefs"),
+        (StorageError,),
+        shows=lambda found: isinstance(found, list),
+    ),
     Parser(
         "mountinfo",
         devices.parse_mountinfo,

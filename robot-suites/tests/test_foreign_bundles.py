@@ -286,6 +286,26 @@ def test_candidate_and_identity_are_one_machine(
     assert (problems == []) if told is None else any(told in one for one in problems), problems
 
 
+@pytest.mark.parametrize(
+    ("facts", "run_says", "agrees"),
+    [
+        (None, "unknown", True),  # an ARM server names no model: null to provisioning, "unknown" to the survey
+        (None, "AMD EPYC 7302", False),
+        ("AMD EPYC 7302", "unknown", False),
+        ("unknown", "unknown", True),
+    ],
+)
+def test_a_processor_without_a_name_is_no_difference(
+    bundle: Path, own: Own, facts: str | None, run_says: str, agrees: bool
+) -> None:
+    run = document(bundle, "run.json")
+    run["candidate"]["cpu_model"] = run_says
+    store(bundle, "run.json", run)
+    store(bundle, "facts/host.json", {"cpu_model": facts})
+    found = [one for one in checked(bundle, own).problems if one.startswith("facts/host.json: cpu_model")]
+    assert (found == []) is agrees, found
+
+
 def test_a_candidate_of_another_name_is_noticed(bundle: Path, own: Own) -> None:
     run = document(bundle, "run.json")
     run["candidate"]["name"] = "another"

@@ -129,6 +129,12 @@ def test_texts_of_the_kernel_are_parsed() -> None:
         cpu_model("processor : 0\nmodel name\t: AMD EPYC 7302 16-Core Processor\n") == "AMD EPYC 7302 16-Core Processor"
     )
     assert (os_name(""), cpu_model("")) == ("unknown", "unknown")
+    assert (
+        cpu_model("processor : 0\ncpu\t\t: POWER9, altivec supported\nclock : 2GHz\nmodel\t: 8335-GTW\n")
+        == "POWER9, altivec supported"
+    )
+    assert cpu_model("system type\t: generic\n\nprocessor\t: 0\nModel Name\t: Loongson-3A5000\n") == "Loongson-3A5000"
+    assert cpu_model("cpu family\t: 6\ncpu MHz\t: 2000\nmodel\t: 85\n") == "unknown"
 
 
 def identity(

@@ -99,6 +99,26 @@ def test_a_kernel_that_does_not_tell_siblings_is_named(tmp_path: Path) -> None:
     assert cpu_topology.parse_list("0-2,8\n") == [0, 1, 2, 8]
 
 
+@pytest.mark.parametrize("said", ["-1", "", "4294967295x"])
+def test_a_package_that_the_kernel_does_not_name_is_none(tmp_path: Path, said: str) -> None:
+    """POWER, RISC-V: -1; counted, all CPUs would sit in one processor."""
+    root = two_by_two_by_two(tmp_path)
+    (root / "cpu3/topology/physical_package_id").write_text(f"{said}\n", encoding="ascii")
+    found = cpu_topology.topology(range(8), root)
+    assert [one["package"] for one in found["cpus"]][2:4] == [1, None] and Cpus.of(found).packages is None
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [("1,\0", "is no list of CPUs"), ("5-1", "5-1 runs backwards"), ("2,6", "which does not name CPU 1 itself")],
+)
+def test_siblings_that_cannot_be_are_named_with_their_file(tmp_path: Path, said: str, words: str) -> None:
+    root = two_by_two_by_two(tmp_path)
+    (root / "cpu1/topology/thread_siblings_list").write_text(said, encoding="ascii")
+    with pytest.raises(cpu_topology.TopologyError, match=f"cpu1/topology/thread_siblings_list.*{words}"):
+        cpu_topology.topology(range(8), root)
+
+
 def test_with_siblings_there_are_two_series_and_without_one(tmp_path: Path) -> None:
     own = scenario(throughput__threads=[1, 4, 8, 24]).workloads[NAME]
     both = Cpus.of(cpu_topology.topology(range(8), two_by_two_by_two(tmp_path)))

@@ -87,6 +87,19 @@ def parse_lsblk(output: str) -> list[Device]:
     return roots
 
 
+def parse_wipefs(output: str) -> list[dict[str, Any]]:
+    """Return the signatures that wipefs lists; of a device without any some versions print nothing. StorageError for anything else."""
+    try:
+        found = json.loads(output)["signatures"] if output.strip() else []
+        if not all(isinstance(one["type"], str) and "uuid" in one for one in found):
+            raise TypeError("a signature without type and uuid")
+    except (ValueError, RecursionError, LookupError, TypeError) as error:
+        raise StorageError(
+            f"wipefs' list of signatures cannot be read ({type(error).__name__}: {str(error)[:200]})"
+        ) from None
+    return list(found)
+
+
 def everything(roots: Iterable[Device]) -> dict[str, Device]:
     """Return every device of the machine by MAJOR:MINOR."""
     return {device.number: device for root in roots for device in root.tree()}

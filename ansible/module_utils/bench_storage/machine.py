@@ -6,7 +6,6 @@ Runs on the candidate: Python 3.9, standard library only.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ from ansible.module_utils.bench_storage.devices import (
     parse_mountinfo,
     parse_root,
     parse_swaps,
+    parse_wipefs,
 )
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.marks import open_exclusively, plant, surviving
@@ -159,9 +159,9 @@ class Machine:
 
     def signatures(self, path: str) -> list[str]:
         """Return the types of all signatures on a device, read from the device and not from udev's memory."""
-        output = self.run(["wipefs", "--no-act", "--json", path])
-        found = json.loads(output)["signatures"] if output.strip() else []
-        return sorted({signature["type"] for signature in found})
+        return sorted(
+            {signature["type"] for signature in parse_wipefs(self.run(["wipefs", "--no-act", "--json", path]))}
+        )
 
     def block(self, name: str, *parts: str) -> str:
         """Return a path below a block device's sysfs directory."""
@@ -213,8 +213,7 @@ class Machine:
 
     def filesystem_uuid(self, path: str) -> str:
         """Return the UUID of the file system on a device, read from the device; empty where there is none."""
-        output = self.run(["wipefs", "--no-act", "--json", path])
-        found = json.loads(output)["signatures"] if output.strip() else []
+        found = parse_wipefs(self.run(["wipefs", "--no-act", "--json", path]))
         return next((str(entry["uuid"]) for entry in found if entry["type"] in ("xfs", "ext4") and entry["uuid"]), "")
 
     def is_nvme(self, name: str) -> bool:

@@ -136,12 +136,21 @@ def machine() -> Section:
 
 
 def cooling() -> Section:
-    def bmc(field: str, title: str, description: str, unit: Unit, kind: str) -> TimeSeries:
+    def bmc(field: str, title: str, description: str, unit: Unit, kind: str, *more: Target) -> TimeSeries:
         where = (*HERE, equals("kind", kind))
         query = over_time("ipmi_sensor", mean(field), where, "sensor", "entity")
-        return TimeSeries(
-            title, description, (Target(query, "$tag_sensor"),), unit, needs=(f"ipmi_sensor.{field}",), legend=()
-        )
+        ours = Target(query, "$tag_sensor", needs=(f"ipmi_sensor.{field}",))
+        return TimeSeries(title, description, (ours, *more), unit, legend=())
+
+    redfish = line(
+        "redfish_sensor",
+        mean("temperature_degc"),
+        "$tag_sensor (Redfish)",
+        "sensor",
+        "chassis",
+        "resource",
+        optional=True,
+    )
 
     power = TimeSeries(
         "Power",
@@ -170,9 +179,10 @@ def cooling() -> Section:
             bmc(
                 "temperature_degc",
                 "Temperatures in the server",
-                "Inlet, processors, bays. A rising inlet warms everything else.",
+                "Inlet, processors, bays. A rising inlet warms everything else. By IPMI, and the inlet by Redfish too where it is asked.",
                 Unit.CELSIUS,
                 "temperature",
+                redfish,
             ),
             power,
             worst,

@@ -9,6 +9,7 @@ from typing import Any
 from bench_model.bundle.files import strict
 
 BITS = 8.0
+ENDED_EARLY_SHARE = 0.9  # [P] of the time asked for; a transfer that comes to its end takes all of it and some ms more
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,13 @@ def _flow(document: dict[str, Any]) -> Flow:
     seconds = _number(sent, "seconds")
     if seconds <= 0:
         raise ValueError("iperf3 measured no time: sum_sent.seconds is not above 0")
+    # Before 3.12 an answer whose server went away holds no error: figures of the time until then, and nothing that arrived.
+    test = start.get("test_start")
+    asked = _number(test, "duration") if isinstance(test, dict) and "duration" in test else 0.0
+    if seconds < ENDED_EARLY_SHARE * asked:
+        raise ValueError(f"iperf3's transfer ended after {seconds:.1f} s of the {asked:g} s that were asked for")
+    if _number(sent, "bytes") > 0 and _number(received, "bits_per_second") == 0:
+        raise ValueError(f"iperf3 sent {sent['bytes']:.0f} B, and the other side told of none that arrived")
     back = end.get("sum_received_bidir_reverse")
     mss = start.get("tcp_mss_default")
     return Flow(

@@ -27,6 +27,8 @@ def parse_list(text: str) -> list[int]:
         first, _, last = part.partition("-")
         if not all(number.isascii() and number.isdigit() and len(number) < 6 for number in (first, last or first)):
             raise ValueError(f"{text[:80]!r} is no list of CPUs")
+        if int(last or first) < int(first):
+            raise ValueError(f"{text[:80]!r} is no list of CPUs: {part} runs backwards")
         numbers.extend(range(int(first), int(last or first) + 1))
     return numbers
 
@@ -43,7 +45,11 @@ def topology(allowed: Iterable[int], root: Path = CPUS) -> dict[str, Any]:
         thread = seen.get(core, 0)
         seen[core] = thread + 1
         package = _read(root / f"cpu{cpu}" / "topology" / "physical_package_id")
-        cpus.append({"cpu": cpu, "package": int(package) if package else None, "core": core, "thread": thread})
+        # POWER, RISC-V and some ARM firmware name no package: the kernel says -1.
+        known = package is not None and package.isascii() and package.isdigit()
+        cpus.append(
+            {"cpu": cpu, "package": int(package) if package and known else None, "core": core, "thread": thread}
+        )
     return {"cpus": cpus, "smt": _read(root / "smt" / "control")}
 
 
@@ -51,7 +57,13 @@ def _siblings(folder: Path, cpu: int) -> list[int]:
     for name in SIBLINGS:
         text = _read(folder / name)
         if text:
-            return parse_list(text)
+            try:
+                found = parse_list(text)
+            except ValueError as error:
+                raise TopologyError(f"{folder / name}: {error}") from None
+            if cpu not in found:
+                raise TopologyError(f"{folder / name} is {text[:80]!r}, which does not name CPU {cpu} itself")
+            return found
     raise TopologyError(f"{folder} does not tell the siblings of CPU {cpu}, so physical cores cannot be told from SMT")
 
 

@@ -24,6 +24,8 @@ LSBLK = [
     "--output",
     "NAME,PATH,KNAME,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,PKNAME,MAJ:MIN",
 ]
+# x86, POWER, LoongArch. The same as in ansible/module_utils/bench_host.py: the two accounts of one machine must agree.
+CPU_MODEL = re.compile(r"^(?:model name|Model Name|Model|cpu)\s*:\s*(.+)$", re.MULTILINE)
 TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 
 
@@ -47,8 +49,8 @@ def os_name(os_release: str) -> str:
 
 
 def cpu_model(cpuinfo: str) -> str:
-    """The CPU's model name; "unknown" where the kernel gives none (some ARM machines)."""
-    match = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    """The CPU's model name; "unknown" where the kernel gives none (ARM servers)."""
+    match = CPU_MODEL.search(cpuinfo)
     return match.group(1).strip() if match else "unknown"
 
 
