@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rig.base.settings import Layout
 from virtual_candidate import processes
 from virtual_candidate.bmc.simulator import Bmc
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.instance import DEFAULT_BASE, Instance, Ports
 from virtual_candidate.vendors import DEFAULT_VENDOR, Vendor
 
+LAB = Path(__file__).resolve().parents[2] / "inventory" / "lab.yml"
 PREFIX = "test-"  # then the test process's pid
 
 
@@ -38,7 +38,7 @@ def entry_of(at: Instance) -> dict[str, Any]:
     """The shipped inventory's entry of the virtual candidate, with the instance's ports and keys.
 
     Its firmware is asked for nothing: a reboot takes a minute under emulation, and the tests of the bios role have one."""
-    lab = YAML(typ="safe").load(Layout().inventory / "lab.yml")
+    lab = YAML(typ="safe").load(LAB)
     host: dict[str, Any] = lab["all"]["children"]["candidates"]["hosts"]["virtual"]
     known = f"-o UserKnownHostsFile='{at.ssh / 'known_hosts'}' -o StrictHostKeyChecking=yes"
     host |= {"ansible_port": at.ports.ssh, "ansible_ssh_common_args": known}
