@@ -41,6 +41,7 @@ SECRET_VALUE = re.compile(
     r"|://[^/\s:@]+:[^/\s@]+@"
     r"|\b(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}\b"  # MAC address as switches write it
     r"|\bip(?:-\d{1,3}){4}\b"  # host name of a cloud
+    r"|(?<=\bidentification = )[0-9a-f]{6}\b"  # an IBM Z machine's serial number, in /proc/cpuinfo
     r"|-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|\Z)|\bssh-[a-z0-9]+ [A-Za-z0-9+/=]{16,}",
     re.IGNORECASE | re.DOTALL,
 )

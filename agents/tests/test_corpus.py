@@ -307,3 +307,9 @@ def test_a_tree_whose_cpus_cannot_be_is_refused(online: str, siblings: str, word
     with pytest.raises(ValueError, match=words) as refused:
         corpus_trees.found_of(text)
     assert "/tmp" not in str(refused.value)
+
+
+def test_the_serial_number_in_an_ibm_z_machines_cpuinfo_is_removed() -> None:
+    """One value, one word; a version beside it stays."""
+    line = "processor 1: version = 00,  identification = 279F25,  machine = 2817\n"
+    assert redacted(line * 2) == line.replace("279F25", "REMOVED-1") * 2
