@@ -140,6 +140,28 @@ def test_a_build_that_dies_while_its_array_synchronises_is_undone(guest: Guest) 
     assert "active" not in guest.machine.run("cat /proc/mdstat")
 
 
+def test_a_stripe_whose_first_drive_was_pulled_is_given_back_and_the_drive_once_it_is_there_again(guest: Guest) -> None:
+    """Its file system has no readable UUID any more; and udev assembles the drive that is back into an inactive array."""
+    guest.call("build", drives=NAND, destroy=True, raid={"level": 0, "chunk": "128KiB"}, filesystem="xfs")
+    guest.machine.run(f"dd if=/dev/zero of={DIRECTORY}/record bs=1M count=64 oflag=direct")
+    guest.machine.hazards.pull(NAND[0])
+    try:
+        undone = guest.call("undo")
+        said = {record["status"]: record["detail"] for record in undone["records"] if record["id"] == "storage-drive"}
+        assert (
+            f"no drive has the serial {NAND[0]}" in said["unsupported"] and "refused" not in statuses(undone).values()
+        ), undone
+        assert DIRECTORY not in guest.machine.run("cat /proc/mounts")
+    finally:
+        guest.machine.hazards.put_back(NAND[0])
+    deadline = time.monotonic() + 60
+    while "inactive" not in guest.machine.run("cat /proc/mdstat"):
+        assert time.monotonic() < deadline, guest.machine.run("cat /proc/mdstat; lsblk")
+        time.sleep(0.5)
+    undone = guest.call("undo")
+    assert (statuses(undone)["array"], statuses(undone)["drive"]) == ("applied", "applied"), undone
+
+
 def test_a_mounted_drive_and_a_foreign_array_are_refused_with_consent(guest: Guest) -> None:
     """All drives are judged at once, and none is touched."""
     reference, first, second = (guest.path(serial) for serial in (REFERENCE, *NAND[:2]))

@@ -139,11 +139,11 @@ class Undoing:
             self.tell("mount", mount.directory, "applied", what, "unmounted")
 
     def stop_array(self) -> None:
-        """Stop the bench's array."""
+        """Stop the bench's array; also what the system assembles, inactive, of a member that was pulled and is back (`md` to lsblk)."""
         if self.state["array"] is None:
             return
         for device in self.on_drives():
-            if not device.type.startswith("raid") or not self.is_own_array(device):
+            if not device.type.startswith(("raid", "md")) or not self.is_own_array(device):
                 continue
             if not self.pretend:
                 self.machine.run(["mdadm", "--stop", device.path])
