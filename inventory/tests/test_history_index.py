@@ -359,3 +359,28 @@ def test_an_index_that_is_forgotten_is_made_of_the_bundles(runs: Path, judged: l
     assert len(index_of(runs).read_bytes()) == len(content)
     forget(runs / "nowhere")
     assert not (runs / "nowhere").exists()
+
+
+TOGETHER = """
+import sys, threading
+from pathlib import Path
+from bench_model.nights.night import night_or_reason
+sys.setswitchinterval(1e-5)
+begin, bundles = threading.Barrier(8), sorted(Path(sys.argv[1]).glob("2*"))
+def read(bundle):
+    begin.wait()
+    night_or_reason(bundle)
+threads = [threading.Thread(target=read, args=(bundles[at % len(bundles)],)) for at in range(8)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+"""
+
+
+def test_runs_that_end_at_one_moment_are_read_by_threads_of_one_process(runs: Path) -> None:
+    """msgspec learns a type at its first use: two threads that used one first crashed in every other process."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for _ in range(8):
+        done = subprocess.run(
+            [sys.executable, "-c", TOGETHER, str(runs)], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from sys import executable
 from bench_model.bundle.provenance import MANIFEST
 from bench_model.documents.struct import as_document
 from bench_model.verdict.judging import judge_bundle
-from reporting_bench.report_bundle import DRIVES, _replace, _temperatures, make
+from reporting_bench.report_bundle import DRIVES, TAGS, _replace, _temperatures, make
 from rig.checking.sealing import seal_evidence
 
 POINTS = 200  # lines of telemetry of each run
@@ -46,7 +46,7 @@ def make_share(base: Path, runs: Path, count: int, candidates: int, share: str) 
 
 
 def _make_one(base: Path, runs: Path, number: int, candidates: int) -> None:
-    """A copy of `base` that another candidate left on another day, judged and sealed as a run is."""
+    """A copy of `base` that another candidate left on another day on its one drive, judged and sealed as a run is."""
     run = json.loads((base / "run.json").read_text(encoding="utf-8"))
     name, days = candidate(number, candidates), timedelta(days=number // candidates)
     for key in ("started_utc", "finished_utc"):
@@ -61,13 +61,17 @@ def _make_one(base: Path, runs: Path, number: int, candidates: int) -> None:
             "model": MODEL,
             "firmware": f"1.{days.days // 30}",
         }
-        for one in DRIVES
+        for one in DRIVES[:1]
     ]
     run["target"] |= {"device": drives[0], "drives": drives}
     root = runs / run["run_id"]
     shutil.copytree(base, root)
     (root / MANIFEST).unlink()
     _replace(root / "run.json", run)
+    spool = root / "telemetry" / "points.lp"  # no two runs have the very same
+    spool.write_text(
+        spool.read_text(encoding="utf-8").replace(TAGS, f"host={name},run={run['run_id']}"), encoding="utf-8"
+    )
     _replace(root / "results" / "drive_temperature.json", _temperatures(50 + number * 7 % 11))
     _replace(root / "verdict.json", as_document(judge_bundle(root)))
     seal_evidence(root)

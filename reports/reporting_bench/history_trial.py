@@ -4,6 +4,7 @@ A process of its own for each trial, so that its peak memory is its own; that of
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from bench_model.nights.history_index import forget
 from bench_model.nights.run_history import read_all
-from reporting_bench.history_bundles import candidate
+from reporting_bench.history_bundles import MODEL, candidate
 
 KIB = 1024
 ONE = candidate(0, 1)
@@ -44,7 +45,24 @@ def site(runs: Path) -> int:
         return len(build([runs], Path(folder) / "nights", Path(folder) / "site"))
 
 
-TRIALS: dict[str, Callable[[Path], int]] = {one.__name__: one for one in (rebuild, earlier, trend, site)}
+def lot_rows(runs: Path) -> int:
+    """Finds the index that `rebuild` made, and none of the lot's."""
+    from bench_report.lot.choice import bundles_of
+    from bench_report.lot.told import tell
+
+    return len(tell(bundles_of([runs], MODEL)))
+
+
+def lot(runs: Path) -> int:
+    from bench_report.__main__ import main as report
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+        if status := report(["lot", str(runs), "--model", MODEL, "--output", folder]):
+            raise SystemExit(status)
+        return len(list(Path(folder).iterdir()))
+
+
+TRIALS: dict[str, Callable[[Path], int]] = {one.__name__: one for one in (rebuild, lot_rows, earlier, trend, site, lot)}
 
 
 def main(words: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -15,11 +16,14 @@ from evidence_factory import conclude, seal
 from pypdf import PdfReader
 from tender_factory import MODEL, RATE, Run, drive, rate_of
 
+from bench_model.bundle import bundle_state
 from bench_model.lot.sampling import failing_at_most, passing_share_at_least
 from bench_model.lot.tolerance import k_factor
+from bench_model.nights import history_index
+from bench_model.nights.run_history import read_all
 from bench_report.__main__ import main
 from bench_report.base.errors import BundleError
-from bench_report.lot import words
+from bench_report.lot import told, words
 from bench_report.lot.analysis import Asked, lot
 from bench_report.lot.choice import bundles_of
 from bench_report.lot.document import paper_of
@@ -312,3 +316,133 @@ def test_two_runs_with_the_very_same_telemetry_are_one(runs_of: Roots) -> None:
         seal(root)
     with pytest.raises(BundleError, match="has the very telemetry of"):
         found_in(roots)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The bundles that were read and judged for the lot's index; those of these tests are settled as soon as they are written."""
+    monkeypatch.setattr(bundle_state, "SETTLED_NS", -1)
+    names: list[str] = []
+    real = told.read_source
+    monkeypatch.setattr(told, "read_source", lambda root: (names.append(root.name), real(root))[1])
+    return names
+
+
+@pytest.fixture
+def indexed(runs_of: Roots, read: list[str]) -> tuple[Path, ...]:
+    """Four drives, the last of which fails, that the lot's index knows."""
+    roots = runs_of(*(of_drive(n, 12.0 + n / 10) for n in range(3)), of_drive(3, 8.0))
+    assert found_in(roots)["acceptance"]["passed"] == 3
+    assert sorted(read) == sorted(root.name for root in roots)
+    read.clear()
+    return roots
+
+
+def lot_index(roots: tuple[Path, ...]) -> Path:
+    return next((roots[0].parent / history_index.FOLDER).glob("*.lot.parquet"))
+
+
+def test_what_the_index_knows_is_not_judged_again_and_says_the_same(indexed: tuple[Path, ...], read: list[str]) -> None:
+    warm = found_in(indexed)
+    assert read == []
+    lot_index(indexed).unlink()
+    assert found_in(indexed) == warm and len(read) == 4
+
+
+def test_a_lot_leaves_the_rows_of_other_lots(indexed: tuple[Path, ...], read: list[str]) -> None:
+    assert found_in(indexed[:2])["acceptance"]["tested"] == 2
+    assert found_in(indexed[2:])["acceptance"]["tested"] == 2
+    read_all(indexed[:2])
+    assert found_in(indexed)["acceptance"]["tested"] == 4
+    assert read == []
+
+
+def test_an_altered_run_is_refused_whatever_its_times_say(indexed: tuple[Path, ...]) -> None:
+    file = indexed[1] / "results" / "demo.json"
+    times, content = file.stat(), file.read_bytes()
+    file.write_bytes(content.replace(b"12100000000", b"99100000000"))
+    assert file.read_bytes() != content
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(BundleError, match="was altered since it was sealed"):
+        found_in(indexed)
+
+
+def test_two_runs_that_change_places_keep_their_own_values(indexed: tuple[Path, ...]) -> None:
+    before = found_in(indexed)
+    *_, passed, failed = indexed
+    passed.rename(passed.with_name("aside"))
+    failed.rename(passed)
+    passed.with_name("aside").rename(failed)
+    assert found_in(indexed) == before  # by their serials
+
+
+def forged(roots: tuple[Path, ...]) -> bytes:
+    """Makes every run of the lot's index a PASS; returns the file."""
+    from pyarrow import parquet
+
+    file = lot_index(roots)
+    table = parquet.read_table(file)
+    rows = [{**row, "outcome": "PASS", "told": row["told"].replace("FAIL", "PASS")} for row in table.to_pylist()]
+    assert rows != table.to_pylist()
+    parquet.write_table(table.from_pylist(rows, table.schema), file)
+    return file.read_bytes()
+
+
+def test_a_forged_index_changes_no_lot(indexed: tuple[Path, ...], read: list[str]) -> None:
+    forged(indexed)
+    assert found_in(indexed)["acceptance"]["passed"] == 3
+    assert len(read) == 4
+
+
+def test_nor_does_a_seal_of_another_kind_of_index_or_of_another_key(
+    indexed: tuple[Path, ...], read: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    content, file = forged(indexed), lot_index(indexed)
+    nights = history_index.Index.of(indexed[0].parent)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "theirs"))
+    theirs = history_index.Index.of(indexed[0].parent, told.LOT)
+    monkeypatch.undo()
+    monkeypatch.setattr(bundle_state, "SETTLED_NS", -1)
+    assert nights is not None and theirs is not None
+    for seal_of_theirs in (nights._seal(content), theirs._seal(content)):
+        file.write_bytes(content)
+        file.with_name(f"{file.name}.seal").write_bytes(seal_of_theirs)
+        assert found_in(indexed)["acceptance"]["passed"] == 3
+
+
+def test_another_version_of_the_reports_reads_again(
+    indexed: tuple[Path, ...], read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_index, "hash_of", lambda *_: b"another")
+    assert found_in(indexed)["acceptance"]["passed"] == 3
+    assert len(read) == 4
+
+
+def test_a_run_that_may_not_be_rested_on_is_not_kept_and_named_each_time(indexed: tuple[Path, ...]) -> None:
+    (indexed[2] / "MANIFEST.sha256").unlink()
+    for _ in range(2):
+        with pytest.raises(BundleError, match="is not sealed"):
+            found_in(indexed)
+
+
+def test_a_lot_of_thousands_is_set_in_bounded_tables() -> None:
+    """Every drive and run is in lot.json; the paper names those that did not pass, then as many as somebody reads."""
+    from bench_report.lot.document import _drives
+
+    drives = [
+        {
+            "serial": f"S{n:04d}",
+            "firmware": "1",
+            "runs": [f"r{n}"],
+            "outcome": "failed" if n == 2999 else "passed",
+            "values": {},
+        }
+        for n in range(3000)
+    ]
+    runs = [{"run_id": f"r{n}", "outcome": "ERROR", "counts": False, "reason": "lost"} for n in range(3000)]
+    table, left_out = _drives({"judged": None, "requirements": [], "drives": drives, "runs": runs})
+    assert len(table.rows) == len(left_out.rows) == 120
+    assert table.rows[-1][0] == "S2999" and table.marked == {119}
+    assert (
+        "120 of 3000 drives are shown, the first that did not pass, then others; all are in lot.json" in table.caption
+    )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,9 +19,10 @@ from bench_rounds.measuring.sample import Sample
 from bench_rounds.measuring.tools import FRESH_PEAK, Tools
 from bench_rounds.part import Column, Documents, Part, Settings
 
-SIZES, QUICK_SIZES = (10, 50, 150), (5, 20)
-FLEET = "fleet"
-TRIAL_S, MOST_S = 15.0, 600.0
+SIZES, QUICK_SIZES = (1, 8, 37, 75, 150), (2, 8)
+FLEET, STAGED = "fleet", "fleet-staged"
+BUNDLE_BYTES = 4 << 20  # of a simulated run, staged and left
+TRIAL_S, MOST_S, STAGING_S = 15.0, 600.0, 3600.0
 EXPONENT_MAX = 1.1  # the cost grows with this power of the candidates at most; 1 is linear
 BYTES_PER_CANDIDATE_MAX = 2 << 20
 FIT_FROM_S = 0.05  # of CPU; below, the start and the clock's grain are measured
@@ -30,11 +34,23 @@ def sizes(settings: Settings) -> tuple[int, ...]:
 
 def measured(tools: Tools, candidates: int) -> Sample:
     with tempfile.TemporaryDirectory(dir=tools.scratch) as folder:
-        argv = (sys.executable, "-m", "fleet_bench.trial", str(candidates), folder)
+        argv = (sys.executable, "-m", "fleet_bench.trial", str(candidates), folder, str(tools.scratch / STAGED))
         done = tools.shell.run([*FRESH_PEAK, *argv], MOST_S).check(f"a fleet of {candidates}")
     said = json.loads(done.stdout.splitlines()[-1])
     more = {name: float(said[name]) for name in ("seconds", "cpu_s")}
     return Sample(max_rss_bytes=int(said["max_rss_bytes"]), more=more, argv=argv)
+
+
+@contextmanager
+def staged(settings: Settings, tools: Tools) -> Iterator[list[str]]:
+    """The bundles that the candidates' processes leave, simulated before anything is measured, in a process that ends."""
+    folder = tools.scratch / STAGED
+    argv = [sys.executable, "-m", "simulation.laboratory", str(folder), str(max(sizes(settings)))]
+    try:
+        tools.shell.run(argv, STAGING_S).check("the candidates' simulated runs")
+        yield ["every bundle is of a simulated run, and says so"]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def points(settings: Settings, tools: Tools) -> list[Point]:
@@ -53,8 +69,9 @@ def points(settings: Settings, tools: Tools) -> list[Point]:
 
 def conditions(settings: Settings) -> dict[str, Any]:
     return {
-        "candidates": "simulated: a process that prints five lines in five seconds in the place of each run, all at the same time",
-        "cpu_s": "of the fleet's own process: inventory, lanes, locks, waiting, the live table, the entries",
+        "candidates": "simulated, all at the same time: in the place of each run a process that prints five lines in five seconds "
+        "and leaves a sealed bundle that was simulated before",
+        "cpu_s": "of the command's own process: inventory, profiles, lanes, locks, waiting, the live table, each bundle read and judged",
     }
 
 
@@ -107,4 +124,6 @@ PART = Part(
     judge=judge,
     columns=[column("s", "seconds", 1, 1), column("CPU s", "cpu_s", 1, 2), column("MiB", "max_rss_bytes", 2**20, 0)],
     limit=lambda point: "nothing: it waits",
+    hold=staged,
+    space_bytes=lambda settings: 2 * BUNDLE_BYTES * max(sizes(settings)),
 )

@@ -1,10 +1,12 @@
-"""`python -m fleet_bench.trial CANDIDATES FOLDER`: a fleet of that many simulated candidates, all at once; prints what it cost.
+"""`python -m fleet_bench.trial CANDIDATES FOLDER STAGED`: that many simulated candidates at once, through `qualify`; prints what it cost.
 
-Processes that say a line now and then stand in the place of runs: the control node's own work for each is measured (inventory, lanes,
-locks, waiting, the table, the entries), not what runs, Ansible and reports take."""
+A process that says a line now and then, and leaves the bundle that was simulated for it in STAGED, stands in the place of each run: the
+command's own work is measured (inventory, profiles, lanes, locks, waiting, the live table, each bundle read and judged), not what runs,
+Ansible and reports take."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -13,18 +15,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from bench_model.documents.nights import Job
+from rig.cli import main as rig
 from rig.nightly import job
-from rig.nightly.fleet import Fleet
 from rig.nightly.job import Where
-from rig.nightly.lanes import Stop
 
 RUN = (
-    "for i in 1 2 3 4 5; do echo \"record $i of 5\"; sleep 1; done; echo 'error: a simulated run has no bundle'; exit 1"
+    'for i in 1 2 3 4 5; do echo "record $i of 5"; sleep 1; done; '
+    'name=$(ls "$1") && cp -r "$1/$name" "$2/.$name" && mv "$2/.$name" "$2/$name"'
 )
-KIB = 1024
+KIB, INADMISSIBLE = 1024, 3  # what a simulated run ends with
 
 
 def inventory(file: Path, candidates: int) -> Path:
@@ -33,32 +33,41 @@ def inventory(file: Path, candidates: int) -> Path:
         "target": {"kind": "scratch-file", "directory": "/var/tmp/bench"},
     }  # fmt: skip
     hosts = {
-        f"server-{number:04d}": {"ansible_host": "192.0.2.1", "ansible_user": "bench", "bench_candidate": entry}
+        name_of(number): {"ansible_host": "192.0.2.1", "ansible_user": "bench", "bench_candidate": entry}
         for number in range(candidates)
     }
     file.write_text(json.dumps({"all": {"children": {"candidates": {"hosts": hosts}}}}, indent=1), encoding="utf-8")
     return file
 
 
-def simulated(job: Job, where: Where) -> list[str]:
-    return ["sh", "-c", RUN]
+def name_of(number: int) -> str:
+    return f"server-{number:04d}"
 
 
 def main(words: list[str]) -> None:
-    candidates, folder = int(words[0]), Path(words[1])
-    os.environ["DAQ_BENCH_LOCK_DIR"] = str(folder)
+    candidates, folder, staged = int(words[0]), Path(words[1]), Path(words[2])
+    os.environ |= {"DAQ_BENCH_LOCK_DIR": str(folder), "FORCE_COLOR": "1", "COLUMNS": "80", "LINES": "24"}
+    (runs := folder / "runs").mkdir()
+
+    def simulated(job: Job, where: Where) -> list[str]:
+        return ["sh", "-c", RUN, "run", str(staged / job.candidate), str(where.runs)]
+
     job.command = simulated
+    names = [name_of(number) for number in range(candidates)]
+    lab = inventory(folder / f"lab-{candidates}.yml", candidates)
+    asked = ["--candidates", ",".join(names), "--jobs", str(candidates), "--inventory", str(lab), "--runs", str(runs)]
     began, cpu = time.monotonic(), time.process_time()
-    jobs = [Job(f"server-{number:04d}") for number in range(candidates)]
-    where = Where(inventory(folder / f"lab-{candidates}.yml", candidates), folder / "runs")
-    with (folder / "table.txt").open("w", encoding="utf-8") as table:
-        console = Console(file=table, force_terminal=True, width=120)
-        entries = Fleet(jobs, where, folder / "logs", console, candidates, Stop()).execute("the bench")
-    if len(entries) != candidates or any("a simulated run has no bundle" not in entry.reason for entry in entries):
-        raise SystemExit(f"{len(entries)} of {candidates} candidates ended, or not as simulated ones do")
+    table = folder / "table.txt"
+    with table.open("w", encoding="utf-8") as said, contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        status = rig(["qualify", *asked])
+    spent, seconds = time.process_time() - cpu, time.monotonic() - began
+    made = len(list(runs.glob("*/run.json")))
+    if (status, made) != (INADMISSIBLE, candidates):
+        raise SystemExit(
+            f"status {status}, {made} bundles of {candidates} candidates: {table.read_text(encoding='utf-8')[-2000:]}"
+        )
     print(json.dumps({
-        "seconds": time.monotonic() - began, "cpu_s": time.process_time() - cpu,
-        "max_rss_bytes": KIB * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "seconds": seconds, "cpu_s": spent, "max_rss_bytes": KIB * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }))  # fmt: skip
 
 

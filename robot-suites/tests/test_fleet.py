@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +26,7 @@ from rig.nightly.fleet import Fleet
 from rig.nightly.job import Where
 from rig.nightly.lanes import Board, Stop, lanes_of
 from rig.telemetry.influx_server import LocalInflux
+from simulation.laboratory import make_laboratory, name_of
 
 YAML_SAFE = YAML(typ="safe")
 TEST_PORT = 18586
@@ -232,6 +237,7 @@ def test_the_board_says_who_waits_who_runs_and_how_it_ended(tmp_path: Path) -> N
 STARTS = """
 import pathlib, sys
 from rig.telemetry.influx_server import LocalInflux
+from simulation.laboratory import make_laboratory, name_of
 print(LocalInflux(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])).start(int(sys.argv[3])))
 """
 
@@ -311,3 +317,134 @@ def test_an_inventory_of_hundreds_is_parsed_once(laboratory: Where, monkeypatch:
     )
     assert len(lanes_of([Job("server-999"), Job("server-001")], laboratory.inventory, 2)) == 1
     assert len(parsed) == 2  # a changed text is read as it is now
+
+
+@pytest.mark.parametrize("height", [3, 10, 24, 25])
+def test_a_table_of_150_fits_the_terminal_and_shows_first_what_did_not_pass(tmp_path: Path, height: int) -> None:
+    console = Console(record=True, width=80, height=height, file=(tmp_path / "out").open("w"))
+    board = Board([Job(f"server-{number:03d}") for number in range(LABORATORY)], console)
+    log = tmp_path / "log"
+    log.write_text("record\n", encoding="utf-8")
+    for place in range(140):
+        board.begins(place, log)
+    board._ended |= dict.fromkeys(range(100), "PASS") | {7: "ERROR", 99: "FAIL"}
+    console.print(board._table())
+    lines = console.export_text().rstrip("\n").split("\n")
+    assert len(lines) < max(height, 6)
+    assert (
+        "server-007" in lines[1] and "ERROR" in lines[1] and "server-099" in (lines[2] if height > 6 else "server-099")
+    )
+    counted = {name: int(number) for number, name in re.findall(r"(\d+) (\w+)", lines[-1])}
+    assert lines[-1].startswith("and ") and sum(counted.values()) + len(lines) - 2 == LABORATORY
+    assert counted["PASS"] == 98 and counted["waiting"] == 10
+
+
+# `qualify` as `make qualify` starts it, with a shell in the place of each run: the candidate's name, its staged bundle, the folder of runs.
+COMMAND = """
+import sys
+from rig.cli import main
+from rig.nightly import job
+job.command = lambda one, where: ["bash", "-c", sys.argv[1], "run", one.candidate, f"{sys.argv[2]}/{one.candidate}", str(where.runs)]
+sys.exit(main(["qualify", "--json", *sys.argv[3:]]))
+"""
+LEAVE = 'name=$(ls "$2"); cp -r "$2/$name" "$3/.$name" && mv "$3/.$name" "$3/$name"'
+
+
+def qualify_words(lab: Where, program: str, staged: Path, number: int) -> list[str]:
+    candidates = ",".join(f"server-{one:03d}" for one in range(number))
+    options = [
+        "--candidates",
+        candidates,
+        "--jobs",
+        str(number),
+        "--inventory",
+        str(lab.inventory),
+        "--runs",
+        str(lab.runs),
+    ]
+    return [sys.executable, "-c", COMMAND, program, str(staged), *options]
+
+
+@pytest.fixture
+def staged(tmp_path: Path) -> Path:
+    """A simulated bundle, whose candidate is server-0000."""
+    make_laboratory(tmp_path / "made", 1)
+    return tmp_path / "made"
+
+
+def test_the_command_over_candidates_that_hang_crash_are_killed_or_have_no_room(
+    laboratory: Where, staged: Path, tmp_path: Path
+) -> None:
+    """server-000 and -001 share a BMC. The bundle of -004 is cut short, as on a full disk; -005 may not write at all."""
+    staged.joinpath(name_of(0)).rename(staged / "server-002")
+    program = f"""
+case $1 in
+server-000|server-001) mkdir {tmp_path}/bmc || exit 9; sleep 0.5; rmdir {tmp_path}/bmc; echo "error: alone"; exit 1;;
+server-002) {LEAVE};;
+server-003) echo "error: it broke"; exit 2;;
+server-004) own=$3/20260101T000000Z-server-004-x; mkdir -p $own; printf '{{"candidate": {{"name": "server-004"}}, "run' > $own/run.json
+    echo "error: No space left on device"; exit 2;;
+server-005) echo x > /proc/nowhere;;
+server-006) kill -9 $$;;
+server-007) trap 'exit 130' TERM; touch {tmp_path}/hangs; while :; do sleep 0.1; done;;
+esac
+"""
+    laboratory.runs.mkdir()
+    command = subprocess.Popen(
+        qualify_words(laboratory, program, staged, 8), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 120
+        while (
+            not ((tmp_path / "hangs").exists() and list(laboratory.runs.glob("*-server-004-*")))
+            and time.monotonic() < until
+        ):
+            time.sleep(0.1)
+        time.sleep(5)  # the others end within it, or are told to: either is an outcome below
+        command.send_signal(signal.SIGTERM)
+        said, errors = command.communicate(timeout=120)
+    finally:
+        command.kill()
+    outcome = {one["candidate"]: (one["outcome"], one["reason"]) for one in json.loads(said)}
+    assert len(outcome) == 8, errors
+    assert outcome["server-000"] == outcome["server-001"] == ("ERROR", "no run began (exit status 1): alone")
+    assert outcome["server-002"][0] in ("ERROR", "INADMISSIBLE")  # its simulated bundle names another candidate
+    assert outcome["server-003"] == ("ERROR", "no run began (exit status 2): it broke")
+    assert outcome["server-004"][0] == "ERROR"
+    assert "nowhere" in outcome["server-005"][1]
+    assert outcome["server-006"] == ("ERROR", "no run began (exit status -9): it said nothing")
+    assert outcome["server-007"][0] == "interrupted" and "SIGTERM" in outcome["server-007"][1]
+    assert command.returncode == 130  # somebody stopped it
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_in_the_middle_of_the_command_leaves_no_process_and_no_lock(
+    laboratory: Where, tmp_path: Path, number: signal.Signals
+) -> None:
+    """With 60 candidates at once and 32 open files allowed: the command holds none open for each run."""
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    program = f"trap 'exit 130' TERM; echo $$ > {begun}/$1; while :; do sleep 0.1; done"
+    words = qualify_words(laboratory, program, tmp_path, 60)
+    command = subprocess.Popen(
+        ["prlimit", "--nofile=32:32", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 120
+        while len(list(begun.iterdir())) < 30 and time.monotonic() < until:  # of each two that share a BMC one waits
+            time.sleep(0.1)
+        command.send_signal(number)
+        said, errors = command.communicate(timeout=120)
+    finally:
+        command.kill()
+    assert said.startswith("["), said
+    outcomes = [one["outcome"] for one in json.loads(said)]
+    assert sorted(outcomes) == ["interrupted"] * 30 + ["skipped"] * 30, errors
+    pids = [int(file.read_text(encoding="utf-8")) for file in begun.iterdir()]
+    assert len(pids) == 30
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    for one in range(60):
+        with exclusive(f"server-{one:03d}", "the test"):
+            pass

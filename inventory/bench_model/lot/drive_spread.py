@@ -20,6 +20,7 @@ LEAST = 2  # drives in a cluster: one alone is an outlier
 CLUSTER_P = 0.01  # [P] a second cluster is said only where one normal lot would hardly show it
 CLUSTER_N_MIN = 6
 SIMULATIONS = 4000
+NUMBERS_AT_ONCE = 10**6
 SEED = 20211
 
 
@@ -50,7 +51,7 @@ def spread(values: Mapping[str, Sequence[float]]) -> Spread:
     if drives < 2 or total == drives:
         between = stdev(means) if drives > 1 else None
         return Spread(drives, total, centre, between, None, None, None)
-    inside = math.fsum((value - fmean(own)) ** 2 for own in values.values() for value in own)
+    inside = _inside(values)
     outside = math.fsum(n * (mean - grand) ** 2 for n, mean in zip(counts, means, strict=True))
     within, among = inside / (total - drives), outside / (drives - 1)
     typical = (total - sum(n * n for n in counts) / total) / (drives - 1)
@@ -115,13 +116,19 @@ def _alike(values: Sequence[float]) -> bool:
     return max(values) - min(values) <= 1e-9 * max(map(abs, values))
 
 
+def _inside(values: Mapping[str, Sequence[float]]) -> float:
+    """The sum of squares within the drives."""
+    centres = ((fmean(own), own) for own in values.values())
+    return math.fsum((value - centre) ** 2 for centre, own in centres for value in own)
+
+
 def _next_p(values: Mapping[str, Sequence[float]], worst: str, following: str) -> float | None:
     """From the repetitions' scatter pooled over all drives; None where nothing was repeated."""
     counts = {name: len(own) for name, own in values.items()}
     freedom = sum(counts.values()) - len(counts)
     if not freedom:
         return None
-    inside = math.fsum((value - fmean(own)) ** 2 for own in values.values() for value in own)
+    inside = _inside(values)
     error = math.sqrt(inside / freedom * (1 / counts[worst] + 1 / counts[following]))
     distance = abs(fmean(values[worst]) - fmean(values[following]))
     if error == 0:
@@ -153,8 +160,12 @@ def clusters(means: Mapping[str, float], simulations: int = SIMULATIONS, seed: i
     shares = _splits(np.array([[means[name] for name in names]]))[0]
     at, explained = int(shares.argmax()) + LEAST, float(shares.max())
     generator = np.random.Generator(np.random.PCG64([seed, len(names)]))
-    drawn = np.sort(generator.standard_normal((simulations, len(names))), axis=1)
-    as_far = int((_splits(drawn).max(axis=1) >= explained).sum())
+    as_far, at_once = 0, max(1, NUMBERS_AT_ONCE // len(names))
+    for begun in range(
+        0, simulations, at_once
+    ):  # the same numbers as drawn at once: a lot of thousands would fill the memory
+        drawn = np.sort(generator.standard_normal((min(at_once, simulations - begun), len(names))), axis=1)
+        as_far += int((_splits(drawn).max(axis=1) >= explained).sum())
     p = (as_far + 1) / (simulations + 1)
     return Clusters(tuple(names[:at]), tuple(names[at:]), explained, p)
 

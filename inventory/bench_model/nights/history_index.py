@@ -1,4 +1,5 @@
-"""The index over a folder of bundles: `<runs>/.history/<key>.parquet`, so that thousands of runs are not judged again for each page.
+"""The index over a folder of bundles: `<runs>/.history/<key>.parquet`, so that thousands of runs are not judged again for each page. What
+another reader needs of each bundle (`Kind`) stands beside it in a file of its own, under the same rules.
 
 It is a cache and no evidence. A row counts only for a bundle whose files are as they were when this very bench judged it
 (`bundle_state`); every other bundle is read and judged. The file counts only with the seal beside it, an HMAC by a key that the user's
@@ -18,13 +19,13 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import bench_model
 from bench_model.base.errors import BenchError
@@ -42,33 +43,65 @@ AT_ONCE = 2000  # bundles that are read before their rows are put away, so that 
 WORTH_PROCESSES = 100  # bundles: to start helpers takes as long as to read some dozen
 PROCESSES_MAX = 8
 _one_at_a_time = threading.Lock()  # a night's candidates end in several threads
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Kept]):
+    """What is kept of each bundle. `name`: in the file's name. `read` judges one bundle that may be anything; helpers import it by name.
+    `table_of` and `rows_of` make Arrow rows of what was read, and that again of the rows; `schema` has `NAME` and `STATE`. `keeps`: what
+    stands for nothing may not be kept. `package`: the code beside `bench_model` that a row follows from."""
+
+    name: str
+    read: Callable[[Path], Kept]
+    schema: Callable[[], Any]
+    table_of: Callable[[Sequence[Kept], Sequence[str]], Any]
+    rows_of: Callable[[Any, Path], list[Kept]]
+    keeps: Callable[[Kept], bool] = lambda one: True
+    package: Path | None = None
+
+
+def _night(bundle: Path) -> Night | LeftOut:
+    return night_or_reason(bundle)
+
+
+NIGHTS: Kind[Night | LeftOut] = Kind("", _night, schema, table_of, nights_of)
+
+
+def read_kept(kind: Kind[Kept], folder: Path, bundles: Sequence[Path]) -> list[Kept]:
+    """Each of `bundles`, which lie in `folder`, in their order, as `kind` reads it."""
+    with _one_at_a_time:
+        index = Index.of(folder, kind)
+        return [kind.read(bundle) for bundle in bundles] if index is None else index.read(bundles)
 
 
 def read_indexed(folder: Path, bundles: Sequence[Path], candidate: str | None = None) -> list[Night | LeftOut]:
     """Each of `bundles`, which lie in `folder`, in their order, as `night_or_reason` reads it. `candidate`: without the runs of others."""
     with _one_at_a_time:
         index = Index.of(folder)
-        found = [night_or_reason(bundle) for bundle in bundles] if index is None else index.read(bundles, candidate)
+        found = [_night(bundle) for bundle in bundles] if index is None else index.read(bundles, candidate)
     return [one for one in found if isinstance(one, LeftOut) or candidate in (None, one.candidate)]
 
 
 def forget(folder: Path) -> None:
-    """Removes the user's index over `folder`, if there is one: every bundle is read and judged again."""
+    """Removes what the user's index keeps of the bundles in `folder`, of every kind: each is read and judged again."""
     index = Index.of(folder)
     if index is not None:
-        index.file.unlink(missing_ok=True)
+        for file in index.folder.glob(f"{index.stem}*.parquet"):
+            file.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
-class Index:
+class Index(Generic[Kept]):
     """Indexes one folder; `key` seals it. `begun_ns`: the folder's own clock before anything was read."""
 
     folder: Path
     key: bytes
     begun_ns: int
+    kind: Kind[Kept]
 
     @staticmethod
-    def of(runs: Path) -> Index | None:
+    def of(runs: Path, kind: Kind[Any] = NIGHTS) -> Index[Any] | None:
         """None where none can be kept."""
         if importlib.util.find_spec("pyarrow") is None:
             return None
@@ -80,38 +113,59 @@ class Index:
                 return None
             with _locked(folder, fcntl.LOCK_SH) as handle:
                 os.utime(handle)
-                return Index(folder, key, os.fstat(handle).st_mtime_ns)
+                return Index(folder, key, os.fstat(handle).st_mtime_ns, kind)
         except (OSError, RuntimeError, BenchError):  # RuntimeError: a user without a home
             return None
 
     @property
-    def file(self) -> Path:
-        """Each key has its own, so that users who share a folder do not replace one another's."""
-        return self.folder / f"{hashlib.sha256(self.key).hexdigest()[:16]}.parquet"
+    def stem(self) -> str:
+        """Each key has its own files, so that users who share a folder do not replace one another's."""
+        return hashlib.sha256(self.key).hexdigest()[:16]
 
-    def read(self, bundles: Sequence[Path], candidate: str | None) -> list[Night | LeftOut]:
+    @property
+    def file(self) -> Path:
+        return self.folder / f"{self.stem}{f'.{self.kind.name}' if self.kind.name else ''}.parquet"
+
+    def read(self, bundles: Sequence[Path], candidate: str | None = None) -> list[Kept]:
         table = self._load()
         states = {bundle.name: state_of(bundle) for bundle in bundles}
-        kept = _matching(table, states)
+        kept, others = _matching(table, states), self._others(table, states)
         again = [bundle for bundle in bundles if bundle.name not in kept]
-        parts, unsettled = [_taken(table, list(kept.values()))], dict[str, Night | LeftOut]()
+        parts, unsettled = [_taken(table, list(kept.values()))], dict[str, Kept]()
+        beside = [_taken(table, others)] if others else []
         for some in (again[at : at + AT_ONCE] for at in range(0, len(again), AT_ONCE)):
-            read = _read(some)
-            settled = [
-                (one, state)
-                for one, path in zip(read, some, strict=True)
-                if (state := self._settled(states[path.name]))
-            ]
-            parts.append(table_of([one for one, _ in settled], [state for _, state in settled]))
-            unsettled |= {
-                path.name: one for one, path in zip(read, some, strict=True) if not self._settled(states[path.name])
-            }
+            settled: list[tuple[Kept, str]] = []
+            for one, path in zip(_read(self.kind, some), some, strict=True):
+                state = self._settled(states[path.name]) if self.kind.keeps(one) else None
+                if state is None:
+                    unsettled[path.name] = one
+                else:
+                    settled.append((one, state))
+            parts.append(self.kind.table_of([one for one, _ in settled], [state for _, state in settled]))
             if len(some) == AT_ONCE:
-                self._save(_joined(parts))  # a reading of thousands that is cut short is taken up here
+                self._save(_joined([*beside, *parts]))  # a reading of thousands that is cut short is taken up here
         whole = _joined(parts)
-        if len(whole) != len(table) or len(whole) != len(kept):
-            self._save(whole)
-        return _in_order(bundles, _decoded(whole, bundles, candidate), unsettled)
+        rows = len(whole) + len(others)
+        if rows != len(table) or rows != len(kept) + len(others):
+            self._save(_joined([*beside, *parts]))
+        return _in_order(bundles, self._decoded(whole, bundles, candidate), unsettled)
+
+    def _others(self, table: Any, states: dict[str, State | None]) -> list[int]:
+        """The rows of bundles that nobody asks for now and that still lie there: they are held against their bundles when somebody does."""
+        names = table[NAME].to_pylist()
+        if all(name in states for name in names):
+            return []
+        there = {entry.name for entry in os.scandir(self.folder.parent)}
+        return [at for at, name in enumerate(names) if name not in states and name in there]
+
+    def _decoded(self, table: Any, bundles: Sequence[Path], candidate: str | None) -> dict[str, Kept]:
+        from pyarrow import compute
+
+        if candidate is not None:
+            table = table.filter(compute.fill_null(compute.equal(table["candidate"], candidate), True))
+        if not len(table):
+            return {}
+        return dict(zip(table[NAME].to_pylist(), self.kind.rows_of(table, bundles[0].parent), strict=True))
 
     def _settled(self, state: State | None) -> str | None:
         """The state by which a bundle is known again; None for one that may still change without a trace."""
@@ -128,11 +182,11 @@ class Index:
                 # Without threads: they may still be starting when a short process ends, which then aborts (apache/arrow#34314).
                 # parquet.read_table() starts some whatever it is told, since it reads by way of a dataset.
                 table = parquet.ParquetFile(io.BytesIO(content), pre_buffer=False).read(use_threads=False)
-                if table.schema.equals(schema()):
+                if table.schema.equals(self.kind.schema()):
                     return table
         except (OSError, BenchError, ArrowException):
             pass  # as good as none: it is made again of the bundles
-        return schema().empty_table()
+        return self.kind.schema().empty_table()
 
     def _save(self, table: Any) -> None:
         """The table, then its seal: whatever a crash leaves between them does not fit together. Nothing is kept where nothing can be."""
@@ -149,7 +203,12 @@ class Index:
 
     def _seal(self, content: bytes) -> bytes:
         """Returns a digest of the content and of the very code that judged: another version of the bench may judge otherwise."""
-        return hmac.new(self.key, judged_by() + content, "sha256").hexdigest().encode()
+        told = (
+            judged_by()
+            if self.kind.package is None
+            else judged_by() + hash_of(self.kind.package) + self.kind.name.encode()
+        )
+        return hmac.new(self.key, told + content, "sha256").hexdigest().encode()
 
 
 @contextlib.contextmanager
@@ -187,59 +246,53 @@ def _joined(parts: list[Any]) -> Any:
     return pa.concat_tables(filled).combine_chunks()
 
 
-def _decoded(table: Any, bundles: Sequence[Path], candidate: str | None) -> dict[str, Night | LeftOut]:
-    from pyarrow import compute
-
-    if candidate is not None:
-        table = table.filter(compute.fill_null(compute.equal(table["candidate"], candidate), True))
-    return {_name(one): one for one in nights_of(table, bundles[0].parent)} if len(table) else {}
-
-
-def _in_order(
-    bundles: Sequence[Path], indexed: dict[str, Night | LeftOut], unsettled: dict[str, Night | LeftOut]
-) -> list[Night | LeftOut]:
+def _in_order(bundles: Sequence[Path], indexed: dict[str, Kept], unsettled: dict[str, Kept]) -> list[Kept]:
     found = indexed | unsettled
     return [found[bundle.name] for bundle in bundles if bundle.name in found]
 
 
-def _name(one: Night | LeftOut) -> str:
-    return one.name if isinstance(one, LeftOut) else one.path.name
-
-
-def _read(bundles: Sequence[Path]) -> list[Night | LeftOut]:
+def _read(kind: Kind[Kept], bundles: Sequence[Path]) -> list[Kept]:
     """Reads and judges each; many of them in processes beside each other, which know nothing of the program that asks."""
     workers = min(PROCESSES_MAX, len(os.sched_getaffinity(0)))
     if len(bundles) < WORTH_PROCESSES or workers == 1:
-        return [night_or_reason(bundle) for bundle in bundles]
+        return [kind.read(bundle) for bundle in bundles]
     with ThreadPoolExecutor(workers) as threads:
-        shares = list(threads.map(_helped, [bundles[at::workers] for at in range(workers)]))
+        shares = list(threads.map(lambda some: _helped(kind, some), [bundles[at::workers] for at in range(workers)]))
     return [shares[at % workers][at // workers] for at in range(len(bundles))]
 
 
-def _helped(bundles: Sequence[Path]) -> list[Night | LeftOut]:
+def _helped(kind: Kind[Kept], bundles: Sequence[Path]) -> list[Kept]:
     words = [sys.executable, "-c", f"from {__name__} import help_reading; help_reading()"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    asked = pickle.dumps([bundle.absolute() for bundle in bundles])
+    asked = pickle.dumps((kind.read, [bundle.absolute() for bundle in bundles]))
     done = subprocess.run(words, input=asked, stdout=subprocess.PIPE, env=environment, check=False)
     if done.returncode != 0:
         raise BenchError(
             f"a helper that reads {len(bundles)} bundles ended with status {done.returncode}. Free memory, and repeat the command"
         )
-    read: list[Night | LeftOut] = pickle.loads(done.stdout)
+    read: list[Kept] = pickle.loads(done.stdout)
     return read
 
 
 def help_reading() -> None:
     """The process that `_helped` starts."""
-    read = [night_or_reason(bundle) for bundle in pickle.loads(sys.stdin.buffer.read())]
-    sys.stdout.buffer.write(pickle.dumps(read))
+    read, bundles = pickle.loads(sys.stdin.buffer.read())
+    sys.stdout.buffer.write(pickle.dumps([read(bundle) for bundle in bundles]))
 
 
 @cache
 def judged_by() -> bytes:
     """A digest of all that a verdict follows from beside the bundle: this package, the schemas, the libraries that compute."""
     hashed = hashlib.sha256(" ".join(version(name) for name in JUDGES).encode())
-    package = Path(bench_model.__file__).parent
-    for file in sorted([*package.rglob("*.py"), *SCHEMAS.glob("*.json")]):
-        hashed.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    for folder, names in ((Path(bench_model.__file__).parent, "*.py"), (SCHEMAS, "*.json")):
+        hashed.update(hash_of(folder, names))
+    return hashed.digest()
+
+
+@cache
+def hash_of(folder: Path, names: str = "*.py") -> bytes:
+    """A digest of the files below `folder`, by name and content."""
+    hashed = hashlib.sha256()
+    for file in sorted(folder.rglob(names)):
+        hashed.update(file.relative_to(folder).as_posix().encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return hashed.digest()

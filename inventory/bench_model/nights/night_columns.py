@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bench_model.documents.struct import decoder
 from bench_model.documents.verdict import Judgement, Verdict
 from bench_model.nights.bundle_facts import Facts
 from bench_model.nights.night import LeftOut, Night
@@ -106,7 +107,7 @@ class _Words:
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
         self._facts: dict[Any, Facts] = {}
-        self._verdicts = msgspec.json.Decoder(Verdict)
+        self._verdicts = decoder(Verdict)
 
     def facts(self, entries: Sequence[tuple[str, str, str]]) -> Facts:
         told = tuple(entries)

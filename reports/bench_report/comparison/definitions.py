@@ -6,9 +6,11 @@ All fields of the documents are compared but for those that `MAY_DIFFER` lists, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from fnmatch import fnmatchcase
-from itertools import combinations
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from bench_model.base.differing import ABSENT, same, shown
@@ -35,19 +37,44 @@ MAY_DIFFER = (
 SPOOL = "telemetry/points.lp"
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What tells one run from another. `name`: candidate and target; `spool`: the hash of its telemetry."""
+
+    run_id: str
+    name: str
+    scenario: str
+    requirement: str
+    started: datetime
+    ended: datetime
+    spool: str | None
+
+
+def origin_of(source: Source) -> Origin:
+    run = source.run
+    return Origin(
+        run.run_id, source.name, run.scenario.id, run.requirement.id, run.started, source.moment, _spool(source)
+    )
+
+
 def check_same(sources: Sequence[Source]) -> None:
+    check_origins([(source.root, origin_of(source)) for source in sources])
+
+
+def check_origins(runs: Sequence[tuple[Path, Origin]]) -> None:
     """Raises BundleError for runs of different scenarios or profiles, and for one run that was given under two names."""
-    first = sources[0]
-    for other in sources[1:]:
+    _, first = runs[0]
+    for root, other in runs[1:]:
         for what, one, two in (
-            ("scenario id", first.run.scenario.id, other.run.scenario.id),
-            ("requirement profile id", first.run.requirement.id, other.run.requirement.id),
+            ("scenario id", first.scenario, other.scenario),
+            ("requirement profile id", first.requirement, other.requirement),
         ):
             if one != two:
-                text = f"its {what} differs from that of {first.run.run_id}: {one} against {two}"
-                raise BundleError(str(other.root), text, SAME)
-    for earlier, later, why in _twice(sources):
-        raise BundleError(str(later.root), f"{why} {earlier.root}", "Name each run once, and only runs that were made")
+                raise BundleError(
+                    str(root), f"its {what} differs from that of {first.run_id}: {one} against {two}", SAME
+                )
+    for earlier, later, why in _twice(runs):
+        raise BundleError(str(later), f"{why} {earlier}", "Name each run once, and only runs that were made")
 
 
 def check_alike(sources: Sequence[Source]) -> None:
@@ -59,20 +86,22 @@ def check_alike(sources: Sequence[Source]) -> None:
         )
 
 
-def _twice(sources: Sequence[Source]) -> Iterator[tuple[Source, Source, str]]:
-    """Yields pairs of bundles that cannot come from two runs, and why. Each manifest is read once: there may be thousands."""
-    spools: dict[str, Source] = {}
-    for source in sources:
-        spool = _spool(source)
-        if spool is not None and spools.setdefault(spool, source) is not source:
-            yield spools[spool], source, "has the very telemetry of"
-    by_name: dict[str, list[Source]] = {}
-    for source in sources:
-        by_name.setdefault(source.name, []).append(source)
+def _twice(runs: Sequence[tuple[Path, Origin]]) -> Iterator[tuple[Path, Path, str]]:
+    """Yields pairs of bundles that cannot come from two runs, and why. There may be thousands of one candidate."""
+    spools: dict[str, Path] = {}
+    for root, run in runs:
+        if run.spool is not None and spools.setdefault(run.spool, root) is not root:
+            yield spools[run.spool], root, "has the very telemetry of"
+    by_name: dict[str, list[tuple[Path, Origin]]] = {}
+    for root, run in sorted(runs, key=lambda pair: pair[1].started):
+        by_name.setdefault(run.name, []).append((root, run))
     for group in by_name.values():
-        for one, two in combinations(group, 2):
-            if (one.run.started < two.moment and two.run.started < one.moment) or one.run.started == two.run.started:
-                yield one, two, "was made in the same minutes on the same candidate and target as"
+        for at, (root, one) in enumerate(group):
+            for later, two in islice(group, at + 1, None):
+                if two.started >= one.ended and two.started != one.started:
+                    break  # so do all that follow
+                if one.started < two.ended or one.started == two.started:
+                    yield root, later, "was made in the same minutes on the same candidate and target as"
 
 
 def _spool(source: Source) -> str | None:
@@ -124,6 +153,22 @@ def _document(source: Source) -> dict[str, Any]:
         "metrics": {name: asdict(source.metrics[name]) for name in sorted(asked)},
         "scenario": scenario,
         "demand": as_document(source.run.demand) if source.run.demand else None,
+    }
+
+
+def definitions_of(source: Source) -> Any:
+    """Returns what `check_alike` compares: every definition that the run rests on, but for what may differ."""
+    return _that_may_not_differ(_document(source), ())
+
+
+def _that_may_not_differ(value: Any, path: tuple[str, ...]) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    own = {key: (*path, str(key)) for key in value}
+    return {
+        str(key): _that_may_not_differ(value[key], place)
+        for key, place in own.items()
+        if not any(fnmatchcase("/".join(place), pattern) for pattern in MAY_DIFFER)
     }
 
 

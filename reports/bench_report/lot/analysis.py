@@ -26,10 +26,11 @@ from bench_model.tender.contenders import Question
 from bench_model.tender.tender import clean
 from bench_model.verdict import decision
 from bench_report.base.errors import BundleError
-from bench_report.comparison.bundles import Source, read_sources
+from bench_report.comparison.bundles import Source, read_source
 from bench_report.comparison.contenders import questions_of, speed_of
-from bench_report.comparison.definitions import check_alike, check_same
+from bench_report.comparison.definitions import check_alike, check_origins
 from bench_report.lot.drives import FAILED, FIRMWARE, PASSED, UNTESTED, Drive, drives_of
+from bench_report.lot.told import Told, tell
 
 Document = dict[str, Any]
 MET, REFUTED, OPEN = "met", "refuted", "open"
@@ -47,13 +48,15 @@ class Asked:
     requirement: str | None = None
 
 
-def lot(asked: Asked) -> tuple[Document, list[Source]]:
+def lot(asked: Asked) -> tuple[Document, list[Told]]:
     """Returns the document, and the runs that it rests on. Raises BundleError for runs that make no lot."""
-    sources = read_sources(list(asked.roots))
-    check_same(sources)
-    check_alike([source for source in sources if source.counts])
-    drives = drives_of(sources, asked.model)
-    questions = questions_of(sources, Weights())
+    runs = tell(asked.roots)
+    told = [run for _, run in runs]
+    check_origins([(root, run.origin) for root, run in runs])
+    check_alike(_one_of_each([(root, run.definitions) for root, run in runs if run.counts]))
+    drives = drives_of(((root, run.drives) for root, run in runs), asked.model)
+    questions = questions_of(_one_of_each([(root, run.questions) for root, run in runs if run.questions]), Weights())
+    first = read_source(runs[0][0]).run
     judged = asked.requirement or speed_of(questions)
     if asked.requirement and asked.requirement not in {one.id for one in questions}:
         raise BundleError(
@@ -72,15 +75,15 @@ def lot(asked: Asked) -> tuple[Document, list[Source]]:
     identity = differences(drives)
     made: Document = {
         "schema_version": 1,
-        "scenario": {"id": sources[0].run.scenario.id, "title": sources[0].run.scenario.title or None},
-        "requirement": {"id": sources[0].run.requirement.id, "title": sources[0].run.requirement.title or None},
+        "scenario": {"id": first.scenario.id, "title": first.scenario.title or None},
+        "requirement": {"id": first.requirement.id, "title": first.requirement.title or None},
         "model": drives[0].model,
         "lot_size": asked.lot_size,
         "judged": judged,
         "confidence": CONFIDENCE,
         "coverage": COVERAGE,
         "wilks": {"first": wilks_n(), "second": wilks_n(rank=2)},
-        "runs": [_run(source) for source in sources],
+        "runs": [_run(run) for run in told],
         "drives": [_drive(drive) for drive in drives],
         "acceptance": _acceptance(tested, unresolved, asked.lot_size),
         "requirements": [
@@ -92,16 +95,24 @@ def lot(asked: Asked) -> tuple[Document, list[Source]]:
         "changed": _changed(drives),
     }
     cleaned: Document = clean(made)
-    return cleaned, sources
+    return cleaned, told
 
 
-def _run(source: Source) -> Document:
+def _one_of_each(runs: Sequence[tuple[Path, str]]) -> list[Source]:
+    """Returns the first run of each digest, read whole: what differs is said in words."""
+    firsts: dict[str, Path] = {}
+    for root, digest in runs:
+        firsts.setdefault(digest, root)
+    return [read_source(root) for root in firsts.values()]
+
+
+def _run(run: Told) -> Document:
     return {
-        "run_id": source.run.run_id,
-        "manifest_sha256": source.manifest_sha256,
-        "outcome": source.outcome,
-        "counts": source.counts,
-        "reason": None if source.counts else source.reason,
+        "run_id": run.run_id,
+        "manifest_sha256": run.manifest_sha256,
+        "outcome": run.outcome,
+        "counts": run.counts,
+        "reason": None if run.counts else run.reason,
     }
 
 

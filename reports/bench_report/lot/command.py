@@ -34,5 +34,5 @@ def run(chosen: argparse.Namespace) -> int:
 
     chosen.bundles = bundles_of(chosen.bundles, chosen.model)
     asked = Asked(tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement)
-    found, sources = lot(asked)
-    return deliver(chosen, STEM, found, max(source.moment for source in sources), paper_of)
+    found, runs = lot(asked)
+    return deliver(chosen, STEM, found, max(run.moment for run in runs), paper_of)

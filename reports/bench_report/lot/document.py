@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from bench_report.base.units import NONE, SPELLED, THIN, count, percent, quantity, significant
-from bench_report.comparison.tables import made_of, p_text
+from bench_report.comparison.tables import ROWS_MAX, made_of, p_text
 from bench_report.document.canvas import Figure
 from bench_report.document.made_by import seal_of_runs
 from bench_report.document.section import Lacking, Part, Section
@@ -17,7 +17,8 @@ from bench_report.lot.figures import DriveRow, Line, lot_figure
 from bench_report.output.paper import Badge, Paper
 
 Document = dict[str, Any]
-SERIALS_MAX = 12
+SERIALS_MAX, CHANGES_MAX = 12, 20
+DRIVES_DRAWN_MAX = 120  # half of them the lowest, half the highest
 NOT_RECORDED = (
     "No bundle of this bench records the drive's FRU or OCP hardware revision, NAND die and controller stepping."
 )
@@ -185,6 +186,11 @@ def _tolerance(found: Document) -> Iterator[Part]:
 def _figure(found: Document, one: Document) -> Figure:
     drives = {drive["serial"]: drive for drive in found["drives"]}
     order = sorted(one["means"], key=lambda serial: (one["means"][serial], serial))
+    number = sum(len(drives[serial]["values"][one["id"]]) for serial in order)
+    caption = f"{len(order)} drives, {number} values, by rising mean. "
+    if len(order) > DRIVES_DRAWN_MAX:
+        order = [*order[: DRIVES_DRAWN_MAX // 2], *order[-DRIVES_DRAWN_MAX // 2 :]]
+        caption += f"Drawn are the {DRIVES_DRAWN_MAX // 2} lowest and the {DRIVES_DRAWN_MAX // 2} highest; all others lie between them. "
     rows = [
         DriveRow(serial, tuple(drives[serial]["values"][one["id"]]), one["means"][serial], drives[serial]["firmware"])
         for serial in order
@@ -194,9 +200,8 @@ def _figure(found: Document, one: Document) -> Figure:
         lines.append(Line(one["bound"], f"asked at full scale: {quantity(one['bound'], one['unit'], trim=True)}", "--"))
     if one["tolerance"]["normal"] is not None and one["comparison"] != "equal":
         lines.append(Line(one["tolerance"]["normal"], "normal tolerance bound, 95 % / 95 %", ":"))
-    number = sum(len(row.values) for row in rows)
-    caption = (
-        f"{len(rows)} drives, {number} values, by rising mean. One shape for each firmware. "
+    caption += (
+        "One shape for each firmware. "
         "A drive that lies apart from a steady slope, or a step in it, is what the next sections look for."
     )
     if not isinstance(one["bound"], str) and not _near(one):
@@ -267,7 +272,9 @@ def _differences(found: Document) -> Iterator[Part]:
         )  # fmt: skip
     else:
         yield "Every drive reports the same firmware, capacity, sector format, PCI identity and logs, as far as the bundles record them."
-    for one in found["changed"]:
+    if len(found["changed"]) > CHANGES_MAX:
+        yield f"{len(found['changed'])} readings changed from run to run. The first {CHANGES_MAX} are named here, all in lot.json."
+    for one in found["changed"][:CHANGES_MAX]:
         values = ", then ".join(_short(value["value"]) for value in one["values"])
         yield f"{one['serial']} changed from run to run: {one['what']} {values}."
     for one in found["requirements"]:
@@ -292,26 +299,38 @@ def _serials(serials: list[str], common: bool) -> str:
 def _drives(found: Document) -> Iterator[Part]:
     judged = judged_of(found)
     rows: list[tuple[str, ...]] = []
-    marked = []
+    marked: set[int] = set()
     for one in found["drives"]:
         if one["outcome"] != "passed":
-            marked.append(len(rows))
+            marked.add(len(rows))
         mean = judged["means"].get(one["serial"]) if judged else None
         rows.append((
             one["serial"], one["firmware"], one["outcome"], NONE if mean is None or judged is None else quantity(mean, judged["unit"]),
             count(len(one["values"].get(found["judged"] or "", []))), count(len(one["runs"])),
         ))  # fmt: skip
+    shown = sorted(sorted(range(len(rows)), key=lambda at: at not in marked)[:ROWS_MAX])
     yield Table(
-        ("Serial", "Firmware", "Outcome", f"Mean of {found['judged'] or 'values'}", "Values", "Runs"), "tttnnn", tuple(rows),
+        ("Serial", "Firmware", "Outcome", f"Mean of {found['judged'] or 'values'}", "Values", "Runs"), "tttnnn",
+        tuple(rows[at] for at in shown),
         "Drives of the lot. "
-        "Not tested: in no run of its own that counts; what an array measured is no drive's own.", "lot-drives", frozenset(marked),
+        "Not tested: in no run of its own that counts; what an array measured is no drive's own." + _first_of(rows, "drives", marked),
+        "lot-drives", frozenset(place for place, at in enumerate(shown) if at in marked),
     )  # fmt: skip
     left_out = [run for run in found["runs"] if not run["counts"]]
     if left_out:
-        rows = [(run["run_id"], run["outcome"], run["reason"]) for run in left_out]
+        told = tuple((run["run_id"], run["outcome"], run["reason"]) for run in left_out[:ROWS_MAX])
         yield Table(
-            ("Run that does not count", "Outcome", "Reason"), "ttt", tuple(rows), "Runs that do not count.", "left-out"
-        )
+            ("Run that does not count", "Outcome", "Reason"), "ttt", told, f"Runs that do not count.{_first_of(left_out, 'runs')}",
+            "left-out",
+        )  # fmt: skip
+
+
+def _first_of(rows: Sequence[object], what: str, marked: Collection[int] = ()) -> str:
+    """Says of a long table what it shows: thousands of rows would make a paper that nobody reads, and that takes minutes to set."""
+    if len(rows) <= ROWS_MAX:
+        return ""
+    chosen = " that did not pass, then others" if marked else ""
+    return f" {ROWS_MAX} of {len(rows)} {what} are shown, the first{chosen}; all are in lot.json."
 
 
 def _method(found: Document, command: str) -> Iterator[Part]:
@@ -321,5 +340,10 @@ def _method(found: Document, command: str) -> Iterator[Part]:
         "groups of two drives or more that explains most of the variance, against 4000 seeded simulations of one normal lot, said below "
         "p = 0.01; whether a reported difference goes with them: Fisher's exact test. Sources and checks: docs/lot.md."
     )
-    yield made_of([(str(number), run) for number, run in enumerate(found["runs"], 1)])
+    yield made_of([(str(number), run) for number, run in enumerate(found["runs"][:ROWS_MAX], 1)])
+    if len(found["runs"]) > ROWS_MAX:
+        yield (
+            f"The first {ROWS_MAX} of {len(found['runs'])} runs stand there. All are in lot.json with their manifests' hashes, and "
+            "the seal on each page is one hash over all of them."
+        )
     yield "To make it again from the same bundles: " + command + "."

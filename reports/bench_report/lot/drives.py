@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bench_model.bundle.telemetry_files import points_of_bundle
 from bench_model.documents.run import Drive as DriveOfRun
@@ -40,36 +41,52 @@ class Drive:
         """Returns the drive's report of `what`; the last of several values."""
         return list(self.identity.get(what, {"not reported": []}))[-1]
 
+    def add(self, later: Drive) -> None:
+        """Takes in what a later run says of the same drive."""
+        self.runs += later.runs
+        self.outcomes += later.outcomes
+        self.unresolved += later.unresolved
+        for mine, theirs in ((self.values, later.values), (self.decisions, later.decisions)):
+            for key, own in theirs.items():
+                mine.setdefault(key, []).extend(own)  # type: ignore[arg-type]  # values of both are lists of one kind
+        for what, values in later.identity.items():
+            for value, runs in values.items():
+                self.identity.setdefault(what, {}).setdefault(value, []).extend(runs)
+
     def report(self, what: str, value: str | None, run_id: str) -> None:
         if value is not None:
             self.identity.setdefault(what, {}).setdefault(value, []).append(run_id)
 
 
-def drives_of(sources: Sequence[Source], model: str | None) -> list[Drive]:
-    """Returns the drives by serial. Raises BundleError for runs without drives, or for drives of several models where none is chosen."""
+def drives_in(source: Source) -> dict[str, Drive]:
+    """Returns the drives of one run by serial, with what it says of each. Raises BundleError for a damaged bundle."""
+    nodes = list(_members(source))
+    members = {serial: node for node in nodes if (serial := (node.serial or "").strip())}
+    found = {serial: Drive(serial, node.model or "unnamed model") for serial, node in members.items()}
+    for serial, node in members.items():
+        found[serial].runs.append(source.run.run_id)
+        _identify(found[serial], node, source.run.run_id)
+    _identify_by_smart(found, members, source)
+    _identify_by_logs(found, members, source)
+    nameless = any(not (node.serial or "").strip() for node in nodes)
+    _measure(found, [] if nameless else list(members), source)
+    return found
+
+
+def drives_of(runs: Iterable[tuple[Path, Sequence[Drive]]], model: str | None) -> list[Drive]:
+    """Returns the drives of all runs, each run with its bundle, by serial. Raises BundleError for runs without drives, for a serial of two
+    models, and for drives of several models where none is chosen."""
     found: dict[str, Drive] = {}
-    for source in sources:
-        nodes = list(_members(source))
-        members = {serial: node for node in nodes if (serial := (node.serial or "").strip())}
-        for serial, node in members.items():
-            drive = found.setdefault(serial, Drive(serial, node.model or "unnamed model"))
-            _check_model(drive, node, source)
-            drive.runs.append(source.run.run_id)
-            _identify(drive, node, source.run.run_id)
-        _identify_by_smart(found, members, source)
-        _identify_by_logs(found, members, source)
-        nameless = any(not (node.serial or "").strip() for node in nodes)
-        _measure(found, [] if nameless else list(members), source)
+    for root, drives in runs:
+        for drive in drives:
+            known = found.setdefault(drive.serial, Drive(drive.serial, drive.model))
+            if drive.model != known.model:
+                raise BundleError(
+                    f"{root}/run.json", f"drive {drive.serial} is a {drive.model} here and a {known.model} in run {known.runs[0]}",
+                    "A serial names one drive: leave out the run that is wrong",
+                )  # fmt: skip
+            known.add(drive)
     return _of_one_model(found, model)
-
-
-def _check_model(drive: Drive, node: DriveOfRun, source: Source) -> None:
-    model = node.model or "unnamed model"
-    if model != drive.model:
-        raise BundleError(
-            f"{source.root}/run.json", f"drive {drive.serial} is a {model} here and a {drive.model} in run {drive.runs[0]}",
-            "A serial names one drive: leave out the run that is wrong",
-        )  # fmt: skip
 
 
 def _of_one_model(found: dict[str, Drive], model: str | None) -> list[Drive]:

@@ -9,6 +9,7 @@ from bench_report.base.units import SIDES, THIN, percent, quantity
 
 Document = dict[str, Any]
 SURE = 0.05
+CHANGES_MAX = 6
 
 
 def oddities(found: Document) -> int:
@@ -130,8 +131,10 @@ def _differences(found: Document) -> Iterator[str]:
             for value in one["values"][:4]
         )
         yield f"Drives of one model differ in {one['what']} ({values}): {_some(rare, 4)}."
-    for one in found["changed"]:
+    for one in found["changed"][:CHANGES_MAX]:
         yield f"{one['serial']} changed its {one['what']} from run to run."
+    if len(found["changed"]) > CHANGES_MAX:
+        yield f"{len(found['changed']) - CHANGES_MAX} more readings of drives changed from run to run."
     for one in found["requirements"]:
         if one["clusters"] and one["clusters"]["there"]:
             yield cluster_sentence(one)

@@ -5,11 +5,13 @@ SIGTERM, upon which the run restores the machine and seals its bundle as interru
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ from rig.candidate.trigger import VARIABLE
 POLL_S = 0.2
 CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
 LAST_BYTES = 16384
+# What opens files is done for one candidate at a time: a fleet of hundreds may begin, or end, at one moment, and ask for thousands at once.
+_one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,23 @@ class Ended:
 def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[Entry]:
     """Runs the job to its end; one entry per target. `stop` is asked again and again: its text, when not empty, ends the run."""
     try:
-        with all_exclusive(load_candidate(where.inventory, job.candidate), "looking whether it is free"):
+        with (
+            _one_at_a_time,
+            all_exclusive(load_candidate(where.inventory, job.candidate), "looking whether it is free"),
+        ):
             pass
     except ProfileError:
         pass  # the run itself names the fault of the entry
     except RefusedError as error:
         return [Entry(job, SKIPPED, str(error))]
-    before = _bundles(where.runs)
+    with _one_at_a_time:
+        before = _bundles(where.runs, job.candidate)
     ended = _execute(command(job, where), log, stop, {VARIABLE: where.meeting} if where.meeting else {})
-    made = sorted(path for path in _bundles(where.runs) - before if _candidate(path) == job.candidate)
-    if not made:
-        return [_without_bundle(job, ended, log)]
-    return [_entry(job, path, ended, len(made)) for path in made]
+    with _one_at_a_time:
+        made = sorted(
+            path for path in _bundles(where.runs, job.candidate) - before if _candidate(path) == job.candidate
+        )
+        return [_entry(job, path, ended, len(made)) for path in made] or [_without_bundle(job, ended, log)]
 
 
 def command(job: Job, where: Where) -> list[str]:
@@ -79,23 +88,28 @@ def command(job: Job, where: Where) -> list[str]:
 
 def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str], more: Mapping[str, str]) -> Ended:
     since, stopped, told_at = time.monotonic(), "", 0.0
-    with log.open("ab") as output:
+    with (
+        _one_at_a_time,
+        log.open("ab") as output,
+    ):  # the run's own from here on: a fleet of hundreds holds no file open for each
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **more},
         )  # fmt: skip
-        while process.poll() is None:
-            if not stopped and (stopped := stop()):
-                process.send_signal(signal.SIGTERM)
-                told_at = time.monotonic()
-            if stopped and time.monotonic() - told_at > CLEAN_UP_S_MAX:
-                os.killpg(process.pid, signal.SIGKILL)
-            time.sleep(POLL_S)
+    while process.poll() is None:
+        if not stopped and (stopped := stop()):
+            process.send_signal(signal.SIGTERM)
+            told_at = time.monotonic()
+        if stopped and time.monotonic() - told_at > CLEAN_UP_S_MAX:
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(POLL_S)
     return Ended(process.returncode, time.monotonic() - since, stopped)
 
 
-def _bundles(runs: Path) -> set[Path]:
-    return {file.parent for file in runs.glob("*/run.json") if not file.parent.is_symlink()} if runs.is_dir() else set()
+def _bundles(runs: Path, candidate: str) -> set[Path]:
+    """Returns the candidate's bundles by the names that `Bundle.create` gives: a fleet asks this of a folder of thousands for each run."""
+    found = runs.glob(f"*-{glob.escape(candidate)}-*/run.json") if runs.is_dir() else ()
+    return {file.parent for file in found if not file.parent.is_symlink()}
 
 
 def _candidate(bundle: Path) -> str | None:

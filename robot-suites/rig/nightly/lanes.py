@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +29,9 @@ from rig.candidate.lock import identities
 
 THIS_MACHINE = "the control node"
 LAST_BYTES = 2048
+WAITING, RUNNING = "waiting", "running"
+RANK = {RUNNING: 1, WAITING: 2, "PASS": 3, "": 3}  # on the table; every other outcome comes first
+ROWS_MIN, LINES_BESIDE = 3, 3  # its head, and room for what is said above it
 
 
 def lanes_of(jobs: Sequence[Job], inventory: Path, at_once: int) -> list[list[int]]:
@@ -127,19 +131,26 @@ class Board:
         with self._lock:
             self._ended[place] = ", ".join(entry.worst for entry in entries)
 
-    def _table(self) -> Table:
-        table = Table("candidate", "state", "for", "last said", box=None)
+    def _table(self) -> Group:
+        """As many jobs as the terminal has room for: what did not pass, then what runs, then the others; the rest is counted."""
         with self._lock:
-            for place, job in enumerate(self.jobs):
-                since, log = self._since.get(place, (0.0, Path()))
-                if place in self._ended:
-                    row = (self._ended[place], "", "")
-                elif place in self._since:
-                    row = ("running", f"{time.monotonic() - since:.0f} s", _last_line(log))
-                else:
-                    row = ("waiting", "", "")
-                table.add_row(Text(job.name), row[0], row[1], Text(row[2], no_wrap=True, overflow="ellipsis"))
-        return table
+            ended, since = dict(self._ended), dict(self._since)
+        places = range(len(self.jobs))
+        state = {place: ended.get(place, RUNNING if place in since else WAITING) for place in places}
+        order = sorted(places, key=lambda place: (RANK.get(state[place], 0), place))
+        room = max(ROWS_MIN, self.console.height - LINES_BESIDE)
+        chosen = order if len(order) <= room else order[: room - 1]
+        table = Table("candidate", "state", "for", "last said", box=None)
+        for place in sorted(chosen):
+            told = ("", "")
+            if state[place] == RUNNING:
+                begun, log = since[place]
+                told = (f"{time.monotonic() - begun:.0f} s", _last_line(log))
+            name = Text(self.jobs[place].name, no_wrap=True, overflow="ellipsis")
+            table.add_row(name, state[place], told[0], Text(told[1], no_wrap=True, overflow="ellipsis"))
+        left = Counter(state[place] for place in order[len(chosen) :])
+        told_left = ", ".join(f"{number} {name}" for name, number in left.items())
+        return Group(table, Text(f"and {told_left}", no_wrap=True, overflow="ellipsis")) if left else Group(table)
 
 
 def _last_line(log: Path) -> str:
