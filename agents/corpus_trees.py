@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from bench_model.workloads.streams_checksum.setups import Cpus
-from rig.on_candidate import cpu_topology, probe
+from rig.on_candidate.reading import cpu_topology, probe
 from telemetry_agent.base.point import Encoder
 from telemetry_agent.collectors import system_collectors
 from telemetry_agent.reading.collector import Unsupported
