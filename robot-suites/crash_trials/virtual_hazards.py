@@ -151,8 +151,8 @@ def _on_drive(name: str) -> Callable[[Emulated], None]:
 
 HAZARDS: tuple[Hazard[Emulated], ...] = (
     Hazard("nothing", frozenset({INADMISSIBLE}), "", _nothing),
-    Hazard("drive_pulled", frozenset({FAIL, ERROR}), NAMED["pulled"], _on_drive("pull"), _on_drive("put_back"), wrecks=True),
-    Hazard("write_errors", frozenset({FAIL, ERROR}), NAMED["pulled"], _on_drive("fail_writes"), _on_drive("release_writes"), wrecks=True),
+    Hazard("drive_pulled", frozenset({FAIL}), NAMED["pulled"], _on_drive("pull"), _on_drive("put_back"), wrecks=True),
+    Hazard("write_errors", frozenset({FAIL}), NAMED["pulled"], _on_drive("fail_writes"), _on_drive("release_writes"), wrecks=True),
     Hazard(
         "slow_drive", frozenset({FAIL}), NAMED["lost"],
         lambda place: place.machine.hazards.throttle(DRIVE, SLOW_BYTES_PER_S), _on_drive("release_throttle"),
