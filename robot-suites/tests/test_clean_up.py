@@ -185,7 +185,9 @@ class Fakes:
         daqwriter = SimpleNamespace(daqwriter=Path("daqwriter"))
         machine = SimpleNamespace(
             is_local=self.is_local,
-            call=lambda _, command, folder, *run: self.note(f"{command} {Path(folder).parts[0]}", []),
+            call=lambda _, command, folder, *run: self.note(
+                f"{command} {Path(folder).parts[0]}", {"removed": [], "failed": None}
+            ),
             places=lambda *_: daqwriter,
         )
         ansible = SimpleNamespace(run=lambda playbook, *_, **__: self.note(playbook))

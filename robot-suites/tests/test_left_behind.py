@@ -7,17 +7,22 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from audit.good.small_run import candidate, some_run
 
+from bench_model.profiles.candidates import Candidate, Target
 from rig.base.bundle import Bundle
+from rig.base.settings import Layout
 from rig.base.shell import Completed
 from rig.candidate.connection import Connection
 from rig.candidate.machine import SshMachine
 from rig.candidate.ssh import SshLink
 from rig.checking.sealing import seal_evidence
+from rig.cli import candidate as cli
 from rig.run.left_behind import RUNS, SOCKETS, socket_folder, take_back
 
 
@@ -122,3 +127,31 @@ def test_folders_of_sockets_go_with_benches_that_are_gone(tmp_path: Path, monkey
     with socket_folder(os.getpid()) as own:
         assert not dead.exists() and living.exists() and foreign.exists() and own.is_dir()
     assert not own.exists()
+
+
+def test_a_failed_file_system_is_told_and_what_the_others_hold_is_removed(tmp_path: Path) -> None:
+    """A drive that was pulled: what the bench built there is undone with all that is on it; a file system of the user's keeps files."""
+    built = Target("built", "filesystem", "/srv/dead", None, {"drives": ["S1"], "destroy": True})
+    theirs = replace(built, name="theirs", directory="/srv/theirs", storage=None)
+    whole = replace(built, name="whole", directory="/srv/whole")
+    asked, said = list[str](), list[str]()
+
+    class Failing(There):
+        def call(self, program: str, *arguments: str | Path, timeout_s: float = 60) -> Any:
+            asked.append(str(arguments[1]))
+            dead = str(arguments[1]) != "/srv/whole"
+            failed = f"{arguments[1]}: Input/output error" if dead else None
+            return {"removed": [] if dead else [["daq-bench-killed", 5 * 10**9]], "failed": failed}
+
+    @dataclass(frozen=True)
+    class Entry:
+        name: str
+        targets: tuple[Target, ...]
+        target: Target = built
+
+    there = Failing(tmp_path)
+    entry = Entry("server", (built, theirs, whole))
+    kept = cli._take_back(there, cast(Candidate, entry), Layout(), tmp_path / "runs", said.append)
+    assert asked == ["/srv/dead", "/srv/theirs", "/srv/whole"]
+    assert kept == ["/srv/theirs: Input/output error"]
+    assert said == ["removed daq-bench-killed (5.0 GB), left behind by a run that was killed"]
