@@ -7,12 +7,10 @@ TERMS: tuple[tuple[str, str], ...] = (
      "scan in GiB/s as in the paper it is compared with. No figure mixes the two."),
     ("Nominal, real demand", "10 GB/s is the name of one readout unit's load. What its links really deliver is links \u00d7 rate "
      "\u00d7 size of a superchunk; requirements refer to that."),
-    ("Scale", "The share of one readout unit's real demand that the run offered. Bounds on rates are multiplied by it; all others stand."),
-    ("Superchunk", "The unit of data of a link: twelve detector frames in one piece. It is offered at a fixed pace, "
-     "lost or stored as a whole."),
+    ("Scale", "The share of one readout unit's real demand that the run offered. It multiplies bounds on rates, and no others."),
+    ("Superchunk", "A link's unit of data: twelve detector frames in one piece, offered at a fixed pace, lost or stored as a whole."),
     ("Offered, stored", "Offered: handed over by the paced source. Stored: its write was completed by the kernel with O_DIRECT."),
-    ("Backlog", "What has arrived and is not yet stored at a moment. It lives in the links' ring buffers and the blocks being written, "
-     "whose size is the capacity."),
+    ("Backlog", "What has arrived and is not stored yet: in ring buffers and blocks being written, whose size is its capacity."),
     ("Transient buffer needed", "The most that arrivals ran ahead of durable data at any time in the record: the memory that a server must "
      "set aside to survive this record without loss."),
     ("BUSY", "Asserted when the fullest ring buffer passes 80 % and released at 50 %. A continuous record cannot be slowed, so BUSY is an "
@@ -24,8 +22,7 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("Knee", "The first offered rate at which a latency curve leaves its low part; the exact rule stands beside the figure."),
     ("Inhibit", "A trigger decision that was vetoed, a BUSY episode, or a lost superchunk: what a stable rate has none of."),
     ("Published", "A figure that somebody else stated of a device, with its conditions and source: drawn as a reference, never judged."),
-    ("Fresh, preconditioned", "Fresh: the drive was purged, so that every block is free. Preconditioned: then written twice over "
-     "in 128 KiB sequential writes. A fresh flash drive is faster than it stays."),
+    ("Fresh, preconditioned", "Fresh: purged, all blocks free. Preconditioned: then written twice over in 128 KiB blocks, which slows flash."),
     ("Steady state", "Five successive rounds whose tracking variable varies by at most 20 % of its mean and whose best line by at most "
      "10 % (SNIA SSS PTS). A test that does not get there has no figures."),
     ("Cliff", "The point of a pass over a fresh target at which the rate falls for good, since a fast cache is full; the exact rule stands "
@@ -41,7 +38,6 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("PASS", "Every mandatory requirement is met, and the evidence counts."),
     ("FAIL", "The candidate misses a mandatory requirement."),
     ("ERROR", "The bench broke. Nothing is said about the candidate."),
-    ("INADMISSIBLE", "The evidence does not count: scaled down, source too slow, telemetry gap, tuning or "
-     "machine not as declared; or it does not decide."),
+    ("INADMISSIBLE", "The evidence does not count (less than the whole load, a gap, another machine or tuning), or does not decide."),
     ("Advisory", "A requirement that is measured and shown but does not decide the outcome."),
 )  # fmt: skip
