@@ -22,7 +22,8 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("Knee", "The first offered rate at which a latency curve leaves its low part; the exact rule stands beside the figure."),
     ("Inhibit", "A trigger decision that was vetoed, a BUSY episode, or a lost superchunk: what a stable rate has none of."),
     ("Published", "A figure that somebody else stated of a device, with its conditions and source: drawn as a reference, never judged."),
-    ("Fresh, preconditioned", "Fresh: purged, all blocks free. Preconditioned: then written twice over in 128 KiB blocks, which slows flash."),
+    ("Fresh, preconditioned", "Fresh: purged, all blocks free. Preconditioned: then written twice over in 128 KiB blocks, "
+     "which slows flash."),
     ("Steady state", "Five successive rounds whose tracking variable varies by at most 20 % of its mean and whose best line by at most "
      "10 % (SNIA SSS PTS). A test that does not get there has no figures."),
     ("Cliff", "The point of a pass over a fresh target at which the rate falls for good, since a fast cache is full; the exact rule stands "
