@@ -100,7 +100,7 @@ def _points(root: Path) -> dict[str, Any]:
 
 
 def _placement(root: Path) -> dict[str, Any]:
-    """What decides where threads and interrupts go: by the readers of the rig and of provisioning, which must agree."""
+    """Returns where threads and interrupts would go, by the readers of the rig and of provisioning, which must agree."""
     lists, pci, host = (module_util(name) for name in ("bench_cpus", "bench_pci", "bench_host"))
     cpus = root / "sys/devices/system/cpu"
     online = lists.parse_cpus((cpus / "online").read_text())

@@ -79,7 +79,7 @@ IN_UNITS = {"32MiB": 2**25, "MiB": 2**20, "GiB": 2**30, "GB": 10**9}
 
 
 def data_of_attributes(document: dict[str, Any]) -> tuple[dict[str, int], int | None]:
-    """What the names of smartctl's drive database say: host data by way, and what was written to the flash.
+    """Returns what the names of smartctl's drive database say: host data by way, and the bytes written to the flash.
 
     Names in LBAs count only where the database knows the drive, and not where they repeat the number that another name gives in 32 MiB."""
     rows = {(row["name"], row["id"]): row["raw"]["value"] for row in document["ata_smart_attributes"]["table"]}
@@ -205,7 +205,7 @@ def test_trees_by_the_kernels_documentation(case: Path) -> None:
 
 
 def numbers_of(cpus: str) -> set[int]:
-    """Of the kernel's list form, `0-2,8`."""
+    """Returns the numbers of the kernel's list form, `0-2,8`."""
     ends = [part.split("-") for part in cpus.split(",") if part]
     return {number for each in ends for number in range(int(each[0]), int(each[-1]) + 1)}
 

@@ -100,7 +100,7 @@ def test_an_incomplete_archive_is_dropped_and_a_complete_one_kept(archives: Path
 
 @pytest.mark.parametrize("writable", ["", "the fingerprint's own"])
 def test_a_folder_that_others_may_write_is_not_used(archives: Path, tmp_path: Path, writable: str) -> None:
-    """What lies there would run as root on the candidate."""
+    """A file there would run as root on the candidate."""
     own = archives / bench_compiled.fingerprint()
     own.mkdir(mode=0o700, parents=True)
     archives.chmod(0o700)

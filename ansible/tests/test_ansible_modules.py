@@ -145,7 +145,7 @@ ANSWERS = sorted(CORPUS.glob("smartctl-*/raw"))
 
 @pytest.mark.parametrize("raw", ANSWERS, ids=[one.parent.name for one in ANSWERS])
 def test_provisioning_and_the_agent_read_the_same_drives(raw: Path) -> None:
-    """Of every real answer of the corpus: health data to both, or to none, and of a volume in the same words."""
+    """Both read health data of a real answer of the corpus, or neither does; both say the same words of a volume."""
     text = raw.read_text(encoding="utf-8")
     document = json.loads(text)
     if "devices" in document or json.loads((raw.parent / "case.json").read_text())["kind"] != "smartctl":

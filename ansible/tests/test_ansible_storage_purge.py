@@ -56,7 +56,7 @@ def test_a_drive_that_became_smaller_is_looked_at_as_far_as_it_goes(drive: Path)
 
 
 def test_a_drive_that_keeps_nothing_proves_no_purge() -> None:
-    """What does not read back before the purge would not read after it either."""
+    """A mark that does not read back before the purge would not read after it either."""
     with pytest.raises((StorageError, OSError)):
         marks.plant("/dev/null")
 

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class Said:
     text: str
 
 
-class Bench:
+class Bench(ABC):
     """What a run of the bench needs beside a candidate: inventory, profiles, runs, locks and InfluxDB; nothing of the user's.
 
     `phase_s_max`: a run's record begins within this time, and the run ends within twice as much behind it."""
@@ -145,9 +146,9 @@ class Bench:
         latest = self.runs / "latest"
         return latest.resolve() if latest.exists() else None
 
+    @abstractmethod
     def wait_for_burst(self) -> None:
         """Returns when the record that has begun stores data."""
-        raise NotImplementedError
 
 
 class Place(Bench):

@@ -76,8 +76,8 @@ class EventLog:
         return stated, page + rest
 
     def _new(self, found: list[Event], stated: Header, since_s: float) -> list[dict[str, Any]]:
-        """The events that were not there before. Of a log that is too long to be read whole, which shifts, those of before that time are
-        left out; of another one none is, since a drive that lost its power may have lost its clock."""
+        """Returns the events that were not there before. A log that is too long to be read whole shifts: its events from before that
+        time are left out. A shorter log keeps all, since a drive that lost its power may have lost its clock."""
         longest_ms = int(since_s * 1000)
         shifts = stated.length > LOG_BYTES_MAX
         fresh = []

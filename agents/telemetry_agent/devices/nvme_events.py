@@ -124,7 +124,7 @@ def _short(number: int, stated: Header, read: int) -> str:
 
 
 def _told(kind: int, data: bytes) -> tuple[str, str]:
-    """(kind, words) of one event. What it lacks is left out of the words."""
+    """(kind, words) of one event. The words leave out whatever the event lacks."""
     if kind == HARDWARE and len(data) >= 2:
         code = _number(data, 0, 2)
         return HARDWARE_ERRORS.get(code, (KINDS[HARDWARE], f"hardware error {code:#04x}"))

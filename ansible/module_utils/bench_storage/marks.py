@@ -1,7 +1,7 @@
 """Proves that a purge took a drive's data away: marks are written all over the drive before it and looked for after it.
 
-A drive's own word that a sanitize or format is complete is not a look at the medium. Of a discard no device promises what reads
-afterwards: there a mark that is left is told, and no failure.
+A drive's own word that a sanitize or format is complete is not a look at the medium. No device promises what reads
+after a discard: a mark that is left there is told, and no failure.
 Runs on the candidate: Python 3.9, standard library only.
 """
 
