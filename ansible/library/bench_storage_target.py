@@ -27,6 +27,13 @@ options:
     description: Where sysfs is mounted.
     type: path
     default: /sys
+  failed_is_told:
+    description:
+      - Whether a target that does not answer any more, as when its drive has failed under it, is told in RV(target) and
+        RV(records), with as much as the kernel's list of mounts still says.
+      - Without it such a target is an error.
+    type: bool
+    default: false
 author:
   - The daq-storage-bench authors (!UNKNOWN)
 """
@@ -52,6 +59,12 @@ target:
     free_bytes: 900000000
     direct_io: {status: supported, detail: ""}
     device: {name: nvme0n1, model: X, serial: Y}
+    failed: null
+records:
+  description: The mismatch of a target that has failed, in the form of facts/tuning.json; none of one that answers.
+  returned: always
+  type: list
+  elements: dict
 """
 
 import errno
@@ -205,17 +218,18 @@ def device_number(path: str, mount: dict[str, Any]) -> str | None:
 
 
 def describe_target(path: str, sysfs_root: str, listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Describe directory or drive; raises ValueError when `path` is neither."""
-    if not os.path.exists(path):
-        raise ValueError(f"{path} does not exist")
-    is_drive = stat.S_ISBLK(os.stat(path).st_mode)
+    """Describe directory or drive; raises ValueError when `path` is neither, and OSError when it does not answer."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise ValueError(f"{path} does not exist") from None
+    is_drive = stat.S_ISBLK(status.st_mode)
     if not is_drive and not os.path.isdir(path):
         raise ValueError(f"{path} is neither a directory nor a block device")
     mount: dict[str, Any] = {}
-    target: dict[str, Any] = {"path": path, "kind": "device" if is_drive else "directory"}
+    target: dict[str, Any] = {"path": path, "kind": "device" if is_drive else "directory", "failed": None}
     if not is_drive:
-        with open("/proc/self/mountinfo", encoding="utf-8") as stream:
-            mount = mount_of(os.path.realpath(path), stream.read())
+        mount = mount_of(os.path.realpath(path), mountinfo())
         space = os.statvfs(path)
         target["size_bytes"] = space.f_frsize * space.f_blocks
         target["free_bytes"] = space.f_frsize * space.f_bavail
@@ -223,13 +237,45 @@ def describe_target(path: str, sysfs_root: str, listed: dict[str, dict[str, Any]
     else:
         target.update(size_bytes=None, free_bytes=None)
         target["direct_io"] = {"status": "supported", "detail": "a raw drive"}
-    number = device_number(path, mount)
-    directory = os.path.join(sysfs_root, "dev/block", number) if number else ""
-    target.update({key: mount.get(key) for key in ("filesystem", "mount_point", "mount_options", "source")})
-    target["device"] = device_tree(directory, listed) if directory and os.path.isdir(directory) else None
+    target.update(mounted(mount, device_number(path, mount), sysfs_root, listed))
     if target["device"] and is_drive:
         target["size_bytes"] = target["device"]["size_bytes"]
     return target
+
+
+def mountinfo() -> str:
+    """Return the kernel's list of mounts."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as stream:
+        return stream.read()
+
+
+def mounted(
+    mount: dict[str, Any], number: str | None, sysfs_root: str, listed: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what the kernel tells of a mount and of the device beneath, which it names by MAJOR:MINOR."""
+    directory = os.path.join(sysfs_root, "dev/block", number) if number else ""
+    told = {key: mount.get(key) for key in ("filesystem", "mount_point", "mount_options", "source")}
+    return {**told, "device": device_tree(directory, listed) if directory and os.path.isdir(directory) else None}
+
+
+def describe_failed(
+    path: str, error: ValueError | OSError, sysfs_root: str, listed: dict[str, dict[str, Any]]
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Describe a target that does not answer, from the list of mounts alone, and return its mismatch.
+
+    One that is not there has no mount: the one above it is somebody else's.
+    """
+    is_there, said = isinstance(error, OSError), getattr(error, "strerror", None) or str(error)
+    mount = mount_of(os.path.abspath(path), mountinfo()) if is_there else {}  # following links would ask the target
+    target = {"path": path, "kind": None, "size_bytes": None, "free_bytes": None, "failed": said}
+    target["direct_io"] = {"status": "unknown", "detail": said}
+    target.update(mounted(mount, mount.get("device_number"), sysfs_root, listed))
+    record = {
+        "id": "storage-target", "role": "storage", "subject": path, "asked": "an answer", "before": "", "applied": "",
+        "read_back": said, "status": "mismatch",
+        "detail": "the target has failed: `make restore` gives the candidate back; then look at its drives",
+    }  # fmt: skip
+    return target, [record]
 
 
 def describe_planned(
@@ -242,7 +288,7 @@ def describe_planned(
     )
     names = [os.path.basename(device) for device in devices]
     drives = [device_tree(os.path.join(sysfs_root, "block", name), listed) for name in names]
-    return {**missing, "path": path, "kind": "directory", "direct_io": unknown}, drives
+    return {**missing, "path": path, "kind": "directory", "direct_io": unknown, "failed": None}, drives
 
 
 def flatten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -262,6 +308,7 @@ def main() -> None:
             "path": {"type": "path", "required": True},
             "planned_devices": {"type": "list", "elements": "str", "default": []},
             "sysfs_root": {"type": "path", "default": "/sys"},
+            "failed_is_told": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -269,18 +316,22 @@ def main() -> None:
     command = [lsblk, "--json", "--bytes", "--output", LSBLK_COLUMNS]
     _rc, output, _error = module.run_command(command, check_rc=True)
     rows = flatten(json.loads(output)["blockdevices"])
+    listed = {row["kname"]: row for row in rows}
+    path, sysfs_root = module.params["path"], module.params["sysfs_root"]
+    records: list[dict[str, str]] = []
     try:
-        listed = {row["kname"]: row for row in rows}
-        path, sysfs_root = module.params["path"], module.params["sysfs_root"]
         if module.params["planned_devices"] and module.check_mode:
             target, drives = describe_planned(path, module.params["planned_devices"], sysfs_root, listed)
         else:
             target = describe_target(path, sysfs_root, listed)
             drives = drives_of(target["device"])
     except (ValueError, OSError) as error:
-        module.fail_json(msg=f"target: {error}")
+        if not module.params["failed_is_told"]:
+            module.fail_json(msg=f"target: {error}")
+        target, records = describe_failed(path, error, sysfs_root, listed)
+        drives = drives_of(target["device"])
     drives = [placed(drive, os.path.join(sysfs_root, "block", drive["name"]), sysfs_root) for drive in drives]
-    module.exit_json(changed=False, target=target, drives=drives, block_devices=rows)
+    module.exit_json(changed=False, target=target, records=records, drives=drives, block_devices=rows)
 
 
 if __name__ == "__main__":

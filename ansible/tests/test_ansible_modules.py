@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -49,6 +50,30 @@ def test_the_device_beneath_is_found_without_a_mount_entry(tmp_path: Path) -> No
     device = tmp_path.stat().st_dev
     expected = f"{os.major(device)}:{os.minor(device)}" if os.major(device) else None
     assert storage.device_number(str(tmp_path), {}) == expected
+
+
+def test_a_target_that_does_not_answer_is_told_by_the_list_of_mounts_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The innermost mount is that of the failed file system, and nothing of it is asked."""
+    array = tmp_path / "dev/block/9:1"
+    array.mkdir(parents=True)
+    monkeypatch.setattr(storage, "mountinfo", lambda: MOUNTINFO)
+    error = OSError(errno.EIO, os.strerror(errno.EIO), "/data/my disk/scratch")
+    target, (record,) = storage.describe_failed("/data/my disk/scratch", error, str(tmp_path), {})
+    assert (target["failed"], target["filesystem"], target["free_bytes"]) == ("Input/output error", "xfs", None)
+    assert target["device"]["name"] == "9:1"
+    assert (record["status"], record["read_back"]) == ("mismatch", "Input/output error")
+
+
+def test_a_target_that_is_not_there_is_not_taken_for_the_file_system_above_it(tmp_path: Path) -> None:
+    """Else the health of the system's own drive would stand for the target's."""
+    path = str(tmp_path / "gone")
+    with pytest.raises(ValueError, match="does not exist") as refused:
+        storage.describe_target(path, "/sys", {})
+    target, (record,) = storage.describe_failed(path, refused.value, "/sys", {})
+    assert (target["device"], target["mount_point"], storage.drives_of(target["device"])) == (None, None, [])
+    assert "does not exist" in record["read_back"]
 
 
 def fake_drive(root: Path, name: str, node: str, serial: str) -> Path:

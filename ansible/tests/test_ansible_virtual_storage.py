@@ -40,12 +40,16 @@ class Guest:
         self.inventory.write_text(json.dumps({"all": {"hosts": {"guest": host}}}))
 
     def start(self, mode: str, *arguments: str, **layout: Any) -> subprocess.Popen[str]:
-        """Begin a call."""
+        """Begin a call of the module that builds."""
         options: dict[str, Any] = {"mode": mode, "state_dir": STATE}
         if mode != "undo":
             options |= {"target": "test", "directory": DIRECTORY, "layout": layout}
+        return self.begin("bench_storage_build", options, *arguments)
+
+    def begin(self, module: str, options: dict[str, Any], *arguments: str) -> subprocess.Popen[str]:
+        """Begin a call of a module."""
         command = [sys.executable, "-m", "ansible", "adhoc", "--inventory", str(self.inventory), "guest"]
-        command += ["--module-name", "bench_storage_build", "--args", json.dumps(options), *arguments]
+        command += ["--module-name", module, "--args", json.dumps(options), *arguments]
         environment = {
             **os.environ,
             "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
@@ -55,8 +59,17 @@ class Guest:
         return subprocess.Popen(command, cwd="/", env=environment, text=True, stdout=subprocess.PIPE)
 
     def call(self, mode: str, *arguments: str, **layout: Any) -> dict[str, Any]:
-        """Make a call and return the module's result, also of a failure."""
-        output, _error = self.start(mode, *arguments, **layout).communicate(timeout=MODULE_S_MAX)
+        """Make a call of the module that builds and return its result, also of a failure."""
+        return self.result(self.start(mode, *arguments, **layout))
+
+    def describe(self, **options: Any) -> dict[str, Any]:
+        """Make a call of the module that describes the target."""
+        return self.result(self.begin("bench_storage_target", {"path": DIRECTORY, **options}))
+
+    @staticmethod
+    def result(begun: subprocess.Popen[str]) -> dict[str, Any]:
+        """Return the result of a call once it has ended."""
+        output, _error = begun.communicate(timeout=MODULE_S_MAX)
         _host, arrow, document = output.partition(" => ")
         assert arrow, output
         result: dict[str, Any] = json.loads(document)
@@ -140,12 +153,27 @@ def test_a_build_that_dies_while_its_array_synchronises_is_undone(guest: Guest) 
     assert "active" not in guest.machine.run("cat /proc/mdstat")
 
 
+def shut_down(guest: Guest) -> None:
+    """Wait until the file system has noticed that a drive is gone: it then answers nothing but errors."""
+    deadline = time.monotonic() + 60
+    while "error" not in guest.machine.run(f"touch {DIRECTORY}/x 2>&1; sync; stat {DIRECTORY} 2>&1; true"):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
 def test_a_stripe_whose_first_drive_was_pulled_is_given_back_and_the_drive_once_it_is_there_again(guest: Guest) -> None:
-    """Its file system has no readable UUID any more; and udev assembles the drive that is back into an inactive array."""
+    """Its file system answers nothing and has no readable UUID; udev assembles a drive that is back into an inactive array."""
     guest.call("build", drives=NAND, destroy=True, raid={"level": 0, "chunk": "128KiB"}, filesystem="xfs")
     guest.machine.run(f"dd if=/dev/zero of={DIRECTORY}/record bs=1M count=64 oflag=direct")
     guest.machine.hazards.pull(NAND[0])
     try:
+        shut_down(guest)
+        assert "Input/output error" in guest.describe()["msg"]
+        told = guest.describe(failed_is_told=True)
+        (record,) = told["records"]
+        assert (record["id"], record["status"], record["read_back"]) == ("storage-target", "mismatch", "Input/output error")
+        assert (told["target"]["filesystem"], told["target"]["mount_point"]) == ("xfs", DIRECTORY)
+        assert {drive["serial"] for drive in told["drives"]} >= set(NAND[1:2])
         undone = guest.call("undo")
         said = {record["status"]: record["detail"] for record in undone["records"] if record["id"] == "storage-drive"}
         assert (
@@ -160,6 +188,22 @@ def test_a_stripe_whose_first_drive_was_pulled_is_given_back_and_the_drive_once_
         time.sleep(0.5)
     undone = guest.call("undo")
     assert (statuses(undone)["array"], statuses(undone)["drive"]) == ("applied", "applied"), undone
+
+
+def test_a_drive_that_takes_no_writes_is_remembered_until_its_signatures_are_gone(guest: Guest) -> None:
+    """wipefs succeeds in the kernel's cache; the other drive has its turn, and the next pass erases the first."""
+    guest.call("build", drives=NAND[:2], destroy=True, raid={"level": 0, "chunk": "128KiB"}, filesystem="ext4")
+    guest.machine.hazards.fail_writes(NAND[0])
+    try:
+        undone = guest.call("undo")
+        said = [(one["subject"], one["status"], one["detail"]) for one in undone["records"] if one["id"] == "storage-drive"]
+        assert [status for _, status, _ in said] == ["refused", "applied"], undone
+        assert NAND[0] in said[0][0]
+        assert "still carries linux_raid_member" in said[0][2]
+    finally:
+        guest.machine.hazards.release_writes(NAND[0])
+    undone = guest.call("undo")
+    assert statuses(undone)["drive"] == "applied", undone
 
 
 def test_a_mounted_drive_and_a_foreign_array_are_refused_with_consent(guest: Guest) -> None:

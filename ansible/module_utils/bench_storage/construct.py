@@ -30,7 +30,7 @@ REDUNDANT_COPIES = (1, 10)  # levels whose members hold copies, not parity
 
 def commands_for(layout: Layout) -> list[str]:
     """Return the commands that building this layout needs."""
-    commands = ["lsblk", "wipefs", f"mkfs.{layout.filesystem}", "mount", "umount"]
+    commands = ["lsblk", "wipefs", "blockdev", f"mkfs.{layout.filesystem}", "mount", "umount"]
     commands += ["blkdiscard"] if layout.purge == "discard" else []
     commands += ["nvme"] if layout.purge in ("format", "sanitize") else []
     return [*commands, "mdadm"] if layout.raid else commands
@@ -175,7 +175,7 @@ class Construction:
         self.state["drives"][index]["touched"] = True
         self.note(f"erasing {drive.device.serial}")
         for device in reversed(drive.device.tree()):  # what lies on the drive before the table that it is found by
-            self.machine.run(["wipefs", "--all", device.path])
+            self.machine.erase(device.path)
         self.machine.settle()
         if self.layout.purge != "none":
             self.planted[index] = self.machine.plant_marks(drive.device.path)
@@ -263,7 +263,7 @@ class Construction:
                 f"array {path} lacks {degraded} member(s) after it was made; the system's log has the reason"
             )
         # Without a purge, a file system of an array that the drives were in before may come to light again.
-        self.machine.run(["wipefs", "--all", path])
+        self.machine.erase(path)
         return path
 
     def make_filesystem(self, path: str) -> None:

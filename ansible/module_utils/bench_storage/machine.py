@@ -32,7 +32,8 @@ from ansible.module_utils.bench_storage.nvme import Abilities, Sanitizing, parse
 DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin")
 PACKAGES = {
     "mdadm": "mdadm", "mkfs.xfs": "xfsprogs", "mkfs.ext4": "e2fsprogs", "nvme": "nvme-cli",
-    "blkdiscard": "util-linux", "wipefs": "util-linux", "lsblk": "util-linux", "mount": "mount", "umount": "mount",
+    "blkdiscard": "util-linux", "blockdev": "util-linux", "wipefs": "util-linux", "lsblk": "util-linux",
+    "mount": "mount", "umount": "mount",
 }  # fmt: skip
 COMMAND_S_MAX = 120.0
 SETTLE_S_MAX = 30.0
@@ -162,6 +163,16 @@ class Machine:
         return sorted(
             {signature["type"] for signature in parse_wipefs(self.run(["wipefs", "--no-act", "--json", path]))}
         )
+
+    def erase(self, path: str) -> None:
+        """Erase all signatures; StorageError where they read afterwards, behind the kernel's cache: wipefs succeeds in the cache."""
+        self.run(["wipefs", "--all", path])
+        self.run(["blockdev", "--flushbufs", path])
+        left = self.signatures(path)
+        if left:
+            raise StorageError(
+                f"{path} still carries {', '.join(left)} after wipefs --all: the drive does not take writes (the kernel's log says why)"
+            )
 
     def block(self, name: str, *parts: str) -> str:
         """Return a path below a block device's sysfs directory."""

@@ -65,7 +65,7 @@ class Undoing:
     changed: bool = False
 
     def run(self) -> None:
-        """Undo step by step; a step that fails ends the pass and is a record `refused`, and the state stays."""
+        """Undo step by step; one that fails is a record `refused`, and the state stays. A drive's keeps no other from its turn."""
         if not self.pretend:
             self.state["phase"] = memory.UNDOING
             memory.save(self.state_file, self.state)
@@ -82,8 +82,9 @@ class Undoing:
                 step()
             except (StorageError, OSError) as error:
                 self.tell(what, subject, "refused", detail=str(error))
-                return
-        if not self.pretend and all(entry["status"] != "unsupported" for entry in self.records):
+                if what != "drive":
+                    return
+        if not self.pretend and all(entry["status"] not in ("refused", "unsupported") for entry in self.records):
             memory.forget(self.state_file)
 
     def tell(self, what: str, subject: str, status: str, before: str = "", now: str = "", detail: str = "") -> None:
@@ -166,7 +167,7 @@ class Undoing:
             return
         if not self.pretend:
             for part in reversed(device.tree()):
-                self.machine.run(["wipefs", "--all", part.path])
+                self.machine.erase(part.path)
             self.machine.settle()
             if put_back:
                 index = self.machine.nvme_abilities(device.path).format_for(put_back)

@@ -114,10 +114,10 @@ class CandidateSession:
         profiles = replace(self.profiles, candidate=self.profiles.candidate.aimed_at(target))
         return replace(self, profiles=profiles, directory=target_directory(self.layout, profiles.candidate))
 
-    def survey(self) -> tuple[Survey, float, float]:
-        """Returns the survey, and our clock before and after it, s."""
+    def survey(self, *, with_target: bool = True) -> tuple[Survey, float, float]:
+        """Returns the survey, and our clock before and after it, s. After the load the target may have failed, and is not asked."""
         before = time.time()
-        found = survey(self.machine, self.directory)
+        found = survey(self.machine, self.directory if with_target else None)
         return found, before, time.time()
 
     def ansible(self, facts: Path, run_id: str, bundle: Path | None = None) -> Provisioner:

@@ -68,7 +68,7 @@ def measure(
             INVENTORY_VARIABLE: str(session.profiles.inventory_file),
         },
     )
-    targets.clock.note("after the load", *session.survey())
+    targets.clock.note("after the load", *session.survey(with_target=False))
     bundle.write(CLOCK_FILE, targets.clock.document(same_clock=session.machine.is_local))
     firmware.note("after the load")
     bundle.write(FIRMWARE_FILE, firmware.document())
