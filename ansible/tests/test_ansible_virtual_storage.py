@@ -171,7 +171,11 @@ def test_a_stripe_whose_first_drive_was_pulled_is_given_back_and_the_drive_once_
         assert "Input/output error" in guest.describe()["msg"]
         told = guest.describe(failed_is_told=True)
         (record,) = told["records"]
-        assert (record["id"], record["status"], record["read_back"]) == ("storage-target", "mismatch", "Input/output error")
+        assert (record["id"], record["status"], record["read_back"]) == (
+            "storage-target",
+            "mismatch",
+            "Input/output error",
+        )
         assert (told["target"]["filesystem"], told["target"]["mount_point"]) == ("xfs", DIRECTORY)
         assert {drive["serial"] for drive in told["drives"]} >= set(NAND[1:2])
         undone = guest.call("undo")
@@ -196,7 +200,9 @@ def test_a_drive_that_takes_no_writes_is_remembered_until_its_signatures_are_gon
     guest.machine.hazards.fail_writes(NAND[0])
     try:
         undone = guest.call("undo")
-        said = [(one["subject"], one["status"], one["detail"]) for one in undone["records"] if one["id"] == "storage-drive"]
+        said = [
+            (one["subject"], one["status"], one["detail"]) for one in undone["records"] if one["id"] == "storage-drive"
+        ]
         assert [status for _, status, _ in said] == ["refused", "applied"], undone
         assert NAND[0] in said[0][0]
         assert "still carries linux_raid_member" in said[0][2]
