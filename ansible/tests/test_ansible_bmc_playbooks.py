@@ -142,6 +142,24 @@ def test_a_play_stops_with_one_clear_message(candidate: BmcBench, case: str) -> 
     assert not candidate.control_state.exists()
 
 
+@pytest.mark.parametrize(("role", "record"), [("fans", "fan-mode"), ("bios", "bios")])
+def test_a_bmc_that_is_silent_after_the_load_is_a_mismatch_and_before_it_an_error(
+    candidate: BmcBench, role: str, record: str
+) -> None:
+    """Before a load it would cost hours to find it silent; after it the rest of the candidate is still read back."""
+    candidate.tuning.update(BIOS, fan_mode="full")
+    candidate.entry.update(ipmi_port=free_port(), redfish_port=free_port())
+    before = candidate.role(role, "verify")
+    assert before.code != 0
+    assert "BMC 127.0.0.1" in before.text
+    after = candidate.role(role, "verify", bench_after_load=True)
+    assert after.code == 0, after.output
+    told = candidate.role_records()[record]
+    assert (told["status"], told["read_back"]) == ("mismatch", "")
+    assert "BMC 127.0.0.1" in told["detail"]
+    assert told["asked"] in ("full", "an answer")
+
+
 def test_a_certificate_that_is_not_verified_is_said_in_the_evidence(candidate: BmcBench) -> None:
     """`insecure: true` works, with a warning record."""
     candidate.tuning.update(BIOS)

@@ -199,6 +199,25 @@ def test_a_target_directory_that_is_not_there_is_refused_by_name(bench: Bench) -
     assert governors(bench) == ["powersave"]
 
 
+def test_a_target_that_is_gone_after_the_load_is_a_mismatch_and_before_it_an_error(bench: Bench) -> None:
+    """The record says so; everything else is read back, and the drive of the folder above is not taken for the target's."""
+    fake_cpus(bench.sysfs, {"cpu0": "performance"})
+    gone = str(bench.root / "gone")
+    before = bench.run("verify.yml", bench_target_directory=gone)
+    assert before.code != 0
+    assert f"{gone} does not exist" in before.text
+    after = bench.run(
+        "verify.yml", bench_target_directory=gone, bench_after_load=True, bench_facts_tuning_file="tuning-after.json"
+    )
+    assert (after.code, after.changed) == (0, 0), after.output
+    records = bench.records("tuning-after.json")
+    assert (records["storage-target"]["status"], records["storage-target"]["read_back"]) == (
+        "mismatch", f"{gone} does not exist",
+    )  # fmt: skip
+    assert records["cpu-governor"]["read_back"] == "performance"
+    assert bench.document("smart-after.json")["devices"] == []
+
+
 @pytest.mark.skipif(not can_use_loop_devices(), reason="makes loop devices and file systems: needs root and xfsprogs")
 def test_a_target_is_built_on_its_drive_and_given_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told in check mode, built once, recorded, verified, and undone by restore; the chosen one of several targets."""

@@ -74,7 +74,7 @@ def measure(
     bundle.write(FIRMWARE_FILE, firmware.document())
     watch.demand_alive()
     announce(bundle, "verify", "reading the tuning back")
-    ansible.run("verify", "tuning-after.json")
+    ansible.run("verify", "tuning-after.json", bench_after_load=True)
 
 
 def _restore(session: CandidateSession, bundle: Bundle) -> None:
