@@ -78,9 +78,15 @@ def sensors_of(points: list[Point]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(key["sensor"], key["entity"]): value for key, value in zip(keys, fields, strict=True)}
 
 
+def unread(points: list[Point]) -> list[str]:
+    """Why the power was not read, as the points say."""
+    return [str(point.fields["unread"]) for point in points if "unread" in point.fields]
+
+
 def powers(points: list[Point]) -> list[float]:
     """DCMI's readings."""
-    return [float(point.fields["power_w"]) for point in points if point.measurement == "ipmi_power"]
+    found = [point.fields for point in points if point.measurement == "ipmi_power"]
+    return [float(fields["power_w"]) for fields in found if "unread" not in fields]
 
 
 def test_every_kind_of_sensor_has_its_unit_state_and_entity() -> None:
@@ -250,7 +256,42 @@ def test_dcmi_that_is_lost_is_a_fault_and_the_sensors_count(tools: Path) -> None
         lost = collector.read()
         assert lost.faults == ("ipmitool dcmi power reading: DCMI request failed because: Invalid command (c1)",)
         assert powers(collector.parse(lost, first)) == []
+        assert unread(collector.parse(lost, first)) == [
+            "'ipmitool dcmi power reading: DCMI request failed because: Invalid command (c1)'"
+        ]
         assert len(sensors_of(collector.parse(lost, first))) == 14
+
+
+@pytest.mark.parametrize(
+    ("watts", "state", "said"),
+    [
+        ("0", "activated", "0 W while it measures"),
+        ("65535", "activated", "highest value and no reading"),
+        ("0", "deactivated", "does not measure power any more"),
+    ],
+)
+def test_a_power_that_was_read_and_is_not_any_more_leaves_a_point_that_says_so(
+    tools: Path, watts: str, state: str, said: str
+) -> None:
+    """The sensors go on, so that no gap shows it; the last watts would seem to hold to the end of the record."""
+    collector = Ipmi(1.0, interface=LAN)
+    first = collector.read()
+    assert unread(collector.parse(first, None)) == []
+    answer = DCMI.replace("420 Watts", f"{watts} Watts").replace("activated", state)
+    (tools / "power").write_text(answer)
+    fake_program(tools, "ipmitool", 'case "$*" in *dcmi*) cat "$(dirname "$0")/power"; exit 0;; esac\n' + ANSWERING)
+    later = collector.read()
+    points = collector.parse(later, first)
+    (text,) = unread(points)
+    assert said in text
+    assert (powers(points), len(sensors_of(points))) == ([], 14)
+
+
+def test_a_bmc_that_never_measured_power_leaves_no_such_point(tools: Path) -> None:
+    (tools / "power").write_text((RECORDED / "dcmi_inactive.txt").read_text())
+    fake_program(tools, "ipmitool", 'case "$*" in *dcmi*) cat "$(dirname "$0")/power"; exit 0;; esac\n' + ANSWERING)
+    collector = Ipmi(1.0, interface=LAN)
+    assert unread(collector.parse(collector.read(), None)) == []
 
 
 def test_an_exit_status_beside_good_readings_is_a_fault(tools: Path) -> None:

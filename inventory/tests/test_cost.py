@@ -78,6 +78,15 @@ def test_hours_bytes_and_energy_add_up(bundle: Path) -> None:
     assert set(document["reasons"]) == {"cost.nand_written"}
 
 
+def test_energy_covers_no_time_in_which_the_power_could_not_be_read(bundle: Path) -> None:
+    with (bundle / "telemetry" / "points.lp").open("a", encoding="utf-8") as file:
+        file.write(point(2100, 'ipmi_power unread="0 W while it measures"'))
+    document = as_document(cost.of_bundle(bundle, RUN))
+    # 1000 s x 100 W + 500 s x 300 W, 500 s without, 1000 s x 200 W
+    assert document["energy_kwh"] == pytest.approx(450e3 / 3.6e6, rel=1e-8)
+    assert document["energy_hours"] == pytest.approx(2500 / 3600, abs=1e-6)
+
+
 def test_the_account_of_a_run_that_goes_on_stands_at_its_moment(bundle: Path) -> None:
     document = cost.so_far(bundle, {**RUN, "finished_utc": None}, BEGIN_S + 1600.0)
     assert document == {"hours": 0.444444, "written_bytes": 3010, "energy_kwh": round(100e3 / 3.6e6, 9)}

@@ -169,6 +169,9 @@ def test_power_without_a_reading_in_the_window_is_not_guessed() -> None:
     assert added_power([(1, 200.0), (4, 202.0), (11, 231.0)], idle, load).value == 30
     missing = added_power([(1, 200.0), (13, 231.0)], idle, load)
     assert (missing.value, missing.basis) == (None, "the BMC's power has no reading within the 2.0 s of the write")
+    lost = added_power([(1, 200.0), (10, 231.0), (11, None)], idle, load)
+    said = "the BMC's power could not be read at some time within the 2.0 s of the write"
+    assert (lost.value, lost.basis) == (None, said)
 
 
 def test_an_endurance_that_cannot_be_known_has_its_reason() -> None:

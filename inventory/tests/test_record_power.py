@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench_model.behaviour.record_power import document, mean_power
+from bench_model.behaviour.record_power import document, mean_power, readings_of
+from bench_model.bundle.line_protocol import Point
 from bench_model.documents.struct import as_document
 
 
@@ -19,6 +20,45 @@ def test_without_an_earlier_reading_the_first_one_stands_for_the_start() -> None
 
 def test_a_record_during_which_nothing_was_read_has_no_mean() -> None:
     assert mean_power([(-1.0, 300.0), (11.0, 300.0)], 0.0, 10.0) is None
+
+
+UNREAD = (5.0, None)
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        [(2.0, 420.0), UNREAD],  # 0 W from the fifth second on: 420 W must not hold to the end
+        [(2.0, 420.0), UNREAD, (6.0, 420.0)],  # what it was in between nobody knows
+        [(-2.0, 420.0), (-1.0, None), (6.0, 420.0)],  # the state that holds at the start
+        [UNREAD],
+    ],
+)
+def test_a_record_during_which_the_power_could_not_be_read_has_no_mean_and_says_why(
+    readings: list[tuple[float, float | None]],
+) -> None:
+    assert mean_power(readings, 0.0, 10.0) is None
+
+
+def test_a_failed_reading_before_the_one_that_holds_or_behind_the_record_harms_nothing() -> None:
+    assert mean_power([(-2.0, None), (-1.0, 300.0), (5.0, 500.0), (11.0, None)], 0.0, 10.0) == pytest.approx(400.0)
+
+
+def test_the_bundle_s_points_say_where_the_power_could_not_be_read() -> None:
+    """A BMC that answers 0 W in the burst: the reading before it once stood for the whole record, and a bound on power was met."""
+    minidaq = {"started_utc": "1970-01-01T00:00:00Z", "time": {"record_s": 10.0}, "stored_bytes_per_s": 9e9}
+    points = [
+        Point("ipmi_power", {}, {"power_w": 420.0}, 2 * 10**9),
+        Point("ipmi_power", {}, {"unread": "0 W while it measures"}, 5 * 10**9),
+        Point("ipmi_sensor", {}, {"power_w": 0.0}, 5 * 10**9),
+    ]
+    readings = readings_of(points)
+    assert readings == [(2.0, 420.0), (5.0, None)]
+    found = as_document(document(readings, [{"condition": None, "minidaq": minidaq}]))
+    assert (found["records"][0]["readings"], found["records"][0]["mean_w"]) == (1, None)
+    assert found["reasons"]["snb_record.power_mean"].startswith(
+        "Telemetry of ipmi: the server's power could not be read"
+    )
 
 
 def test_every_repetition_has_its_own_power_and_its_condition() -> None:

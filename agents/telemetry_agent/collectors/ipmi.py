@@ -45,6 +45,7 @@ PASSWORD_VARIABLE = "IPMI_PASSWORD"
 
 CLOCK_ERROR_S = 2.0  # a BMC counts whole seconds, and is asked a moment later
 SENSORS, POWER, LOG = "sensors", "power", "log"
+POWER_UNREAD = "power unread"  # why, where the BMC has DCMI and its power was not read
 LOG_NOW, LOG_SINCE = "log now", "log since"  # the BMC's time when the log was read; seconds since it was read before
 
 
@@ -81,6 +82,7 @@ class Ipmi:
         self._records = 0  # sensors with values among them; 0: not read yet
         self._lines = 0  # sensors that were listed at most
         self._answered: set[str] = set()
+        self._has_measured = False  # power, at least once
         self._absent: set[str] = set()
         self._log_asked_s = float("-inf")
         self._log_state: LogState | None = None
@@ -99,19 +101,25 @@ class Ipmi:
                 texts[key] = read(command)
             except (OSError, ValueError) as error:
                 faults.append(str(error))
+                if key == POWER and POWER not in self._absent:
+                    texts[POWER_UNREAD] = shown(str(error))
         if texts.get(LOG):
             faults += parse_log(texts[LOG])[1]
             faults += self._date_log(command, texts)
         return reading_now(texts, tuple(faults))
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
-        """A point per sensor that has a reading, DCMI's power unless it is the one seen before, the new events."""
+        """A point per sensor that has a reading, DCMI's power unless it is the one seen before, the new events.
+
+        Where the power was not read, the point says so: else the reading before it would seem to hold."""
         points = list(_sensor_points(reading))
         power = parse_power(reading.texts[POWER]) if reading.texts.get(POWER) else None
         before = parse_power(previous.texts[POWER]) if previous and previous.texts.get(POWER) else None
         # Same value of the same time: the BMC measures more slowly than we ask.
         if power is not None and not (power.time and power == before):
             points.append(Point("ipmi_power", (), {"power_w": power.watts}, reading.time_ns))
+        if reading.texts.get(POWER_UNREAD):
+            points.append(Point("ipmi_power", (), {"unread": reading.texts[POWER_UNREAD]}, reading.time_ns))
         return points + list(_event_points(reading))
 
     def _in_band(self) -> tuple[str, ...]:
@@ -161,7 +169,10 @@ class Ipmi:
         done = self._ask(command, POWER, ("dcmi", "power", "reading"), POWER_TIMEOUT_S)
         if done is None:
             return ""
-        parse_power(done.text)
+        measures = parse_power(done.text) is not None
+        if self._has_measured and not measures:
+            raise ValueError("ipmitool dcmi power reading: the BMC does not measure power any more")
+        self._has_measured = measures
         return done.text
 
     def _read_log(self, command: list[str]) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
+from bench_model.behaviour import record_power
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.files import find_document, read_structs
 from bench_model.bundle.line_protocol import Point
@@ -13,8 +15,8 @@ from bench_model.bundle.telemetry_files import points_of_bundle
 from bench_model.documents.derived import Cost, Phase
 from bench_model.documents.events import Event
 
-MEASUREMENTS = {"block_device", "ipmi_power"}
-FIELDS = ("written_bytes", "power_w")
+MEASUREMENTS = {"block_device", record_power.MEASUREMENT}
+FIELDS = ("written_bytes", record_power.FIELD, record_power.UNREAD)
 J_PER_KWH = 3.6e6
 ENDURANCE = "results/endurance.json"
 
@@ -65,13 +67,12 @@ def _counted(points: Iterable[Point], drives: list[str], end_s: float) -> tuple[
     """Bytes written per drive; energy in J (None without readings) and the time in s that it covers."""
     last: dict[str, int] = {}
     written: dict[str, int] = {}
-    power: list[tuple[float, float]] = []
+    power: list[record_power.Reading] = []
     for point in points:
         at_s = point.time_ns / 1e9
         if at_s > end_s:
             continue
-        if point.measurement == "ipmi_power" and "power_w" in point.fields:
-            power.append((at_s, float(point.fields["power_w"])))
+        power += record_power.readings_of([point])
         device = point.tags.get("device", "")
         if device in drives and "written_bytes" in point.fields:
             counter = int(point.fields["written_bytes"])
@@ -79,13 +80,13 @@ def _counted(points: Iterable[Point], drives: list[str], end_s: float) -> tuple[
             # A counter that fell began again at zero: the candidate was rebooted.
             written[device] = written.get(device, 0) + (counter - before if counter >= before else counter)
             last[device] = counter
-    if not power:
-        return written, None, 0.0
-    power.sort()
-    ends = [at for at, _ in power[1:]] + [max(end_s, power[-1][0])]
+    power.sort(key=itemgetter(0))
+    ends = [*(at for at, _ in power[1:]), end_s]
     # A reading holds until the next: one that the BMC repeats is not reported again.
-    energy_j = sum((end - at) * watts for (at, watts), end in zip(power, ends, strict=True))
-    return written, energy_j, ends[-1] - power[0][0]
+    held = [(end - at, watts) for (at, watts), end in zip(power, ends[: len(power)], strict=True) if watts is not None]
+    if not held:
+        return written, None, 0.0
+    return written, sum(seconds * watts for seconds, watts in held), sum(seconds for seconds, _ in held)
 
 
 def _nand_written(document: Document | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench_model.behaviour.record_power import power_readings
 from bench_model.bundle.evidence import Document
 from bench_model.documents.struct import as_document
 from bench_model.evidence.measured import measure
@@ -64,7 +65,7 @@ def configurations(source: Source, prices: Prices | None, weights: Weights) -> t
         for one in asked
     ]
     found = _plain(source)
-    power, hazards = raid_comparison.power_readings(source.root), raid_comparison.hazard_events(source.root)
+    power, hazards = power_readings(source.root), raid_comparison.hazard_events(source.root)
     made = []
     for name in names_of(source):
         aimed = {**found, "judged_set": name}
@@ -77,7 +78,7 @@ def sets_of(source: Source) -> Document | None:
     """Returns what the run's own comparison says of its targets; None without its inventory entry, and for what an ERROR left."""
     if source.candidate is None or not (source.counts or source.outcome == INADMISSIBLE):
         return None
-    power, hazards = raid_comparison.power_readings(source.root), raid_comparison.hazard_events(source.root)
+    power, hazards = power_readings(source.root), raid_comparison.hazard_events(source.root)
     return raid_comparison.document(_plain(source), source.candidate, source.published, power, hazards)
 
 

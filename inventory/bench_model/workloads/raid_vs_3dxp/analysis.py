@@ -13,9 +13,9 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from bench_model.base.units import GB
+from bench_model.behaviour.record_power import Reading, power_readings
 from bench_model.bundle.evidence import Document
 from bench_model.bundle.files import find_document, read_json_lines
-from bench_model.bundle.telemetry_files import points_of_bundle
 from bench_model.profiles.candidates import Candidate, load_candidate
 from bench_model.profiles.published import FOLDER, PublishedDevice, load_published, of_metric
 from bench_model.statistics.paired import CONFIDENCE, Pair, compare
@@ -43,12 +43,6 @@ def of_bundle(bundle: Path, run: Document) -> Document | None:
     return document(found, candidate, published, power_readings(bundle), hazard_events(bundle))
 
 
-def power_readings(bundle: Path) -> list[tuple[float, float]]:
-    """(s since 1970, W) by the server's BMC, in time order."""
-    points = points_of_bundle(bundle, {"ipmi_power"})
-    return sorted((point.time_ns / 1e9, float(point.fields["power_w"])) for point in points)
-
-
 def hazard_events(bundle: Path) -> list[dict[str, Any]]:
     """The run's events of kind `hazard`: {at_s, text}."""
     events = read_json_lines(bundle, "events.jsonl")
@@ -63,7 +57,7 @@ def document(
     found: Document,
     candidate: Candidate,
     published: Mapping[str, PublishedDevice],
-    power: Sequence[tuple[float, float]],
+    power: Sequence[Reading],
     hazards: Sequence[Mapping[str, Any]],
 ) -> Document:
     """The document from the rounds (results/raid_vs_3dxp.json) and what else the bundle knows."""
@@ -95,7 +89,7 @@ def document(
     }
 
 
-def _visits_of(found: Document, name: str, power: Sequence[tuple[float, float]]) -> list[dict[str, Any]]:
+def _visits_of(found: Document, name: str, power: Sequence[Reading]) -> list[dict[str, Any]]:
     """The target's visits in the order of the run, with what a visit's figures give together."""
     own = []
     for one in found["rounds"]:

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from bench_model.base.units import GB, TB
+from bench_model.behaviour.record_power import Reading
 from bench_model.profiles.published import PublishedDevice
 
 DAYS_PER_YEAR = 365.25
@@ -38,26 +39,26 @@ class Figure:
         return {"value": self.value, key: self.basis}
 
 
-def mean_power(readings: Sequence[tuple[float, float]], window: Mapping[str, float]) -> float | None:
-    """Mean of the (time s, W) readings within the window; None where there is none."""
+def _within(readings: Sequence[Reading], window: Mapping[str, float], name: str) -> Figure:
+    """Mean of the readings within the window, W; none where there is none, or one that could not be read."""
     within = [watts for at, watts in readings if window["begin_s"] <= at < window["end_s"]]
-    return fmean(within) if within else None
+    length = window["end_s"] - window["begin_s"]
+    read = [watts for watts in within if watts is not None]
+    if not read:
+        return Figure(None, f"the BMC's power has no reading within the {length:.1f} s of {name}")
+    if len(read) < len(within):
+        return Figure(None, f"the BMC's power could not be read at some time within the {length:.1f} s of {name}")
+    return Figure(fmean(read), name)
 
 
-def added_power(
-    readings: Sequence[tuple[float, float]], idle: Mapping[str, float], load: Mapping[str, float]
-) -> Figure:
+def added_power(readings: Sequence[Reading], idle: Mapping[str, float], load: Mapping[str, float]) -> Figure:
     """W that the load adds to the server's idle power."""
     if not readings:
         return Figure(None, "no BMC gives the server's power")
-    at_rest, loaded = mean_power(readings, idle), mean_power(readings, load)
-    for value, window, name in ((at_rest, idle, "the rest before the round"), (loaded, load, "the write")):
-        if value is None:
-            length = window["end_s"] - window["begin_s"]
-            return Figure(None, f"the BMC's power has no reading within the {length:.1f} s of {name}")
-    assert at_rest is not None  # said above
-    assert loaded is not None
-    return Figure(loaded - at_rest, "server's power by its BMC, less its idle power of the same round")
+    at_rest, loaded = _within(readings, idle, "the rest before the round"), _within(readings, load, "the write")
+    if at_rest.value is None or loaded.value is None:
+        return at_rest if at_rest.value is None else loaded
+    return Figure(loaded.value - at_rest.value, "server's power by its BMC, less its idle power of the same round")
 
 
 def amplification(visits: Sequence[Mapping[str, Any]]) -> float | None:
