@@ -122,7 +122,7 @@ bench: apt python native agent influxd ## measure daqwriter against fio, memory 
 bench-table: python ## write what `make bench` measured last into the READMEs (FILE=agents/README.md PARTS=agent,ingest; default: native-writer/bench's)
 	@$(PYTHON) -m bench_rounds.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,null-sink,budget)'
 
-self-qualify: python-test ## let the bench judge simulated runs whose truth it does not know, and write docs/self-qualification.md (RUNS=1000 SEED=0 JOBS= SIMULATED=snb-100s; SAMPLE=folder: one bundle with its report instead)
+self-qualify: python-test ## let the bench judge simulated runs whose truth it does not know, and write docs/self-qualification.md, or -thermal.md (RUNS=1000 SEED=0 JOBS= SIMULATED=snb-100s or thermal; SAMPLE=folder: one bundle with its report instead)
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(PYTHON) -m simulation $(if $(RUNS),--runs '$(RUNS)') $(if $(SEED),--seed '$(SEED)') $(if $(JOBS),--jobs '$(JOBS)') \
 	    $(if $(SIMULATED),--scenario '$(SIMULATED)') $(if $(SAMPLE),--sample '$(SAMPLE)')
 

@@ -18,7 +18,9 @@ from bench_model.behaviour import smart_facts
 from bench_model.behaviour.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
 from bench_model.behaviour.service_curve import constant_rate_loss, record_loss, worst_record
 from bench_model.profiles.metrics import load_metrics
+from bench_model.workloads.plan import Plan
 from bench_model.workloads.thermal import soak as thermal_soak
+from bench_model.workloads.thermal.model import left_for_record
 
 COUNT = 600
 INVENTORY = Path(__file__).resolve().parents[1]
@@ -196,3 +198,64 @@ def test_a_temperature_that_is_no_number_has_no_headroom(value: float) -> None:
     assert (found["headroom_degC"], found["equilibrium_degC"]) == (None, None)
     limit = {("temperature", DRIVE, "warning_degc"): track(lambda time: value if time == 300 else 75, COUNT)}
     assert thermal_soak.document(thermal(), scenery(None, limit))["headroom_degC"] is None
+
+
+NEED = 4.5e9
+RECORD = {"links": 1, "superchunk_bytes": 1, "superchunk_rate_hz": NEED}
+
+
+def left(own: list[float] | None, taken: list[float] | None = None, **record: Any) -> list[Any]:
+    """What `left_for_record` says of a load that wrote `own`, where the target's counters show `taken` (None: 5 GB/s throughout)."""
+    taken = [5e9] * 300 if taken is None else taken
+    load: dict[str, Any] = {"name": "soak", "start_utc_s": BEGIN_S, "end_utc_s": BEGIN_S + 300}
+    if own is not None:
+        load["own"] = [[BEGIN_S, 5e9], *([BEGIN_S + at + 1, rate] for at, rate in enumerate(own))]
+    beside: dict[str, Any] = {
+        "soak": {"step_s": 1.0, "throughput_bytes_per_s_samples": taken},
+        "record": {
+            "demand_bytes_per_s": NEED,
+            "duration_s": 100,
+            "buffer_bytes": 6e9,
+            "worst_in_soak": {"lost_bytes": 0.0},
+            **record,
+        },
+    }
+    plan = Plan("thermal", {"record": RECORD}, 1, 1, 1.0, None, ())
+    return list(left_for_record(plan, {"sustained": [load]}, beside))
+
+
+def test_what_others_wrote_is_no_room_for_a_record() -> None:
+    own = [5e9] * 100 + [4e9] * 100 + [5e9] * 100
+    (text,) = left(own)
+    assert text == (
+        "others wrote 1 GB/s to the target beside the soak, in the 100 s from 100 s on: of what they left a record would have lost 44 GB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "taken"),
+    [
+        (None, None),  # the load states nothing of its own
+        ([], None),
+        ([4e9] * 20, None),  # shorter than a record
+        ([4.9e9] * 300, None),  # others wrote, and left enough
+        ([5e9] * 150 + [0.0] + [5e9] * 149, None),  # one second: the buffer holds it
+        ([4e9] * 300, [4e9] * 300),  # nobody else wrote: the counters show the loss themselves
+        ([4e9] * 300, [4.02e9] * 300),  # two counts of the same bytes
+        ([4e9] * 300, []),
+    ],
+)
+def test_a_load_that_had_the_target_to_itself_is_left_to_the_counters(
+    own: list[float] | None, taken: list[float] | None
+) -> None:
+    assert left(own, taken) == []
+
+
+def test_a_load_that_was_held_below_the_demand_shows_nothing_of_others() -> None:
+    assert left([4e9] * 300, worst_in_soak=None) == []
+
+
+def test_a_mirror_counted_twice_is_no_room_for_a_record_either() -> None:
+    """The sum over a mirror's drives is twice what a record would get."""
+    (text,) = left([4e9] * 300, [8e9] * 300)
+    assert "would have lost 44 GB" in text

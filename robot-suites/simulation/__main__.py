@@ -20,7 +20,8 @@ from simulation.run import simulate
 from simulation.sample import finish_sample
 
 FOLDER = REPOSITORY / "build" / "self-qualification"
-PAGE = REPOSITORY / "docs" / "self-qualification.md"
+PAGES = REPOSITORY / "docs"
+PAGE_OF = {"thermal": "self-qualification-thermal.md"}  # the others have one page
 RUNS, EACH = 1000, 2
 INTERRUPTED, WRONG = 130, 1
 
@@ -45,9 +46,12 @@ def _options() -> argparse.Namespace:
         "--jobs", type=_positive, default=os.cpu_count() or 1, help="processes (default: one for each core)"
     )
     parser.add_argument(
-        "--scenario", choices=("record", "snb-100s"), default="record", help="snb-100s has the block scan, too"
+        "--scenario",
+        choices=("record", "snb-100s", "thermal"),
+        default="record",
+        help="snb-100s has the block scan, too",
     )
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
+    parser.add_argument("--page", type=Path, help="the page to write (default: the scenario's, in docs/)")
     parser.add_argument(
         "--sample", type=Path, help="instead of a campaign: one whole bundle with its report, in this folder"
     )
@@ -64,20 +68,19 @@ def _positive(text: str) -> int:
 def _qualify(options: argparse.Namespace) -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="canary-", dir=FOLDER) as folder:
-        found_canary = canary(Path(folder))
+        found_canary = canary(Path(folder), options.scenario)
     seeds = range(options.seed, options.seed + options.runs)
     campaign = Campaign(seeds, options.scenario, FOLDER / f"rows-{options.scenario}.jsonl", options.jobs)
     rows = campaign.run(_Progress())
     print("\nmutants of the bench", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=FOLDER) as folder:
-        cases = list(cases_of(chosen_specs(EACH), Path(folder)))
+        cases = list(cases_of(chosen_specs(EACH, options.scenario), Path(folder), options.scenario))
     measured = Measured(rows, options.seed, options.scenario, found_canary, trial(cases), len(cases))
-    write_text_atomically(options.page, text_of(measured))
+    page = options.page or PAGES / PAGE_OF.get(options.scenario, "self-qualification.md")
+    write_text_atomically(page, text_of(measured))
     wrong = [row.seed for row in rows if row.wrong_pass]
     right = sum(row.is_right for row in rows)
-    print(
-        f"{len(rows)} runs, {right} right, {len(wrong)} wrong PASS{f': seeds {wrong}' if wrong else ''}; {options.page}"
-    )
+    print(f"{len(rows)} runs, {right} right, {len(wrong)} wrong PASS{f': seeds {wrong}' if wrong else ''}; {page}")
     blind = [one.name for one in measured.mutants if not one.is_explained]
     if blind:
         print(f"self-qualify: no run shows what these are good for: {', '.join(blind)}", file=sys.stderr)
@@ -87,7 +90,7 @@ def _qualify(options: argparse.Namespace) -> int:
 def _sample(options: argparse.Namespace) -> int:
     """One run with everything that a real one has."""
     options.sample.mkdir(parents=True, exist_ok=True)
-    run = simulate(spec_of(options.seed), options.sample, options.scenario)
+    run = simulate(spec_of(options.seed, options.scenario), options.sample, options.scenario)
     if run.bundle is None:
         raise BenchError(f"seed {options.seed} is refused before there is a bundle: {run.reasons[0]}")
     print(finish_sample(run.bundle))

@@ -32,6 +32,8 @@ SOURCES = ("inventory", "robot-suites/rig", "robot-suites/simulation", "agents/t
 CANARY = Hazard(
     "bit_flips", 2, 20.0, 30.0, 40.0, 0
 )  # a fault that must be found, in a server that is well above the demand
+HEAT_CANARY = Hazard("throttle_from_start", 0, 0.0, 0.0, 60.0, 0)  # W
+FAULT, HEAT_FAULT = "40 flipped bits in a stored record", "60 W of foreign heat into one drive"
 CANARY_SEED = 5
 Show = Callable[[int, int], None]
 
@@ -101,7 +103,7 @@ def judged(spec: Spec, work: Path, scenario: str = "record") -> Row:
 
 def _chunk(seeds: Sequence[int], scenario: str, work: str) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="runs-", dir=work) as folder:
-        return [judged(spec_of(seed), Path(folder), scenario) for seed in seeds]
+        return [judged(spec_of(seed, scenario), Path(folder), scenario) for seed in seeds]
 
 
 def _begin_worker() -> None:
@@ -185,9 +187,10 @@ def _lines(file: Path) -> Iterator[dict[str, object]]:
         yield json.loads(line)
 
 
-def canary(work: Path) -> Row:
+def canary(work: Path, scenario: str = "record") -> Row:
     """A fault that nobody can overlook. Raises BenchError where it is not found: then the campaign sees nothing."""
-    row = judged(replace(spec_of(CANARY_SEED), hazards=(CANARY,)), work)
+    hazard, fault = (HEAT_CANARY, HEAT_FAULT) if scenario == "thermal" else (CANARY, FAULT)
+    row = judged(replace(spec_of(CANARY_SEED, scenario), hazards=(hazard,)), work, scenario)
     if row.outcome != "FAIL" or not row.named:
-        raise BenchError(f"the canary was not found: 40 flipped bits ended in {row.outcome} ({row.reason})")
+        raise BenchError(f"the canary was not found: {fault} ended in {row.outcome} ({row.reason})")
     return row

@@ -1,4 +1,6 @@
-"""docs/self-qualification.md: what the campaign counted, with intervals, by hazard, and what it did not see. It holds no date."""
+"""docs/self-qualification.md, or a scenario's own page: what the campaign counted, with intervals, by hazard, and what it did not see.
+
+It holds no date."""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench_model.lot.sampling import passing_share, passing_share_at_least
-from simulation.campaign import Row
+from simulation.campaign import FAULT, HEAT_FAULT, Row
 from simulation.mutants import Seen, named
-from simulation.physics.hazards import KINDS, STRENGTHS
+from simulation.physics.drawing import kinds_of
+from simulation.physics.hazards import STRENGTHS
 
 OUTCOMES = ("PASS", "FAIL", "INADMISSIBLE", "ERROR", "REFUSED")
 SEEDS_SHOWN = 12
@@ -17,13 +20,24 @@ SEEDS_SHOWN = 12
 HEAD = """# Self-qualification
 
 This page is for who asks how often the bench itself errs. `make self-qualify` wrote it; the rows behind it are in
-`build/self-qualification/`. Change nothing here by hand.
+`build/self-qualification/`. Change nothing here by hand. The thermal soak has [a page of its own](self-qualification-thermal.md).
 
 A seed draws a server (its drives' pace against the demand, cache, garbage collection, heat, buffer) and the hazards that befall it, none
 of which the bench is told. A physical model writes what daqwriter, fio, smartctl, nvme, ipmitool and the telemetry agent would have
 written; from their texts on everything is the bench's own code: the workload, its journal, telemetry's account, all derived documents,
 the judge. The truth of a run follows from what was injected and what it did to the model (`robot-suites/simulation/truth.py`), never from
 the verdict's code. Hazards are drawn from harmless to severe, so that PASS is right for some of them.
+"""
+
+SOAK_HEAD = """# Self-qualification: the thermal soak
+
+This page is the second half of [self-qualification](self-qualification.md), which says how a run is simulated, and what its truth rests on.
+`make self-qualify SIMULATED=thermal` wrote it; the rows behind it are in `build/self-qualification/`. Change nothing here by hand.
+
+The drives are those of the same seeds, cooled so that steady writing leaves them 8 to 30 K below their own warning temperature, or with
+tight cooling 8 K below to 6 K above it; some are told to throttle 12 K below it. Into the soak go heat, a load beside it, slow drives and
+whatever else can befall it. A run must not pass where a drive slowed itself down for heat, came within 5 K of its warning temperature, or
+took so little in any 100 s of the soak that a record would have lost data.
 """
 
 HELD = """"Held by" are the fewest criteria that object to a run beside the mutant's own. Where a mutant alone is not seen, they are taken
@@ -37,9 +51,33 @@ others always object, too:
 - source and load: a superchunk that the source did not offer is missing in the counts of the load. Both have the same limit of 99 %.
 """
 
+SOAK_HELD = """"Held by" and "without those" mean what they mean for the record. Why others always object, too:
+
+- TH-01, TH-03: a drive whose throttling begins at its warning temperature, or a little below it, has come within 5 K of it.
+- TH-02: throttling within the record's length is throttling (TH-01).
+- load, gaps_of_plan: a soak that ended early is too short by its count of seconds, and by the plan.
+
+TH-05 and TH-06 are advisory: they decide no outcome, so that no mutant of them could be seen.
+"""
+
+SOAK_MODEL = """## What the model leaves out
+
+All that [self-qualification](self-qualification.md) lists, but for daqwriter's records, and besides:
+
+- The scenario is `simulated-thermal`: the bounds of `thermal` word for word; a soak of half an hour, the least that the bench takes for an
+  equilibrium, where the shipped one may last four hours. The drives' time constants are minutes.
+- There is no fan sweep: the modelled BMC turns no fans, and what it would answer to commands would have been made up.
+- An outcome is held against the truth, and not each requirement. A run that fails for heat may count the onset too early: where the rate
+  fell for another reason and stayed low (garbage collection), and a drive becomes hot minutes later, the fall counts as the onset (TH-02).
+- A drive that is pulled ends the run in ERROR: fio's word is no answer of the drive, as daqwriter's is
+  ([the decision](adr/0002-outcomes-and-exit-status.md)).
+- The temperature that a soak is heading for (TH-05), and causes of dips (TH-06), are advisory and decide nothing here.
+- A soak counts as short, or a record as lost, within the edges of truth.py (`EDGES`, `LOSS_EDGE`), where either outcome is right.
+"""
+
 MODEL = """## What the model leaves out
 
-- The scenario is `{scenario}`, one whole readout unit. Other workloads are not simulated; `make audit` tries their rules.
+- The scenario is `{scenario}`, one whole readout unit. Of the other workloads the soak alone is simulated; `make audit` tries their rules.
 - Time goes in steps of a second, and so do daqwriter's records, where the real ones come every 0.1 s: shorter events have no shape.
 - Robot Framework, Ansible and SSH are not started: what they do with a candidate is called in the same order. A fault in them is not seen.
 - Drives have one cache, one stage of garbage collection, two stages of heat and two steps of throttling. No queue, no latency of single
@@ -79,21 +117,22 @@ class Measured:
 def text_of(found: Measured) -> str:
     """The whole page."""
     rows = found.rows
+    soak = found.scenario == "thermal"
     parts = [
-        HEAD,
+        SOAK_HEAD if soak else HEAD,
         _counted(found),
         "## Outcomes against the truth\n\n" + _confusion(rows),
-        "## By hazard\n\n" + _by_hazard(rows),
+        "## By hazard\n\n" + _by_hazard(rows, kinds_of(found.scenario)),
         "## Without any hazard, by pace\n\n" + _by_pace(rows),
         "## Runs that erred\n\n" + _errors(rows),
         "## Mutants of the bench\n\n" + _mutants(found),
-        MODEL.format(scenario=found.scenario),
+        SOAK_MODEL if soak else MODEL.format(scenario=found.scenario),
     ]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _counted(found: Measured) -> str:
-    rows = found.rows
+    rows, soak = found.rows, found.scenario == "thermal"
     bad = [row for row in rows if "PASS" not in row.right]
     good = [row for row in rows if row.is_good]
     caused = [row for row in bad if row.causes]
@@ -103,7 +142,11 @@ def _counted(found: Measured) -> str:
         ("good candidate refused (no PASS for any reason)", good, lambda row: row.refused_good),
         ("right outcome", rows, lambda row: row.is_right),
         ("cause named, of the runs that have one", caused, lambda row: row.named),
-        ("counts of superchunks or points differ from the model's", rows, lambda row: row.invented),
+        (
+            f"counts of {'bytes' if soak else 'superchunks'} or points differ from the model's",
+            rows,
+            lambda row: row.invented,
+        ),
     ]
     table = _table(("what", "count", "of", "share", "95 % interval"), (_share(*line) for line in lines))
     wrong = sum(row.wrong_pass for row in bad)
@@ -113,7 +156,7 @@ def _counted(found: Measured) -> str:
     return (
         f"## What was counted\n\n{len(rows)} runs, seeds {found.first} to {last}, of the scenario `{found.scenario}`; "
         f"{cpu:.2f} s of CPU for each.\n\n{table}\nIntervals are Clopper and Pearson's. **Wrong PASS: {wrong} of {len(bad)} runs that must "
-        f"not pass; with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** The canary (40 flipped bits in a stored record) was "
+        f"not pass; with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** The canary ({HEAT_FAULT if soak else FAULT}) was "
         f"found: {found.canary.outcome}.\n"
     )
 
@@ -136,9 +179,9 @@ def _confusion(rows: Sequence[Row]) -> str:
     )
 
 
-def _by_hazard(rows: Sequence[Row]) -> str:
+def _by_hazard(rows: Sequence[Row], kinds: Sequence[str]) -> str:
     body = []
-    for kind in KINDS:
+    for kind in kinds:
         drawn = [row for row in rows if kind in row.hazards]
         acted = [row for row in drawn if kind in row.fired]
         bad = [row for row in acted if "PASS" not in row.right]
@@ -221,7 +264,7 @@ def _mutants(found: Measured) -> str:
         "hazard at its\nhardest on an ample server, and servers a little below and above the demand. The suite's stop at a failed identity "
         "test is taken away,\nso that the judge is left to object. A mutant is seen when it lets one of them pass.\n\n"
         + _table(("mutant", "what it looks after", "wrong PASS", "runs with", "held by", "without those"), rows)
-        + f"\nNeither seen nor explained: {_wrapped(blind)}.\n\n{HELD}"
+        + f"\nNeither seen nor explained: {_wrapped(blind)}.\n\n{SOAK_HELD if found.scenario == 'thermal' else HELD}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ GONE = {
 }
 CPU, HOSTNAME = "SIM EPYC 7302 16-Core Processor", "simulated"
 START_S = 0.3  # of a tool
+OBSERVED = ("a rest", "the hazards that were commanded")
+HANDSHAKE_S_MAX = 600.0  # real time between the thread of a load and the one that looks on
 
 
 class SimulatedMachine(Machine):
@@ -38,19 +41,75 @@ class SimulatedMachine(Machine):
         self._records: list[str] = []
         self._record: daqwriter.Stored | None = None
         self._block = 0
+        self._load: fio.Soak | None = None  # the one under way
+        self._begun = threading.Event()  # a load is under way, or could not be started
+        self.soaks: dict[str, int] = {}  # bytes that each load wrote, by its name
 
     # A workload asks for these
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = [str(word) for word in argv]
+        if "trigger-file" in daqwriter.options_of(words):
+            return self._soaked(words)
         self._demand_reachable()
         tool = f"_{Path(words[0]).name}"
         if not hasattr(self, tool):
             return Completed(tuple(words), 127, "", f"{words[0]}: command not found")
         status, out, said = getattr(self, tool)(words)
         self._demand_reachable()
-        self.server.idle(START_S)
+        if self._load is None:  # beside a load a tool takes no time
+            self.server.idle(START_S)
         return Completed(tuple(words), status, out, said)
+
+    # A load that goes on while somebody looks on: its thread waits, and the one that looks on lets the time pass
+
+    def _soaked(self, words: list[str]) -> Completed:
+        try:
+            self._demand_reachable()
+            load = self._load = fio.Soak(self.server, words)
+        finally:
+            self._begun.set()
+        if not load.ended.wait(HANDSHAKE_S_MAX):
+            raise BenchError("the modelled load was left alone")
+        if load.lost:
+            raise load.lost
+        return Completed(tuple(words), *load.answer())
+
+    def wait(self, seconds: float) -> None:
+        load = self._load
+        if load is None:
+            self.server.idle(seconds)
+            return
+        for _ in range(round(seconds)):
+            goes_on = load.second()
+            try:
+                self._demand_reachable()
+            except BenchError as error:
+                load.lost, goes_on = error, False
+            if not goes_on:
+                self._end_load()
+                return
+
+    def stopwatch_s(self) -> float:
+        return self.server.now_s
+
+    def _end_load(self) -> None:
+        load, self._load = self._load, None
+        if load is not None:
+            self._begun.clear()
+            self.server.end_record()
+            self._files[f"{load.log_stem}_bw.1.log"] = load.log
+            self.soaks[load.told["name"]] = load.bytes_written
+            load.ended.set()
+            load.thread.join(HANDSHAKE_S_MAX)
+
+    def _touch(self, words: list[str]) -> tuple[int, str, str]:
+        if self._load is not None and words[-1] == self._load.trigger:
+            self._end_load()
+        return 0, "", ""
+
+    def _date(self, words: list[str]) -> tuple[int, str, str]:
+        return 0, f"{self.server.clock_s:.9f}\n", ""
 
     def _demand_reachable(self) -> None:
         """Raises BenchError where the candidate cannot be reached any more."""
@@ -133,6 +192,10 @@ class SimulatedMachine(Machine):
             return self.server.now_s
         if what == "the cost so far":
             return {"hours": 0.0, "written_bytes": None, "energy_kwh": None}
+        if what.startswith("what ended ") and not self._begun.wait(HANDSHAKE_S_MAX):
+            raise BenchError("the modelled load did not begin")
+        if what.startswith("what ended ") or what.endswith(" asked to end") or what in OBSERVED:
+            return make()
         raise BenchError(f"the modelled server cannot observe {what!r}")
 
     def places(self, candidate: str, bundle: Path) -> Places:

@@ -20,8 +20,8 @@ from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile
 from bench_model.verdict.decision import MET
 from bench_model.verdict.verdict import PASS, judge
-from simulation.physics.drawing import DEMAND, Spec, spec_of
-from simulation.physics.hazards import KINDS, STRENGTHS, Hazard, drawn
+from simulation.physics.drawing import DEMAND, EARLY_K, Spec, cooled, in_soak, kinds_of, spec_of
+from simulation.physics.hazards import STRENGTHS, Hazard, drawn
 from simulation.run import simulate
 from simulation.truth import HEATING, truth_of
 
@@ -46,6 +46,10 @@ SHIFTS: dict[str, dict[str, Any]] = {  # requirement -> a bound that is no bound
     "SNB-04": {"comparison": "at_most", "bound": 100_000.0},
     "SNB-05": {"bound": 1000.0},
     "SNB-06": {"bound": -60.0},
+    "TH-01": {"comparison": "at_most", "bound": 1000.0},
+    "TH-02": {"comparison": "at_most", "bound": 1.0},
+    "TH-03": {"bound": -120.0},
+    "TH-04": {"comparison": "at_most", "bound": 1e15},
 }
 LIMITS = {"SOURCE_ACHIEVED_MIN": 0.5, "TELEMETRY_GAP_PERIODS_MAX": 1000, "CLOCK_DIFFERENCE_S_MAX": 1000.0}
 LIMITS_OF = {
@@ -53,6 +57,7 @@ LIMITS_OF = {
     "TELEMETRY_GAP_PERIODS_MAX": "_telemetry",
     "CLOCK_DIFFERENCE_S_MAX": "_clock",
 }
+OF_RECORD = ("_source",)  # rules on daqwriter's records alone
 
 
 @dataclass(frozen=True)
@@ -97,22 +102,52 @@ class Seen:
         return bool(self.kinds or self.then)
 
 
-def chosen_specs(each: int) -> Iterator[Spec]:
+def chosen_specs(each: int, scenario: str = "record") -> Iterator[Spec]:
     """Servers made to be refused: well above the demand with one hazard of each kind, and without any a little below and above it."""
-    ample = [spec for spec in map(spec_of, range(200)) if spec.pace == "ample"]
-    for kind in KINDS:
+    soak = scenario == "thermal"
+    ample = [spec for spec in (spec_of(seed, scenario) for seed in range(200)) if spec.pace == "ample"]
+    ample = (
+        [replace(spec, drives=tuple(cooled(one, 20.0, 0) for one in spec.drives)) for spec in ample] if soak else ample
+    )
+    for kind in kinds_of(scenario):
         for number in range(each):
             spec = ample[(_number_of(kind) + number) % len(ample)]
-            hazard = drawn(Random(f"mutants {kind} {number}"), kind, len(spec.drives))
-            yield replace(spec, hazards=(replace(hazard, strength=_hard(kind)),))
-    # Put right before anybody looks, and long enough for the source to fall behind: the tuning tells nothing.
-    yield replace(ample[0], hazards=(Hazard("governor_reset", 2, 20.0, 15.0, 0.3, 0),))
+            hazard = replace(drawn(Random(f"mutants {kind} {number}"), kind, len(spec.drives)), strength=_hard(kind))
+            yield replace(spec, hazards=(in_soak(hazard) if soak else hazard,))
+    if (
+        not soak
+    ):  # put right before anybody looks, and long enough for the source to fall behind: the tuning tells nothing
+        yield replace(ample[0], hazards=(Hazard("governor_reset", 2, 20.0, 15.0, 0.3, 0),))
     for number in range(5):
         yield replace(ample[number], hazards=(Hazard("unrecorded", 0, 0.0, 0.0, float(number), 0),))
+    yield from _soaked(ample) if soak else _recorded(ample)
+
+
+def _recorded(ample: Sequence[Spec]) -> Iterator[Spec]:
     for step in range(12):  # around the pace at which the rings are over their high watermark and lose nothing yet
         yield _at(replace(ample[step], transient_buffer="16GiB"), 0.997 + 0.001 * step)
     for step in range(4):  # a little is lost, and the buffer is ample
         yield _at(replace(ample[step], transient_buffer="16GiB"), 0.985 + 0.003 * step)
+
+
+def _soaked(ample: Sequence[Spec]) -> Iterator[Spec]:
+    for number in range(4):  # the target's counters show no loss: others wrote what the load did not
+        yield replace(ample[number], hazards=(Hazard("other_load", 1, 700.0, 300.0, 0.4, 0),))
+    for number in range(2):  # short of its least time, and not by so much that the workload itself objects
+        yield replace(ample[number], hazards=(Hazard("short_record", 1, 0.0, 0.0, 0.09, 0),))
+    for step in range(4):
+        yield _at(replace(ample[step], transient_buffer="6GiB"), 0.80 + 0.04 * step)
+    for step in range(4):  # told to throttle so early that it stays cool
+        yield _cooled_by(ample[step], "early", 8.0, ample[step].drives[0].warning_degc - EARLY_K, 200)
+    for step in range(4):  # warm, and it never throttles
+        yield _cooled_by(ample[step], "warm", 1.5 + step, 0, 0)
+
+
+def _cooled_by(spec: Spec, name: str, room_k: float, tmt1_degc: int, tmt2_degc: int) -> Spec:
+    """The server with drives that steady writing leaves so far below their warning temperature."""
+    cool = (cooled(one, room_k, 0) for one in spec.drives)
+    drives = tuple(replace(one, tmt1_degc=tmt1_degc, tmt2_degc=tmt2_degc) for one in cool)
+    return replace(spec, pace=name, hazards=(), drives=drives)
 
 
 def _at(spec: Spec, ratio: float) -> Spec:
@@ -131,11 +166,11 @@ def _number_of(kind: str) -> int:
     return sum(kind.encode())
 
 
-def cases_of(specs: Iterable[Spec], work: Path) -> Iterator[Case]:
+def cases_of(specs: Iterable[Spec], work: Path, scenario: str = "record") -> Iterator[Case]:
     """The runs whose truth is no PASS and which the bench did not pass."""
     for spec in specs:
         with tempfile.TemporaryDirectory(prefix="mutants-", dir=work) as folder:
-            run = simulate(spec, Path(folder), stops=False)
+            run = simulate(spec, Path(folder), scenario, stops=False)
             if run.bundle is None or run.kit is None or truth_of(run.server).may_pass or run.outcome == "PASS":
                 continue
             found = Evidence.load(run.bundle.path)
@@ -147,17 +182,24 @@ def cases_of(specs: Iterable[Spec], work: Path) -> Iterator[Case]:
 def trial(cases: Sequence[Case]) -> list[Seen]:
     """Every mutant against every case to which its criterion objects."""
     objecting = [(case, objectors(case)) for case in cases]
-    return [_seen(mutant, objecting) for mutant in _mutants()]
+    asked = {one.id for case in cases for one in case.profile.requirements}
+    return [_seen(mutant, objecting) for mutant in _mutants(asked)]
 
 
-def _mutants() -> Iterator[Mutant]:
+def _mutants(asked: Collection[str]) -> Iterator[Mutant]:
+    """`asked`: the requirements of the cases. Rules on records have nothing to look after where nobody asks for one."""
+    idle = () if "SNB-01" in asked else OF_RECORD
     for name, bound in SHIFTS.items():
+        if name not in asked:
+            continue
         yield Mutant(f"{name} dropped", "requirement", name)
         yield Mutant(f"{name} shifted", "bound", name, bound=bound)
     for name, what in RULES.items():
-        yield Mutant(f"{named(name)} off", what, name)
+        if name not in idle:
+            yield Mutant(f"{named(name)} off", what, name)
     for name, value in LIMITS.items():
-        yield Mutant(f"{name} = {value:g}", "limit", LIMITS_OF[name], limit={name: value})
+        if LIMITS_OF[name] not in idle:
+            yield Mutant(f"{name} = {value:g}", "limit", LIMITS_OF[name], limit={name: value})
 
 
 def named(criterion: str) -> str:

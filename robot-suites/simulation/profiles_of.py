@@ -22,8 +22,16 @@ from simulation.machine import CPU, DIRECTORY
 from simulation.physics.drawing import Spec, spec_of
 
 OWN = Path(__file__).resolve().parent / "profiles"
-SCENARIOS = {"record": str(OWN / "scenarios" / "simulated-record.yml"), "snb-100s": "snb-100s"}
-REQUIREMENTS = {"record": str(OWN / "requirements" / "simulated-record.yml"), "snb-100s": "dune-snb"}
+SCENARIOS = {
+    "record": str(OWN / "scenarios" / "simulated-record.yml"),
+    "thermal": str(OWN / "scenarios" / "simulated-thermal.yml"),
+    "snb-100s": "snb-100s",
+}
+REQUIREMENTS = {
+    "record": str(OWN / "requirements" / "simulated-record.yml"),
+    "thermal": str(OWN / "requirements" / "simulated-thermal.yml"),
+    "snb-100s": "dune-snb",
+}
 
 
 @dataclass(frozen=True)

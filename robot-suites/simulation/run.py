@@ -92,7 +92,7 @@ class Run:
 def simulate(spec: Spec, runs: Path, scenario: str = "record", *, stops: bool = True) -> Run:
     """Makes the run of one server. The bundle in `runs` is marked as simulated, and neither sealed nor rendered yet. `stops`: at an
     identity test that fails, as the suite does; without it the judge alone is left to object."""
-    server = Server(spec)
+    server = Server(spec, scenario)
     lab = runs / f"lab-{spec.seed}.yml"
     kit = _asked(server, kit_of(spec, scenario, lab))
     one = _Qualification(server, kit, lab, stops=stops)
@@ -119,6 +119,7 @@ def _asked(server: Server, kit: Kit) -> Kit:
     if less is None or not less.strength:
         return kit
     server.note("less_asked")
+    server.scale = 1 - less.strength
     server.harms["less_asked"] = f"{less.strength:.1%} of the load was left out"
     return replace(kit, scenario=kit.scenario.altered(1 - less.strength, None))
 
@@ -241,7 +242,7 @@ class _Qualification:
         """Says whether results and telemetry hold what the model did and nothing else."""
         account = bundle.read("results/telemetry_account.json") or {"measurements": {}}
         stored = sum(row["stored"] for row in account["measurements"].values())
-        return stored == self.agent.kept and all(_whole(bundle, self.server))
+        return stored == self.agent.kept and all(_whole(bundle, self.server)) and all(_soaked(bundle, self.machine))
 
     def _identity(self, context: RunContext) -> None:
         """As robot-suites/libraries/IdentityKeywords.py."""
@@ -275,6 +276,13 @@ def _whole(bundle: Bundle, server: Server) -> Iterator[bool]:
     for number, one in enumerate(result["repetitions"], start=1):
         found, told = one["minidaq"]["superchunks"], server.counted[number]
         yield (found["offered"], found["stored"], found["lost"], one["damaged_superchunks"]) == told
+
+
+def _soaked(bundle: Bundle, machine: SimulatedMachine) -> Iterator[bool]:
+    """The bytes of the soak in the result against those that the model's fio wrote."""
+    result = bundle.read("results/thermal.json")
+    if result is not None:
+        yield result["soak"]["bytes_written"] == machine.soaks["thermal-soak"]
 
 
 def _utc(moment: datetime) -> str:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from bench_model.base.units import parse_size
+from simulation.physics.drawing import DEMAND
 from simulation.physics.server import STUCK, Server
 
 PASS, FAIL, ERROR, INADMISSIBLE, REFUSED = "PASS", "FAIL", "ERROR", "INADMISSIBLE", "REFUSED"
@@ -22,6 +25,7 @@ EDGES: dict[str, tuple[float, float]] = {
     "bmc_hangs": (18.0, 32.0),  # s
     "clock_offset": (0.9, 1.15),  # s
     "short_record": (0.004, 0.016),  # share of a record's time
+    "short_soak": (0.025, 0.035),  # share of the least time of a soak
     "source": (0.009, 0.011),  # share of a record that the source did not offer
 }
 HEADROOM_K_MIN = 1  # of a drive below its own warning temperature
@@ -29,8 +33,13 @@ HEADROOM_K_MIN = 1  # of a drive below its own warning temperature
 # room that a drive is bought with (physics/drawing.py) is 8 K below its warning: a reading that hides as much says nothing of that room,
 # whatever the drive did with it, and no PASS can rest on it. It accuses nobody, either.
 HIDDEN_K = (1, 8)
+SOAK_HEADROOM_K_MIN = 5  # TH-03
+SOAK_S = 1830.0  # least time
+SOAK_SHORT = 0.1  # share of it whose lack the workload itself takes for a fault of the bench
+RECORD_S = 100.0  # the record that a soak is held against
+LOSS_EDGE = 0.003  # of the demand: about the loss of nothing at all the sampling of the counters decides
 INVALIDATING = ("sysctl_reset", "firmware_changed", "governor_reset")  # as harms: the model notes them when they last
-SYMPTOM = r"SNB-0[1-5]"
+SYMPTOM = r"SNB-0[1-5]|TH-04|a record would have lost"
 # The words that must be said of each cause, by anybody whom the report quotes.
 NAMED: dict[str, str] = {
     "swapped_drive": r"serial|no drive SIM",
@@ -50,8 +59,8 @@ NAMED: dict[str, str] = {
     "governor_reset": r"Tuning cpu-governor|source offered only",
     "source": r"source offered only|counts .* where the scenario asked for",
     "firmware_changed": r"Firmware: drive",
-    "hot": r"SNB-06",
-    "hot, and its sensor lies": r"minutes above (its|the) warning temperature|SNB-06|never moved and is no evidence",
+    "hot": r"SNB-06|TH-03",
+    "hot, and its sensor lies": r"minutes above (its|the) warning temperature|SNB-06|TH-03|never moved and is no evidence",
     "bit_flips": r"SNB-04",
     "torn_writes": r"SNB-04",
     "lost_writes": r"SNB-04",
@@ -59,16 +68,17 @@ NAMED: dict[str, str] = {
     "trailer_lost": r"not closed by its writer",
     "clock_offset": r"clock was",
     "short_record": r"counts .* where the scenario asked for",
-    "less_asked": r"The load is .* of one readout unit",
+    "short_soak": r"the soak (wrote for|lasted) |counts .* where the scenario asked for",
+    "less_asked": r"The load is .* of one readout unit|are held at .* of one readout unit",
     "unrecorded": r"did not record",
     "mixed_up": r"drives and those whose temperature was watched differ",
     "members_unknown": r"drives under the target folder|Which drives carry",
     "lost": SYMPTOM,
     "busy": SYMPTOM,
     "buffer": SYMPTOM,
-    "throttle": r"throttling: |SNB-06",
-    "fan_failure": r"throttling: |SNB-06",
-    "other_load": r"dip: host_contention",
+    "throttle": r"throttling: |SNB-06|TH-01",
+    "fan_failure": r"throttling: |SNB-06|TH-0[134]",
+    "other_load": r"dip: host_contention|others wrote",
 }
 HEATING = ("hot_sensor_stuck", "throttle_once", "throttle_recurring", "throttle_creeping", "throttle_from_start")
 
@@ -105,9 +115,20 @@ def truth_of(server: Server) -> Truth:
     for kind in ("network_cut", "power_cut"):
         if kind in harms:
             return _only(ERROR, kind)
-    if "pulled" in harms:  # noted when the writer met it: its own answer is there (docs/adr/0002)
-        return _only(FAIL, "pulled")
+    # Noted when the writer met it: daqwriter's own answer is there, and fio's is none (docs/adr/0002).
+    if "pulled" in harms:
+        return _only(ERROR if server.scenario == "thermal" else FAIL, "pulled")
+    if "short_soak" in harms:
+        return _short_soak(server)
     return _of_evidence(server)
+
+
+def _short_soak(server: Server) -> Truth:
+    """A soak that ends long before its time has measured nothing, and breaks the run; a little before, it is no evidence."""
+    short = 1 - len(server.soaked) / SOAK_S
+    if abs(short - SOAK_SHORT) < 0.01:
+        return Truth(frozenset({ERROR, INADMISSIBLE}))
+    return _only(ERROR, "short_soak") if short > SOAK_SHORT else _of_evidence(server)
 
 
 def _only(outcome: str, kind: str) -> Truth:
@@ -124,6 +145,8 @@ def _of_evidence(server: Server) -> Truth:
     causes = tuple((kind, NAMED[kind]) for kind in harmed)
     if invalid:
         return Truth(frozenset({INADMISSIBLE}), tuple((kind, NAMED[kind]) for kind in invalid))
+    if server.scenario == "thermal" and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
+        base = {PASS, FAIL}
     if not harmed and HIDDEN_K[0] < server.hidden_k < HIDDEN_K[1]:
         doubtful = True
     if limits := _limited(server):  # what fails, fails all the same
@@ -146,6 +169,8 @@ def _limited(server: Server) -> list[str]:
 
 def candidates_harm(server: Server) -> list[str]:
     """Returns what the server did to the data, or to itself, that its buyer must not accept; the deepest cause that a bench can see."""
+    if server.scenario == "thermal":
+        return _soaks_harm(server)
     harms = server.harms
     found: list[str] = [
         kind
@@ -161,6 +186,31 @@ def candidates_harm(server: Server) -> list[str]:
     if slow:
         found.append(_why_slow(server, slow[0]))
     return found
+
+
+def _soaks_harm(server: Server) -> list[str]:
+    """The same of a soak. No drive may slow itself down, nor come near its own warning temperature; and a record of 100 s anywhere in the
+    soak would have lost nothing."""
+    found: list[str] = []
+    if server.throttled:
+        found.append("throttle")
+    if min(server.soaked_headroom_k, default=999) < SOAK_HEADROOM_K_MIN:
+        found.append("hot, and its sensor lies" if server.fired & set(STUCK) else "hot")
+    if soaks_record_loses(server, 1 + LOSS_EDGE):
+        found.append(_why_slow(server, "lost"))
+    return list(dict.fromkeys(found))
+
+
+def soaks_record_loses(server: Server, factor: float = 1.0) -> bool:
+    """Says whether a record at the demand and `factor` would have lost data, begun in any second of the soak with an empty buffer."""
+    rates = np.array(server.soaked) if server.soaked else np.zeros(0)
+    length, buffer = round(RECORD_S), parse_size(server.spec.transient_buffer)
+    starts = len(rates) - length + 1
+    held, most = np.zeros(max(0, starts)), 0.0
+    for second in range(length if starts > 0 else 0):
+        held = np.maximum(0.0, held + server.scale * DEMAND / factor - rates[second : second + starts])
+        most = max(most, float(held.max()))
+    return most > buffer
 
 
 def _why_slow(server: Server, symptom: str) -> str:
@@ -181,6 +231,9 @@ def _invalidated(server: Server) -> tuple[list[str], bool]:
     certain: list[str] = [kind for kind in INVALIDATING if kind in server.harms]
     doubtful = False
     sizes = {one.kind: abs(one.strength) for one in server.spec.hazards if one.kind in server.fired}
+    if "short_record" in sizes and server.scenario == "thermal":
+        sizes["short_record"] = 0.0
+        sizes["short_soak"] = max(0.0, 1 - len(server.soaked) / SOAK_S)
     if server.not_offered_share:
         sizes["source"] = server.not_offered_share
     for kind, (harmless, harmful) in EDGES.items():

@@ -35,6 +35,13 @@ LEARNT = {  # seed of the server -> what befell it (written out, since another l
 }
 
 
+OTHERS = "what others wrote was taken for what a record would have got: it passed until the load's own account was held against it"
+LEARNT_OF_SOAK = {
+    6: (Hazard("other_load", 1, 700.0, 200.0, 0.35, 0), OTHERS),
+    8: (Hazard("other_load", 1, 700.0, 200.0, 0.35, 0), OTHERS),
+}
+
+
 def row(seed: int, **more: object) -> Row:
     values: dict[str, object] = {
         "seed": seed, "scenario": "record", "pace": "ample", "hazards": [], "fired": [], "right": ["PASS"], "causes": [],
@@ -54,6 +61,20 @@ def test_a_short_campaign_is_right_in_every_run(tmp_path: Path) -> None:
     assert any(one.is_good for one in rows)
     assert any("PASS" not in one.right for one in rows)
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.jsonl"]
+
+
+def test_a_short_campaign_of_soaks_is_right_in_every_run(tmp_path: Path) -> None:
+    rows = Campaign(range(0, 9), "thermal", tmp_path / "rows.jsonl", 1).run(silent)
+    assert [one for one in rows if not one.is_right or one.invented] == []
+    assert {one.outcome for one in rows} >= {"PASS", "FAIL", "INADMISSIBLE"}
+
+
+@pytest.mark.parametrize("seed", LEARNT_OF_SOAK)
+def test_seeds_of_soaks_that_once_erred_end_right(tmp_path: Path, seed: int) -> None:
+    hazard, why = LEARNT_OF_SOAK[seed]
+    found = judged(replace(spec_of(seed, "thermal"), hazards=(hazard,)), tmp_path, "thermal")
+    assert found.is_right, (found, why)
+    assert found.named, (found, why)
 
 
 @pytest.mark.parametrize("seed", LEARNT)
@@ -91,6 +112,30 @@ def test_a_canary_that_is_not_found_stops_everything(tmp_path: Path, monkeypatch
     assert spec_of(CANARY_SEED).pace == "ample"
 
 
+def test_the_canary_of_a_soak_is_heat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert canary(tmp_path, "thermal").outcome == "FAIL"
+    monkeypatch.setattr(campaign, "HEAT_CANARY", replace(campaign.HEAT_CANARY, strength=0.0))
+    with pytest.raises(BenchError, match="60 W of foreign heat into one drive ended in PASS"):
+        canary(tmp_path, "thermal")
+
+
+def test_mutants_of_the_soak_are_seen(tmp_path: Path) -> None:
+    kinds = ("other_load", "short_record")
+    specs = [
+        spec
+        for spec in chosen_specs(0, "thermal")
+        if spec.pace in ("early", "warm", "at") or (spec.hazards and spec.hazards[0].kind in kinds)
+    ]
+    seen = {one.name: one for one in trial(list(cases_of(specs, tmp_path, "thermal")))}
+    for name in ("TH-01", "TH-03", "TH-04"):
+        assert seen[f"{name} dropped"].kinds
+        assert seen[f"{name} shifted"].kinds
+    assert (seen["TH-02 dropped"].kinds, seen["TH-02 dropped"].held_by) == ([], ("TH-01",))
+    assert set(seen["gaps_of_plan off"].kinds) == {"other_load"}
+    assert seen["load off"].held_by == ("_gaps_of_plan",)
+    assert "source off" not in seen
+
+
 def test_mutants_are_seen_where_nothing_else_holds(tmp_path: Path) -> None:
     wanted = {"firmware_changed", "sysctl_reset", "drive_sensor_silent", "bmc_hangs", "misplaced_writes"}
     specs = [spec for spec in chosen_specs(1) if spec.hazards and spec.hazards[0].kind in wanted]
@@ -111,8 +156,13 @@ def test_the_page_counts_what_the_rows_say() -> None:
     rows = [row(0), wrong, row(2, outcome="FAIL"), row(3, right=["FAIL"], outcome="FAIL", causes=["lost"])]
     text = text_of(Measured(rows, 0, "record", row(9, outcome="FAIL"), [Seen("SNB-01 dropped", "requirement")], 3))
     assert "Wrong PASS: 1 of 2 runs" in text
+    assert "40 flipped bits" in text
+    soaked = text_of(Measured(rows, 0, "thermal", row(9, outcome="FAIL"), [Seen("TH-01 dropped", "requirement")], 3))
+    assert "Wrong PASS: 1 of 2 runs" in soaked
+    assert "60 W of foreign heat" in soaked
+    assert "bit_flips" not in soaked
     assert "| false alarm (a good candidate fails) | 1 | 2 | 50.00 % |" in text
     assert "- Wrong PASS: 1 (by cause: lost 1)\n  Seeds 1\n" in text
     assert "- Good candidate that did not pass: 1" in text
     assert "Neither seen nor explained: SNB-01 dropped." in text
-    assert all(len(line) <= 140 or line.startswith("|") for line in text.splitlines())
+    assert all(len(line) <= 140 or line.startswith("|") for page in (text, soaked) for line in page.splitlines())

@@ -6,12 +6,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bench_model.bundle.telemetry_tracks import Tracks
 from bench_model.verdict.judging import judge_bundle
 from rig.checking.sealing import altered_evidence, seal_evidence
-from simulation.physics.drawing import Spec, spec_of
+from rig.workloads.thermal import workload
+from rig.workloads.thermal.watch import Rule, decide
+from simulation.physics.drawing import Spec, kinds_of, spec_of
 from simulation.physics.hazards import KINDS, Hazard
 from simulation.run import REFUSED, Run, simulate
 from simulation.truth import truth_of
@@ -128,9 +132,88 @@ def test_a_hazard_too_weak_to_do_harm_is_no_reason_to_refuse(tmp_path: Path, one
     assert (run.outcome, truth_of(run.server).outcomes) == ("PASS", {"PASS"}), run.reasons
 
 
+COOL = 0  # a seed whose drives are well cooled in a soak, and whose array is well above the demand
+
+
+def soak_of(tmp_path: Path, *hazards: Hazard, seed: int = COOL) -> Run:
+    return simulate(replace(spec_of(seed, "thermal"), hazards=tuple(hazards)), tmp_path, "thermal")
+
+
+def test_a_soak_of_a_cool_server_would_pass_at_its_equilibrium(tmp_path: Path) -> None:
+    run = soak_of(tmp_path)
+    assert (run.outcome, truth_of(run.server).outcomes) == ("PASS", {"PASS"}), run.reasons
+    assert run.agrees
+    assert run.bundle
+    result = run.bundle.read("results/thermal.json")
+    assert result is not None
+    assert (result["soak"]["stopped_by"], result["fan_sweep"]["status"]) == ("equilibrium", "not asked")
+
+
+SOAKED_WRONG = [
+    (hazard("throttle_from_start", 60.0, record=0), {"FAIL"}),
+    (hazard("other_load", 0.6, record=1, length_s=1500.0, at_s=60.0), {"INADMISSIBLE"}),
+    (hazard("wrong_numa_node", 0.6, record=0), {"FAIL"}),
+    (hazard("drive_pulled", 1, record=1, at_s=200.0), {"ERROR"}),
+    (hazard("power_cut", 1, record=1, at_s=300.0), {"ERROR"}),
+    (hazard("network_cut", 1, record=1, at_s=0.0), {"ERROR"}),
+    (hazard("short_record", 0.09, record=1), {"INADMISSIBLE"}),
+    (hazard("short_record", 0.3, record=1), {"ERROR"}),
+    (hazard("agent_silent", 30, record=1, at_s=1500.0), {"INADMISSIBLE"}),
+    (hazard("drive_sensor_stuck", 1, record=0), {"INADMISSIBLE"}),
+    (hazard("less_asked", 0.2, record=0), {"INADMISSIBLE"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "outcomes"), SOAKED_WRONG, ids=[f"{one.kind}-{one.strength}" for one, _ in SOAKED_WRONG]
+)
+def test_a_hazard_that_does_harm_to_a_soak_ends_in_its_outcome_with_its_cause(
+    tmp_path: Path, one: Hazard, outcomes: set[str]
+) -> None:
+    run = soak_of(tmp_path, one)
+    truth = truth_of(run.server)
+    assert run.outcome in outcomes & truth.outcomes, (run.outcome, truth, run.reasons)
+    assert not truth.may_pass
+    assert truth.is_named(run.said), (truth.causes, run.said)
+
+
+@pytest.mark.parametrize("one", [hazard("other_load", 0.1, record=1), hazard("agent_silent", 2, record=1)], ids=str)
+def test_a_hazard_too_weak_for_a_soak_is_no_reason_to_refuse(tmp_path: Path, one: Hazard) -> None:
+    run = soak_of(tmp_path, one)
+    assert one.kind in run.server.fired
+    assert (run.outcome, truth_of(run.server).outcomes) == ("PASS", {"PASS"}), run.reasons
+
+
+def test_a_soak_is_not_looked_at_while_nothing_can_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+
+    def noted(
+        tracks: Tracks, run: dict[str, Any], rule: Rule, start_s: float, now_s: float, by_us: bool = False
+    ) -> str | None:
+        looks.append(now_s - start_s)
+        return decide(tracks, run, rule, start_s, now_s, by_us)
+
+    monkeypatch.setattr(workload, "decide", noted)
+    soak_of(tmp_path)
+    assert looks
+    assert min(looks) >= 1830
+
+
+def test_a_soak_that_throttles_is_followed_by_a_load_after_cooling(tmp_path: Path) -> None:
+    run = soak_of(tmp_path, hazard("throttle_from_start", 60.0, record=0))
+    assert run.bundle
+    result = run.bundle.read("results/thermal.json")
+    assert result is not None
+    assert result["soak"]["stopped_by"] == "throttling"
+    assert [one["name"] for one in result["sustained"]] == ["soak", "after cooling"]
+
+
 def test_every_kind_is_drawn_by_some_seed() -> None:
     drawn = {one.kind for seed in range(600) for one in spec_of(seed).hazards}
     assert drawn == set(KINDS)
+    soaked = [one for seed in range(600) for one in spec_of(seed, "thermal").hazards]
+    assert {one.kind for one in soaked} == set(kinds_of("thermal"))
+    assert {one.record for one in soaked} == {0, 1}  # there is one soak
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -138,11 +221,13 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def test_a_seed_gives_the_same_bytes_each_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", ["record", "thermal"])
+def test_a_seed_gives_the_same_bytes_each_time(tmp_path: Path, scenario: str) -> None:
     found = []
+    spec = replace(spec_of(AMPLE, scenario), hazards=(hazard("throttle_recurring", 30.0, record=1),))
     for place in ("one", "other"):
         (tmp_path / place).mkdir()
-        run = simulate(with_hazards([hazard("throttle_recurring", 30.0)]), tmp_path / place)
+        run = simulate(spec, tmp_path / place, scenario)
         assert run.bundle
         found.append(digests(run.bundle.path))
     assert len(found[0]) > 20

@@ -65,6 +65,12 @@ class Recording(Machine):
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
         return self._kept("observe", [what], lambda: self._real.observe(what, make), _value)["value"]
 
+    def wait(self, seconds: float) -> None:
+        self._real.wait(seconds)
+
+    def stopwatch_s(self) -> float:
+        return self._real.stopwatch_s()
+
     def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
         return self._real.run_from_here(argv, timeout_s)  # before a workload: no answer that a result rests on
 

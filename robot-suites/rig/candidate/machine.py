@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,14 @@ class Machine(ABC):
         """Returns the value of `make` as JSON has it: the time, a decision from telemetry, anything that a result rests on and no command
         of the workload says. The journal keeps it under the name `what`, without the commands of `make` itself."""
         return make()
+
+    def wait(self, seconds: float) -> None:
+        """Lets so much time pass on the candidate."""
+        time.sleep(seconds)
+
+    def stopwatch_s(self) -> float:
+        """A clock that nobody sets; only differences of it count."""
+        return time.monotonic()
 
     def beside(self, name: str, reach: Callable[[], Machine]) -> Machine:
         """Another machine that takes part in a workload."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from simulation.physics.drive import DriveSpec
+from simulation.physics.drive import AIR_DEGC, DriveSpec
 from simulation.physics.hazards import KINDS, Hazard, drawn
 
 DEMAND = 9.24288e9  # B/s of one readout unit: 10 links x 166 kHz x 5568 B
@@ -18,6 +18,12 @@ CLASSES: dict[str, tuple[float, float]] = {
 }
 WEIGHTS = (60, 20, 8, 12)
 NO_HAZARD, SEVERAL = 0.25, 0.12  # shares of the runs
+# Of a thermal soak: how many K a drive is left below its own warning temperature by steady writing, and how often each is drawn.
+COOLING: dict[str, tuple[float, float]] = {"ample": (8, 30), "tight": (-6, 8)}
+COOLING_WEIGHTS = (75, 25)
+EARLY_K, EARLY_SHARE = 12, 0.2  # a host may have set a drive to throttle so far below its warning temperature (HCTM)
+NOT_IN_SOAK = ("bit_flips", "torn_writes", "lost_writes", "misplaced_writes", "trailer_lost")  # of daqwriter's records
+SOAK_THIRD_S = 550.0  # what befalls a record befalls a third of a soak
 MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
 
 
@@ -38,8 +44,42 @@ class Spec:
         return next((one for one in self.hazards if one.kind == kind), None)
 
 
-def spec_of(seed: int) -> Spec:
+def spec_of(seed: int, scenario: str = "record") -> Spec:
     """The server and the hazards of a seed."""
+    spec = _of_record(seed)
+    return _of_soak(spec) if scenario == "thermal" else spec
+
+
+def _of_soak(spec: Spec) -> Spec:
+    """The same server, cooled for a load as fast as its drives take it, and what may befall it in a soak."""
+    random = Random(f"thermal {spec.seed}")
+    room = random.uniform(*COOLING[random.choices(tuple(COOLING), COOLING_WEIGHTS)[0]])
+    early_k = EARLY_K if random.random() < EARLY_SHARE else 0
+    drives = tuple(cooled(one, room, early_k) for one in spec.drives)
+    hazards = _hazards(random, len(drives), kinds_of("thermal"))
+    return replace(spec, drives=drives, hazards=tuple(in_soak(one) for one in hazards))
+
+
+def kinds_of(scenario: str) -> tuple[str, ...]:
+    """The hazards that can befall a run of it."""
+    return tuple(kind for kind in KINDS if scenario != "thermal" or kind not in NOT_IN_SOAK)
+
+
+def in_soak(hazard: Hazard) -> Hazard:
+    """A hazard of one of three records in one third of the only soak."""
+    if hazard.record == 0:
+        return hazard
+    return replace(hazard, record=1, at_s=hazard.at_s + SOAK_THIRD_S * (hazard.record - 1))
+
+
+def cooled(one: DriveSpec, room_k: float, early_k: int) -> DriveSpec:
+    load_w = one.idle_w + one.w_per_gb_per_s * one.steady_rate / 1e9
+    to_air = max(0.15, (one.warning_degc - room_k - AIR_DEGC) / load_w - one.to_case_k_per_w)
+    tmt1 = one.warning_degc - early_k if one.tmt1_degc and early_k else one.tmt1_degc
+    return replace(one, to_air_k_per_w=to_air, tmt1_degc=tmt1)
+
+
+def _of_record(seed: int) -> Spec:
     random = Random(f"simulation {seed}")
     count = random.choice((1, 2, 2, 4))
     pace = random.choices(tuple(CLASSES), WEIGHTS)[0]
@@ -99,9 +139,9 @@ def _numbered(random: Random, one: DriveSpec, number: int) -> DriveSpec:
     return replace(one, name=f"nvme{number}n1", serial=serial, wwn=f"eui.{random.randrange(16**16):016x}")
 
 
-def _hazards(random: Random, drives: int) -> tuple[Hazard, ...]:
+def _hazards(random: Random, drives: int, kinds: tuple[str, ...] = KINDS) -> tuple[Hazard, ...]:
     draw = random.random()
     if draw < NO_HAZARD:
         return ()
     number = random.randint(2, 3) if draw > 1 - SEVERAL else 1
-    return tuple(drawn(random, kind, drives) for kind in random.sample(KINDS, number))
+    return tuple(drawn(random, kind, drives) for kind in random.sample(kinds, number))

@@ -21,6 +21,7 @@ STUCK = ("drive_sensor_stuck", "hot_sensor_stuck")
 @dataclass
 class Server:
     spec: Spec
+    scenario: str = "record"
     now_s: float = START_S
     record: int = 0  # the one under way; 0: none
     record_began_s: float = 0.0
@@ -37,6 +38,9 @@ class Server:
     behind_stuck: dict[int, tuple[int, int]] = field(default_factory=dict)
     not_offered_share: float = 0.0  # of the superchunks that were due, in the worst record
     most_owed: float = 0.0  # B that had arrived and were not on the array, of the worst record
+    soaked: list[float] = field(default_factory=list)  # B that the soak wrote in each second
+    soaked_headroom_k: list[int] = field(default_factory=list)  # of the hottest drive, in each of them
+    throttled: bool = False  # a drive of it slowed itself down while it was watched
     harms: dict[str, str] = field(default_factory=dict)
     fired: set[str] = field(default_factory=set)
     watcher: Callable[[], None] | None = None  # the telemetry agent, once a second
@@ -104,6 +108,12 @@ class Server:
     def end_record(self) -> None:
         self.record = 0
 
+    def note_soaked(self, written: float) -> None:
+        """The second that has passed was one of a soak, or of the load after it, which is no part of it."""
+        if self.record == 1:
+            self.soaked.append(written)
+            self.soaked_headroom_k.append(min(one.spec.warning_degc - one.composite_degc for one in self.drives))
+
     def idle(self, seconds: float) -> None:
         """Time that passes without load, in whole seconds and a rest."""
         for _ in range(int(seconds)):
@@ -155,6 +165,7 @@ class Server:
         if self.watcher:
             least = min(drive.spec.warning_degc - drive.composite_degc for drive in self.drives)
             self.least_headroom_k = min(self.least_headroom_k, least)
+            self.throttled = self.throttled or any(drive.level for drive in self.drives)
             self._look_behind_stuck()
             self.watcher()
 

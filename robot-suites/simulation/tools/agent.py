@@ -27,6 +27,7 @@ from telemetry_agent.summary import FINISHED, point_counts
 
 SECTOR_BYTES = 512
 STUCK_DEGC = 38
+PUSH_S = 5
 Texts = Mapping[str, str]
 
 
@@ -92,6 +93,7 @@ class SimulatedAgent:
         self._before: dict[str, Reading] = {}
         self._block, self._ipmi, self._kernel = BlockDevice(1.0), Ipmi(5.0), KernelLog(1.0)
         self._kernel_said: set[str] = set()
+        self._pushed = 0  # lines that stand in the spool already
         self.kept = 0  # points in the spool
 
     def start(self) -> None:
@@ -121,6 +123,14 @@ class SimulatedAgent:
         for one in self._sampled:
             if self._tick % int(one.period_s) == 0:
                 self._put(one.sample(server.now_s, silent))
+        if self._tick % PUSH_S == 0:
+            self._push()
+
+    def _push(self) -> None:
+        """Adds to the spool what is new: a workload may look at it while it grows."""
+        with (self.spool / "points.lp").open("a", encoding="utf-8") as file:
+            file.write("".join(self._lines[self._pushed :]))
+        self._pushed = len(self._lines)
 
     def _put(self, points: list[Point]) -> None:
         for point in points:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from bench_model.behaviour.service_curve import worst_record
 from bench_model.bundle.evidence import Document
 from bench_model.workloads.model import RUNTIME_MIN, Asked, Beside, Count, Model, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, rows
@@ -38,6 +39,31 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         )
 
 
+def left_for_record(plan: Plan, document: Document, soak: Document) -> Iterator[Problem]:
+    """The counters of the target show all that it took, others' bytes among them. A record gets no more than the load itself got: where
+    that would have lost data while others wrote, the counters do not show that a record is held."""
+    record, seen = soak["record"], soak["soak"]
+    own = next((one.get("own") for one in document["sustained"] if one["name"] == SOAK), None)
+    if not own or seen is None or record is None or record["worst_in_soak"] is None:
+        return
+    # A load's own line is the mean of the second before its time, and the counters' first step begins with the soak.
+    rates = [float(rate) for _, rate in own[1:]]
+    need, length_s = record["demand_bytes_per_s"], record["duration_s"]
+    worst = worst_record(rates, 1.0, need, length_s, record["buffer_bytes"])
+    if worst is None or worst.lost_bytes <= 0:
+        return
+    step_s, begin_s = seen["step_s"], worst.start_s
+    taken = seen["throughput_bytes_per_s_samples"][round(begin_s / step_s) : round((begin_s + length_s) / step_s)]
+    left = rates[round(begin_s) : round(begin_s + length_s)]
+    others = sum(taken) / len(taken) - sum(left) / len(left) if taken else 0.0
+    if others >= OTHERS_SHARE * need:
+        yield (
+            f"others wrote {others / 1e9:.3g} GB/s to the target beside the soak, in the {length_s:g} s from {begin_s:.0f} s on: of what "
+            f"they left a record would have lost {worst.lost_bytes / 1e9:.3g} GB"
+        )
+
+
+OTHERS_SHARE = 0.01  # [P] of the demand: two counts of the same bytes differ by less
 LOG_START_S = 5.0  # that fio's log lacks
 
 
@@ -56,6 +82,6 @@ MODEL = Model(
         Count("record.demand_bytes_per_s", lambda asked, _: asked.rate("record") * asked.scale),
         Count("record.duration_s", stated("record", "duration_s")),
     ),
-    (Beside("results/thermal_soak.json", of_bundle, kind=ThermalSoak),),
+    (Beside("results/thermal_soak.json", of_bundle, left_for_record, ThermalSoak),),
     result=Thermal,
 )

@@ -6,7 +6,6 @@ runs, by the functions that the analysis uses afterwards (bench_model.workloads.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -204,16 +203,16 @@ class Soak:
         """Looks on while the load runs; returns what is to end it, or has. The telemetry decides (bench_model.workloads.thermal)."""
         self._watch.tracks()
         self._watch.forget()
-        begin = time.monotonic()
+        begin = self._machine.stopwatch_s()
         start_s = self._clock_s()
         decided = 0.0
         while load.running():
-            time.sleep(POLL_S)
-            elapsed = time.monotonic() - begin
+            self._machine.wait(POLL_S)
+            elapsed = self._machine.stopwatch_s() - begin
             if tick:
                 tick(elapsed)
-            # A long soak is looked at more rarely, since each look goes through all of it.
-            if elapsed - decided >= max(DECIDE_EVERY_S, elapsed / 100):
+            # A long soak is looked at more rarely, since each look goes through all of it; and not at all while nothing can end it.
+            if (by_us or elapsed >= rule.min_s) and elapsed - decided >= max(DECIDE_EVERY_S, elapsed / 100):
                 decided = elapsed
                 found = decide(self._watch.tracks(), self._plan.run, rule, start_s, start_s + elapsed, by_us)
                 if found:
@@ -225,7 +224,7 @@ class Soak:
 
     def _cool_down(self, seconds: float) -> dict[str, float]:
         start = self._clock_s()
-        self._machine.observe("a rest", lambda: time.sleep(seconds))
+        self._machine.observe("a rest", lambda: self._machine.wait(seconds))
         return {"start_utc_s": start, "end_utc_s": self._clock_s()}
 
     def _sweep(self) -> dict[str, Any]:
