@@ -91,6 +91,8 @@ MODEL = """## What the model leaves out
   more, the least room of a drive of this model, is no evidence (`HIDDEN_K` in truth.py). One that sticks in mid-run while its drive is
   hot for less than a minute, or does not count its minutes, is not caught.
 - A BMC that lies tells 0 W or repeats a value. Sensors that drift, and BMCs that lie credibly, are not in it.
+- One that tells 0 W fails with all of its sensors in the model. Those of a real one may go on
+  ([crash-trials.md](crash-trials.md), bmc_zero_watts).
 - The truth near a limit of the bench's own (a clock 1 s off, five periods of silence) allows either outcome (`EDGES` in truth.py).
 - The intervals speak of the model's servers. How often real servers have which fault is not known here.
 
