@@ -1,5 +1,7 @@
 """The run bundle: files appear whole, events are appended, and a change after the run is noticed."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,20 @@ def test_a_failed_write_leaves_the_old_content_and_no_rest(bundle: Bundle) -> No
         bundle.write("run.json", {"rate": float("nan")})
     assert Bundle.open(bundle.path).run == some_run()
     assert [path.name for path in bundle.path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_disk_that_fills_is_told_with_the_file_and_leaves_no_rest(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int, mode: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = sorted(bundle.path.iterdir())
+    monkeypatch.setattr(os, "fchmod", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*run\.json'"):
+        bundle.write("run.json", {"rate": 1.0})
+    assert sorted(bundle.path.iterdir()) == before
+    assert Bundle.open(bundle.path).run == some_run()
 
 
 def test_a_sealed_bundle_notices_every_change_but_the_delivery_to_influxdb(bundle: Bundle) -> None:

@@ -112,6 +112,8 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
         (["check-bundle", "{}/a-file"], "a-file"),
         (["judge", "{}/none"], "none is no run bundle (there is no such folder)"),
         (["judge", "{}/a-loop"], "a-loop is no run bundle"),
+        (["check-bundle", "{}/a-loop"], "a-loop"),
+        (["baseline", "{}/a-loop"], "a-loop"),
         (["validate", "--inventory={}"], "is not a regular file. Name a YAML file"),
         (["validate", "--inventory={}/none.yml"], "none.yml: there is no such file"),
         (["validate", "--requirement={}/a-loop.yml"], "Too many levels of symbolic links"),

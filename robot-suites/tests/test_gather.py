@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -238,6 +240,49 @@ def test_the_command_counts_refuses_and_ends_with_a_status(
     assert "is no folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("how", ["renamed", "without its run"])
+def test_no_bundle_stays_behind_unnamed(runs: Path, tmp_path: Path, how: str) -> None:
+    bundle = runs / NightPlan(0).run_id
+    if how == "renamed":
+        bundle.rename(runs / "odd name é")
+    else:
+        (bundle / "run.json").unlink()
+    found = gathered(runs, Store(str(tmp_path / "store")))
+    assert sorted(ends(found)) == [COPIED, REFUSED]
+    (refused,) = (one for one in found if one.what == REFUSED)
+    assert ("is no run's name" if how == "renamed" else "run.json: missing") in refused.reason
+
+
+def test_a_bundle_that_cannot_be_read_leaves_the_others(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = runs / NightPlan(0).run_id
+
+    def unreadable(bundle: Path) -> list[Any]:
+        if bundle == broken:
+            raise PermissionError(errno.EACCES, "Permission denied", str(bundle / "run.json"))
+        return []
+
+    monkeypatch.setattr("rig.store.gather.altered_evidence", unreadable)
+    found = gathered(runs, Store(str(tmp_path / "store")))
+    assert ends(found) == [REFUSED, COPIED] and "cannot be read" in found[0].reason
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_store_that_takes_no_more_is_named(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*words: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    store = Store(str(tmp_path / "store"))
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(BenchError, match=f"store: {os.strerror(number)}, at {NightPlan(0).run_id}. Mend it"):
+        gathered(runs, store)
+    monkeypatch.undo()
+    assert ends(gathered(runs, store)) == [COPIED, COPIED]
+
+
 def _spoiled(bundle: Path) -> Path:
     text = (bundle / "results" / "night.json").read_text(encoding="utf-8")
     (bundle / "results" / "night.json").write_text(text.replace('"lost": [0.0]', '"lost": [3.0]'), encoding="utf-8")
@@ -245,7 +290,7 @@ def _spoiled(bundle: Path) -> Path:
 
 
 @pytest.mark.parametrize(("address", "words"), [
-    ("s3://user:secret@bucket/runs", "holds a password"), ("nemo://bucket", "is no folder and no address"),
+    ("s3://user:secret@bucket/runs", "holds a password"), ("nemo://bucket", "is no folder and no address"), (" ", "STORE is empty"),
 ])  # fmt: skip
 def test_an_address_that_is_none_is_one_clear_error(address: str, words: str) -> None:
     with pytest.raises(BenchError, match=words) as caught:

@@ -6,29 +6,35 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 from ruamel.yaml import YAML
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))
-from evidence_factory import seal
+from evidence_factory import covers_anything, seal
 from nights_factory import NightPlan, write_night
 
 from bench_model.base.errors import BenchError, ProfileError, RefusedError
-from bench_model.documents.nights import Job
+from bench_model.bundle.provenance import digest_of
+from bench_model.documents.nights import Job, NightDocument
+from bench_model.documents.struct import read
 from bench_model.nights.night import read_night
-from bench_model.nights.outcome import INTERRUPTED, Entry, document, worse
+from bench_model.nights.outcome import INTERRUPTED, Entry, document, status_of, worse
 from bench_model.profiles.yaml_source import check_document
 from rig.base.settings import Layout
 from rig.candidate.lock import exclusive
 from rig.nightly import job as nightly_run
 from rig.nightly.baselines import Baselines, prune
 from rig.nightly.job import Where, run_job
-from rig.nightly.night import Nightly, _entry_of
+from rig.nightly.night import Nightly, _entry_of, new_folder
 from rig.nightly.plan import DEFAULT, Plan, load_plan
 
 INVENTORY = Layout().inventory / "lab.yml"
@@ -62,6 +68,10 @@ def test_without_a_plan_this_machine_runs(tmp_path: Path) -> None:
         ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean 'scenario'?"),
         ("scenario: nemo", "there is no such file. Known here"),
         ("scenario: dune-snb, scale: 7", "7 is greater than the maximum of 1.2"),
+        (
+            "scenario: dune-snb}\n        - {candidate: this-machine, scenario: dune-snb",
+            "is the same as the run of line",
+        ),
     ],
 )
 def test_a_wrong_plan_is_refused_before_the_night(tmp_path: Path, new: str, message: str) -> None:
@@ -216,6 +226,160 @@ def test_after_the_time_limit_the_others_are_not_begun_and_a_resumed_night_does_
     assert night.execute() == 2
     found = json.loads((folder / "nightly.json").read_text(encoding="utf-8"))
     assert [run["reason"] for run in found["runs"]] == ["no run began (exit status 0): now it runs"] * 2
+
+
+def leaves(*, then: str = "", **plan: object) -> str:
+    """Source of a process that leaves a bundle as a run of now does, or as `plan` says, and then does something else."""
+    told = ", ".join(f"{key}={value!r}" for key, value in {"candidate": "this-machine", "number": 0, **plan}.items())
+    now = "" if "number" in plan else ", started=datetime.now(UTC)"
+    return (
+        f"import os, sys\nsys.path[:0] = {sys.path!r}\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
+        f"from nights_factory import NightPlan, write_night\nwrite_night(Path(RUNS), NightPlan({told}{now}))\n{then}"
+    )
+
+
+@pytest.fixture
+def execute(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, NightDocument]]:
+    """Carries out a night of one run, in whose place `source` runs; its exit status and document."""
+    covers_anything("night")
+    monkeypatch.setattr(Nightly, "_render", lambda self: None)
+
+    def night(source: str, keep: int | None = None) -> tuple[int, NightDocument]:
+        script(monkeypatch, f"RUNS = {str(where.runs)!r}\n{source}")
+        folder = new_folder(tmp_path / "nightly")
+        plan = Plan((Job("this-machine"),), keep_passes=keep)
+        status = Nightly(plan, where, folder, Console(quiet=True)).carry_out(goes_on=False)
+        return status, read_document(folder)
+
+    return night
+
+
+def read_document(folder: Path) -> NightDocument:
+    return read(json.loads((folder / "nightly.json").read_text(encoding="utf-8")), NightDocument, "nightly.json")
+
+
+Execute = Callable[..., tuple[int, NightDocument]]
+
+
+@pytest.mark.parametrize("then", ["sys.exit(2)", "sys.exit(1)", "os.kill(os.getpid(), 9)"])
+def test_a_process_that_ends_worse_than_its_bundles_say_left_something_undone(execute: Execute, then: str) -> None:
+    status, found = execute(leaves(then=then))
+    assert status == 2
+    assert [run.outcome for run in found.runs] == ["PASS", "ERROR"]
+    assert "of which its bundles say nothing" in found.runs[1].reason
+
+
+@pytest.mark.parametrize(("lost", "then", "words"), [(0.0, "sys.exit(0)", ["PASS"]), (1.0, "sys.exit(1)", ["FAIL"])])
+def test_an_exit_status_that_the_bundles_explain_adds_nothing(
+    execute: Execute, lost: float, then: str, words: list[str]
+) -> None:
+    assert [run.outcome for run in execute(leaves(lost=lost, then=then))[1].runs] == words
+
+
+@pytest.mark.parametrize("end", ["sys.exit(2)", "sys.exit(0)"])
+def test_a_bundle_that_was_copied_in_meanwhile_is_no_run_of_the_night(execute: Execute, end: str) -> None:
+    status, found = execute(leaves(number=3, then=end))
+    assert status == 2
+    assert [run.run_id for run in found.runs] == [None]
+    assert "no run began" in found.runs[0].reason
+
+
+def test_a_regression_stays_one_until_somebody_accepts_it(execute: Execute, where: Where, tmp_path: Path) -> None:
+    for number in range(8):
+        write_night(where.runs, NightPlan(number, candidate="this-machine", rate=10.5))
+    for _ in range(2):
+        status, found = execute(leaves(rate=9.3))
+        assert (status, found.outcome, found.runs[0].baseline) == (
+            1,
+            "regression",
+            NightPlan(7, candidate="this-machine").run_id,
+        )
+    assert found.runs[0].run is not None
+    Baselines(tmp_path / "nightly").choose(Path(found.runs[0].run))
+    assert execute(leaves(rate=9.3))[0] == 0
+
+
+def test_a_run_with_a_date_ahead_of_now_is_neither_forgotten_nor_the_newest(execute: Execute, where: Where) -> None:
+    ahead = NightPlan(0, candidate="this-machine", rate=10.5, started=datetime.now(UTC) + timedelta(days=9))
+    write_night(where.runs, ahead)
+    status, found = execute(leaves(rate=9.3), keep=1)
+    assert (status, found.runs[0].outcome, found.deleted) == (2, "ERROR", [])
+    assert f"clock jumped: {ahead.run_id}" in found.runs[0].reason
+    assert found.runs[0].run is not None and Path(found.runs[0].run).is_dir()
+
+
+def test_a_baseline_that_is_set_during_the_night_counts_and_is_kept(
+    execute: Execute, where: Where, tmp_path: Path
+) -> None:
+    old, new = (NightPlan(number, candidate="this-machine") for number in (1, 2))
+    for plan in (old, new):
+        write_night(where.runs, plan)
+    chosen = (
+        "from rig.nightly.baselines import Baselines\n"
+        f"Baselines(Path({str(tmp_path / 'nightly')!r})).choose(Path(RUNS) / {old.run_id!r})"
+    )
+    status, found = execute(leaves(then=chosen), keep=1)
+    assert (status, found.runs[0].baseline, found.deleted) == (0, old.run_id, [new.run_id])
+    assert (where.runs / old.run_id).is_dir()
+
+
+def test_two_that_set_baselines_at_once_lose_none(tmp_path: Path) -> None:
+    plans = [NightPlan(number, candidate=f"server-{number}") for number in range(6)]
+    both = Baselines(tmp_path / "nightly"), Baselines(tmp_path / "nightly")
+    bundles = [write_night(tmp_path / "runs", plan) for plan in plans]
+    threads = [
+        threading.Thread(target=lambda one, some: [one.choose(bundle) for bundle in some], args=(one, bundles[at::2]))
+        for at, one in enumerate(both)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert both[0].paths() == set(bundles)
+
+
+@pytest.mark.parametrize("change", [{"candidate": "server-b"}, {"scale": 0.5}, {"scenario": "other"}, {"lost": 1.0}])
+def test_a_stored_baseline_of_another_task_is_none(tmp_path: Path, change: dict[str, Any]) -> None:
+    runs, folder = tmp_path / "runs", tmp_path / "nightly"
+    Baselines(folder).choose(write_night(runs, NightPlan(1)))
+    file = folder / "baselines.json"
+    other = write_night(runs, replace(NightPlan(2), **change))
+    stored = json.loads(file.read_text(encoding="utf-8"))
+    for one in stored["baselines"].values():
+        one |= {"run": str(other), "run_id": other.name, "manifest_sha256": digest_of(other / "MANIFEST.sha256")}
+    file.write_text(json.dumps(stored), encoding="utf-8")
+    with pytest.raises(BenchError, match="set another: make baseline"):
+        Baselines(folder).of(read_night(write_night(runs, NightPlan(9))), [])
+
+
+def test_a_night_that_goes_on_knows_a_run_that_was_put_in_the_place_of_its_own(tmp_path: Path) -> None:
+    own = write_night(tmp_path, NightPlan(1))
+    entry = Entry(Job("server-a"), "PASS", "", read_night(own))
+    (kept,) = document([entry], [entry.job], "interrupted", "n", ("2026-03-01", None), {}).runs
+    shutil.rmtree(own)
+    write_night(tmp_path, NightPlan(5, candidate="server-b"), own.name)
+    again = _entry_of(kept)
+    assert (again.outcome, again.night) == ("ERROR", None) and "is now run" in again.reason
+
+
+def test_two_nights_at_once_have_folders_of_their_own_and_none_goes_on_with_one_that_runs(
+    where: Where, tmp_path: Path
+) -> None:
+    assert new_folder(tmp_path / "nights") != new_folder(tmp_path / "nights")
+    folder = tmp_path / "nights" / "a"
+    night = Nightly(Plan((Job("this-machine"),)), where, folder, Console(quiet=True))
+    with pytest.raises(BenchError, match="holds no night"):
+        night.carry_out(goes_on=True)
+    assert not folder.exists()
+    folder.mkdir()
+    with night._alone(), pytest.raises(RefusedError, match="is a night that still runs"):
+        Nightly(Plan((Job("this-machine"),)), where, folder, Console(quiet=True)).carry_out(goes_on=False)
+
+
+def test_a_stop_between_two_runs_interrupts_the_night() -> None:
+    skipped = Entry(Job("server-b"), "skipped", "not begun: the night was stopped by SIGTERM")
+    assert status_of([Entry(Job("server-a"), "PASS", ""), skipped]) == 130
+    assert status_of([Entry(Job("server-a"), "PASS", ""), replace(skipped, reason="held by somebody")]) == 3
 
 
 def test_the_systemd_units_are_sound() -> None:

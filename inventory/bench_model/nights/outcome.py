@@ -1,7 +1,8 @@
 """The end of a night with many runs: one exit status, by a stated precedence, and the sentence that says so.
 
-Precedence, the worst first: interrupted, ERROR, FAIL (or a regression of a mandatory requirement), INADMISSIBLE (or a candidate that was
-skipped: nothing is known of it), PASS (or a declared rehearsal that missed nothing). The statuses are those of one run (ADR 2)."""
+Precedence, the worst first: interrupted (or a run that was not begun for that reason), ERROR, FAIL (or a regression of a mandatory
+requirement), INADMISSIBLE (or a candidate that was skipped: nothing is known of it), PASS (or a declared rehearsal that missed nothing).
+The statuses are those of one run (ADR 2)."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ PASS: Final = "PASS"
 SKIPPED: Final = "skipped"
 REHEARSAL: Final = "rehearsal"
 REGRESSION: Final = "regression"
+NOT_BEGUN: Final = "not begun: "  # how the reason of a skipped entry begins where the whole night was to end
 STATUS: dict[Word, Status] = {
     INTERRUPTED: 130,
     ERROR: 2,
@@ -75,8 +77,15 @@ def worse(one: Word, other: Word) -> Word:
     return min(one, other, key=WORST_FIRST.index)
 
 
+def unfinished(entry: Entry) -> bool:
+    """Says whether a night that goes on has to do this job again: its run was stopped, or not begun because all had to end."""
+    return entry.outcome == INTERRUPTED or entry.reason.startswith(NOT_BEGUN)
+
+
 def worst_of(entries: Sequence[Entry]) -> Word:
-    """Returns the worst outcome of a night; a night that ran nothing is `skipped`."""
+    """Returns the worst outcome of a night; a night that ran nothing is `skipped`, one that was stopped between two runs `interrupted`."""
+    if any(unfinished(entry) for entry in entries):
+        return INTERRUPTED
     return min((entry.worst for entry in entries), key=WORST_FIRST.index, default=SKIPPED)
 
 

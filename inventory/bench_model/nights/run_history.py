@@ -70,7 +70,7 @@ def history_of(
     left_out += [
         LeftOut(one.path.name, f"is of candidate {one.candidate!r}") for one in nights if one.candidate != candidate
     ]
-    own, twice = _without_duplicates(own)
+    own, twice = without_duplicates(own)
     left_out += twice
     ended = [night for night in own if night.state == FINISHED]
     left_out += [LeftOut(one.path.name, f"its run ended in state {one.state!r}") for one in own if one not in ended]
@@ -95,7 +95,7 @@ def _nothing(nights: Sequence[Night], candidate: str, scenario: str | None) -> s
     return f"there is no finished run{of} of candidate {candidate!r}. Candidates found: {', '.join(names) or 'none'}"
 
 
-def _without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
+def without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
     """Keeps, of runs that share an id, the first folder by name."""
     kept: dict[str, Night] = {}
     twice = []

@@ -25,6 +25,7 @@ from rig.cli.completion import NAME, completion
 from rig.cli.exits import EXIT, INTERRUPTED
 from rig.cli.programs import PROGRAMS, run_program
 
+LINK_LOOP = "Symlink loop from"  # how pathlib begins the error of a path that leads back to itself, which is no OSError
 # In the order of the help.
 COMMANDS = {
     **runs.COMMANDS,
@@ -84,7 +85,9 @@ def main(arguments: list[str] | None = None) -> int:
         if command.needs_checkout:
             require_checkout(Layout(), options.command)
         return command.run(options)
-    except (BenchError, OSError) as error:
+    except (BenchError, OSError, RuntimeError) as error:
+        if not isinstance(error, BenchError | OSError) and not str(error).startswith(LINK_LOOP):
+            raise
         print(f"error: {printable(in_words(error))}", file=sys.stderr)
         if getattr(options, "json", False):
             print(json.dumps({"error": in_words(error)}))

@@ -11,12 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from bench_model.documents.nights import Job
-from bench_model.nights.outcome import SKIPPED, Entry
+from bench_model.nights.outcome import NOT_BEGUN, SKIPPED, Entry
 from rig.nightly.job import Where, run_job
 from rig.nightly.lanes import Board, Stop, run_lanes, stoppable
 from rig.nightly.meeting import Meeting, held
-
-NOT_BEGUN = "not begun: "
 
 
 @dataclass

@@ -15,12 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
 from bench_model.documents.nights import Job
-from bench_model.nights.night import Night, read_night
-from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, Entry, outcome_of
+from bench_model.nights.night import Night, read_night, read_run
+from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from bench_model.profiles.candidates import load_candidate
 from rig.base.shell import UNTIL_PARENT_DIES
 from rig.candidate.lock import all_exclusive
@@ -29,6 +30,7 @@ from rig.candidate.trigger import VARIABLE
 POLL_S = 0.2
 CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
 LAST_BYTES = 16384
+CLOCK_STEP = timedelta(minutes=2)  # [P] by so much the clock may be set back between the process and its run
 # What opens files is done for one candidate at a time: a fleet of hundreds may begin, or end, at one moment, and ask for thousands at once.
 _one_at_a_time = threading.Lock()
 
@@ -67,12 +69,12 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[
         return [Entry(job, SKIPPED, str(error))]
     with _one_at_a_time:
         before = _bundles(where.runs, job.candidate)
+    since = datetime.now(UTC)
     ended = _execute(command(job, where), log, stop, {VARIABLE: where.meeting} if where.meeting else {})
     with _one_at_a_time:
-        made = sorted(
-            path for path in _bundles(where.runs, job.candidate) - before if _candidate(path) == job.candidate
-        )
-        return [_entry(job, path, ended, len(made)) for path in made] or [_without_bundle(job, ended, log)]
+        made = sorted(path for path in _bundles(where.runs, job.candidate) - before if _is_of(path, job, since))
+        found = [_entry(job, path, ended, len(made)) for path in made]
+        return [*found, *_unexplained(job, found, ended, log)] if found else [_without_bundle(job, ended, log)]
 
 
 def command(job: Job, where: Where) -> list[str]:
@@ -112,24 +114,44 @@ def _bundles(runs: Path, candidate: str) -> set[Path]:
     return {file.parent for file in found if not file.parent.is_symlink()}
 
 
-def _candidate(bundle: Path) -> str | None:
+def _is_of(bundle: Path, job: Job, since: datetime) -> bool:
+    """Says whether the job's process made a new bundle: others may be copied into the folder while it runs, even of its own candidate. Of
+    one that cannot be read nobody can tell when it began: it counts, as an error."""
     try:
-        name: str = json.loads((bundle / "run.json").read_text(encoding="utf-8"))["candidate"]["name"]
-    except (OSError, ValueError, KeyError):
-        return None
-    return name
+        if json.loads((bundle / "run.json").read_text(encoding="utf-8"))["candidate"]["name"] != job.candidate:
+            return False
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    try:
+        return since - CLOCK_STEP <= read_run(bundle).started <= datetime.now(UTC) + CLOCK_STEP
+    except (OSError, ValueError, TypeError):
+        return True
+
+
+def _unexplained(job: Job, entries: Sequence[Entry], ended: Ended, log: Path) -> list[Entry]:
+    """A process that ended worse than its bundles say left something undone: a target without a run, a restoration, a report."""
+    told = [entry.outcome for entry in entries]
+    if ended.status == 0 or ended.status in {STATUS[word] for word in told} or {ERROR, INTERRUPTED} & set(told):
+        return []
+    if ended.stopped:
+        return [Entry(job, INTERRUPTED, f"stopped before all its targets were measured: {ended.stopped}")]
+    reason = f"its process ended with exit status {ended.status}, of which its bundles say nothing: not all was done that was asked"
+    return [Entry(job, ERROR, f"{reason}: {_last_words(log)}")]
 
 
 def _without_bundle(job: Job, ended: Ended, log: Path) -> Entry:
     if ended.stopped:
         return Entry(job, INTERRUPTED, f"stopped before its run began: {ended.stopped}", seconds=ended.seconds)
+    return Entry(job, ERROR, f"no run began (exit status {ended.status}): {_last_words(log)}", seconds=ended.seconds)
+
+
+def _last_words(log: Path) -> str:
+    """Returns the last error that the run printed, else its last line."""
     said = log.read_bytes()[-LAST_BYTES:].decode("utf-8", "replace").strip().splitlines()
     told = next(
         (line for line in reversed(said) if line.startswith("error: ")), said[-1] if said else "it said nothing"
     )
-    return Entry(
-        job, ERROR, f"no run began (exit status {ended.status}): {told.removeprefix('error: ')}", seconds=ended.seconds
-    )
+    return told.removeprefix("error: ")
 
 
 def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:

@@ -4,10 +4,12 @@ However one run ends, the next is started. SIGTERM or Ctrl-C ends the running on
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,25 +25,27 @@ from bench_model.nights.baseline import compare
 from bench_model.nights.night import FINISHED, Night, read_night
 from bench_model.nights.outcome import (
     ERROR,
-    INTERRUPTED,
+    REGRESSION,
     Entry,
     document,
     outcome_of,
     status_of,
     summary,
+    unfinished,
     worse,
 )
-from bench_model.nights.run_history import read_all
+from bench_model.nights.run_history import read_all, without_duplicates
 from bench_model.nights.xunit import xunit
 from rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from rig.base.shell import LocalShell
 from rig.nightly.baselines import Baselines, prune
-from rig.nightly.fleet import NOT_BEGUN, Fleet
+from rig.nightly.fleet import Fleet
 from rig.nightly.job import Where
 from rig.nightly.lanes import Stop
 from rig.nightly.plan import Plan
 
 DOCUMENT, SUMMARY, XUNIT, OCP = "nightly.json", "summary.txt", "xunit.xml", "ocp"
+LOCK = ".lock"
 REPORT_S_MAX = 600.0
 DONE = ("finished", "interrupted")
 
@@ -58,6 +62,26 @@ class Nightly:
         self._entries: list[Entry] = []
         self._stop = Stop("the night's time limit was reached")
         self._resumed: dict[Job, list[Entry]] = {}
+        self._regressed: set[str] = set()
+
+    def carry_out(self, goes_on: bool) -> int:
+        """Executes the night, or resumes it, while no other command is at it. Raises RefusedError where one is."""
+        if goes_on:
+            self._stored()  # names a folder that is no night, before anything is written into it
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            if goes_on:
+                self.resume()
+            return self.execute()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self._folder / LOCK).open("a") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RefusedError(f"{self._folder} is a night that still runs. Wait until it has ended") from None
+            yield
 
     def resume(self) -> None:
         """Keeps what an interrupted night had finished. Raises RefusedError when there is nothing left to do."""
@@ -66,7 +90,7 @@ class Nightly:
         for one in found.runs:
             entry = _entry_of(one)
             kept.setdefault(entry.job, []).append(entry)
-        again = {job for job, entries in kept.items() if any(_unfinished(entry) for entry in entries)}
+        again = {job for job, entries in kept.items() if any(unfinished(entry) for entry in entries)}
         self._resumed = {job: entries for job, entries in kept.items() if job not in again}
         self._started = found.started_utc
         self._plan = replace(self._plan, jobs=tuple(found.plan))
@@ -87,6 +111,7 @@ class Nightly:
         point_latest(self._folder.parent, self._folder.name)
         if self._plan.time_limit_s is not None:
             self._stop.deadline = time.monotonic() + self._plan.time_limit_s
+        self._regressed = regressed_runs(self._folder.parent, self._say)
         fleet = Fleet(self._plan.jobs, self._where, self._folder, self._console, self._at_once, self._stop)
         self._entries = fleet.execute("the night", self._resumed, self._compared, self._goes_on)
         return self._conclude()
@@ -100,37 +125,54 @@ class Nightly:
         night = entry.night
         if night is None or night.state != FINISHED:
             return entry
-        earlier = [one for one in self._earlier(night) if one.good]
         try:
+            earlier = self._earlier(night)
             baseline = self._baselines.of(night, earlier)
         except BenchError as error:
-            return replace(entry, outcome=ERROR, reason=str(error))
+            return replace(entry, outcome=worse(entry.outcome, ERROR), reason=str(error))
         if baseline is None:
             return replace(entry, reason=f"{entry.reason}; no baseline yet".removeprefix("; "))
         others = [one for one in earlier if one.task == night.task]
         return replace(entry, baseline=baseline.id, comparisons=tuple(compare(night, baseline, others)))
 
     def _earlier(self, night: Night) -> list[Night]:
-        """Finished runs of the candidate that began before, in order."""
+        """Known good runs of the candidate that began before, in order: none that a night found worse than its baseline.
+
+        Raises BenchError where the clock jumped, so that nobody can tell which run is the last one."""
         found, _ = read_all([self._where.runs], night.candidate)
-        chosen = [
-            one for one in found
-            if one.state == FINISHED and one.id != night.id and one.started < night.started
+        good = [
+            one for one in without_duplicates(found)[0]
+            if one.state == FINISHED and one.good and one.id not in {night.id, *self._regressed}
         ]  # fmt: skip
-        return sorted(chosen, key=lambda one: one.started)
+        now = datetime.now(UTC)
+        if ahead := [one.id for one in good if one.started > now and one.task == night.task]:
+            raise BenchError(
+                f"the control node's clock jumped: {ahead[0]} seems to begin after now, so that nobody can tell which run was the last "
+                f"good one. Set the clock right; move a run with a wrong date out of {self._where.runs}"
+            )
+        return sorted((one for one in good if one.started < night.started), key=lambda one: one.started)
 
     def _conclude(self) -> int:
-        interrupted = any(_unfinished(entry) for entry in self._entries)
+        interrupted = any(unfinished(entry) for entry in self._entries)
         gone: list[str] = []
         if self._plan.keep_passes is not None and not interrupted:
-            nights, _ = read_all([self._where.runs])
-            gone = prune(self._where.runs, self._plan.keep_passes, self._baselines, nights)
-            self._say(f"housekeeping: {len(gone)} bundles of PASS deleted")
+            gone = self._prune(self._plan.keep_passes)
         self._write("interrupted" if interrupted else "finished", gone)
         self._write_ocp()
         self._render()
         print((self._folder / SUMMARY).read_text(encoding="utf-8"), end="")
         return status_of(self._entries)
+
+    def _prune(self, keep: int) -> list[str]:
+        nights, _ = read_all([self._where.runs])
+        tonight = [entry.night.path for entry in self._entries if entry.night]
+        try:
+            gone = prune(self._where.runs, keep, self._baselines, nights, tonight)
+        except BenchError as error:
+            self._say(f"warning: housekeeping deleted nothing: {error}")
+            return []
+        self._say(f"housekeeping: {len(gone)} bundles of PASS deleted")
+        return gone
 
     def _write(self, state: NightState, deleted: Sequence[str] = ()) -> None:
         times = (self._started, now_utc() if state in DONE else None)
@@ -170,8 +212,20 @@ class Nightly:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
-def _unfinished(entry: Entry) -> bool:
-    return entry.outcome == INTERRUPTED or entry.reason.startswith(NOT_BEGUN)
+def regressed_runs(nights: Path, say: Callable[[str], None]) -> set[str]:
+    """Returns the runs that a night found worse than their baseline: none is the last known good one of those after it. `make baseline`
+    accepts what changed."""
+    found: set[str] = set()
+    for file in nights.glob(f"*/{DOCUMENT}"):
+        if file.parent.is_symlink():
+            continue
+        try:
+            stored = read(json.loads(file.read_text(encoding="utf-8")), NightDocument, str(file))
+        except (OSError, ValueError, BenchError) as error:
+            say(f"warning: {file} cannot be read ({in_words(error)}): what that night found is not known")
+            continue
+        found |= {run.run_id for run in stored.runs if run.run_id and run.worst == REGRESSION}
+    return found
 
 
 def _entry_of(stored: NightRun) -> Entry:
@@ -180,9 +234,11 @@ def _entry_of(stored: NightRun) -> Entry:
     if stored.run:
         try:
             night = read_night(Path(stored.run), warm=False)
+            if (night.id, night.candidate) != (stored.run_id, stored.job.candidate):
+                raise BenchError(f"{stored.run} is now run {night.id} of {night.candidate}")
             outcome = worse(outcome, outcome_of(night))
         except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
-            outcome, reason = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}"
+            outcome, reason, night = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}", None
     return Entry(stored.job, outcome, reason, night, stored.baseline, tuple(stored.comparisons), stored.seconds)
 
 
@@ -191,5 +247,12 @@ def _versions() -> dict[str, str]:
 
 
 def new_folder(parent: Path) -> Path:
-    """`<parent>/20260131T020000Z-nightly`, not yet made."""
-    return parent / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-nightly"
+    """`<parent>/20260131T020000Z-nightly`, made here: of two nights that begin in one second each has its own."""
+    while True:
+        folder = parent / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-nightly"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            time.sleep(0.1)
+        else:
+            return folder

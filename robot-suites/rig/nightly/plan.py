@@ -56,9 +56,15 @@ def _declared(inventory: Path) -> Plan:
         return Plan((DEFAULT,))
     check(source, "nightly-plan", KEY)
     document = plain(node)
+    jobs = tuple(Job(**entry) for entry in document["runs"])
+    for place, job in enumerate(jobs):
+        if job in jobs[:place]:
+            first = source.line_of((*KEY, "runs", jobs.index(job)))
+            at = (*KEY, "runs", place)
+            raise source.error(at, f"is the same as the run of line {first}", "Remove one: a night runs each once")
     hours = document.get("time_limit_h")
     return Plan(
-        tuple(Job(**entry) for entry in document["runs"]),
+        jobs,
         None if hours is None else 3600.0 * hours,
         document.get("keep_passes"),
     )

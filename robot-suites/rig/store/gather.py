@@ -4,7 +4,9 @@ A bundle that the store has with other content is refused: nobody can tell here 
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -12,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.errors import BenchError, RefusedError, in_words
 from bench_model.bundle.files import SPOOL_BYTES_MAX, open_file, plain_file, read_bytes
 from bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST, SIGNATURE_SUFFIX, digest_in, read_manifest
 from rig.checking.sealing import altered_evidence, altered_reports
 from rig.store.place import RUN_ID, WORK, Store
 
 COPIED, THERE, REFUSED, UNSEALED = "copied", "already there", "refused", "not sealed: its run has not ended"
+# Of the place itself: the next bundle would meet it too.
+NO_STORE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOTDIR}
 SIDE = (f"{MANIFEST}{SIGNATURE_SUFFIX}", REPORTS_MANIFEST, f"{REPORTS_MANIFEST}{SIGNATURE_SUFFIX}")
 
 
@@ -33,22 +37,35 @@ class Gathered:
 
 def gather(runs: Path, store: Store, whole: bool, say: Callable[[Gathered], None]) -> list[Gathered]:
     """Copies every sealed bundle of `runs`. `whole`: those that are there already are read back and hashed too."""
-    return _each([path.name for path in _bundles(runs)], lambda run: _put(runs / run, store, whole), say)
+    return _each(
+        [path.name for path in _bundles(runs)], store.address, runs, lambda run: _put(runs / run, store, whole), say
+    )
 
 
 def fetch(store: Store, runs: Path, say: Callable[[Gathered], None]) -> list[Gathered]:
     """Copies every bundle of the store into the folder `runs`."""
     runs.mkdir(parents=True, exist_ok=True)
-    return _each(store.runs(), lambda run: _get(store, runs, run), say)
+    return _each(store.runs(), str(runs), None, lambda run: _get(store, runs, run), say)
 
 
-def _each(names: list[str], one: Callable[[str], str], say: Callable[[Gathered], None]) -> list[Gathered]:
+def _each(
+    names: list[str], place: str, source: Path | None, one: Callable[[str], str], say: Callable[[Gathered], None]
+) -> list[Gathered]:
+    """`place`: where the copies go. `source`: the folder of the bundles, where it is one: an unreadable one leaves the others."""
     found = []
     for run in names:
         try:
             found.append(Gathered(run, one(run)))
         except BenchError as error:
             found.append(Gathered(run, REFUSED, str(error)))
+        except OSError as error:
+            if error.errno in NO_STORE:
+                raise BenchError(
+                    f"{place}: {in_words(error)}, at {run}. Mend it and gather again: what is there already stays"
+                ) from None
+            if source is None or not Path(str(error.filename)).is_relative_to(source / run):
+                raise  # a line that went dead: the command ends, and goes on when it is given again
+            found.append(Gathered(run, REFUSED, f"{run} cannot be read ({in_words(error)})"))
         say(found[-1])
     return found
 
@@ -57,14 +74,21 @@ def _bundles(runs: Path) -> list[Path]:
     if not runs.is_dir():
         raise BenchError(f"{runs} is no folder. Name the folder of run bundles with RUNS=")
     return sorted(
-        path.parent
-        for path in runs.glob("*/run.json")
-        if RUN_ID.fullmatch(path.parent.name) and not path.parent.is_symlink()
+        path
+        for path in runs.iterdir()
+        if not path.name.startswith(".")
+        and path.is_dir()
+        and not path.is_symlink()
+        and any(os.path.lexists(path / name) for name in ("run.json", MANIFEST))
     )
 
 
 def _put(bundle: Path, store: Store, whole: bool) -> str:
     run = bundle.name
+    if not RUN_ID.fullmatch(run):
+        raise RefusedError(
+            f"{bundle.parent} holds a bundle in the folder {run!r}, which is no run's name. Give it its run's name again"
+        )
     if plain_file(bundle, MANIFEST) is None:
         return UNSEALED
     _require_intact(bundle)

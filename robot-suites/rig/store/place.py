@@ -126,6 +126,8 @@ class Store:
 
 
 def _opened(address: str) -> tuple[Any, str]:
+    if not address.strip():
+        raise BenchError("STORE is empty. Name a folder or an address, such as STORE=/srv/runs")
     if urlsplit(address).password:
         raise BenchError(
             "STORE holds a password, which every list of processes shows. Give it by the client's own environment"
