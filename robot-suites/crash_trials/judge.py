@@ -16,7 +16,6 @@ from simulation.truth import ERROR, INADMISSIBLE, PASS
 GRACE_S = 45.0  # the bench's own grace for a load (15 s), and the candidate's notice of a lost connection (15 s)
 STATE, RUNS = "var/lib/daq-storage-bench/state", "var/lib/daq-storage-bench/runs"
 BEFORE_THE_LOAD = {"before the bundle", "provision"}
-READ_BACK = "verify"  # by Ansible, over connections of its own
 BEHIND_THE_LOAD = {"telemetry", "restore", "report"}
 
 
@@ -27,8 +26,9 @@ def allowed(kind: str, phase: str) -> set[str]:
         return {PASS}
     if kind in ("fio", "daqwriter", "robot"):
         return {ERROR}
-    # The evidence is whole, and the bench connects again.
-    if phase in BEHIND_THE_LOAD or (kind == "ssh" and phase in {*BEFORE_THE_LOAD, READ_BACK}):
+    if phase in BEHIND_THE_LOAD or (
+        kind == "ssh" and phase in BEFORE_THE_LOAD
+    ):  # the evidence is whole; the bench connects again
         return {PASS, ERROR, INADMISSIBLE}
     return {ERROR, INADMISSIBLE}
 
