@@ -26,6 +26,7 @@ from rig.candidate.connection import connection_of
 from rig.candidate.hazard_control import hazards_of
 from rig.candidate.host import survey
 from rig.candidate.machine import Machine, SshMachine
+from rig.candidate.machine_lock import MachineLock
 from rig.candidate.ssh import SshLink
 from rig.run.candidate_session import connected
 from rig.telemetry.influx_server import LocalInflux
@@ -129,6 +130,38 @@ def test_a_lost_connection_is_said_and_a_link_can_be_opened_again(machine: SshMa
     assert link.run(["true"], 30, ["true"]).returncode == 0
     listening = link.run(["ss", "--no-header", "--listening", "--tcp", "--numeric"], 30, ["ss"]).stdout
     assert f"127.0.0.1:{port} " in listening
+    link.close()
+
+
+def test_a_killed_master_ends_the_link_and_the_lock_and_nobody_connects_past_it(
+    machine: SshMachine, tmp_path: Path
+) -> None:
+    """ssh would connect anew by itself; the lock on the candidate went with the old connection, and another bench could take it."""
+    link = SshLink(machine.link.connection, tmp_path / "link")
+    link.open()
+    locked = SshMachine(link)
+    lock = MachineLock(locked, link.connection.name, "test", 0.0)
+    lock.take()
+    lock.demand_held()
+    assert link._master is not None
+    link._master.kill()
+    link._master.wait()
+    assert link.control.exists()  # nobody was left to remove it
+    for ask in (
+        lambda: locked.run(["true"], 30),
+        lambda: locked.append(Path("/run/never"), "x"),
+        lambda: locked.fetch(Path("/etc/hostname"), tmp_path / "hostname"),
+    ):
+        with pytest.raises(BenchError, match=r"the connection to candidate .* was lost: the bench's own ssh has ended"):
+            ask()
+    assert lock._holder is not None
+    lock._holder.wait(30)
+    with pytest.raises(BenchError, match="was lost while the run went on"):
+        lock.demand_held()
+    link.ensure()
+    lock.renew()
+    lock.demand_held()
+    lock.give_back()
     link.close()
 
 

@@ -46,6 +46,14 @@ class MachineLock:
         if self._holder is not None and self._holder.poll() is not None:
             self.take()
 
+    def demand_held(self) -> None:
+        """Raises BenchError where the lock was lost since it was taken: the connection that held it has ended."""
+        if self._holder is not None and self._holder.poll() is not None:
+            raise BenchError(
+                f"the lock on candidate {self._candidate!r} was lost while the run went on, as the connection that held it ended: another "
+                "bench may have used the machine. Run it again"
+            )
+
     def give_back(self) -> None:
         if self._handle is not None:
             there.write_owner(self._handle, None)

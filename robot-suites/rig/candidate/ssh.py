@@ -9,6 +9,7 @@ import os
 import select
 import shlex
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -44,6 +45,16 @@ class SshLink:
             *("ssh", "-T", "-o", "BatchMode=yes", *KEEPALIVE, "-o", f"ControlPath={self.control}"),
             *("-p", str(connection.port), *options, *connection.options, "--", connection.destination),
         ]
+
+    def _through_master(self) -> list[str]:
+        """ssh's words for a command over the link. Raises BenchError where the master is gone: ssh would connect anew by itself, and nobody
+        would notice that the candidate's lock was lost with the old connection."""
+        try:
+            with socket.socket(socket.AF_UNIX) as knock:
+                knock.connect(str(self.control))
+        except OSError:
+            raise BenchError(f"the connection to {self._where()}, was lost: the bench's own ssh has ended") from None
+        return self._ssh("-o", "ControlMaster=no")
 
     def _where(self) -> str:
         return f"candidate {self.connection.name} at {self.connection.destination}, port {self.connection.port}"
@@ -134,7 +145,7 @@ class SshLink:
         inner, lifeline = os.pipe()
         try:
             process = subprocess.Popen(
-                [*UNTIL_PARENT_DIES, *self._ssh("-o", "ControlMaster=no"), remote],
+                [*UNTIL_PARENT_DIES, *self._through_master(), remote],
                 stdin=inner,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -165,7 +176,7 @@ class SshLink:
         temporary = local.with_name(f".{local.name}.part")
         try:
             with temporary.open("wb") as file:
-                argv = [*self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
+                argv = [*self._through_master(), shlex.join(words)]
                 done = subprocess.run(
                     argv,
                     stdin=subprocess.DEVNULL,
@@ -182,7 +193,7 @@ class SshLink:
 
     def feed(self, words: Sequence[str], data: bytes, timeout_s: float = HANG_S_MIN) -> Completed:
         """Runs `words` with `data` as standard input. Raises BenchError on a lost connection or after `timeout_s`."""
-        argv = [*self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
+        argv = [*self._through_master(), shlex.join(words)]
         try:
             done = subprocess.run(
                 argv, input=data, capture_output=True, timeout=timeout_s, check=False, env=environment_for_children()
@@ -196,7 +207,7 @@ class SshLink:
 
     def stream(self, words: Sequence[str], local: Path) -> subprocess.Popen[bytes]:
         """Starts `words` and writes its standard output into `local` until the process is ended."""
-        argv = [*UNTIL_PARENT_DIES, *self._ssh("-o", "ControlMaster=no"), shlex.join(words)]
+        argv = [*UNTIL_PARENT_DIES, *self._through_master(), shlex.join(words)]
         with local.open("wb") as file:
             return subprocess.Popen(
                 argv,
@@ -211,7 +222,7 @@ class SshLink:
         """Starts `remote`, which lives until its standard input closes, and returns it with the first line that it says.
 
         The kernel closes that input when this process is killed."""
-        argv = [*self._ssh("-o", "ControlMaster=no"), remote]
+        argv = [*self._through_master(), remote]
         holder = subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,

@@ -75,6 +75,8 @@ def measure(
     watch.demand_alive()
     announce(bundle, "verify", "reading the tuning back")
     ansible.run("verify", "tuning-after.json", bench_after_load=True)
+    if session.machine.lock:
+        session.machine.lock.demand_held()
 
 
 def _restore(session: CandidateSession, bundle: Bundle) -> None:
