@@ -185,6 +185,7 @@ class Fakes:
         daqwriter = SimpleNamespace(daqwriter=Path("daqwriter"))
         machine = SimpleNamespace(
             is_local=self.is_local,
+            lock=SimpleNamespace(demand_held=lambda: self.note("is locked")),
             call=lambda _, command, folder, *run: self.note(
                 f"{command} {Path(folder).parts[0]}", {"removed": [], "failed": None}
             ),
@@ -196,7 +197,7 @@ class Fakes:
             profiles=SimpleNamespace(candidate=entry, scenario=None, inventory_file=Path("lab.yml")),
             at=self.session, find_raw_drive=lambda: None, reconnect=lambda: None,
             prepare_agent=lambda *_: (self.agent("agent"), []), bmc_agent=lambda *_: self.agent("bmc"),
-            ansible=lambda *_: ansible, survey=lambda: (None, 0.0, 0.0),
+            ansible=lambda *_: ansible, survey=lambda **_: (None, 0.0, 0.0),
             await_return=lambda: self.note("await return"), forget_run=lambda _: self.note("forget the run"),
         )  # fmt: skip
 
@@ -234,7 +235,7 @@ class Fakes:
             monkeypatch.setattr(module, name, fake)
 
 
-ACQUIRED = ["provision", "lease", "verify", "create first", "start agent", "start bmc", "load", "verify"]
+ACQUIRED = ["provision", "lease", "verify", "create first", "start agent", "start bmc", "load", "verify", "is locked"]
 TARGETS = ["remove first", "remove second", "remove third"]
 ENDED = ["end agent", "count in InfluxDB", "forget the run"]
 
@@ -358,7 +359,7 @@ def test_the_locks_are_released_last_also_when_signals_arrive_during_load_and_cl
     bundle, _ = qualify.Qualification(request, Layout(), Console(file=StringIO())).execute()
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
     assert (bundle.run.state, seen) == ("interrupted" if interrupted else "finished", [bundle])
-    acquired = [one for one in ACQUIRED if one != "verify"] if interrupted else ACQUIRED
+    acquired = [one for one in ACQUIRED if one not in ("verify", "is locked")] if interrupted else ACQUIRED
     expected = ["take lock", "take connection", "take machine", *(f"remove-stale {one.split()[1]}" for one in TARGETS)]
     expected += ["provision", "lease", "verify", *acquired[acquired.index("create first") :]]
     expected += ["await return", *TARGETS, "end bmc", "end lease, keep False", "restore", *ENDED, "derive", "conclude"]

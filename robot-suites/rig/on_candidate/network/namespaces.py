@@ -39,10 +39,12 @@ def remove_left_behind(letters: str) -> None:
     ours = re.compile(rf"{letters}(\d+)[a-z]\d*")
     names = re.findall(r"^(\S+)", tool("ip", "netns", "list", check=False), re.MULTILINE)
     links = re.findall(r"^\d+: ([^:@]+)", tool("ip", "-o", "link"), re.MULTILINE)
-    for name in [*names, *links]:
-        match = ours.fullmatch(name)
-        if match and not Path(f"/proc/{match[1]}").exists():
-            tool("ip", *(["netns", "del"] if name in names else ["link", "del"]), name, check=False)
+    # A namespace and its link may have one name. The kernel removes a link with its namespace only later, so that it is removed too.
+    for kind, found in (("netns", names), ("link", links)):
+        for name in found:
+            match = ours.fullmatch(name)
+            if match and not Path(f"/proc/{match[1]}").exists():
+                tool("ip", kind, "del", name, check=False)
 
 
 def add_bridge(name: str) -> None:
