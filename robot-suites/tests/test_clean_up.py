@@ -273,6 +273,8 @@ def test_a_run_is_taken_back_in_order(bundle: Bundle, monkeypatch: pytest.Monkey
         # An agent of the BMC that did not come up has an account, too.
         ("start bmc", 6, [*TARGETS, "end bmc", "end lease, keep False", "restore", *ENDED]),
         ("load", 7, [*TARGETS, "end bmc", "end lease, keep False", "restore", *ENDED]),
+        # The lock on the candidate was lost with its connection: nothing that was measured since counts.
+        ("is locked", 9, [*TARGETS, "end bmc", "end lease, keep False", "restore", *ENDED]),
     ],
 )
 def test_a_run_that_breaks_gives_back_what_it_had_and_nothing_else(
