@@ -77,7 +77,7 @@ All that [self-qualification](self-qualification.md) lists, but for daqwriter's 
 
 MODEL = """## What the model leaves out
 
-- The scenario is `{scenario}`, one whole readout unit. Of the other workloads the soak alone is simulated; `make audit` tries their rules.
+- The scenario is `{scenario}`, one whole readout unit. The soak is the only other one simulated; `make audit` tries the rules of all.
 - Time goes in steps of a second, and so do daqwriter's records, where the real ones come every 0.1 s: shorter events have no shape.
 - Robot Framework, Ansible and SSH are not started: what they do with a candidate is called in the same order. A fault in them is not seen.
 - Drives have one cache, one stage of garbage collection, two stages of heat and two steps of throttling. No queue, no latency of single

@@ -53,10 +53,9 @@ def nightly(options: argparse.Namespace) -> int:
         plan = replace(plan, time_limit_s=3600.0 * options.time_limit_h)
     if options.keep_passes is not None:
         plan = replace(plan, keep_passes=options.keep_passes)
-    Baselines(
-        options.resume.resolve().parent if options.resume else _nights(options)
-    )  # a damaged file is told before a folder is made
-    folder = options.resume.resolve() if options.resume else new_folder(_nights(options))
+    nights = options.resume.resolve().parent if options.resume else _nights(options)
+    Baselines(nights)  # a damaged file is told before a folder is made
+    folder = options.resume.resolve() if options.resume else new_folder(nights)
     where = Where(inventory, options.runs.resolve(), options.influx_url)
     night = Nightly(plan, where, folder, Console(stderr=True), options.jobs)
     return night.carry_out(goes_on=options.resume is not None)

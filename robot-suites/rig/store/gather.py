@@ -21,7 +21,7 @@ from rig.checking.sealing import altered_evidence, altered_reports
 from rig.store.place import RUN_ID, WORK, Store
 
 COPIED, THERE, REFUSED, UNSEALED = "copied", "already there", "refused", "not sealed: its run has not ended"
-# Of the place itself: the next bundle would meet it too.
+# These errors are the place's own: the next bundle would meet them too.
 NO_STORE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOTDIR}
 SIDE = (f"{MANIFEST}{SIGNATURE_SUFFIX}", REPORTS_MANIFEST, f"{REPORTS_MANIFEST}{SIGNATURE_SUFFIX}")
 

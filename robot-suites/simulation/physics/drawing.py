@@ -18,7 +18,7 @@ CLASSES: dict[str, tuple[float, float]] = {
 }
 WEIGHTS = (60, 20, 8, 12)
 NO_HAZARD, SEVERAL = 0.25, 0.12  # shares of the runs
-# Of a thermal soak: how many K a drive is left below its own warning temperature by steady writing, and how often each is drawn.
+# Steady writing in a thermal soak leaves a drive so many K below its own warning temperature; COOLING_WEIGHTS: how often it is.
 COOLING: dict[str, tuple[float, float]] = {"ample": (8, 30), "tight": (-6, 8)}
 COOLING_WEIGHTS = (75, 25)
 EARLY_K, EARLY_SHARE = 12, 0.2  # a host may have set a drive to throttle so far below its warning temperature (HCTM)

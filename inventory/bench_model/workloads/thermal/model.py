@@ -39,6 +39,9 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         )
 
 
+OTHERS_SHARE = 0.01  # [P] of the demand: two counts of the same bytes differ by less
+
+
 def left_for_record(plan: Plan, document: Document, soak: Document) -> Iterator[Problem]:
     """The counters of the target show all that it took, others' bytes among them. A record gets no more than the load itself got: where
     that would have lost data while others wrote, the counters do not show that a record is held."""
@@ -63,7 +66,6 @@ def left_for_record(plan: Plan, document: Document, soak: Document) -> Iterator[
         )
 
 
-OTHERS_SHARE = 0.01  # [P] of the demand: two counts of the same bytes differ by less
 LOG_START_S = 5.0  # that fio's log lacks
 
 
