@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import chi2
 
 sys.path.insert(0, str(Path(__file__).parent))
-from marked_page import renew
+from audit.marked_page import renew
 from series_factory import BACKGROUNDS, LEVEL, LOSSES, approach, white, with_dip
 from tracks_factory import LOG_PERIOD_S, drive, scenery, track
 

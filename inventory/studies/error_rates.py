@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 from audit.good.small_run import scenario, some_run
-from marked_page import renew
+from audit.marked_page import renew
 from scipy.signal import lfilter
 from scipy.stats import beta
 

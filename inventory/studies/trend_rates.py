@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from marked_page import renew
+from audit.marked_page import renew
 
 from bench_model.nights import steps as night_steps
 from bench_model.nights.steps import Values

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -12,6 +16,7 @@ from audit import mutants
 from audit.good import MAKERS, results_of
 from audit.good.case import case_of, evidence_of
 
+from bench_model.base.places import REPOSITORY
 from bench_model.documents.struct import as_document
 from bench_model.evidence import admissibility, soundness
 from bench_model.evidence.soundness import faults
@@ -92,3 +97,21 @@ def test_the_table_is_written_where_the_markers_are(tmp_path: Path, capsys: pyte
     page.write_text("no markers", encoding="utf-8")
     with pytest.raises(SystemExit, match="has no lines"):
         program.main(["--most", "1", "--scenarios", "thread-scan", "--write", str(page)])
+
+
+CALLS = re.compile(r"(?:PYTHONPATH=(\S+) )?\$\(PYTHON\) (-m (?:audit|simulation|crash_trials)|inventory/studies/\S+)")
+
+
+@pytest.mark.parametrize(("path", "program_called"), sorted(set(CALLS.findall((REPOSITORY / "Makefile").read_text()))))
+def test_a_campaign_starts_as_make_starts_it(path: str, program_called: str) -> None:
+    """pytest's own search path hid that `make audit` did not start."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    said = subprocess.run(
+        [sys.executable, *program_called.split(), "--help"],
+        cwd=REPOSITORY,
+        env={**environment, **({"PYTHONPATH": path} if path else {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert said.returncode == 0 and said.stdout.startswith("usage:"), said.stderr

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
 
-from marked_page import renew
+from audit.marked_page import renew
 
 from audit import mutants
 from audit.good import MAKERS as EVIDENCE
