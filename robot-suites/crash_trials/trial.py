@@ -25,7 +25,7 @@ from rig.telemetry.influx_server import LocalInflux
 PROFILES = Path(__file__).resolve().parent / "profiles"
 SCENARIO, REQUIREMENT = (PROFILES / kind / "crash-burst.yml" for kind in ("scenarios", "requirements"))
 RUN_S_MAX = 600.0
-# Two campaigns side by side never share it: the server of one took over the port, and the points, of one that the other had killed (seed 63).
+# Campaigns side by side never share it: the server of one took over the port, and the points, of one that the other had killed (seed 63).
 PORT = 18700 + os.getpid() % 1000
 # A kind's least number of processes in a run, and how long one lives or may be waited with (s).
 LIVES = {
