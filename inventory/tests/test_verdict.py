@@ -457,3 +457,48 @@ def test_a_value_inside_its_guard_band_is_undecided() -> None:
     found = row(document, "SNB-06")  # 12 degrees of headroom, 1 asked: 11 inside, less than the band
     assert (document["outcome"], found["decision"], found["guard_band"]) == ("INADMISSIBLE", "undecided", 12.0)
     assert "within the guard band" in document["reasons"][0]
+
+
+def of_fio(errno: str = "EIO", **changes: Any) -> Evidence:
+    """The run whose block scan the target broke off under fio: its result is missing, and so is all that came after."""
+    run = evidence()
+    del run.results["results/snb_record.json"]
+    found = {
+        "workload": "block_scan",
+        "during": "fio at block size 1 MiB",
+        "tool": "fio",
+        "errno": errno,
+        "raw_drive": False,
+    }
+    run.results["results/target_failure.json"] = {"schema_version": 1, **found, "said": PULLED, **changes}
+    return run
+
+
+def test_a_drive_that_fails_under_fio_fails_whatever_else_the_run_then_lacks() -> None:
+    run = replace(of_fio(), tuning_after=None, telemetry=None)
+    document = verdict(run)
+    assert document["outcome"] == "FAIL"
+    assert document["reasons"][0].startswith(
+        f"The target failed in block_scan, fio at block size 1 MiB: {PULLED}. It lies on "
+    )
+    assert verdict(of_fio("ENOSPC", raw_drive=True))["outcome"] == "FAIL"
+    assert verdict(of_fio("ETIMEDOUT", tool="daqwriter"))["outcome"] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        of_fio("ENOSPC"),  # of a file system
+        of_fio("EILSEQ"),  # fio's own for a verification
+        of_fio("ETIMEDOUT"),  # fio's own for a latency
+        of_fio("EROFS"),
+        of_fio("5"),
+        of_fio(errno=5),  # type: ignore[arg-type]
+        of_fio(said=""),
+        of_fio(tool="dd"),
+        of_fio(raw_drive=None),
+        of_fio(more=1),
+    ],
+)
+def test_what_is_no_failure_of_the_drive_under_fio_is_no_fail_and_no_pass(run: Evidence) -> None:
+    assert verdict(run)["outcome"] in ("INADMISSIBLE", "ERROR")

@@ -223,6 +223,7 @@ TEST_F(StreamsTest, AnErrorOfTheDriveEndsTheRunWithAnExactAccount) {
     EXPECT_EQ(result.ended_by, "error");
     EXPECT_NE(result.error.find("run.0.1.events: write of"), std::string::npos) << result.error;
     EXPECT_NE(result.error.find(error == EIO ? "(EIO)" : "(ENOSPC)"), std::string::npos) << result.error;
+    EXPECT_EQ(json["errno"], error == EIO ? "EIO" : "ENOSPC");
     const auto& first = json["streams"][0];
     EXPECT_EQ(first["closed_files"], 1);
     EXPECT_LT(first["closed_events"], first["written_events"]);

@@ -255,6 +255,7 @@ struct Fault {
   std::string name;
   std::function<void(FakeEngine&)> set_up;
   std::vector<std::string> said;
+  int answered = 0;  // by the target
 };
 
 void PrintTo(const Fault& fault, std::ostream* out) {
@@ -269,6 +270,7 @@ TEST_P(SyntheticFaultTest, EndsTheLoadWithPlaceAndCause) {
   EXPECT_EQ(result.ended_by, "error");
   for (const std::string& part : GetParam().said)
     EXPECT_NE(result.error.find(part), std::string::npos) << result.error;
+  EXPECT_EQ(result.target_errno, GetParam().answered);
   EXPECT_LT(result.bytes, options.bytes);
   EXPECT_EQ(result.bytes, result.latency_ns.count() * options.block_bytes);
 }
@@ -283,8 +285,8 @@ FakeEngine& answers(FakeEngine& engine, std::size_t from, std::int64_t result) {
 INSTANTIATE_TEST_SUITE_P(
     Faults, SyntheticFaultTest,
     ::testing::Values(
-        Fault{"Eio", [](FakeEngine& e) { answers(e, 5, -EIO); }, {"offset 61440", "EIO", "12288 B"}},
-        Fault{"Enospc", [](FakeEngine& e) { answers(e, 0, -ENOSPC); }, {"offset 0", "ENOSPC"}},
+        Fault{"Eio", [](FakeEngine& e) { answers(e, 5, -EIO); }, {"offset 61440", "EIO", "12288 B"}, EIO},
+        Fault{"Enospc", [](FakeEngine& e) { answers(e, 0, -ENOSPC); }, {"offset 0", "ENOSPC"}, ENOSPC},
         Fault{"NoProgress", [](FakeEngine& e) { answers(e, 2, 0); }, {"no progress", "EIO"}},
         Fault{"EagainForEver", [](FakeEngine& e) { answers(e, 0, -EAGAIN); }, {"EAGAIN"}},
         Fault{"Submission",
@@ -305,6 +307,8 @@ TEST_F(SyntheticTest, OneThreadsErrorEndsTheOthers) {
   });
   EXPECT_EQ(result.status, RunStatus::failed);
   EXPECT_NE(result.error.find("EIO"), std::string::npos) << result.error;
+  EXPECT_EQ(result.target_errno, EIO);
+  EXPECT_EQ(result.targets.front().target_errno, EIO);
   EXPECT_LT(result.write_ns, 300'000'000'000);
 }
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from robot.api import SkipExecution
 
-from bench_model.workloads.snb_record import target_failures
 from rig.candidate.context import RunContext
-from rig.checking.extraction import measured
+from rig.checking.extraction import failed_target, measured
 from rig.run.facilities import live_facilities
 from rig.workloads.registry import WORKLOADS
 from rig.workloads.shared.base import Check
@@ -42,11 +41,13 @@ class WorkloadKeywords:
     def run_the_workload(self) -> dict[str, Any]:
         """Loads the candidate as the scenario says, writes the workload's result into the bundle and returns it. A target that has failed
         in this run is loaded no more: the test is skipped."""
-        record = self._context.bundle.read("results/snb_record.json") or {"repetitions": []}
-        for failure in target_failures(record):
+        if failure := failed_target(self._context.bundle):
             raise SkipExecution(failure)
         with live_facilities(self._context) as facilities:
-            return measured(replace(self._context, facilities=facilities), self._workload)
+            result = measured(replace(self._context, facilities=facilities), self._workload)
+        if result is None:
+            raise SkipExecution(failed_target(self._context.bundle))
+        return result
 
     def __getattr__(self, name: str) -> Callable[[dict[str, Any]], None]:
         checks = self.__dict__.get("_checks", {})

@@ -69,8 +69,6 @@ All that [self-qualification](self-qualification.md) lists, but for daqwriter's 
 - There is no fan sweep: the modelled BMC turns no fans, and what it would answer to commands would have been made up.
 - An outcome is held against the truth, and not each requirement. A run that fails for heat may count the onset too early: where the rate
   fell for another reason and stayed low (garbage collection), and a drive becomes hot minutes later, the fall counts as the onset (TH-02).
-- A drive that is pulled ends the run in ERROR: fio's word is no answer of the drive, as daqwriter's is
-  ([the decision](adr/0002-outcomes-and-exit-status.md)).
 - The temperature that a soak is heading for (TH-05), and causes of dips (TH-06), are advisory and decide nothing here.
 - A soak counts as short, or a record as lost, within the edges of truth.py (`EDGES`, `LOSS_EDGE`), where either outcome is right.
 """

@@ -28,7 +28,7 @@ from rig.base.bundle import Bundle
 from rig.base.settings import Layout
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey, check_identity, differences, planned_checks, survey
-from rig.checking.extraction import measured
+from rig.checking.extraction import failed_target, measured
 from rig.run import preflight
 from rig.run.conclusion import derive
 from rig.run.readings import CLOCK_FILE, FIRMWARE_FILE, ClockLog, FirmwareLog
@@ -224,7 +224,9 @@ class _Qualification:
         context = SimulatedContext(bundle, machine, None, self.kit)
         self._identity(context)
         for workload in workloads_of(self.kit.scenario):
-            result = measured(context, workload)
+            result = None if failed_target(bundle) else measured(context, workload)
+            if result is None:
+                continue
             for check in workload.checks:
                 try:
                     check(context, result)

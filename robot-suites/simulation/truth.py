@@ -115,9 +115,8 @@ def truth_of(server: Server) -> Truth:
     for kind in ("network_cut", "power_cut"):
         if kind in harms:
             return _only(ERROR, kind)
-    # Noted when the writer met it: daqwriter's own answer is there, and fio's is none (docs/adr/0002).
-    if "pulled" in harms:
-        return _only(ERROR if server.scenario == "thermal" else FAIL, "pulled")
+    if "pulled" in harms:  # noted when the load met it: its tool's own answer is there (docs/adr/0002)
+        return _only(FAIL, "pulled")
     if "short_soak" in harms:
         return _short_soak(server)
     return _of_evidence(server)

@@ -7,14 +7,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loop_file_system import MIB, LoopDrive, mounted_loop, run
 
 from rig.base.settings import Layout
 from rig.candidate.machine import LocalMachine
@@ -24,7 +24,6 @@ from rig.workloads.shared.site import Site
 STALL_S = 0.5
 LENGTH_S = 6.0
 TOOLS = ("losetup", "mkfs.ext4", "mount", "umount", "fsfreeze")
-MIB = 2**20
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/loop-control").exists() or not all(shutil.which(name) for name in TOOLS),
@@ -32,49 +31,22 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(*argv: str | Path) -> str:
-    return subprocess.run([str(word) for word in argv], check=True, capture_output=True, text=True, timeout=60).stdout
-
-
-@pytest.fixture
-def loop_file_system(disk: Path) -> Iterator[tuple[Path, str]]:
-    """(a mounted ext4 of our own, the kernel's name of its loop device)."""
-    image, folder = disk / "image", disk / "mounted"
-    with image.open("wb") as file:
-        file.truncate(1536 * MIB)
-    run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
-    folder.mkdir()
-    device = run("losetup", "--find", "--show", "--direct-io=on", image).strip()
-    try:
-        run("mount", device, folder)
-        try:
-            yield folder, Path(device).name
-        finally:
-            run("umount", folder)
-    finally:
-        run("losetup", "--detach", device)
-
-
-def written_bytes(device: str) -> int:
-    return int(Path(f"/sys/block/{device}/stat").read_text(encoding="ascii").split()[6]) * 512
-
-
-def with_a_stall(folder: Path, device: str, load: Callable[[], Any]) -> Any:
+def with_a_stall(drive: LoopDrive, load: Callable[[], Any]) -> Any:
     """Runs `load` and freezes the file system for STALL_S once it writes."""
-    before, done = written_bytes(device), threading.Event()
+    before, done = drive.written_bytes(), threading.Event()
     stalled: list[float] = []
 
     def freeze() -> None:
-        while written_bytes(device) < before + 8 * MIB:
+        while drive.written_bytes() < before + 8 * MIB:
             if done.wait(0.01):
                 return
         time.sleep(0.5)
         start = time.monotonic()
-        run("fsfreeze", "--freeze", folder)
+        run("fsfreeze", "--freeze", drive.folder)
         try:
             time.sleep(STALL_S)
         finally:
-            run("fsfreeze", "--unfreeze", folder)
+            run("fsfreeze", "--unfreeze", drive.folder)
         stalled.append(time.monotonic() - start)
 
     thread = threading.Thread(target=freeze)
@@ -113,14 +85,12 @@ def closed_loop(folder: Path) -> dict[str, float]:
 
 
 @pytest.mark.integration  # at a pace
-def test_a_stall_shows_in_open_loop_percentiles_and_hides_in_closed_loop_ones(
-    loop_file_system: tuple[Path, str], disk: Path
-) -> None:
-    folder, device = loop_file_system
+def test_a_stall_shows_in_open_loop_percentiles_and_hides_in_closed_loop_ones(disk: Path) -> None:
     raw = disk / "raw"
     raw.mkdir()
-    paced = with_a_stall(folder, device, lambda: open_loop(folder, raw))
-    closed = with_a_stall(folder, device, lambda: closed_loop(folder))
+    with mounted_loop(disk) as drive:
+        paced = with_a_stall(drive, lambda: open_loop(drive.folder, raw))
+        closed = with_a_stall(drive, lambda: closed_loop(drive.folder))
     stall_us = STALL_S * 1e6
     # The closed loop lived through the same stall, but in one of its many writes: two nines do not show it, nor do three
     # where the drive is fast enough for thousands of writes.

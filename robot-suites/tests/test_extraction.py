@@ -347,7 +347,7 @@ def test_a_journal_of_a_bench_that_did_not_state_a_single_job_answers_all_the_sa
     lines = read_journal(tmp_path, "x")
     assert lines is not None
     again = Replay(Answers(lines[1:-1], tmp_path), local=True)
-    assert again.run(["echo", "--name=bs-1", "--numjobs=1"], 10).returncode == 0
+    assert again.run(["echo", "--thread", "--name=bs-1", "--numjobs=1"], 10).returncode == 0
     with pytest.raises(DivergedError):
         again.run(["echo", "--numjobs=1"], 10)
 

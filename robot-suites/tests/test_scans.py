@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,23 @@ def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
         "iodepth": "4",
         "bs": str(MIB),
     }
+
+
+def test_a_fio_that_is_killed_writes_no_more(disk: Path) -> None:
+    """A job that is a process has a session of its own: it wrote on for as long as it was told to, in the next run too."""
+    parameters = {"file_size": 4 * MIB, "io_depth": 4, "seconds_per_point": 30, "ramp_s": 0}
+    argv = block_scan.fio_arguments(disk / "f", MIB, parameters, disk / "log")
+    killed = subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True)
+    found = f"--filename={disk / 'f'}"
+    while not (disk / "f").exists() or not (disk / "f").stat().st_size:
+        assert killed.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.5)
+    killed.kill()
+    killed.wait()
+    time.sleep(0.2)
+    said = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    assert [line for line in said.splitlines() if found in line] == []
 
 
 def test_daqwriters_ramp_is_left_out_and_its_preparation_expected_of_the_device() -> None:

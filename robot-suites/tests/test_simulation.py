@@ -153,7 +153,7 @@ SOAKED_WRONG = [
     (hazard("throttle_from_start", 60.0, record=0), {"FAIL"}),
     (hazard("other_load", 0.6, record=1, length_s=1500.0, at_s=60.0), {"INADMISSIBLE"}),
     (hazard("wrong_numa_node", 0.6, record=0), {"FAIL"}),
-    (hazard("drive_pulled", 1, record=1, at_s=200.0), {"ERROR"}),
+    (hazard("drive_pulled", 1, record=1, at_s=200.0), {"FAIL"}),
     (hazard("power_cut", 1, record=1, at_s=300.0), {"ERROR"}),
     (hazard("network_cut", 1, record=1, at_s=0.0), {"ERROR"}),
     (hazard("short_record", 0.09, record=1), {"INADMISSIBLE"}),

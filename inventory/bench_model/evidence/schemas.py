@@ -26,6 +26,7 @@ from bench_model.documents.tools.netprobe import NetprobeBuild, NetprobeLatency
 from bench_model.documents.tools.streams import Streams, VerifyStreams
 from bench_model.documents.tools.synthetic import Read, Write
 from bench_model.documents.verdict import Verdict
+from bench_model.evidence.target_failures import TARGET_FAILURE, TargetFailure
 from bench_model.workloads.concurrent_analysis.reader import (
     AnalysisFarm,
     AnalysisPoints,
@@ -63,6 +64,7 @@ TYPES: dict[str, type[Struct]] = {
     "results/wear.json": Reasoned,
     "results/surroundings.json": Reasoned,
     "results/record_power.json": RecordPower,
+    TARGET_FAILURE: TargetFailure,
     "results/dips.json": Dips,
     "results/throttling.json": Throttling,
     **{f"results/{name}.json": model.result for name, model in MODELS.items()},

@@ -20,11 +20,11 @@ from bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, sca
 from bench_model.evidence.conditions import with_condition
 from bench_model.evidence.measured import Measured, measure
 from bench_model.evidence.soundness import RUN, Sound
+from bench_model.evidence.target_failures import failures_of
 from bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from bench_model.profiles.metrics import ResultMetric
 from bench_model.profiles.requirements import Requirement, RequirementProfile
 from bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
-from bench_model.workloads.snb_record import target_failures
 
 PASS: Final = "PASS"
 FAIL: Final = "FAIL"
@@ -195,7 +195,7 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
 
 
 def _target_failures(sound: Sound) -> list[str]:
-    """The sentences on a target that failed while it was written or read back, with the drives that carry it."""
+    """The sentences on a target that failed while it was loaded, with the drives that carry it."""
     drives = [
         f"{one.name} ({one.model or 'no model'}, serial {one.serial or 'not told'})" for one in sound.run.target.drives
     ]
@@ -204,8 +204,7 @@ def _target_failures(sound: Sound) -> list[str]:
         if drives
         else "Which drives carry it is not known, so that none can be blamed"
     )
-    record = sound.results.get("results/snb_record.json")
-    return [f"{text}. {carried}" for text in target_failures(record)] if record else []
+    return [f"{text}. {carried}" for text in failures_of(sound.results)]
 
 
 def _sentence(judgement: Judgement) -> str:

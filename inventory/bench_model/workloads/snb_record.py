@@ -10,7 +10,7 @@ from typing import Any, Literal
 from bench_model.bundle.evidence import Document
 from bench_model.documents.results import Conditioning
 from bench_model.documents.struct import Struct
-from bench_model.documents.tools.daqwriter import OF_DRIVE, Verify
+from bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.workloads.model import Asked, Count, Model, stated
 from bench_model.workloads.plan import FAILS, INVALIDATES, SOUND, Plan, Problem, repetitions, rows, tool
@@ -81,13 +81,6 @@ def target_failures(document: Document) -> Iterator[str]:
         for part, where in (("minidaq", "record"), ("verify", "the read-back of record")):
             if is_of_drive(one[part]):
                 yield f"The target failed in {where} {number}: {one[part]['error']}"
-
-
-def is_of_drive(said: Document) -> bool:
-    """Says whether daqwriter broke off because of such an answer."""
-    raw = said.get("parameters", {}).get("target_kind") == "raw-device"
-    answers = OF_DRIVE | {"ENOSPC"} if raw else OF_DRIVE  # a raw drive that is gone has no size left
-    return said["status"] == "failed" and said.get("errno") in answers
 
 
 def _ended(repetition: Document, part: str, name: str, sound: str) -> Iterator[Problem]:

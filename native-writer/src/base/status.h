@@ -31,6 +31,12 @@ class CommandError : public std::runtime_error {
   int target_errno_;
 };
 
+// What the target answered where `failure` is its answer; otherwise 0.
+inline int target_errno_of(const std::exception& failure) {
+  const auto* told = dynamic_cast<const CommandError*>(&failure);
+  return told != nullptr ? told->target_errno() : 0;
+}
+
 // The command was not started and nothing was written.
 class Refusal : public CommandError {
   using CommandError::CommandError;

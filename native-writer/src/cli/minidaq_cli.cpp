@@ -122,6 +122,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   const MiniDaqResult limit = record(unpaced);
   RunStatus status = limit.status;
   std::string error = limit.error;
+  int target_errno = limit.target_errno;
   double limit_bytes_per_s = 0;
   RateSearch found;
   if (status == RunStatus::complete) {
@@ -135,6 +136,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
                       const MiniDaqResult result = record(options);
                       status = result.status;
                       error = result.error;
+                      target_errno = result.target_errno;
                       if (status != RunStatus::complete) return std::nullopt;
                       trials.push_back(make_trial(factor, asked_bytes_per_s(asked, full) * factor, result));
                       std::cerr << search_trial_text(trials.back());
@@ -144,7 +146,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
     std::cerr << "the unpaced record, which tells where to look first, did not complete:\n"
               << minidaq_summary(unpaced, limit);
   }
-  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, status, error));
+  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, status, error, target_errno));
   if (limit_bytes_per_s > 0) std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
   if (!error.empty()) std::cerr << "error: " << error << "\n";
   return leave(exit_code_of(status));

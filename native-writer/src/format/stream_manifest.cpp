@@ -307,7 +307,7 @@ void ManifestWriter::append(const std::string& line) {
   const bool good = fsync(directory_fd_) == 0 &&
                     write(fd_, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                     fsync(fd_) == 0;
-  if (!good) throw Failure(path_ + ": cannot be appended to: " + errno_text(errno));
+  if (!good) throw Failure(path_ + ": cannot be appended to: " + errno_text(errno), errno);
   crc_ = libdeflate_crc32(crc_, text.data(), text.size());
 }
 

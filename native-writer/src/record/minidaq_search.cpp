@@ -52,7 +52,7 @@ std::string search_summary(double asked_bytes_per_s, const RateSearch& found) {
 
 Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_bytes_per_s,
                  const std::vector<SearchTrial>& trials, const RateSearch& found, RunStatus status,
-                 const std::string& error) {
+                 const std::string& error, int target_errno) {
   const double asked = asked_bytes_per_s(o, plan);
   const auto rate = [&](std::optional<double> factor) {
     return factor ? Json(asked * *factor) : Json(nullptr);
@@ -77,6 +77,7 @@ Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_
           {"version", DAQWRITER_VERSION},
           {"status", run_status_name(status)},
           {"error", error.empty() ? Json(nullptr) : Json(error)},
+          {"errno", errno_json(target_errno)},
           {"mode", o.triggered() ? "triggered" : "continuous"},
           {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
           {"applications", o.applications},

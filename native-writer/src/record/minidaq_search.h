@@ -27,6 +27,7 @@ std::string search_trial_text(const SearchTrial& trial);
 std::string search_summary(double asked_bytes_per_s, const RateSearch& found);
 nlohmann::ordered_json search_json(const MiniDaqOptions& options, const MiniDaqPlan& plan,
                                    double limit_bytes_per_s, const std::vector<SearchTrial>& trials,
-                                   const RateSearch& found, RunStatus status, const std::string& error);
+                                   const RateSearch& found, RunStatus status, const std::string& error,
+                                   int target_errno);
 
 }  // namespace daqwriter

@@ -37,17 +37,18 @@ void StreamWriter::run() {
     if (blocks_) close_file();
   } catch (const Unanswered& error) {
     account_.unanswered = true;
-    fail(error.what());
+    fail(error.what(), 0);
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(error.what(), target_errno_of(error));
   } catch (...) {
-    fail("an unknown error");
+    fail("an unknown error", 0);
   }
   account_.cpu = thread_cpu_use() - before;
 }
 
-void StreamWriter::fail(const std::string& text) {
+void StreamWriter::fail(const std::string& text, int target_errno) {
   account_.error = text;
+  account_.target_errno = target_errno;
   abort_.store(true, std::memory_order_relaxed);  // it carries no data
   try {
     abandon_file();
@@ -97,7 +98,7 @@ std::uint32_t StreamWriter::store(const std::byte* event) {
   const std::int64_t io_before = blocks_->io_ns();
   const bool good = append({event, header.bytes});
   account_.copy_ns += (monotonic_ns() - since) - (blocks_->io_ns() - io_before);
-  if (!good) throw Failure(blocks_->error().text);
+  if (!good) throw Failure(blocks_->error().text, blocks_->error().target_errno);
   if (header.bytes < config_.smallest_parallel_bytes) ++account_.fallback_events;
   if (file_.events++ == 0) file_.first_serial = header.serial;
   file_.last_serial = header.serial;
@@ -143,7 +144,7 @@ void StreamWriter::open_file() {
 void StreamWriter::close_file() {
   const bool good = blocks_->finish();
   account_.last_block_ns = monotonic_ns();
-  if (!good) throw Failure(blocks_->error().text);
+  if (!good) throw Failure(blocks_->error().text, blocks_->error().target_errno);
   if (config_.checksum) file_.adler32 = adler32_;
   within("closing the file", [this] {
     target_->truncate_file(file_.bytes);

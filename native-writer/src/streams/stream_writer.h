@@ -45,6 +45,7 @@ class StreamWriter {
     std::int64_t last_block_ns = 0;  // when the last block was on the target, monotonic clock
     CpuUse cpu;
     std::string error;
+    int target_errno = 0;     // what the target answered, where that is the error
     bool unanswered = false;  // the kernel may still use target and memory
     std::uint64_t unanswered_bytes = 0;
   };
@@ -73,7 +74,7 @@ class StreamWriter {
   void open_file();
   void close_file();
   void abandon_file();
-  void fail(const std::string& text);
+  void fail(const std::string& text, int target_errno);
   void within(const std::string& what, const std::function<void()>& call);
 
   Config config_;

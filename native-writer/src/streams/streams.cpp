@@ -98,7 +98,7 @@ class Application {
 
   void run_threads() {
     Crew crew(writers_.size());
-    const auto noted = [this](const std::string& failure) { note(failure); };
+    const auto noted = [this](const std::string& failure) { note(failure, 0); };
     // First: the streams wait for its end.
     crew.start(
         [this] {
@@ -126,8 +126,9 @@ class Application {
   }
 
   // The first failure is the cause.
-  void note(const std::string& failure) {
-    if (result_.error.empty()) result_.error = failure;
+  void note(const std::string& failure, int target_errno) {
+    if (!failed_) result_.target_errno = target_errno;
+    if (!failed_) result_.error = failure;
     failed_ = true;
   }
 
@@ -165,7 +166,7 @@ class Application {
       if (account.unanswered && stop_signal_.load(std::memory_order_relaxed) != 0) {
         if (result_.error.empty()) result_.error = account.error;
       } else {
-        note(account.error);
+        note(account.error, account.target_errno);
       }
     }
     result_.too_late_bytes = source_->too_late_bytes();
@@ -194,6 +195,7 @@ class Application {
     } catch (const Failure& failure) {
       unanswered_ = unanswered_ || dynamic_cast<const Unanswered*>(&failure) != nullptr;
       result_.error = failure.what();
+      result_.target_errno = failure.target_errno();
       result_.ended_by = "error";
       result_.status = RunStatus::failed;
     }

@@ -55,6 +55,7 @@ struct StreamsPlan {
 struct StreamsResult {
   RunStatus status = RunStatus::complete;
   std::string error;
+  int target_errno = 0;  // what the target answered, where that is the error; 0: it is not
   std::string ended_by;  // bytes, duration, space, signal or error
   std::int64_t started_utc_ns = 0;
   std::int64_t prepare_ns = 0;

@@ -148,6 +148,7 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
           {"engine_features", features_json(r.engine_features)},
           {"status", run_status_name(r.status)},
           {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
+          {"errno", errno_json(r.target_errno)},
           {"started_utc", iso8601_utc(r.started_utc_ns)},
           {"parameters", parameters_json(o, plan, r)},
           {"ended_by", r.ended_by},

@@ -63,7 +63,7 @@ class TargetLoad {
         workers_[i]->run(deadline_ns);
       };
       crew.start(
-          work, ended, [this](const std::string& failure) { note(failure); },
+          work, ended, [this](const std::string& failure) { note(failure, 0); },
           [this, i] { return workers_[i]->unanswered_bytes() > 0; });
     }
   }
@@ -108,8 +108,8 @@ class TargetLoad {
       result_.unanswered_bytes += worker->unanswered_bytes();
       result_.write_ns = std::max(result_.write_ns, result_.threads.back().end_ns);
       result_.latency_ns.add(worker->latency_ns());
-      if (worker->interrupted()) given_up = worker->error();
-      if (!worker->interrupted()) note(worker->error());
+      if (worker->interrupted()) given_up = worker->error().text;
+      if (!worker->interrupted()) note(worker->error().text, worker->error().target_errno);
     }
     if (result_.error.empty()) result_.error = given_up;
     const bool signalled = shared_.stop.asked();
@@ -151,18 +151,19 @@ class TargetLoad {
       return true;
     } catch (const Unanswered& failure) {
       held_ = true;
-      if (!shared_.stop.asked()) note(failure.what());
+      if (!shared_.stop.asked()) note(failure.what(), 0);
       result_.error = failure.what();
     } catch (const std::exception& failure) {
-      note(failure.what());
+      note(failure.what(), target_errno_of(failure));
     }
     return false;
   }
 
   // The first failure is the cause.
-  void note(const std::string& failure) {
+  void note(const std::string& failure, int target_errno) {
     if (failure.empty()) return;
     if (!failed_) result_.error = failure;
+    if (!failed_) result_.target_errno = target_errno;
     failed_ = true;
   }
 
@@ -313,7 +314,10 @@ std::size_t rank(const std::string& ended_by) {
 // The worst end counts; times are those of the last one to end.
 void WriteTargetResult::add(const WriteTargetResult& one) {
   // A failed part is the cause for one that was only interrupted.
-  if (error.empty() || (one.status > status && !one.error.empty())) error = one.error;
+  if (error.empty() || (one.status > status && !one.error.empty())) {
+    error = one.error;
+    target_errno = one.target_errno;
+  }
   status = std::max(status, one.status);
   if (ended_by.empty() || rank(one.ended_by) > rank(ended_by)) ended_by = one.ended_by;
   if (engine_note.empty()) engine_note = one.engine_note;

@@ -77,6 +77,7 @@ struct WriteThreadResult {
 struct WriteTargetResult {
   RunStatus status = RunStatus::complete;
   std::string error;
+  int target_errno = 0;     // what the target answered, where that is the error; 0: it is not
   std::string ended_by;     // bytes, duration, span, signal or error
   std::string engine_note;  // of the first thread, as all of the engine
   std::vector<Feature> engine_features;

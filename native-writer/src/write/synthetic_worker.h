@@ -43,7 +43,7 @@ class SyntheticWorker {
 
   // Relaxed: a statistic for the reporter.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  const std::string& error() const { return requests_.error().text; }
+  const IoError& error() const { return requests_.error(); }
   bool interrupted() const { return requests_.interrupted(); }  // that is its error
   // After run(): requests that were given up. The kernel may still use their buffers.
   std::uint64_t unanswered_bytes() const { return requests_.in_flight_bytes(); }

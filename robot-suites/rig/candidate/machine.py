@@ -184,7 +184,10 @@ class LocalMachine(LocalShell, Machine):
             raise BenchError(f"{path}: {error.strerror}") from None
 
     def remove(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise BenchError(f"removing {path}: {error.strerror}") from None
 
     def _python(self) -> list[str]:
         return [sys.executable]

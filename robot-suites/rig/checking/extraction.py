@@ -17,31 +17,52 @@ from bench_model.base.errors import BenchError
 from bench_model.bundle.files import read_json
 from bench_model.bundle.provenance import digest_in
 from bench_model.evidence.soundness import fault_of
+from bench_model.evidence.target_failures import RECORD, TARGET_FAILURE, failures_of
 from rig.base.bundle import Bundle
 from rig.candidate.context import RunContext
 from rig.candidate.journal import PLAIN, SUFFIX, Answers, DivergedError, Line, Replay, read_journal, recorded
 from rig.workloads.registry import workloads_of
-from rig.workloads.shared.base import Workload
+from rig.workloads.shared.base import Document, Report, Workload
+from rig.workloads.shared.target_failure import failure_behind
 
 MOST_NAMED = 5  # differences of one file
 RAW = "results/raw"
 REMEDY = "If nothing was altered, another version of the bench made this bundle: check it with that one (run.json: git)"
 
 
-def measured(context: RunContext, workload: Workload) -> dict[str, Any]:
-    """Runs a workload with a journal, writes its result and notes its events. Raises BenchError."""
+def measured(context: RunContext, workload: Workload) -> dict[str, Any] | None:
+    """Runs a workload with a journal, writes its result and notes its events; None where the target failed, which is written in the
+    result's place. Raises BenchError."""
 
     def report(text: str, step: int, steps: int, seconds: float) -> None:
         context.phase(workload.name, text, step, steps, seconds)
 
     with recorded(context.machine, context.raw, workload.name) as machine:
-        document = workload.run(replace(context, machine=machine), report)
-        if fault := fault_of(workload.result, document):
+        file, document = _left_by(workload, replace(context, machine=machine), report)
+        if fault := fault_of(file, document):
             raise BenchError(fault)
-        context.bundle.write(workload.result, document)
+        context.bundle.write(file, document)
+    if file != workload.result:
+        return None
     for text, data in workload.notes(document):
         context.bundle.event("busy", workload.name, text, **data)
     return document
+
+
+def failed_target(bundle: Bundle) -> str:
+    """The first sentence on a target that has failed in this run; empty: none has."""
+    found = {file: document for file in (RECORD, TARGET_FAILURE) if (document := bundle.read(file))}
+    return next(failures_of(found), "")
+
+
+def _left_by(workload: Workload, context: RunContext, report: Report) -> tuple[str, Document]:
+    """The workload's result, or what it leaves in its place: file and document."""
+    try:
+        return workload.result, workload.run(context, report)
+    except BenchError as error:
+        if failure := failure_behind(error):
+            return TARGET_FAILURE, failure.document(workload.name)
+        raise
 
 
 @dataclass
@@ -77,6 +98,8 @@ def extract_again(path: Path) -> Extraction:
             _extract(found, bundle, one, lines)
         else:
             _say_without(found, bundle, one, bool(kept))
+    if (bundle.path / TARGET_FAILURE).exists() and TARGET_FAILURE not in found.again:
+        found.problems.append(f"{TARGET_FAILURE}: follows from nothing that a workload's tools said. {REMEDY}")
     return found
 
 
@@ -99,8 +122,10 @@ def _extract(found: Extraction, bundle: Bundle, workload: Workload, lines: Seque
         answers = Answers(lines[1:-1], bundle.path / RAW)
         try:
             again = _bare_copy(bundle, Path(folder))
-            document = workload.run(RunContext(again, Replay(answers, lines[0].get("local") is True)), _silent)
-            again.write(workload.result, document)
+            file, document = _left_by(
+                workload, RunContext(again, Replay(answers, lines[0].get("local") is True)), _silent
+            )
+            again.write(file, document)
         except (DivergedError, BenchError) as error:
             found.problems.append(f"{workload.result}: cannot be extracted again: {error}. {REMEDY}")
         except Exception as error:  # a forged journal may hold anything
@@ -110,7 +135,7 @@ def _extract(found: Extraction, bundle: Bundle, workload: Workload, lines: Seque
             found.problems += _results_problems(bundle.path, again.path)
             found.problems += [f"{workload.result}: {text}. {REMEDY}" for text in answers.not_asked()[:MOST_NAMED]]
             found.problems += _rewritten_problems(bundle.path / RAW, again.path / RAW)
-            found.again.append(workload.result)
+            found.again.append(file)
 
 
 def _ended(lines: Sequence[Line]) -> bool:

@@ -291,7 +291,6 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
     them would measure the random generator instead."""
     size = parameters["file_size"] // threads // block_bytes * block_bytes
     several = [
-        "--thread",
         "--group_reporting",
         f"--offset_increment={size}",
         "--per_job_logs=0",
@@ -324,7 +323,9 @@ def measure(
     argv = fio_arguments(site.scratch / file, block_bytes, parameters, site.work / name, threads)
     before = site.device_written_bytes()
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
-    completed = site.machine.run(argv, timeout_s=timeout_s).check(f"fio at block size {binary_label(block_bytes)}")
+    completed = fio.ended_well(
+        site.machine.run(argv, timeout_s=timeout_s), f"fio at block size {binary_label(block_bytes)}"
+    )
     device_bytes = site.device_written_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     bandwidth = site.raw / logged

@@ -105,11 +105,11 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
         *(f"--bs={block}", f"--size={part}", f"--iodepth={depth}", "--time_based", "--randrepeat=1", "--norandommap"),
         *(f"--runtime={own['seconds_per_point']}s", f"--ramp_time={own['ramp_s']}s", "--lat_percentiles=1"),
         *(fio.PERCENTILE_LIST, f"--write_bw_log={site.work / name}", f"--log_avg_msec={SAMPLE_S * 1000:g}"),
-        *(f"--numjobs={jobs}", "--thread", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
+        *(f"--numjobs={jobs}", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
     ]
     before = site.device_read_bytes()
     timeout_s = 60 + 5 * (own["seconds_per_point"] + own["ramp_s"])
-    completed = site.machine.run(argv, timeout_s=timeout_s).check(f"fio, {name_of(key)}")
+    completed = fio.ended_well(site.machine.run(argv, timeout_s=timeout_s), f"fio, {name_of(key)}")
     device_bytes = site.device_read_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     log = site.raw / f"{name}_bw.log"

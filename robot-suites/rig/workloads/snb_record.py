@@ -14,11 +14,10 @@ from bench_model.base.errors import BenchError, in_words
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
 from bench_model.documents.struct import as_document
-from bench_model.documents.tools.daqwriter import Verify
+from bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.profiles.scenarios import Scenario
 from bench_model.verdict.sequential import Stopping
-from bench_model.workloads.snb_record import is_of_drive
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
 from rig.candidate.load_target import LoadTarget, RawDevice

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -15,7 +15,10 @@ Several = Annotated[int, Meta(ge=1, le=64)]  # targets, applications, threads
 Ended = Literal["complete", "interrupted", "failed"]
 Errno = Annotated[str, Meta(pattern=r"^(E[A-Z0-9]+|[0-9]+)$")]
 # By which Linux tells of a device that failed (docs/adr/0002). Any other answer is of whoever filled, mounted or set up the target.
-OF_DRIVE = frozenset(("EIO", "ENODEV", "ENXIO", "ENOMEDIUM", "ENODATA", "EREMOTEIO", "ENOLINK", "EILSEQ", "ETIMEDOUT"))
+OfDrive = Literal["EIO", "ENODEV", "ENXIO", "ENOMEDIUM", "ENODATA", "EREMOTEIO", "ENOLINK", "EILSEQ", "ETIMEDOUT"]
+OfRawDrive = Literal[OfDrive, "ENOSPC"]  # a raw drive that is gone has no size left
+RAW_DEVICE = "raw-device"  # a target_kind
+OF_DRIVE, OF_RAW_DRIVE = frozenset(get_args(OfDrive)), frozenset(get_args(OfRawDrive))
 
 
 class EngineFeature(Closed, frozen=True):
@@ -51,12 +54,20 @@ class Latency(Closed, frozen=True):
 
 
 class Answer(Closed, frozen=True, kw_only=True):
-    """`version`: of daqwriter. `error`: what failed, with target or file, offset and errno; null: nothing."""
+    """`version`: of daqwriter. `error`: what failed, with target or file, offset and errno; null: nothing. `errno`: what the target
+    answered to the request that failed first; null: the error, if any, is not its answer."""
 
     schema_version: Literal[1]
     tool: Literal["daqwriter"]
     version: str
     error: str | None
+    errno: Errno | UnsetType | None = UNSET
+
+
+def is_of_drive(said: dict[str, Any]) -> bool:
+    """Says whether a command broke off because of an answer by which a failed drive is known. `said`: its document."""
+    raw = said.get("parameters", {}).get("target_kind") == RAW_DEVICE
+    return said["status"] == "failed" and said.get("errno") in (OF_RAW_DRIVE if raw else OF_DRIVE)
 
 
 class Load(Answer, frozen=True, kw_only=True):
@@ -80,12 +91,11 @@ class Series(Closed, frozen=True, kw_only=True):
 
 
 class Verification(Answer, frozen=True, kw_only=True):
-    """Tells what a reading back found. `errno`: what the target answered; null: the error, if any, is not its answer. `bytes_read`: B.
-    `duration_s`: s of reading and checking; recomputing the payloads before it is not counted. `read_bytes_per_s`: B/s."""
+    """Tells what a reading back found. `bytes_read`: B. `duration_s`: s of reading and checking; recomputing the payloads before it is not
+    counted. `read_bytes_per_s`: B/s."""
 
     command: Literal["verify"]
     status: Literal["intact", "damaged", "failed", "interrupted"]
-    errno: Errno | UnsetType | None = UNSET
     bytes_read: Count
     duration_s: Amount
     read_bytes_per_s: Amount

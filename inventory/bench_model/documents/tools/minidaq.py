@@ -336,14 +336,12 @@ class RecordSeries(Series, frozen=True):
 
 class Minidaq(Load, frozen=True, kw_only=True):
     """daqwriter minidaq --json: a continuous record, or triggered requests, of one or several applications. Properties that are not
-    required came later than version 0.1.0. `errno`: what the target answered to the request that failed first; null: nothing failed, or the
-    error is not its answer. `engine_note`: whether io_uring could register its buffers, and why not; null: nothing to say.
+    required came later than version 0.1.0. `engine_note`: whether io_uring could register its buffers, and why not; null: nothing to say.
     `offered_bytes_per_s`: B/s: offered over record_s. `stored_bytes_per_s`: B/s: stored over total_s. `trigger`: null: a continuous record.
     `applications`: each application, those of the first target first; everything else in this document is their sum. `targets`: each
     target: the sums over its applications."""
 
     command: Literal["minidaq"]
-    errno: Errno | UnsetType | None = UNSET
     engine_note: str | UnsetType | None = UNSET
     parameters: Parameters
     superchunks: Superchunks

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from bench_model.documents.struct import Amount, Block, Closed, Count, Ordinal, Positive
-from bench_model.documents.tools.daqwriter import Ended, Latency, Load, Series, Several
+from bench_model.documents.tools.daqwriter import Ended, Errno, Latency, Load, Series, Several
 
 
 class WorkingThread(Closed, frozen=True):
@@ -116,9 +116,10 @@ class ReadSeries(Series, frozen=True, kw_only=True):
 class SyntheticTarget(Closed, frozen=True, kw_only=True):
     """`target`: path as it was given, or null for the null sink. `filesystem`: of a scratch file. `node`: NUMA node of the drive; null:
     unknown. `placement_note`: how the CPUs were chosen. `threads`: working on it. `span_bytes`: B of it that are written, or written once
-    and read. `status`: interrupted: also when another target failed. `error`: what failed here, with offset and errno. `ended_by`: error:
-    its own, or another target's. `unanswered_bytes`: B given to the target and not answered when the command gave up. `bytes_per_s`: B/s:
-    bytes written or read over the seconds of that. `iops`: blocks per s of the same."""
+    and read. `status`: interrupted: also when another target failed. `error`: what failed here, with offset and errno. `errno`: what this
+    target answered; null: it is not its answer. `ended_by`: error: its own, or another target's. `unanswered_bytes`: B given to the target
+    and not answered when the command gave up. `bytes_per_s`: B/s: bytes written or read over the seconds of that. `iops`: blocks per s of
+    the same."""
 
     target: str
     kind: Literal["scratch-file", "raw-device", "null"]
@@ -129,6 +130,7 @@ class SyntheticTarget(Closed, frozen=True, kw_only=True):
     span_bytes: Block
     status: Ended
     error: str | None
+    errno: Errno | UnsetType | None = UNSET
     ended_by: Literal["bytes", "span", "duration", "signal", "error"]
     unanswered_bytes: Count
     bytes_per_s: Amount

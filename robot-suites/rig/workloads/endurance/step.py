@@ -64,7 +64,6 @@ def fio_arguments(plan: Plan, step: Step, number: int) -> list[str]:
         "fio",
         f"--filename={plan.scratch / FILE}",
         *fio.COMMON,
-        "--thread",
         f"--iodepth={parameters['io_depth']}",
     ]
     if step.sequential_bytes:
@@ -82,7 +81,7 @@ def write(machine: Machine, plan: Plan, step: Step, number: int) -> dict[str, An
     """Writes the step; its rate, bytes and duration. Raises BenchError for what went wrong with it."""
     argv = fio_arguments(plan, step, number)
     what = f"fio in step {number} of the endurance experiment"
-    completed = machine.run(argv, timeout_s=300 + step.asked_bytes / SLOWEST_BYTES_PER_S).check(what)
+    completed = fio.ended_well(machine.run(argv, timeout_s=300 + step.asked_bytes / SLOWEST_BYTES_PER_S), what)
     (plan.raw / f"endurance-{number}.json").write_text(completed.stdout, encoding="utf-8")
     return parse_step(completed.stdout, what)
 

@@ -167,6 +167,7 @@ class Fio(Activity):
                 "--direct=1",
                 "--ioengine=libaio",
                 "--verify_state_save=0",
+                "--thread",
             ),
             *("--bs=1048576", "--iodepth=8", f"--size={own['file_size']}", "--fallocate=none", "--end_fsync=1"),
         ]

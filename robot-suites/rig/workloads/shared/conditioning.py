@@ -15,7 +15,7 @@ from typing import Any
 
 from bench_model.base.units import decimal_label
 from rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
-from rig.workloads.shared.fio import COMMON, direction, jobs_of
+from rig.workloads.shared.fio import COMMON, direction, ended_well, jobs_of
 
 FRESH, PRECONDITIONED = "fresh", "preconditioned"
 PASSES = 2
@@ -86,7 +86,7 @@ class Conditioner:
         argv = precondition_arguments(self.target.path, self.span_bytes)
         completed = self.target.run(argv, timeout_s=600 + total / SLOWEST_BYTES_PER_S)
         (self.raw / f"{label}-precondition.json").write_text(completed.stdout, encoding="utf-8")
-        completed.check("preconditioning with fio")
+        ended_well(completed, "preconditioning with fio")
         write = direction(jobs_of(completed.stdout, "the preconditioning")[0], "write")
         seconds = self._clock_s() - began
         return {

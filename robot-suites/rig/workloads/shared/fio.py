@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,16 +14,30 @@ from typing import Any
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle.files import strict
+from bench_model.evidence.target_failures import answers_of_drive
+from rig.base.shell import Completed
 from rig.candidate.machine import Machine
+from rig.workloads.shared.target_failure import TargetFailedError
 
 # verify_state_save: an interrupted fio must not leave a file where the bench was started.
-COMMON = ("--direct=1", "--ioengine=libaio", "--verify_state_save=0", "--output-format=json", "--fallocate=none")
+# thread: jobs that are processes have a session each, and write on when fio itself is killed.
+COMMON = (
+    "--direct=1",
+    "--ioengine=libaio",
+    "--verify_state_save=0",
+    "--output-format=json",
+    "--fallocate=none",
+    "--thread",
+)
 SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
 Rows = list[tuple[float, float]]  # (end of a window in ms, rate in B/s)
 WINDOWS_MAX = 20_000_000  # two months of 250 ms
 BEYOND_MS_MAX = 60_000.0  # how late fio's helper may write a row behind the end of a run
 UNACCOUNTED_SHARE = 0.05  # [P] of a run's bytes that rounded rates and times may leave without a row
 LATE_ROW_MS = 10  # fio's own allowance for a row that comes early or late (LOG_MSEC_SLACK)
+# fio on one request that was answered with an error; "full resid" (nothing was transferred) has no such line
+REFUSED_REQUEST = re.compile(r"fio: io_u error on file .+: (?P<error>[^:]+): \w+ offset=\d+, buflen=\d+")
+NAME_OF_ERROR = {os.strerror(number): name for number, name in errno.errorcode.items()}
 TOLD_MAX = 200  # characters of a complaint that a tool's own words make
 FIGURE_MAX = 1e18  # bytes, operations, ns: beyond it nothing was counted
 PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
@@ -37,7 +54,30 @@ def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
     block = 2**20
     size = -(-size_bytes // block) * block
     argv = [*writing(file), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
-    machine.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S).check(f"laying out {file.name} with fio")
+    completed = machine.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S)
+    ended_well(completed, f"laying out {file.name} with fio")
+
+
+def ended_well(completed: Completed, what: str) -> Completed:
+    """fio's end, if it is a good one. Raises TargetFailedError where the target answered a request as a failed drive does, in fio's own
+    report of that request and as a job's error; else BenchError, as Completed.check."""
+    if completed.returncode != 0 and (failure := _of_drive(completed, what)):
+        raise failure
+    return completed.check(what)
+
+
+def _of_drive(completed: Completed, what: str) -> TargetFailedError | None:
+    raw_drive = any(word.startswith("--filename=/dev/") for word in completed.argv)
+    known = answers_of_drive("fio", raw_drive)
+    try:
+        ended = {errno.errorcode.get(job["error"]) for job in document_of(completed.stdout, what)["jobs"]}
+    except (BenchError, LookupError, TypeError, ValueError):
+        return None  # nothing says that fio ended for that reason
+    for line in completed.stderr.splitlines():
+        name = NAME_OF_ERROR.get(told["error"]) if (told := REFUSED_REQUEST.fullmatch(line.strip())) else None
+        if name in known & ended:
+            return TargetFailedError("fio", what, name, raw_drive, line.strip()[:TOLD_MAX])
+    return None
 
 
 def bandwidth_rows(text: str) -> list[Rows]:

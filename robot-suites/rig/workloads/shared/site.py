@@ -10,15 +10,16 @@ from typing import TypeVar
 
 from bench_model.base.errors import BenchError, InterruptedRunError, in_words
 from bench_model.bundle.files import strict
-from bench_model.documents.struct import Kind, read
+from bench_model.documents.struct import Kind, as_document, read
 from bench_model.documents.tools.checksum import Checksum
-from bench_model.documents.tools.daqwriter import Verify
+from bench_model.documents.tools.daqwriter import RAW_DEVICE, Verify, is_of_drive
 from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
 from bench_model.documents.tools.streams import Streams, VerifyStreams
 from bench_model.documents.tools.synthetic import Read, Write
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
 from rig.candidate.machine import Machine
+from rig.workloads.shared.target_failure import TargetFailedError
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, DAMAGED, INTERRUPTED = 0, 1, 3, 130
@@ -57,13 +58,16 @@ class Site:
     ) -> Said:
         """daqwriter's answer, whose document is brought into the bundle as `name`.json.
 
-        An answer with status "failed" is returned (an I/O error of the drive is evidence about the candidate), one of damage where
-        `accepted` has DAMAGED; BenchError is raised when daqwriter refused or left no document."""
+        An answer with status "failed" is returned, one of damage where `accepted` has DAMAGED. Raises TargetFailedError where it was the
+        target that failed, BenchError when daqwriter refused or left no document."""
         argv = [str(self.daqwriter), command, *options, f"--json={self.work / name}.json"]
+        what = f"daqwriter {command}"
         completed = self.machine.run(argv, timeout_s=timeout_s)
-        return daqwriter_answer(
-            self.machine, completed, f"daqwriter {command}", self.work, self.raw, name, kind, accepted
-        )
+        said = daqwriter_answer(self.machine, completed, what, self.work, self.raw, name, kind, accepted)
+        if is_of_drive(document := as_document(said)):
+            raw_drive = document.get("parameters", {}).get("target_kind") == RAW_DEVICE
+            raise TargetFailedError("daqwriter", f"{what} ({name})", document["errno"], raw_drive, str(said.error))
+        return said
 
     def device_written_bytes(self, since: int | None = 0) -> int | None:
         """Bytes that the device has written by its own counter, since boot or `since` it stood so; None where no single device is

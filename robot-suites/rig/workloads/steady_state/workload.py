@@ -20,7 +20,7 @@ from rig.candidate.load_target import LoadTarget
 from rig.candidate.machine import Machine
 from rig.workloads.shared.base import Need, Report, Workload
 from rig.workloads.shared.conditioning import PRECONDITIONED, Conditioner, seconds_for
-from rig.workloads.shared.fio import direction, jobs_of, version_on
+from rig.workloads.shared.fio import direction, ended_well, jobs_of, version_on
 from rig.workloads.shared.site import WRITTEN_SECTORS, counted_bytes
 from rig.workloads.shared.write_point import DEVICE_SHARE_MIN, RUNTIME_SHARE_MIN
 from rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of, untracked
@@ -244,7 +244,7 @@ def _run_round(machine: Machine, plan: SteadyPlan, test: Test, number: int) -> d
     completed = plan.target.run(argv, timeout_s=120 + 3 * len(test.points) * (seconds + 5))
     (plan.raw / f"steady-{test.name}-round-{number}.json").write_text(completed.stdout, encoding="utf-8")
     what = f"round {number} of {test.name}"
-    completed.check(f"fio in {what}")
+    ended_well(completed, f"fio in {what}")
     device_bytes = counted_bytes(machine, plan.device, WRITTEN_SECTORS, since=before)
     return round_document(test, number, seconds, completed.stdout, device_bytes)
 

@@ -70,7 +70,7 @@ class Application:
             self.site.machine.call("stream_files", "remove", path, timeout_s=CALL_S_MIN)
 
     def run(self, setup: Setup, directory: Path | None, name: str, seconds: float, *more: str) -> Streams:
-        """daqwriter's answer, also that of a run that an I/O error ended."""
+        """daqwriter's answer. Raises TargetFailedError where the drive ended the run."""
         options = [*self.options(setup, directory), *more]
         limit_s = CALL_S_MIN + 10 * seconds
         return self.site.run_daqwriter("streams", options, f"streams-{name}", Streams, limit_s)

@@ -100,7 +100,7 @@ class Load:
             raise self._done
         if self._done is None:
             raise BenchError(f"fio ({self._name}) did not end within 120 s of being asked to")
-        return self._result(self._done.check(f"fio ({self._name})"))
+        return self._result(fio.ended_well(self._done, f"fio ({self._name})"))
 
     def _result(self, done: Completed) -> dict[str, Any]:
         (self._plan.raw / f"{self._stem}.json").write_text(done.stdout, encoding="utf-8")
