@@ -45,7 +45,7 @@ def trial(place: Place, spec: Spec) -> Row:
     began, kind = time.monotonic(), spec.moment.kind
     killed = killed_run(place, spec.moment)
     if kind == "influxd":
-        place.influx.start()
+        place.influx_url()
     found = judge.outcome(killed, kind) if killed.victim else []
     # A killed bench leaves the agent's service, which goes on collecting until the candidate is restored or the run resumed.
     found += judge.processes_ended(place, but="telemetry_agent.pyz" if kind == "rig" else "")

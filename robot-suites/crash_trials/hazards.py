@@ -52,7 +52,7 @@ def _stop_influxdb(place: Place) -> None:
 
 
 def _start_influxdb(place: Place) -> None:
-    place.influx.start()
+    place.influx_url()
 
 
 def extents(candidate: LightCandidate, pattern: str) -> list[tuple[int, int]]:

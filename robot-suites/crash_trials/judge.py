@@ -115,7 +115,7 @@ def telemetry_is_kept(place: Place, killed: Killed) -> list[str]:
 
 def telemetry_is_in_influxdb(place: Place, bundle: Path) -> list[str]:
     """After `replay`, InfluxDB holds as many points as the bundle."""
-    url = place.influx.start()
+    url = place.influx_url()
     said = place.rig("replay", str(bundle), "--influx-url", url, "--inventory", str(place.lab))
     if said.status != 0:
         return [f"replay: {_end(said.text)}"]

@@ -26,7 +26,7 @@ PROFILES = Path(__file__).resolve().parent / "profiles"
 SCENARIO, REQUIREMENT = (PROFILES / kind / "crash-burst.yml" for kind in ("scenarios", "requirements"))
 RUN_S_MAX = 600.0
 # Campaigns side by side never share it: the server of one took over the port, and the points, of one that the other had killed (seed 63).
-PORT = 18700 + os.getpid() % 1000
+PORT = 18700 + os.getpid() % 500 * 20  # or one of the next, where another program has it
 # A kind's least number of processes in a run, and how long one lives or may be waited with (s).
 LIVES = {
     "rig": (1, 60.0), "robot": (1, 15.0), "ansible": (4, 5.0), "ssh": (1, 40.0), "agent": (1, 16.0), "daqwriter": (4, 3.0),
@@ -98,13 +98,17 @@ class Bench(ABC):
     def runs(self) -> Path:
         return self.folder / "runs"
 
+    def influx_url(self) -> str:
+        """Where its InfluxDB is, which is started where it does not run."""
+        return self.influx.start(PORT)
+
     def command(self, name: str, *words: str) -> list[str]:
         return [sys.executable, "-m", "rig", name, *words]
 
     def qualify(self) -> list[str]:
         scenario, requirement = map(str, self.profiles)
         own = ["--scenario", scenario, "--requirement", requirement, "--runs", str(self.runs)]
-        return self.command("qualify", *self.who, *own, "--influx-url", self.influx.start(PORT))
+        return self.command("qualify", *self.who, *own, "--influx-url", self.influx_url())
 
     @property
     def who(self) -> list[str]:
