@@ -30,7 +30,7 @@ P = TypeVar("P", bound=Bench)
 
 @dataclass(frozen=True)
 class Hazard(Generic[P]):
-    """`strike` in the record, `undo` when the run has ended. `named`: what must be said of the cause; empty: nothing to say."""
+    """`strike` under the load of `phase`, `undo` when the run has ended. `named`: what must be said of the cause; empty: nothing to say."""
 
     kind: str
     right: frozenset[str]
@@ -38,6 +38,7 @@ class Hazard(Generic[P]):
     strike: Callable[[P], None]
     undo: Callable[[P], None] = lambda place: None
     wrecks: bool = False  # the bench cannot reach what it would give back
+    phase: str = "snb_record"
 
 
 def _reset_sysctl(place: Place) -> None:
@@ -126,18 +127,18 @@ class Struck:
 
 
 def strike(place: P, hazard: Hazard[P]) -> Struck:
-    """A run with the hazard in its first record; the judge looks at its outcome, its words and at what is left."""
+    """A run with the hazard under its load; the judge looks at its outcome, its words and at what is left."""
     before, log = place.newest(), place.folder / "qualify.log"
     with place.started(place.qualify(), log) as process:
-        recording = wait_until(
+        loading = wait_until(
             lambda: (
-                process.poll() is not None or (place.newest() != before and phase_of(place.newest()) == "snb_record")
+                process.poll() is not None or (place.newest() != before and phase_of(place.newest()) == hazard.phase)
             ),
             place.phase_s_max,
         )
-        if not recording or process.poll() is not None:
-            raise BenchError(f"the run ended before its record: {log.read_text(encoding='utf-8')[-2000:]}")
-        place.wait_for_burst()
+        if not loading or process.poll() is not None:
+            raise BenchError(f"the run ended before its {hazard.phase}: {log.read_text(encoding='utf-8')[-2000:]}")
+        place.wait_for_load(hazard.phase)
         hazard.strike(place)
         status = process.wait(place.phase_s_max * 2)
         hazard.undo(place)

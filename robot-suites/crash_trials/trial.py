@@ -153,8 +153,8 @@ class Bench(ABC):
         return latest.resolve() if latest.exists() else None
 
     @abstractmethod
-    def wait_for_burst(self) -> None:
-        """Returns when the record that has begun stores data."""
+    def wait_for_load(self, phase: str) -> None:
+        """Returns when the load of the phase that has begun stores data."""
 
 
 class Place(Bench):
@@ -164,7 +164,7 @@ class Place(Bench):
         super().__init__(candidate.name, candidate.entry(), folder, influx)
         self.candidate = candidate
 
-    def wait_for_burst(self) -> None:
+    def wait_for_load(self, phase: str) -> None:
         time.sleep(1.0)
 
     def look(self, kind: str) -> dict[int, str]:

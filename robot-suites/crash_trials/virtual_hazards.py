@@ -38,6 +38,7 @@ BURST_S_MAX, GUEST_S_MAX = 300.0, 120.0
 CLOCK_STEP_S = 30
 FULL_RPM = 10000
 SLOW_BYTES_PER_S = 10**6
+TOOLS = {"snb_record": "daqwriter minidaq", "block_scan": "--name=bs-"}  # whose load a hazard strikes
 FLIPS, FLIP_EVERY = 40, 2**20
 KEPT = (
     "SNB-01",
@@ -70,17 +71,22 @@ class Emulated(Bench):
         super().__init__(machine.instance.name, entry, folder, influx, short_profiles(folder))
         self.machine = machine
 
-    def wait_for_burst(self) -> None:
-        if not wait_until(lambda: "daqwriter" in self.machine.run("ps -e -o comm="), BURST_S_MAX):
-            raise BenchError("daqwriter was not started")
+    def wait_for_load(self, phase: str) -> None:
+        program = TOOLS[phase]
+        if not wait_until(lambda: program in self.machine.run("ps -e -o args="), BURST_S_MAX):
+            raise BenchError(f"{program} was not started")
         time.sleep(5.0)
 
 
-def short_profiles(folder: Path) -> tuple[Path, Path]:
-    """The shipped scenario for emulated drives with its record alone, and what of dune-snb its judge can tell here."""
+def short_profiles(folder: Path, scan: bool = False) -> tuple[Path, Path]:
+    """The shipped scenario for emulated drives with its record alone, or with a block scan of minutes before it, and what of dune-snb its
+    judge can tell here."""
     scenario = load_scenario(Layout().inventory / "scenarios" / "snb-emulated.yml").document
     scenario |= {"id": "hazards", "scale": SCALE, "duration_s": RECORD_S}
-    del scenario["workloads"]["block_scan"]
+    if scan:
+        scenario["workloads"]["block_scan"] |= {"file_size": "64MiB", "seconds_per_point": RECORD_S}
+    else:
+        del scenario["workloads"]["block_scan"]
     scenario["workloads"]["snb_record"]["ring_size"] = RING_SIZE
     requirement = YAML(typ="safe").load(Layout().inventory / "requirements" / "dune-snb.yml")
     requirement["id"] = "hazards"
@@ -152,6 +158,10 @@ def _on_drive(name: str) -> Callable[[Emulated], None]:
 HAZARDS: tuple[Hazard[Emulated], ...] = (
     Hazard("nothing", frozenset({INADMISSIBLE}), "", _nothing),
     Hazard("drive_pulled", frozenset({FAIL}), NAMED["pulled"], _on_drive("pull"), _on_drive("put_back"), wrecks=True),
+    Hazard(
+        "drive_pulled_in_scan", frozenset({FAIL}), NAMED["pulled"], _on_drive("pull"), _on_drive("put_back"), wrecks=True,
+        phase="block_scan",
+    ),
     Hazard("write_errors", frozenset({FAIL}), NAMED["pulled"], _on_drive("fail_writes"), _on_drive("release_writes"), wrecks=True),
     Hazard(
         "slow_drive", frozenset({FAIL}), NAMED["lost"],
@@ -204,7 +214,8 @@ def left_behind(machine: VirtualCandidate) -> list[str]:
 
 
 def befallen(place: Emulated, hazard: Hazard[Emulated]) -> Struck:
-    """One run with the hazard in its record, and one `restore` after it."""
+    """One run with the hazard under its load, and one `restore` after it."""
+    place.profiles = short_profiles(place.folder, scan=hazard.phase == "block_scan")
     struck = strike(place, hazard)
     verdict = trial.document(place.newest(), "verdict.json")
     objections = list(struck.objections)
