@@ -53,6 +53,8 @@ def test_what_fio_says_of_a_failed_drive() -> None:
     gone = ended(REFUSED.format("No space left on device").replace("/t/scan.bin", "/dev/loop3"), 28, file="/dev/loop3")
     with pytest.raises(TargetFailedError, match="ENOSPC"):  # a raw drive without a size
         ended_well(gone, "fio")
+    with pytest.raises(TargetFailedError, match="EIO"):  # killed behind the answer
+        ended_well(ended(status=-9), "fio")
     assert ended_well(ended(status=0, error=0), "fio").returncode == 0
 
 
@@ -73,14 +75,9 @@ def test_what_fio_says_of_a_failed_drive() -> None:
         ended(stdout='{"jobs": [{"jobname": "x"}]}'),
         ended(""),
         ended("the user says: " + EIO),
-        ended(EIO, status=-9),
     ],
 )  # fmt: skip
 def test_what_is_no_answer_of_a_drive_stays_a_broken_bench(completed: Completed) -> None:
-    if completed.returncode == -9:  # killed behind the answer: the drive failed all the same
-        with pytest.raises(TargetFailedError):
-            ended_well(completed, "fio")
-        return
     with pytest.raises(BenchError, match="fio failed with exit status") as caught:
         ended_well(completed, "fio")
     assert not isinstance(caught.value, TargetFailedError)
