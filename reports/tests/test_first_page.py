@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from bench_model.documents.run import Run
-from bench_model.documents.verdict import Judgement
+from bench_model.documents.verdict import Finding, Judgement
 from bench_report.base.errors import BundleError
 from bench_report.document.document import lay_out
 from bench_report.document.report_data import document_data
@@ -224,3 +224,49 @@ def test_unrounded_figures_are_in_the_data_alone(bundle_with: Maker) -> None:
     assert any(part["content"]["name"] == "requirements-raw" for part in raw["parts"])
     html = to_html(bundle)
     assert "Unrounded figures" not in html and "<h3>Tables</h3>" not in html
+
+
+@pytest.mark.parametrize("outcome", ["FAIL", "ERROR", "INADMISSIBLE"])
+def test_a_target_that_failed_is_the_first_thing_that_is_read(bundle_with: Maker, outcome: str) -> None:
+    """Where it decides: a run that broke afterwards is the bench's, and another machine's drive is nobody's."""
+    root = bundle_with(telemetry=False)
+    said = "fio: io_u error on file /t/scan.bin: Input/output error: write offset=0, buflen=65536"
+    failure = {
+        "workload": "block_scan",
+        "during": "fio at block size 1 MiB",
+        "tool": "fio",
+        "errno": "EIO",
+        "raw_drive": False,
+        "said": said,
+    }
+    (root / "results" / "target_failure.json").write_text(
+        json.dumps({"schema_version": 1, **failure}), encoding="utf-8"
+    )
+    bundle = load(root)
+    reason = f"The target failed in block_scan, fio at block size 1 MiB: {said}. It lies on nvme0n1 (Drive, serial S1)"
+    found = with_rows(
+        bundle,
+        row(bundle, decision=None, measured=None, margin=None, margin_percent=None, reason="Not measured: nothing"),
+        outcome=outcome,
+        reasons=[reason, "Firmware: drive S1 tells none"],
+    )
+    page = content(found)
+    first = (page["remarks"][0].kind, page["outcome"].meaning, "its storage failed" in page["next"].text)
+    decides = ("Target failed", "The candidate's storage failed while the bench loaded it.", True)
+    assert (first == decides) is (outcome == "FAIL")
+    if outcome == "FAIL":
+        assert page["remarks"][0].text == f"{reason}."
+
+
+def test_a_failure_that_no_bound_states_is_named_before_what_was_not_measured(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    open_ = row(bundle, decision=None, measured=None, margin=None, margin_percent=None, reason="Not measured: nothing")
+    failing = Finding(
+        "The read-back of record 1 says that the data are damaged", False, ("results/snb_record.json",), True
+    )
+    found = with_rows(bundle, open_, outcome="FAIL", findings=[failing])
+    assert content(found)["remarks"][0].kind == "Candidate failed"
+    assert next_step(found).text.startswith("Do not accept the candidate as it is (finding 1)")
+    assert "Candidate failed" not in [
+        one.kind for one in content(with_rows(bundle, open_, outcome="ERROR", findings=[failing]))["remarks"]
+    ]

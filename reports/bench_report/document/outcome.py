@@ -24,6 +24,7 @@ MEANINGS = {
     NO_VERDICT: "The run was not judged.",
     CONTRADICTORY: "The stored verdict is not what follows from the evidence beside it, so nothing may be concluded from either.",
 }
+TARGET_FAILED = "The candidate's storage failed while the bench loaded it."
 UNDECIDED_MEANING = "The evidence does not decide yet, so the candidate is neither accepted nor refused: measure more."
 
 

@@ -1,10 +1,11 @@
 """The findings that matter most, in plain words, by a rule that anybody can follow.
 
-Promise: the order depends on the bundle alone and is stated in the report: (1) the bench broke or nothing was judged, (2) evidence that
-does not count, then faults of the hardware while it was watched, (3) requirements missed, undecided, not measured, in this order,
-mandatory before advisory, the worst relative margin first, (4) the smallest relative margin among the requirements that are met,
-(5) conditions that cast doubt: dips without a known cause, silent collectors, tuning not as asked or not read back, drives whose own
-records got worse, files that are missing, (6) the other margins.
+Promise: the order depends on the bundle alone and is stated in the report: (1) the bench broke or nothing was judged, (2) the candidate
+failed apart from any requirement: its target under the load, or a demand that no bound states; then evidence that does not count, and
+faults of the hardware while it was watched, (3) requirements missed, undecided, not measured, in this order, mandatory before advisory,
+the worst relative margin first, (4) the smallest relative margin among the requirements that are met, (5) conditions that cast doubt:
+dips without a known cause, silent collectors, tuning not as asked or not read back, drives whose own records got worse, files that are
+missing, (6) the other margins.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ GAP_PERIODS = 10.0  # a collector has a gap when it was silent for this many of 
 GAP_S_MIN = 1.0
 ASKS_LESS = " asks for less than the requirement profile demands: "
 RULE = (
-    "Order of the findings: the bench broke or nothing was judged; evidence that does not count; faults of the hardware; "
+    "Order of the findings: the bench broke or nothing was judged; a target that failed; evidence that does not count; faults of the "
+    "hardware; "
     "requirements missed, then undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest "
     "relative margin among those met; conditions that cast doubt on the measurement; the other margins. What was scaled down is said in a "
     "box of its own on the first page."
@@ -47,7 +49,7 @@ class Remark:
 
 
 def findings(bundle: Bundle) -> list[Remark]:
-    return [*_broken(bundle), *_invalid(bundle), *_hardware(bundle), *_requirements(bundle)]
+    return [*_broken(bundle), *_failed(bundle), *_invalid(bundle), *_hardware(bundle), *_requirements(bundle)]
 
 
 def findings_table(bundle: Bundle) -> Table | None:
@@ -82,6 +84,17 @@ def _broken(bundle: Bundle) -> Iterator[Remark]:
     if verdict and verdict.outcome == "ERROR":
         for reason in verdict.reasons:
             yield Remark("The bench broke", f"{reason.rstrip('.')}.")
+
+
+def _failed(bundle: Bundle) -> Iterator[Remark]:
+    for told in bundle.target_failures:
+        yield Remark("Target failed", f"{told.rstrip('.')}.")
+    verdict = bundle.verdict
+    # A requirement that is missed says the same with its numbers.
+    if verdict and verdict.outcome == "FAIL" and not any(state(one) == "missed" for one in verdict.requirements):
+        for found in verdict.findings:
+            if found.fails:
+                yield Remark("Candidate failed", f"{found.text.rstrip('.')}.")
 
 
 def _invalid(bundle: Bundle) -> Iterator[Remark]:

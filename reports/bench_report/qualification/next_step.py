@@ -40,6 +40,11 @@ def next_step(bundle: Bundle) -> NextStep:
         return NextStep("Repeat the run; it ended before it could be judged:", _again(bundle))
     if verdict.outcome == "ERROR":
         return NextStep("Mend the bench (finding 1), then repeat the run:", _again(bundle))
+    if bundle.target_failures:
+        return NextStep(
+            "Do not accept the candidate as it is: its storage failed (finding 1). After a repair, qualify it again:",
+            _again(bundle),
+        )
     if any(one.invalidates for one in verdict.findings):
         return NextStep("Remove what makes the evidence invalid (finding 1), then repeat the run:", _again(bundle))
     rows = [one for one in verdict.requirements if one.severity == "mandatory"]
@@ -54,6 +59,10 @@ def next_step(bundle: Bundle) -> NextStep:
                 _again(bundle),
             )
         return NextStep(f"Look into {what} first, which this run misses; then repeat it:", _again(bundle))
+    if verdict.outcome == "FAIL":
+        return NextStep(
+            "Do not accept the candidate as it is (finding 1). After a change, qualify it again:", _again(bundle)
+        )
     if undecided:
         return _decide(bundle, undecided)
     if lacking:

@@ -34,6 +34,7 @@ from bench_report.document.outcome import (
     MEANINGS,
     NO_VERDICT,
     NOT_RECORDED,
+    TARGET_FAILED,
     UNDECIDED_MEANING,
     Outcome,
     css_name,
@@ -73,6 +74,8 @@ def outcome_of(bundle: Bundle) -> Outcome:
     if verdict and verdict.declared_rehearsal and not missed:
         reasons = ("It was declared a rehearsal beforehand, and misses no mandatory requirement.",)
     meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
+    if bundle.target_failures:
+        meaning = TARGET_FAILED
     if word in ("PASS", "INADMISSIBLE") and limited(bundle):
         meaning = f"{' '.join(part for part in ('Rehearsal', load_words(bundle)) if part)}. No conclusion about buying."
     css = css_name("ERROR" if bundle.provenance.altered else word)

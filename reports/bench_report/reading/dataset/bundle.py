@@ -10,6 +10,7 @@ from bench_model.documents.facts import Setting
 from bench_model.documents.run import Run
 from bench_model.documents.struct import Kind
 from bench_model.documents.verdict import Verdict
+from bench_model.evidence.target_failures import RECORD, TARGET_FAILURE, failures_of
 from bench_model.profiles.published import PublishedDevice
 from bench_model.verdict.judging import Again
 from bench_model.workloads.block_scan import BlockScan
@@ -47,6 +48,16 @@ class Bundle:
     missing: tuple[tuple[str, str], ...]  # (file, what the report therefore lacks)
     files: frozenset[str]
     provenance: Provenance = field(default_factory=Provenance)
+
+    @property
+    def target_failures(self) -> tuple[str, ...]:
+        """The verdict's sentences on a target that failed while the bench loaded it, where they decide the outcome."""
+        if self.verdict is None or self.verdict.outcome != "FAIL":
+            return ()
+        documents = {f"results/{name}.json": node.value for name, node in self.results.items()}
+        told = {file: value for file in (RECORD, TARGET_FAILURE) if isinstance(value := documents.get(file), dict)}
+        known = tuple(failures_of(told))
+        return tuple(reason for reason in self.verdict.reasons if known and reason.startswith(known))
 
     def result(self, name: str, kind: type[Kind]) -> Kind | None:
         """results/<name>.json as its type; None where the run left none. Raises BundleError for a damaged one, with its field."""
