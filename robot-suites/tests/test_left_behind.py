@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -117,16 +118,34 @@ def test_a_candidate_cannot_name_the_run_of_another_one(runs: Path, tmp_path: Pa
     assert there.folder(other.id).exists()
 
 
-def test_folders_of_sockets_go_with_benches_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.fixture
+def short() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_folders_of_sockets_go_with_benches_that_are_gone(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    dead, living, foreign = (tmp_path / f"{SOCKETS}{name}" for name in (f"{ended.pid}-a", f"{os.getppid()}-b", "x"))
+    dead, living, foreign = (short / f"{SOCKETS}{name}" for name in (f"{ended.pid}-a", f"{os.getppid()}-b", "x"))
     for folder in (dead, living, foreign):
         folder.mkdir()
     with socket_folder(os.getpid()) as own:
         assert not dead.exists() and living.exists() and foreign.exists() and own.is_dir()
+        assert own.parent == short
     assert not own.exists()
+
+
+def test_a_temporary_folder_with_a_long_path_keeps_no_socket(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ssh said of it was `too long for Unix domain socket`, and what the bench said was to correct the inventory."""
+    long = short / ("x" * 60)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with socket_folder(os.getpid()) as own, socket.socket(socket.AF_UNIX) as made:
+        assert own.parent == Path("/tmp")
+        made.bind(str(own / f"ssh.{'X' * 16}"))
+    assert not own.exists() and list(long.iterdir()) == []
 
 
 def test_a_failed_file_system_is_told_and_what_the_others_hold_is_removed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Whoever holds the candidate's lock may take it back: its owner is gone."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,8 @@ from rig.telemetry.remote_agent import end_service
 RUNS = STATE / "runs"
 SPOOL = (POINTS_FILE, SUMMARY_FILE, CURSOR_FILE)  # workload.lp stays ours: the bench wrote into it to its last moment
 SOCKETS = "daq-bench-ssh-"
+# A socket's path may have 107 bytes: the folder's name, the socket's, and what ssh puts behind it while it makes it, take up to 52.
+TEMPORARY_MAX, SHORT_FOLDER = 55, Path("/tmp")
 Say = Callable[[str], None]
 
 
@@ -77,12 +80,14 @@ def remove_scratch(machine: Machine, directories: Iterable[Path], say: Say) -> l
 
 @contextmanager
 def socket_folder(process: int) -> Iterator[Path]:
-    """A short path of our own, since a socket's name may have 107 characters. Those of benches that are gone are removed."""
+    """A short path of our own, also where the user's temporary folder has a long one. Those of benches that are gone are removed."""
     parent = Path(tempfile.gettempdir())
+    if len(os.fsencode(parent)) > TEMPORARY_MAX:
+        parent = SHORT_FOLDER
     for old in parent.glob(f"{SOCKETS}*"):
         pid = old.name.removeprefix(SOCKETS).partition("-")[0]
         if pid.isdigit() and not began(int(pid)) and not old.is_symlink():
             with suppress(FileNotFoundError, PermissionError):  # another bench removes it too; another user's stays
                 shutil.rmtree(old)
-    with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{process}-") as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{process}-", dir=parent) as folder:
         yield Path(folder)
