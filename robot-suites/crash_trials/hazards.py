@@ -7,7 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -88,13 +88,9 @@ def _forget_writes(place: Place) -> None:
 
 def _fill_disk(place: Place) -> None:
     """Fills the file system that holds the bundles."""
-    with (place.runs / "filler").open("wb") as file:
-        try:
-            while True:
-                file.write(b"\0" * 65536)
-                file.flush()
-        except OSError:
-            return
+    with (place.runs / "filler").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"\0" * 65536)
 
 
 def _empty_disk(place: Place) -> None:
