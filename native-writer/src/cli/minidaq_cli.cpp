@@ -146,7 +146,8 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
     std::cerr << "the unpaced record, which tells where to look first, did not complete:\n"
               << minidaq_summary(unpaced, limit);
   }
-  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, status, error, target_errno));
+  write_json(asked.json_path,
+             search_json(asked, full, limit_bytes_per_s, trials, found, status, error, target_errno));
   if (limit_bytes_per_s > 0) std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
   if (!error.empty()) std::cerr << "error: " << error << "\n";
   return leave(exit_code_of(status));
