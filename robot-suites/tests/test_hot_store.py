@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,6 +130,33 @@ def test_every_row_of_the_semantics_passes_on_the_real_engine(campaign: hot_stor
     rows = raw_of(campaign.site.raw)(campaign._semantics(engine))["rows"]
     assert len(rows) == 14
     assert [row for row in rows if row["outcome"] != "passed"] == []
+
+
+@pytest.mark.parametrize(
+    ("returned", "missing", "attempt"), [([2, 0], 0, 1), ([0, 0, 0, 3], 0, 2), ([0] * 6, 0, 3), ([0, 0], 1, 1)]
+)
+def test_a_killed_consumer_that_held_nothing_is_killed_again(
+    campaign: hot_store.Campaign, monkeypatch: pytest.MonkeyPatch, returned: list[int], missing: int, attempt: int
+) -> None:
+    """On a busy machine the others may have done all before. One that never held anything stays without a proof, and what was lost stays
+    lost."""
+    counts = {
+        "missing": missing,
+        "acknowledged": 60,
+        **dict.fromkeys(("removed", "corrupt", "came_back", "removed_twice"), 0),
+    }
+    monkeypatch.setattr(hot_store, "raw_of", lambda _: lambda _: counts)
+    left = iter(returned)
+    monkeypatch.setattr(hot_store.HotSite, "carry_out", lambda self, plan: [])
+    monkeypatch.setattr(
+        hot_store.HotSite,
+        "kept",
+        lambda self, name, kind: SimpleNamespace(returned_events=next(left)) if "-consumer-" in name else None,
+    )
+    row = campaign._kills("redis")[0]
+    name = "hot-store-consumers-redis" + (f"-attempt-{attempt}" if attempt > 1 else "")
+    assert (row["verify"], row["heirs"]) == (f"{name}-verify", [f"{name}-consumer-1", f"{name}-consumer-2"])
+    assert list(left) == []
 
 
 @needs_hotstore
