@@ -54,7 +54,9 @@ def main(words: list[str]) -> None:
         return ["sh", "-c", RUN, "run", str(staged / job.candidate), str(where.runs)]
 
     job.command = simulated
-    job.CLOCK_STEP = timedelta(days=36500)  # each run was simulated before, and must count as that of its process all the same
+    job.CLOCK_STEP = timedelta(
+        days=36500
+    )  # each run was simulated before, and must count as that of its process all the same
     names = [name_of(number) for number in range(candidates)]
     lab = inventory(folder / f"lab-{candidates}.yml", candidates)
     asked = ["--candidates", ",".join(names), "--jobs", str(candidates), "--inventory", str(lab), "--runs", str(runs)]

@@ -138,7 +138,7 @@ def test_folders_of_sockets_go_with_benches_that_are_gone(short: Path, monkeypat
 
 
 def test_a_temporary_folder_with_a_long_path_keeps_no_socket(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ssh said of it was `too long for Unix domain socket`, and what the bench said was to correct the inventory."""
+    """ssh called it `too long for Unix domain socket`, and the bench told the user to correct the inventory."""
     long = short / ("x" * 60)
     long.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(long))

@@ -102,18 +102,15 @@ def test_a_clean_up_that_the_failed_target_refuses_does_not_hide_it() -> None:
     assert failure_behind(BenchError("another")) is None
 
 
+def failure() -> dict[str, Any]:
+    with pytest.raises(TargetFailedError) as caught:
+        ended_well(ended(), "fio")
+    return caught.value.document("block_scan")
+
+
 def test_a_target_that_has_failed_is_loaded_no_more() -> None:
-    document = {
-        "schema_version": 1,
-        "workload": "block_scan",
-        "during": "fio",
-        "tool": "fio",
-        "errno": "EIO",
-        "raw_drive": False,
-        "said": EIO,
-    }
     keywords = WorkloadKeywords("none", "snb_record")
-    keywords.__dict__["_context"] = SimpleNamespace(bundle=SimpleNamespace(read={TARGET_FAILURE: document}.get))
+    keywords.__dict__["_context"] = SimpleNamespace(bundle=SimpleNamespace(read={TARGET_FAILURE: failure()}.get))
     with pytest.raises(SkipExecution, match="The target failed in block_scan, fio: "):
         keywords.run_the_workload()
 
@@ -199,15 +196,6 @@ def test_a_drive_that_is_pulled_under_a_load_is_its_evidence(
 def test_a_failure_that_no_tool_told_is_a_problem(disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path / "locks"))
     bundle = small_runs.small_run(tmp_path, disk, "block_scan")
-    forged = {
-        "schema_version": 1,
-        "workload": "block_scan",
-        "during": "fio",
-        "tool": "fio",
-        "errno": "EIO",
-        "raw_drive": False,
-        "said": EIO,
-    }
-    (bundle / TARGET_FAILURE).write_text(json.dumps(forged), encoding="utf-8")
+    (bundle / TARGET_FAILURE).write_text(json.dumps(failure()), encoding="utf-8")
     (problem,) = extract_again(bundle).problems
     assert problem.startswith(f"{TARGET_FAILURE}: follows from nothing that a workload's tools said")

@@ -31,7 +31,7 @@ class CommandError : public std::runtime_error {
   int target_errno_;
 };
 
-// What the target answered where `failure` is its answer; otherwise 0.
+// Returns the errno of the target where `failure` is its answer; otherwise 0.
 inline int target_errno_of(const std::exception& failure) {
   const auto* told = dynamic_cast<const CommandError*>(&failure);
   return told != nullptr ? told->target_errno() : 0;
