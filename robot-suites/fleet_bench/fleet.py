@@ -81,20 +81,20 @@ def value(point: dict[str, Any], quantity: str) -> float | None:
 
 
 def exponent(measured_points: Documents) -> float | None:
-    """Slope of log(CPU) over log(candidates); None with fewer than two sizes that take long enough."""
+    """Slope of log(CPU) over log(candidates); None where a size failed, or with fewer than two that take long enough."""
     pairs = [(point["key"]["candidates"], value(point, "cpu_s")) for point in measured_points]
     usable = [(size, cpu) for size, cpu in pairs if cpu is not None and cpu >= FIT_FROM_S]
-    if len(usable) < 2:
+    if len(usable) < 2 or any(cpu is None for _, cpu in pairs):
         return None
     x, y = np.log([size for size, _ in usable]), np.log([cpu for _, cpu in usable])
     return float(np.polyfit(x, y, 1)[0])
 
 
 def bytes_per_candidate(measured_points: Documents) -> float | None:
-    """Growth of the memory from the smallest fleet to the largest, for each candidate more."""
+    """Growth of the memory from the smallest fleet to the largest, for each candidate more; None where a size failed."""
     known = [(point["key"]["candidates"], value(point, "max_rss_bytes")) for point in measured_points]
     pairs = sorted((size, used) for size, used in known if used is not None)
-    if len(pairs) < 2:
+    if len(pairs) < max(2, len(known)):
         return None
     (few, least), (many, most) = pairs[0], pairs[-1]
     return float((most - least) / (many - few))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.documents.nights import Job
+from bench_model.nights.outcome import STATUS, WORST_FIRST
 from rig.cli import main as rig
 from rig.nightly import job
 from rig.nightly.job import Where
@@ -25,7 +26,7 @@ RUN = (
     'for i in 1 2 3 4 5; do echo "record $i of 5"; sleep 1; done; '
     'name=$(ls "$1") && cp -r "$1/$name" "$2/.$name" && mv "$2/.$name" "$2/$name"'
 )
-KIB, INADMISSIBLE = 1024, 3  # what a simulated run ends with
+KIB = 1024
 
 
 def inventory(file: Path, candidates: int) -> Path:
@@ -43,6 +44,13 @@ def inventory(file: Path, candidates: int) -> Path:
 
 def name_of(number: int) -> str:
     return f"server-{number:04d}"
+
+
+def worst_of(staged: Path, names: list[str]) -> int:
+    """The exit status that the staged bundles of these candidates ask for."""
+    files = [file for name in names for file in (staged / name).glob("*/verdict.json")]
+    found = {json.loads(file.read_text(encoding="utf-8"))["outcome"] for file in files}
+    return STATUS[min(found, key=WORST_FIRST.index)]
 
 
 def main(words: list[str]) -> None:
@@ -66,7 +74,7 @@ def main(words: list[str]) -> None:
         status = rig(["qualify", *asked])
     spent, seconds = time.process_time() - cpu, time.monotonic() - began
     made = len(list(runs.glob("*/run.json")))
-    if (status, made) != (INADMISSIBLE, candidates):
+    if (status, made) != (worst_of(staged, names), candidates) or "no run began" in table.read_text(encoding="utf-8"):
         raise SystemExit(
             f"status {status}, {made} bundles of {candidates} candidates: {table.read_text(encoding='utf-8')[-2000:]}"
         )
