@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bench_model.documents.nights import Job
+from bench_model.documents.nights import Job, Word
 from bench_model.nights.outcome import STATUS, WORST_FIRST
 from rig.cli import main as rig
 from rig.nightly import job
@@ -47,9 +47,13 @@ def name_of(number: int) -> str:
 
 
 def worst_of(staged: Path, names: list[str]) -> int:
-    """The exit status that the staged bundles of these candidates ask for."""
-    files = [file for name in names for file in (staged / name).glob("*/verdict.json")]
-    found = {json.loads(file.read_text(encoding="utf-8"))["outcome"] for file in files}
+    """The exit status that the staged bundles of these candidates ask for: a run that broke is an ERROR, whatever its verdict."""
+    found: set[Word] = set()
+    for bundle in (bundle for name in names for bundle in (staged / name).iterdir()):
+        run, verdict = (
+            json.loads((bundle / file).read_text(encoding="utf-8")) for file in ("run.json", "verdict.json")
+        )
+        found.add("ERROR" if run["state"] == "error" else verdict["outcome"])
     return STATUS[min(found, key=WORST_FIRST.index)]
 
 
