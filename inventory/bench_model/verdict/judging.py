@@ -83,7 +83,7 @@ class Standing:
 def judge_bundle(bundle: Path) -> Verdict:
     """The verdict of `bundle`."""
     evidence = Evidence.load(bundle)
-    profile, metrics = _profiles(bundle, evidence.run["requirement"]["id"])
+    profile, metrics = profiles_of(bundle, evidence.run["requirement"]["id"])
     found = judge(evidence, profile, metrics)
     if odd := not_finite(as_document(found), VERDICT):
         raise BenchError(f"{odd}. Report it as a fault of the bench")
@@ -183,8 +183,9 @@ def _named(names: list[str], sign: str = ", ") -> str:
     return sign.join(names[:MOST_NAMED]) + more
 
 
-def _profiles(bundle: Path, requirement: str) -> Profiles:
-    """The definitions that the run took along. Runs of one bench share them, and they take a second to read."""
+def profiles_of(bundle: Path, requirement: str) -> Profiles:
+    """The definitions that the run took along. Runs of one bench share them, and they take a tenth of a second to read: those of the same
+    content are read once, and name the file of the first bundle. Raises BenchError."""
     if Path(requirement).name != requirement:
         raise BenchError(f"{bundle}/run.json: requirement.id: {requirement!r} is no name. The bundle is damaged")
     names = ("profiles/metrics.yml", f"profiles/requirements/{requirement}.yml")

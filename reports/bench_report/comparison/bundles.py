@@ -23,8 +23,8 @@ from bench_model.evidence.measured import measure
 from bench_model.profiles.candidates import Candidate, load_candidate
 from bench_model.profiles.metrics import ResultMetric, load_metrics
 from bench_model.profiles.published import FOLDER, PublishedDevice, load_published
-from bench_model.profiles.requirements import RequirementProfile, load_requirements
-from bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, standing_of
+from bench_model.profiles.requirements import RequirementProfile
+from bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, profiles_of, standing_of
 from bench_report.base.errors import BundleError
 from bench_report.base.fields import Node, parse_document, read_document, read_text
 from bench_report.reading.load import run_document, versioned
@@ -76,10 +76,10 @@ class Source:
 
     @cached_property
     def profile(self) -> RequirementProfile | None:
-        file = plain_file(self.root, f"profiles/requirements/{self.run.requirement.id}.yml")
-        if not self.metrics or file is None:
+        name = self.run.requirement.id
+        if not self.metrics or plain_file(self.root, f"profiles/requirements/{name}.yml") is None:
             return None
-        return _checked(lambda: load_requirements(file, self.metrics, stored=True))
+        return _checked(lambda: profiles_of(self.root, name)[0])
 
     @cached_property
     def candidate(self) -> Candidate | None:
