@@ -126,7 +126,7 @@ self-qualify: python-test ## let the bench judge simulated runs whose truth it d
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(PYTHON) -m simulation $(if $(RUNS),--runs '$(RUNS)') $(if $(SEED),--seed '$(SEED)') $(if $(JOBS),--jobs '$(JOBS)') \
 	    $(if $(SIMULATED),--scenario '$(SIMULATED)') $(if $(SAMPLE),--sample '$(SAMPLE)')
 
-crash-trials: setup apt-virtual ## kill one process of the bench in real runs on light candidates, judge, mend, resume (TRIALS=200 SEED=0; WRITE=1: the table into docs/crash-trials.md; HAZARDS=light or virtual: faults below and around a candidate instead, of ONLY=a,b)
+crash-trials: setup apt-virtual ## kill one process of the bench in real runs on light candidates, judge, mend, resume (TRIALS=200 SEED=0; WRITE=1: the table into docs/crash-trials.md; HAZARDS=light or virtual: faults below and around a candidate instead, each TRIALS times, of ONLY=a,b)
 	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(PYTHON) -m crash_trials $(if $(TRIALS),--trials '$(TRIALS)') $(if $(SEED),--seed '$(SEED)') $(if $(WRITE),--write) $(if $(HAZARDS),--hazards '$(if $(filter 1,$(HAZARDS)),light,$(HAZARDS))') $(if $(ONLY),--only '$(ONLY)')
 
 discover: python ## look at a server and propose its inventory entry (HOST=user@server or local, BMC=user@address, PORT= KEY= SSH_ARGS= NAME= OUT=; DISCOVER_OPTIONS='--bmc-ca-file ...')

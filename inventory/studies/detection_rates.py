@@ -15,10 +15,10 @@ import numpy as np
 from scipy.stats import chi2
 
 sys.path.insert(0, str(Path(__file__).parent))
-from audit.marked_page import renew
 from series_factory import BACKGROUNDS, LEVEL, LOSSES, approach, white, with_dip
 from tracks_factory import LOG_PERIOD_S, drive, scenery, track
 
+from bench_model.base.marked_page import renew
 from bench_model.behaviour.dip_documents import throttling_document
 from bench_model.behaviour.dips import analyse
 from bench_model.behaviour.equilibrium import Asymptote, asymptote

@@ -21,10 +21,10 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 from audit.good.small_run import scenario, some_run
-from audit.marked_page import renew
 from scipy.signal import lfilter
 from scipy.stats import beta
 
+from bench_model.base.marked_page import renew
 from bench_model.bundle.evidence import Document
 from bench_model.evidence.measured import Measured, measure
 from bench_model.profiles.metrics import ResultMetric

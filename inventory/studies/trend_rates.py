@@ -8,8 +8,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from audit.marked_page import renew
 
+from bench_model.base.marked_page import renew
 from bench_model.nights import steps as night_steps
 from bench_model.nights.steps import Values
 from bench_model.statistics import change_points

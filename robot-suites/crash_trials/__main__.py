@@ -1,4 +1,4 @@
-"""`make crash-trials`: the canary, the trials, and the table by process and phase."""
+"""`make crash-trials`: the canary, the trials and their table; or the hazards of a level and theirs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench_model.base.errors import BenchError
-from crash_trials.campaign import Row, rows_of, run
+from crash_trials.campaign import Row, keep, rows_of, run
 from crash_trials.candidate import missing
-from crash_trials.document import DOCUMENT, write
+from crash_trials.document import DOCUMENT, write, write_hazards
 from crash_trials.hazards import HAZARDS, Hazard, P, Struck, befallen
+from crash_trials.trial import Place
 from crash_trials.virtual_hazards import HAZARDS as VIRTUAL_HAZARDS
+from crash_trials.virtual_hazards import Emulated, emulated
 from crash_trials.virtual_hazards import befallen as befallen_server
-from crash_trials.virtual_hazards import emulated
 from rig.base.settings import Layout
 from rig.cli.exits import INTERRUPTED
 from rig.run.clean_up import interrupts_as_exceptions
@@ -29,7 +31,7 @@ def sentence(row: Row) -> str:
 
 def main(arguments: list[str]) -> int:
     options = argparse.ArgumentParser(prog="make crash-trials", description=__doc__)
-    options.add_argument("--trials", type=int, default=200)
+    options.add_argument("--trials", type=int, help="200, or 1 of each hazard")
     options.add_argument("--seed", type=int, default=0, help="of the first trial")
     options.add_argument("--write", action="store_true", help=f"write the table of all rows into {DOCUMENT.name}")
     options.add_argument(
@@ -40,23 +42,23 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--only", help="names of hazards, with commas between them")
     asked = options.parse_args(arguments)
     folder = Layout().build / "crash-trials"
+    seeds = range(asked.seed, asked.seed + (asked.trials or (1 if asked.hazards else 200)))
     try:
         with interrupts_as_exceptions():
             if asked.hazards == "virtual":
-                with emulated(folder / "virtual") as place:
-                    return strike_all(chosen(VIRTUAL_HAZARDS, asked.only), lambda one: befallen_server(place, one))
+                return strike_server(chosen(VIRTUAL_HAZARDS, asked.only), seeds, folder, write=asked.write)
             if reason := missing():
                 raise BenchError(f"no light candidate can be made here: {reason}")
             if asked.hazards:
-                return strike_all(chosen(HAZARDS, asked.only), lambda one: befallen(folder / "hazards", one))
-            make_trials(range(asked.seed, asked.seed + asked.trials), folder)
+                return strike_light(chosen(HAZARDS, asked.only), seeds, folder, write=asked.write)
+            make_trials(seeds, folder)
     except BenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted: the next call goes on from the trials that were made", file=sys.stderr)
         return INTERRUPTED
-    rows = [row for one in sorted(folder.glob("rows-*.jsonl")) for row in rows_of(one)]
+    rows = [row for one in sorted(folder.glob("rows-*.jsonl")) for row in rows_of(one, Row)]
     if asked.write:
         write(rows)
     return 1 if any(row.objections for row in rows) else 0
@@ -77,16 +79,47 @@ def chosen(hazards: tuple[Hazard[P], ...], only: str | None) -> list[Hazard[P]]:
     return [one for one in hazards if one.kind in names]
 
 
-def strike_all(hazards: Sequence[Hazard[P]], befall: Callable[[Hazard[P]], Struck]) -> int:
-    """Each hazard once; 1 where the judge objects to one."""
-    found = []
-    for hazard in hazards:
+def strike_light(hazards: list[Hazard[Place]], seeds: range, folder: Path, *, write: bool) -> int:
+    """Each hazard on a light candidate of its own."""
+    file = folder / "hazards-light.jsonl"
+    strike_all(hazards, seeds, file, lambda one, seed: befallen(folder / "hazards", one, seed))
+    found = rows_of(file, Struck)
+    if write:
+        write_hazards("light", HAZARDS, found)
+    return 1 if any(row.objections for row in found) else 0
+
+
+def strike_server(hazards: list[Hazard[Emulated]], seeds: range, folder: Path, *, write: bool) -> int:
+    """All hazards on one virtual candidate, each of which must leave it as it was."""
+    file = folder / "hazards-virtual.jsonl"
+    if to_do(hazards, seeds, file):
+        with emulated(folder / "virtual") as place:
+            strike_all(hazards, seeds, file, lambda one, seed: befallen_server(place, one, seed))
+    found = rows_of(file, Struck)
+    if write:
+        write_hazards("virtual", VIRTUAL_HAZARDS, found)
+    return 1 if any(row.objections for row in found) else 0
+
+
+def to_do(hazards: Sequence[Hazard[P]], seeds: range, file: Path) -> list[tuple[Hazard[P], int]]:
+    """What has no row yet; every hazard once before any is struck again."""
+    done = {(row.kind, row.seed) for row in rows_of(file, Struck)}
+    return [(one, seed) for seed in seeds for one in hazards if (one.kind, seed) not in done]
+
+
+def strike_all(
+    hazards: Sequence[Hazard[P]], seeds: range, file: Path, befall: Callable[[Hazard[P], int], Struck]
+) -> None:
+    """Makes what has no row yet; each row is kept as its run ends."""
+    for hazard, seed in to_do(hazards, seeds, file):
         began_s = time.monotonic()
-        found.append(befall(hazard))
-        said = "; ".join(found[-1].objections) or "nothing to object"
-        right, seconds = " or ".join(found[-1].right), time.monotonic() - began_s
-        print(f"{hazard.kind}: {found[-1].outcome} ({right} is right; {seconds:.0f} s): {said}", flush=True)
-    return 1 if any(one.objections for one in found) else 0
+        found = replace(befall(hazard, seed), seconds=round(time.monotonic() - began_s, 1))
+        keep(file, found)
+        said = "; ".join(found.objections) or "nothing to object"
+        right = " or ".join(found.right)
+        print(
+            f"{hazard.kind}, seed {seed}: {found.outcome} ({right} is right; {found.seconds:.0f} s): {said}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -18,8 +19,14 @@ from crash_trials import judge
 from crash_trials.candidate import DIRECTORY, LightCandidate, light_candidates
 from crash_trials.processes import marked
 from crash_trials.trial import Killed, Place, Said, Spec, document, killed_run, spec_of
+from rig.base.bundle import write_text_atomically
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -139,24 +146,32 @@ def forget(candidate: LightCandidate) -> None:
             shutil.rmtree(kept)
 
 
-def rows_of(file: Path) -> list[Row]:
-    """The rows of earlier trials; a line that was cut off is none."""
-    lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
-    return [msgspec.convert(json.loads(line), Row) for line in lines]
+def rows_of(file: Path, kind: type[Kept]) -> list[Kept]:
+    """The rows of earlier trials."""
+    return [msgspec.convert(json.loads(line), kind) for line in _whole_lines(file)]
+
+
+def keep(file: Path, row: DataclassInstance) -> None:
+    """Adds a row, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(file, "".join(f"{line}\n" for line in (*_whole_lines(file), json.dumps(asdict(row)))))
+
+
+def _whole_lines(file: Path) -> list[str]:
+    """A line that was cut off is none."""
+    return file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
 
 
 def run(seeds: Sequence[int], file: Path, work: Path) -> Iterator[Row]:
     """Makes the trials whose rows are missing, on a new candidate after each to which the judge objected."""
-    done = {row.seed for row in rows_of(file)}
+    done = {row.seed for row in rows_of(file, Row)}
     left = [seed for seed in seeds if seed not in done]
-    file.parent.mkdir(parents=True, exist_ok=True)
     while left:
         with place_of(work / f"from-{left[0]}") as place:
             canary(place)
             while left:
                 row = trial(place, spec_of(left.pop(0)))
-                with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(asdict(row)) + "\n")
+                keep(file, row)
                 if row.objections:
                     shutil.copytree(
                         place.runs, file.parent / "kept" / f"seed-{row.seed}", symlinks=True, dirs_exist_ok=True

@@ -1,16 +1,21 @@
-"""The table of the trials by process killed and phase, written into docs/crash-trials.md."""
+"""The tables of docs/crash-trials.md: trials by process killed and phase; of each level the hazards and how their runs ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from bench_model.base.marked_page import renew
 from bench_model.base.places import REPOSITORY
+from bench_model.lot.sampling import passing_share_at_least
 from crash_trials.campaign import Row
+from crash_trials.hazards import Hazard, Struck
 from crash_trials.processes import KINDS
-from rig.base.bundle import write_text_atomically
+from simulation.truth import PASS
 
 DOCUMENT = REPOSITORY / "docs" / "crash-trials.md"
 BEGIN, END = "<!-- measured: make crash-trials -->", "<!-- end of what was measured -->"
+HAZARDS_BEGIN = "<!-- measured: make crash-trials HAZARDS={level} -->"
 PHASES = (
     "before the bundle",
     "provision",
@@ -53,9 +58,47 @@ def _ranges(seeds: Sequence[int]) -> str:
     return ", ".join(f"{first} to {last}" if last > first else str(first) for first, last in found)
 
 
+def hazard_table(hazards: Sequence[Hazard[Any]], rows: Sequence[Struck]) -> str:
+    """Markdown: each hazard, what is right, and how many runs ended so, were named rightly and left nothing."""
+    lines = ["| hazard | how | right | runs | ended right | of them nothing to object |", "|---" * 6 + "|"]
+    for one in hazards:
+        own = [row for row in rows if row.kind == one.kind]
+        right = [row for row in own if row.outcome in row.right]
+        clean = sum(not row.objections for row in right)
+        right_is = " or ".join(sorted(one.right)) + (
+            f"; named {', '.join(map(_words, one.named))}" if one.named else ""
+        )
+        lines.append(f"| {one.kind} | {one.how} | {right_is} | {len(own)} | {len(right)} | {clean} |")
+    harmless = {one.kind for one in hazards if one.harmless}
+    good = [row for row in rows if row.kind in harmless]
+    bad = [row for row in rows if PASS not in row.right and row.kind not in harmless]
+    said = [
+        f"{len(rows)} runs. Wrong PASS: {_at_most(sum(row.wrong_pass for row in bad), len(bad), 'that must not pass')}. False alarm: "
+        f"{_at_most(sum(bool(row.objections) for row in good), len(good), 'in which nothing harms the candidate')}.",
+        *(
+            f"- {row.kind}, seed {row.seed}: {row.outcome}: {'; '.join(row.objections)[:200]}"
+            for row in rows
+            if row.objections
+        ),
+    ]
+    return "\n".join([*lines, "", *said])
+
+
+def _at_most(count: int, total: int, of: str) -> str:
+    """With the one-sided upper end of the share."""
+    upper = f" (95 %: at most {100 * (1 - passing_share_at_least(total - count, total)):.0f} %)" if total else ""
+    return f"{count} of {total} {of}{upper}"
+
+
+def _words(pattern: str) -> str:
+    return f"`{pattern}`".replace("|", "\\|")
+
+
 def write(rows: Sequence[Row]) -> None:
-    """Replaces what stands between the page's two marks."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    write_text_atomically(DOCUMENT, f"{head}{BEGIN}\n\n{table(rows)}\n\n{END}{tail}")
+    """Renews the page's table of the trials."""
+    renew(DOCUMENT, BEGIN, END, f"\n{table(rows)}\n")
+
+
+def write_hazards(level: str, hazards: Sequence[Hazard[Any]], rows: Sequence[Struck]) -> None:
+    """Renews the page's table of one level's hazards."""
+    renew(DOCUMENT, HAZARDS_BEGIN.format(level=level), END, f"\n{hazard_table(hazards, rows)}\n")

@@ -66,9 +66,10 @@ class Said:
 class Bench(ABC):
     """What a run of the bench needs beside a candidate: inventory, profiles, runs, locks and InfluxDB; nothing of the user's.
 
-    `phase_s_max`: a run's record begins within this time, and the run ends within twice as much behind it."""
+    `phase_s_max`: a run's record begins within this time, and the run ends within twice as much behind it. `strike_s_max`: what strikes
+    so long after the begin of a load strikes in it."""
 
-    phase_s_max = 300.0
+    phase_s_max, strike_s_max = 300.0, 1.5
 
     def __init__(
         self,
@@ -88,7 +89,11 @@ class Bench(ABC):
             # Ansible's own connections must not be shared with those of other trials.
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"),
         }  # fmt: skip
-        YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": {name: entry}}}}}, self.lab)
+        self.declare(entry)
+
+    def declare(self, entry: dict[str, Any]) -> None:
+        """Writes the inventory that the next command reads."""
+        YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": {self.name: entry}}}}}, self.lab)
 
     @property
     def lab(self) -> Path:

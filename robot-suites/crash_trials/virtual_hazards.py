@@ -20,18 +20,18 @@ from ruamel.yaml import YAML
 from bench_model.base.errors import BenchError
 from bench_model.profiles.scenarios import load_scenario
 from crash_trials import trial
-from crash_trials.hazards import Hazard, Struck, strike
+from crash_trials.hazards import AT_REST, Hazard, Struck, strike
 from crash_trials.trial import Bench, wait_until
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
-from simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED
+from simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED, REFUSED
 from virtual_candidate import processes
 from virtual_candidate.candidate import VirtualCandidate
 from virtual_candidate.emulated.machine import VirtualMachine
 from virtual_candidate.hardware import POWER
 from virtual_candidate.testing import entry_of, fan_readings, running_candidate
 
-DRIVE, FAN, TARGET = "VCNA0001", "Fan1", "nand-raid0"
+DRIVE, OTHER_DRIVE, FAN, TARGET = "VCNA0001", "VCNA0009", "Fan1", "nand-raid0"
 DRIVE_BYTES, RECORD_S = 10**9, 45  # the record takes 0.4 GB of the set's 3 GB
 SCALE, RING_SIZE = 0.001, "16MiB"  # room for the seconds in which a busy machine gives the emulated CPUs nothing
 BURST_S_MAX, GUEST_S_MAX = 300.0, 120.0
@@ -63,13 +63,17 @@ POWER_BOUND = {
 class Emulated(Bench):
     """A virtual candidate, and the bench beside it. Without acceleration, provisioning takes minutes."""
 
-    phase_s_max = 900.0
+    phase_s_max, strike_s_max = 900.0, 20.0
 
     def __init__(self, machine: VirtualCandidate, folder: Path, influx: LocalInflux) -> None:
-        entry = entry_of(machine.instance)
-        entry["bench_candidate"]["targets"] = {TARGET: entry["bench_candidate"]["targets"][TARGET]}
-        super().__init__(machine.instance.name, entry, folder, influx, short_profiles(folder))
         self.machine = machine
+        super().__init__(machine.instance.name, self.entry(), folder, influx, short_profiles(folder))
+
+    def entry(self) -> dict[str, Any]:
+        """The inventory's entry, with one target."""
+        entry = entry_of(self.machine.instance)
+        entry["bench_candidate"]["targets"] = {TARGET: entry["bench_candidate"]["targets"][TARGET]}
+        return entry
 
     def wait_for_load(self, phase: str) -> None:
         program = TOOLS[phase]
@@ -155,42 +159,82 @@ def _on_drive(name: str) -> Callable[[Emulated], None]:
     return lambda place: getattr(place.machine.hazards, name)(DRIVE)
 
 
+def _swap_drive(place: Emulated) -> None:
+    """Another drive sits in the declared one's slot, of the same size and make, with its content."""
+    place.machine.hazards.swap(DRIVE, OTHER_DRIVE)
+
+
+def _declare_another_make(place: Emulated) -> None:
+    """The plan says what was bought; the drive has the serial, and is of another make."""
+    entry = place.entry()
+    for drive in entry["bench_candidate"]["identity"]["drives"]:
+        if drive["serial"] == DRIVE:
+            drive["model"] = "Genuine 9000"
+    place.declare(entry)
+
+
+def _hang_and_flip(place: Emulated) -> None:
+    _freeze_bmc(place, signal.SIGSTOP)
+    _flip_bits(place)
+
+
 HAZARDS: tuple[Hazard[Emulated], ...] = (
-    Hazard("nothing", frozenset({INADMISSIBLE}), "", _nothing),
-    Hazard("drive_pulled", frozenset({FAIL}), NAMED["pulled"], _on_drive("pull"), _on_drive("put_back"), wrecks=True),
+    Hazard("nothing", "", frozenset({INADMISSIBLE}), (), _nothing, harmless=True),
     Hazard(
-        "drive_pulled_in_scan", frozenset({FAIL}), NAMED["pulled"], _on_drive("pull"), _on_drive("put_back"), wrecks=True,
-        phase="block_scan",
+        "swapped_drive", "another drive of the same make and content is in a declared one's slot, before the run", frozenset({REFUSED}),
+        (rf"serial|{DRIVE}",), _swap_drive, _on_drive("swap_back"), phase=AT_REST,
     ),
-    Hazard("write_errors", frozenset({FAIL}), NAMED["pulled"], _on_drive("fail_writes"), _on_drive("release_writes"), wrecks=True),
     Hazard(
-        "slow_drive", frozenset({FAIL}), NAMED["lost"],
+        "counterfeit_serial", "a drive has the serial that the plan names, and another model, before the run", frozenset({REFUSED}),
+        (rf"model of {DRIVE}",), _declare_another_make, lambda place: place.declare(place.entry()), phase=AT_REST,
+    ),
+    Hazard(
+        "drive_pulled", "one member of the set leaves its slot", frozenset({FAIL}), (NAMED["pulled"],), _on_drive("pull"),
+        _on_drive("put_back"), wrecks=True,
+    ),
+    Hazard(
+        "drive_pulled_in_scan", "the same, while fio scans block sizes", frozenset({FAIL}), (NAMED["pulled"],), _on_drive("pull"),
+        _on_drive("put_back"), wrecks=True, phase="block_scan",
+    ),
+    Hazard(
+        "write_errors", "one member ends every write in an I/O error", frozenset({FAIL}), (NAMED["pulled"],), _on_drive("fail_writes"),
+        _on_drive("release_writes"), wrecks=True,
+    ),
+    Hazard(
+        "slow_drive", "one member is held to 1 MB/s", frozenset({FAIL}), (NAMED["lost"],),
         lambda place: place.machine.hazards.throttle(DRIVE, SLOW_BYTES_PER_S), _on_drive("release_throttle"),
     ),
-    Hazard("bit_flips", frozenset({FAIL}), NAMED["bit_flips"], _flip_bits),
     Hazard(
-        "power_cut", frozenset({ERROR}), r"connection to .* lost", lambda place: place.machine.hazards.cut_power(), _power_back,
-        wrecks=True,
+        "bit_flips", "one bit in each of 40 stored places of one member", frozenset({FAIL}), (NAMED["bit_flips"],), _flip_bits,
     ),
     Hazard(
-        "reset", frozenset({ERROR}), r"connection to .* lost", lambda place: VirtualMachine(place.machine.instance).reset(),
-        lambda place: place.machine.wait(), wrecks=True,
+        "power_cut", "the power goes", frozenset({ERROR}), (r"connection to .* lost",), lambda place: place.machine.hazards.cut_power(),
+        _power_back, wrecks=True,
     ),
     Hazard(
-        "bmc_hangs", frozenset({INADMISSIBLE}), NAMED["bmc_hangs"], lambda place: _freeze_bmc(place, signal.SIGSTOP),
-        lambda place: _freeze_bmc(place, signal.SIGCONT), wrecks=True,
+        "reset", "the machine restarts by itself", frozenset({ERROR}), (r"connection to .* lost",),
+        lambda place: VirtualMachine(place.machine.instance).reset(), lambda place: place.machine.wait(), wrecks=True,
     ),
     Hazard(
-        "bmc_zero_watts", frozenset({INADMISSIBLE}), NAMED["bmc_zero_watts"],
+        "bmc_hangs", "the BMC's firmware stops until the run has ended", frozenset({INADMISSIBLE}), (NAMED["bmc_hangs"],),
+        lambda place: _freeze_bmc(place, signal.SIGSTOP), lambda place: _freeze_bmc(place, signal.SIGCONT), wrecks=True,
+    ),
+    Hazard(
+        "bmc_zero_watts", "the BMC answers 0 W", frozenset({INADMISSIBLE}), (NAMED["bmc_zero_watts"],),
         lambda place: place.machine.bmc.sensors.write(POWER, 0), lambda place: place.machine.bmc.sensors.release(POWER),
     ),
     Hazard(
-        "clock_step", frozenset({INADMISSIBLE}), NAMED["clock_step"], lambda place: _step_clock(place, CLOCK_STEP_S),
-        lambda place: _step_clock(place, -CLOCK_STEP_S),
+        "fan_stopped", "one fan stands still, whatever the BMC tells it; nothing gets warm by it here", frozenset({INADMISSIBLE}),
+        (FAN,), lambda place: place.machine.hazards.stop_fan(FAN), lambda place: place.machine.hazards.release_fan(FAN),
     ),
     Hazard(
-        "sysctl_reset", frozenset({INADMISSIBLE}), NAMED["sysctl_reset"],
-        _reset_sysctl,
+        "clock_step", "30 s forward", frozenset({INADMISSIBLE}), (NAMED["clock_step"],), lambda place: _step_clock(place, CLOCK_STEP_S),
+        lambda place: _step_clock(place, -CLOCK_STEP_S),
+    ),
+    Hazard("sysctl_reset", "`fs.aio-max-nr` is set back", frozenset({INADMISSIBLE}), (NAMED["sysctl_reset"],), _reset_sysctl),
+    Hazard(
+        "several", "bmc_hangs and bit_flips", frozenset({INADMISSIBLE}), (NAMED["bmc_hangs"], NAMED["bit_flips"]), _hang_and_flip,
+        lambda place: _freeze_bmc(place, signal.SIGCONT), wrecks=True,
     ),
 )  # fmt: skip
 
@@ -213,10 +257,10 @@ def left_behind(machine: VirtualCandidate) -> list[str]:
     return said
 
 
-def befallen(place: Emulated, hazard: Hazard[Emulated]) -> Struck:
+def befallen(place: Emulated, hazard: Hazard[Emulated], seed: int) -> Struck:
     """One run with the hazard under its load, and one `restore` after it."""
     place.profiles = short_profiles(place.folder, scan=hazard.phase == "block_scan")
-    struck = strike(place, hazard)
+    struck = strike(place, hazard, seed)
     verdict = trial.document(place.newest(), "verdict.json")
     objections = list(struck.objections)
     if hazard.kind == "nothing":
@@ -232,7 +276,7 @@ def _undisturbed(verdict: dict[str, Any]) -> list[str]:
     """Without a fault no requirement is missed, and no cause is named: else the words that name one prove nothing."""
     missed = [one["id"] for one in verdict["requirements"] if one["outcome"] == FAIL]
     named = [
-        one.kind for one in HAZARDS if one.named and any(re.search(one.named, said) for said in verdict["reasons"])
+        one.kind for one in HAZARDS if any(re.search(cause, said) for cause in one.named for said in verdict["reasons"])
     ]
     found = [f"undisturbed, but missed: {', '.join(missed)}"] if missed else []
     return found + ([f"undisturbed, but the reasons name {', '.join(named)}"] if named else [])

@@ -9,13 +9,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench_model.base.errors import BenchError
 from crash_trials import campaign, document, judge
+from crash_trials.__main__ import strike_all
 from crash_trials.campaign import Row, canary, place_of, trial
 from crash_trials.candidate import missing
+from crash_trials.hazards import Hazard, Struck
 from crash_trials.processes import KINDS, VARIABLE, Moment, kill_at, marked
 from crash_trials.trial import Killed, Place, Spec, phase_of, spec_of
 from rig.base.settings import Layout
@@ -101,6 +104,83 @@ def test_the_table_counts_trials_and_objections() -> None:
     assert "4 trials, seeds 0 to 1, 4 to 5: a process was killed in 3; the judge objected in 1 (seeds: 1)." in text
     assert "| fio |  |  |  | 2/1 |" in text
     assert "| rig |  | 1 |" in text
+
+
+def hazard(kind: str, right: str, **more: Any) -> Hazard[Place]:
+    return Hazard(kind, "as told", frozenset({right}), (), lambda place: None, **more)
+
+
+def struck(kind: str, outcome: str, right: str, *objections: str, seed: int = 0) -> Struck:
+    return Struck(kind, seed, [right], outcome, list(objections))
+
+
+def test_the_table_of_hazards_counts_wrong_passes_false_alarms_and_what_was_left() -> None:
+    hazards = [hazard("nothing", PASS, harmless=True), hazard("pulled", FAIL)]
+    rows = [
+        struck("nothing", PASS, PASS), struck("nothing", FAIL, PASS, "FAIL where PASS is right", seed=1),
+        struck("pulled", FAIL, FAIL), struck("pulled", FAIL, FAIL, "nobody names EIO", seed=1),
+        struck("pulled", PASS, FAIL, "PASS where FAIL is right", seed=2),
+        struck("pulled", ERROR, FAIL, "ERROR where FAIL is right", seed=3),
+    ]  # fmt: skip
+    text = document.hazard_table(hazards, rows)
+    assert "| nothing | as told | PASS | 2 | 1 | 1 |" in text
+    assert "| pulled | as told | FAIL | 4 | 2 | 1 |" in text
+    assert "6 runs. Wrong PASS: 1 of 4 that must not pass (95 %: at most 75 %)." in text
+    assert "False alarm: 1 of 2 in which nothing harms the candidate (95 %: at most 97 %)." in text
+    assert "- pulled, seed 2: PASS: PASS where FAIL is right" in text
+    assert document.hazard_table(hazards, []).endswith(
+        "0 runs. Wrong PASS: 0 of 0 that must not pass. False alarm: 0 of 0 in which nothing harms the candidate."
+    )
+
+
+def test_the_shipped_page_takes_the_tables_of_both_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each leaves the other's, and the trials', as they are."""
+    page = tmp_path / "crash-trials.md"
+    page.write_bytes(document.DOCUMENT.read_bytes())
+    monkeypatch.setattr(document, "DOCUMENT", page)
+    before = page.read_text(encoding="utf-8")
+    for level in ("light", "virtual"):
+        document.write_hazards(level, [hazard(f"planted-{level}", PASS)], [])
+    document.write([row(7)])
+    text = page.read_text(encoding="utf-8")
+    assert text.count("planted-light") == text.count("planted-virtual") == text.count("1 trials, seeds 7") == 1
+    assert text.count(document.END) == before.count(document.END) == 3
+    assert text.index("1 trials") < text.index("planted-light") < text.index("planted-virtual")
+    page.write_text("no marks", encoding="utf-8")
+    with pytest.raises(BenchError, match="has no lines"):
+        document.write([row(7)])
+    assert page.read_text(encoding="utf-8") == "no marks"
+
+
+def test_a_campaign_of_hazards_goes_on_from_its_rows_and_a_torn_one_is_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hazards, file, made = [hazard("one", PASS), hazard("other", FAIL)], tmp_path / "rows.jsonl", []
+
+    def befall(what: Hazard[Place], seed: int) -> Struck:
+        made.append((what.kind, seed))
+        if made[-1] == ("one", 1):
+            raise KeyboardInterrupt
+        return struck(what.kind, PASS, PASS, seed=seed)
+
+    with pytest.raises(KeyboardInterrupt):
+        strike_all(hazards, range(2), file, befall)
+    assert made == [("one", 0), ("other", 0), ("one", 1)]
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write('{"kind": "one", "se')
+    made[:] = [("", 0)]
+    strike_all(hazards, range(2), file, lambda what, seed: struck(what.kind, PASS, PASS, seed=seed))
+    assert [(one.kind, one.seed) for one in campaign.rows_of(file, Struck)] == [
+        ("one", 0), ("other", 0), ("one", 1), ("other", 1),
+    ]  # fmt: skip
+    assert "other, seed 1: PASS (PASS is right; 0 s): nothing to object" in capsys.readouterr().out
+
+
+def test_a_seed_draws_the_moment_in_which_a_hazard_strikes() -> None:
+    moments = [hazard("one", PASS).delay_s(seed, 20.0) for seed in range(50)]
+    assert moments == [hazard("one", PASS).delay_s(seed, 20.0) for seed in range(50)]
+    assert 0 <= min(moments) < 4 < 16 < max(moments) <= 20
+    assert moments != [hazard("other", PASS).delay_s(seed, 20.0) for seed in range(50)]
 
 
 needs_light = pytest.mark.skipif(bool(missing()), reason=missing() or "light candidates can be made")

@@ -64,12 +64,18 @@ def test_every_socket_of_the_machine_is_on_loopback() -> None:
 
 
 def test_drive_faults_are_in_force_from_the_start() -> None:
-    faults = DriveFaults(throttled={"VCNA0001": 50_000_000}, pulled=["VCNA0002"], failing_writes=["VCNA0003"])
+    faults = DriveFaults(
+        throttled={"VCNA0001": 50_000_000},
+        pulled=["VCNA0002"],
+        failing_writes=["VCNA0003"],
+        swapped={"VCXP0001": "VCXP0009"},
+    )
     words = qemu_words(faults)
     drives = {drive["serial"]: drive for drive in documents(words, "-device", driver="nvme")}
-    assert sorted(drives) == ["VCNA0001", "VCNA0003", "VCXP0001"]
+    assert sorted(drives) == ["VCNA0001", "VCNA0003", "VCXP0009"]
     assert drives["VCNA0001"]["smart_critical_warning"] == qemu.TEMPERATURE_WARNING
-    assert drives["VCXP0001"]["smart_critical_warning"] == 0
+    assert drives["VCXP0009"]["smart_critical_warning"] == 0
+    assert drives["VCXP0009"]["id"] == "nvme-VCXP0001"
     (group,) = documents(words, "-object", id="limits-VCNA0001")
     assert group["limits"] == {"bps-total": 50_000_000}
     (throttle,) = documents(words, "-blockdev", **{"node-name": "throttle-VCNA0003"})

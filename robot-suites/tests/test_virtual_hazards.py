@@ -61,5 +61,5 @@ def test_the_profiles_of_these_runs_are_valid_and_ask_for_power(tmp_path: Path) 
 def test_a_misspelt_hazard_is_refused_with_those_that_there_are() -> None:
     assert [one.kind for one in chosen(HAZARDS, "reset,power_cut")] == ["power_cut", "reset"]
     for wrong in ("power-cut", "", "reset,"):
-        with pytest.raises(BenchError, match=r"no hazard .*; there are nothing, drive_pulled"):
+        with pytest.raises(BenchError, match=r"no hazard .*; there are nothing, swapped_drive"):
             chosen(HAZARDS, wrong)

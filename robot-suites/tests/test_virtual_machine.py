@@ -170,6 +170,26 @@ def test_a_pulled_drive_is_gone_and_comes_back_with_its_content(virtual_machine:
     assert first == "still here"
 
 
+def test_another_drive_in_a_slot_has_its_own_serial_and_the_content(virtual_machine: VirtualCandidate) -> None:
+    serial, another, hazards = NAND[2], "VCNA0009", virtual_machine.hazards
+    virtual_machine.run(f"echo 'still here' | dd of={device(serial)} conv=fsync status=none")
+    for wrong in (NAND[1], serial, "", "lower", "V" * 21):
+        with pytest.raises(BenchError, match="is no serial of another drive"):
+            hazards.swap(serial, wrong)
+    assert serial in drives(virtual_machine)
+    for _ in range(2):  # the second time it is there already
+        hazards.swap(serial, another)
+        wait_until(lambda: another in drives(virtual_machine), "the other drive is there")
+        assert serial not in drives(virtual_machine)
+    assert virtual_machine.status()["hazards"]["swapped"] == {serial: another}
+    assert virtual_machine.run(f"head -c 10 {device(another)}") == "still here"
+    hazards.pull(serial)  # the slot is named by the drive that belongs there
+    assert another not in drives(virtual_machine)
+    hazards.release_all()
+    wait_until(lambda: serial in drives(virtual_machine), "the drive is back")
+    assert (hazards.in_force()["swapped"], hazards.in_force()["pulled"]) == ({}, [])
+
+
 def test_up_again_finds_it_up_and_refuses_other_settings(virtual_machine: VirtualCandidate) -> None:
     assert virtual_machine.up() is False
     with pytest.raises(BenchError, match="other settings \\(vendor\\)"):

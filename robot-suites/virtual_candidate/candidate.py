@@ -68,8 +68,9 @@ class VirtualCandidate:
                 if self.boot_id() != after_boot:
                     break
             time.sleep(0.5)
-        pulled = faults.read(self.instance.directory).pulled
-        wanted = {drive.serial for drive in self.instance.drives if drive.serial not in pulled}
+        in_force = faults.read(self.instance.directory)
+        there = (drive.serial for drive in self.instance.drives if drive.serial not in in_force.pulled)
+        wanted = {in_force.swapped.get(serial, serial) for serial in there}
         serials = 'for file in /sys/class/nvme/nvme*/serial; do [ ! -r "$file" ] || cat "$file"; done'
         while missing := wanted - set(self.run(serials).split()):
             if time.monotonic() > deadline:

@@ -77,6 +77,7 @@ def _add_hazards(hazard: argparse.ArgumentParser) -> None:
     )
     add("write-errors", "fail every write to a drive", "serial")
     add("pull", "pull a drive out of its slot", "serial")
+    add("swap", "put another drive, with another serial, into a drive's slot", "serial", value="by")
     add("inlet", "raise the inlet temperature", value="celsius")
     add("bay", "raise the temperature of a drive's bay", "serial", value="celsius")
     add("fan", f"stop a fan ({', '.join(fan.name for fan in FANS)})", "fan")
@@ -154,6 +155,7 @@ def _hazard_action(args: argparse.Namespace, hazards: Hazards) -> list[Callable[
         "throttle": lambda: hazards.throttle(args.serial, _size(args.to, "--to")),
         "write-errors": lambda: hazards.fail_writes(args.serial),
         "pull": lambda: hazards.pull(args.serial),
+        "swap": lambda: hazards.swap(args.serial, args.by),
         "inlet": lambda: hazards.raise_inlet(_celsius(args.celsius)),
         "bay": lambda: hazards.raise_bay(args.serial, _celsius(args.celsius)),
         "fan": lambda: hazards.stop_fan(args.fan),
@@ -163,6 +165,7 @@ def _hazard_action(args: argparse.Namespace, hazards: Hazards) -> list[Callable[
         "throttle": lambda: hazards.release_throttle(args.serial),
         "write-errors": lambda: hazards.release_writes(args.serial),
         "pull": lambda: hazards.put_back(args.serial),
+        "swap": lambda: hazards.swap_back(args.serial),
         "inlet": hazards.release_inlet,
         "bay": lambda: hazards.release_bay(args.serial),
         "fan": lambda: hazards.release_fan(args.fan),

@@ -4,6 +4,7 @@ Drive faults outlive a power cycle, as real ones do; they can be set while the p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -84,13 +85,7 @@ class Hazards:
             in_force.pulled.append(serial)
             with self._running() as qmp:
                 if qmp:
-                    name = qemu.controller_id(drive)
-                    qmp.execute("device_del", id=name)
-                    if not qmp.wait_event("DEVICE_DELETED", PULL_S_MAX, device=name):
-                        raise BenchError(
-                            f"the guest did not let go of {serial} within {PULL_S_MAX:.0f} s. "
-                            "Is its operating system up? Otherwise cut the power first"
-                        )
+                    _take_out(qmp, drive)
 
     def put_back(self, serial: str) -> None:
         drive = self.instance.drive(serial)
@@ -99,7 +94,39 @@ class Hazards:
                 in_force.pulled.remove(serial)
                 with self._running() as qmp:
                     if qmp:
-                        qmp.execute("device_add", **qemu.controller(drive, serial in in_force.throttled))
+                        qmp.execute("device_add", **qemu.controller(drive, in_force))
+
+    def swap(self, serial: str, another: str) -> None:
+        """Puts another drive, of the same make and content, into the drive's slot: `another` is its serial.
+
+        Raises BenchError as `pull` does, and for a serial that no drive here can have."""
+        self._change_drive(serial, another)
+
+    def swap_back(self, serial: str) -> None:
+        self._change_drive(serial, None)
+
+    def _change_drive(self, serial: str, another: str | None) -> None:
+        drive, own = self.instance.drive(serial), {one.serial for one in self.instance.drives}
+        if another is not None and (another in own or not re.fullmatch(r"[A-Z0-9]{1,20}", another)):
+            raise BenchError(
+                f"{another!r} is no serial of another drive. Give one of capitals and digits, at most 20, that is none of "
+                f"{', '.join(sorted(own))}"
+            )
+        with faults.changing(self._directory) as in_force:
+            if in_force.swapped.get(serial) == another:
+                return
+            was_in = serial not in in_force.pulled
+            if another is None:
+                del in_force.swapped[serial]
+            else:
+                in_force.swapped[serial] = another
+                in_force.pulled = [one for one in in_force.pulled if one != serial]
+            with self._running() as qmp:
+                if qmp:
+                    if was_in:
+                        _take_out(qmp, drive)
+                    if serial not in in_force.pulled:
+                        qmp.execute("device_add", **qemu.controller(drive, in_force))
 
     def raise_inlet(self, celsius: int) -> None:
         self._sensors.write(INLET, celsius)
@@ -132,6 +159,8 @@ class Hazards:
     def release_all(self) -> None:
         """Releases every hazard but a power cut."""
         in_force = faults.read(self._directory)
+        for serial in list(in_force.swapped):
+            self.swap_back(serial)
         for serial in list(in_force.pulled):
             self.put_back(serial)
         for serial in list(in_force.failing_writes):
@@ -178,3 +207,14 @@ class Hazards:
                 yield qmp
         else:
             yield None
+
+
+def _take_out(qmp: Qmp, drive: Drive) -> None:
+    """Presses the slot's attention button. Raises BenchError when the guest does not let go of the drive."""
+    name = qemu.controller_id(drive)
+    qmp.execute("device_del", id=name)
+    if not qmp.wait_event("DEVICE_DELETED", PULL_S_MAX, device=name):
+        raise BenchError(
+            f"the guest did not let go of {drive.serial} within {PULL_S_MAX:.0f} s. "
+            "Is its operating system up? Otherwise cut the power first"
+        )

@@ -21,8 +21,8 @@ from audit import mutants
 from audit.good import MAKERS as EVIDENCE
 from audit.good import results_of
 from audit.good.case import INVENTORY, Case, case_of, evidence_of
-from audit.marked_page import renew
 from audit.mutants import Mutant
+from bench_model.base.marked_page import renew
 from bench_model.bundle.evidence import Document, Evidence
 from bench_model.documents.run import Run
 from bench_model.documents.struct import read

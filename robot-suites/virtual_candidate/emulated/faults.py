@@ -12,11 +12,13 @@ from virtual_candidate.files import locked, read_json, write_json
 
 @dataclass
 class DriveFaults:
-    """The drives' faults by serial. `throttled`: bytes per second that the drive is held to."""
+    """The drives' faults by serial. `throttled`: bytes per second that the drive is held to; `swapped`: the serial of the other drive that
+    is in its slot."""
 
     throttled: dict[str, int] = field(default_factory=dict)
     pulled: list[str] = field(default_factory=list)
     failing_writes: list[str] = field(default_factory=list)
+    swapped: dict[str, str] = field(default_factory=dict)
 
 
 def read(directory: Path) -> DriveFaults:

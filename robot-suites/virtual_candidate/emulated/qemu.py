@@ -149,7 +149,7 @@ def _drives(instance: Instance, faults: DriveFaults) -> list[str]:
         port = {"driver": "pcie-root-port", "id": port_id(drive), "bus": f"host{drive.numa_node}"}
         words += ["-device", json.dumps({**port, "chassis": slot, "slot": slot})]
         if serial not in faults.pulled:
-            words += ["-device", json.dumps(controller(drive, serial in faults.throttled))]
+            words += ["-device", json.dumps(controller(drive, faults))]
     return words
 
 
@@ -215,19 +215,19 @@ def throttle_node(drive: Drive, fails_writes: bool) -> Json:
     }
 
 
-def controller(drive: Drive, warns: bool) -> Json:
-    """The NVMe controller with its one namespace. mdts=9: requests of up to 2 MiB."""
+def controller(drive: Drive, faults: DriveFaults) -> Json:
+    """The NVMe controller in the drive's slot, with its one namespace. mdts=9: requests of up to 2 MiB."""
     return {
         "driver": "nvme",
         "id": controller_id(drive),
         "bus": port_id(drive),
-        "serial": drive.serial,
+        "serial": faults.swapped.get(drive.serial, drive.serial),
         "drive": f"throttle-{drive.serial}",
         "logical_block_size": drive.block_bytes,
         "physical_block_size": drive.block_bytes,
         "max_ioqpairs": 2,
         "mdts": 9,
-        "smart_critical_warning": TEMPERATURE_WARNING if warns else 0,
+        "smart_critical_warning": TEMPERATURE_WARNING if drive.serial in faults.throttled else 0,
     }
 
 
