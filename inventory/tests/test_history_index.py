@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import conclude, seal
 from nights_factory import NightPlan, season, write_night
 
+from bench_model.base.errors import BenchError
 from bench_model.bundle import bundle_state, user_key
 from bench_model.nights import history_index, night_columns
 from bench_model.nights.history_index import FOLDER, forget
@@ -304,6 +305,22 @@ def test_many_bundles_are_read_by_helpers_in_the_same_order(runs: Path, monkeypa
     _, broken = read_all([runs])
     assert [one.name for one in broken] == [path.name for path in bundles(runs)]
     assert all("does not know how to tell whether the plan was covered" in one.reason for one in broken)
+
+
+def name_or_death(bundle: Path) -> str:
+    if bundle.name == "dies":
+        os._exit(9)
+    return bundle.name
+
+
+@pytest.mark.parametrize("count", [1, 49, 50, 51, 230])
+def test_helpers_tell_what_they_read_piece_by_piece(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_index, "WORTH_PROCESSES", 1)
+    kind: history_index.Kind[str] = history_index.Kind("", name_or_death, dict, lambda *_: None, lambda *_: [])
+    asked = [Path(f"run-{number}") for number in range(count)]
+    assert history_index._read(kind, asked) == [bundle.name for bundle in asked]
+    with pytest.raises(BenchError, match=r"a helper that reads \d+ bundles ended with status 9\. Free memory"):
+        history_index._read(kind, [*asked, Path("dies")])
 
 
 READ = """

@@ -225,7 +225,7 @@ HAZARDS: tuple[Hazard[Emulated], ...] = (
     ),
     Hazard(
         "fan_stopped", "one fan stands still, whatever the BMC tells it; nothing gets warm by it here", frozenset({INADMISSIBLE}),
-        (FAN,), lambda place: place.machine.hazards.stop_fan(FAN), lambda place: place.machine.hazards.release_fan(FAN),
+        (rf"{FAN} 0 RPM",), lambda place: place.machine.hazards.stop_fan(FAN), lambda place: place.machine.hazards.release_fan(FAN),
     ),
     Hazard(
         "clock_step", "30 s forward", frozenset({INADMISSIBLE}), (NAMED["clock_step"],), lambda place: _step_clock(place, CLOCK_STEP_S),
