@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ DIRECTORY, DRIVE_BYTES = Path("/srv/bench"), 1536 * 2**20
 BEFORE = {"aio_max_nr": "65536", "queue_scheduler": "none"}
 TUNING: dict[str, Any] = {"aio_max_nr": 1048576, "queue_scheduler": "mq-deadline"}
 ENTRIES_MAX = 64
+REACHED_S_MAX = 30.0
 
 
 def missing() -> str:
@@ -105,8 +107,15 @@ class LightCandidate:
         return {"aio_max_nr": self.command("cat /proc/sys/fs/aio-max-nr").strip(), "queue_scheduler": chosen}
 
     def cut(self, *, off: bool) -> None:
-        """Takes the network away, or gives it back: at the candidate's end, so that nothing that is sent there goes elsewhere."""
+        """Takes the network away, or gives it back: at the candidate's end, so that nothing that is sent there goes elsewhere.
+
+        Returns when that is so: the kernel remembers for some seconds that the candidate did not answer. Raises BenchError."""
         tool("ip", "-n", self.namespace, "link", "set", "eth0", "down" if off else "up")
+        until = time.monotonic() + REACHED_S_MAX
+        while not off and self.container.ssh("true", REACHED_S_MAX).returncode != 0:
+            if time.monotonic() > until:
+                raise BenchError(f"{self.name} is not reached again within {REACHED_S_MAX:.0f} s")
+            time.sleep(0.5)
 
     def entry(self, **more: Any) -> dict[str, Any]:
         """The inventory's entry."""
