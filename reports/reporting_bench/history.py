@@ -87,10 +87,16 @@ def judge(measured_points: Documents) -> list[Criterion]:
     largest = max(measured_points, key=lambda point: int(point["key"]["runs"]), default=None)
 
     def of(quantity: str) -> dict[str, float | None]:
-        return {what: value(largest, what, quantity) if largest else None for what in READERS}
+        return {what: value(largest, what, quantity) if largest else None for what in (*FIRST, *READERS)}
 
     return [
-        each("history.seconds", "seconds of each reader of the largest history", of("seconds"), READER_S_MAX, at_most),
+        each(
+            "history.seconds",
+            "seconds of each reader of the largest history, and of the index made anew",
+            of("seconds"),
+            READER_S_MAX,
+            at_most,
+        ),
         each("history.memory", "bytes of memory for that", of("max_rss_bytes"), READER_BYTES_MAX, at_most),
     ]
 

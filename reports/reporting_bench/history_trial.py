@@ -1,6 +1,7 @@
 """`python -m reporting_bench.history_trial WHAT RUNS`: does the work of a reader of all bundles; prints its seconds and its memory.
 
-A process of its own for each trial, so that its peak memory is its own; that of its largest helper is added."""
+A process of its own for each trial, so that its peak memory is its own. Its helpers' is looked at while they run: the kernel's peak of a
+child that has ended holds its parent's too, from before it became another program."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ import json
 import resource
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench_model.nights.history_index import forget
@@ -18,6 +20,7 @@ from bench_model.nights.run_history import read_all
 from reporting_bench.history_bundles import MODEL, candidate
 
 KIB = 1024
+LOOK_S = 0.05
 ONE = candidate(0, 1)
 
 
@@ -65,14 +68,43 @@ def lot(runs: Path) -> int:
 TRIALS: dict[str, Callable[[Path], int]] = {one.__name__: one for one in (rebuild, lot_rows, earlier, trend, site, lot)}
 
 
+def resident_bytes() -> int:
+    """The memory of this process and of its helpers, at this moment."""
+    children = [one.read_text() for one in Path("/proc/self/task").glob("*/children")]
+    pages = 0
+    for pid in ("self", *" ".join(children).split()):
+        with contextlib.suppress(OSError):  # a helper that has just ended
+            pages += int(Path("/proc", pid, "statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[int]]:
+    """Yields a list that grows by what is resident, B, at least once."""
+    seen, ended = [resident_bytes()], threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_S):
+            seen.append(resident_bytes())
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        watcher.join()
+
+
 def main(words: Sequence[str]) -> None:
     began, cpu = time.monotonic(), time.process_time()
-    made = TRIALS[words[0]](Path(words[1]))
+    with watched() as seen:
+        made = TRIALS[words[0]](Path(words[1]))
     seconds = time.monotonic() - began
     own, helpers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({
         "seconds": seconds, "made": made, "cpu_s": time.process_time() - cpu + helpers.ru_utime + helpers.ru_stime,
-        "max_rss_bytes": KIB * (own.ru_maxrss + helpers.ru_maxrss),
+        "max_rss_bytes": max(KIB * own.ru_maxrss, *seen),
     }))  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from bench_model.bundle.column_file import FILE, difference
 from bench_report.reading.telemetry import columns_of
 from bench_report.trend.command import render
-from reporting_bench import report, report_bundle, report_trial
+from reporting_bench import history, history_trial, report, report_bundle, report_trial
 from rig.checking.sealing import altered_evidence, altered_reports
 
 
@@ -78,3 +80,30 @@ def test_a_trial_that_failed_is_no_success() -> None:
     failed[-1]["errors"] = {report.TREND: "out of memory"}
     judged = {one.id: one for one in report.judge(failed)}
     assert not judged["report.ten"].met and not judged["report.memory"].met
+
+
+def test_the_memory_of_a_reader_is_its_own_and_its_helpers_at_one_moment() -> None:
+    """A helper's peak as the kernel tells it behind its end holds its parent's, from before it became another program."""
+    words = [sys.executable, "-c", "held = bytearray(100 * 2**20); import time; print(flush=True); time.sleep(0.5)"]
+    before = history_trial.resident_bytes()
+    with history_trial.watched() as alone:
+        pass
+    with history_trial.watched() as seen:
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    assert len(alone) >= 1 and max(alone) < before + 50 * 2**20
+    assert before + 90 * 2**20 < max(seen) < before + 200 * 2**20
+
+
+def test_the_index_made_anew_is_held_to_the_bounds_of_its_readers() -> None:
+    def point(seconds: float, **errors: str) -> dict[str, Any]:
+        found = {"seconds": {"median": 1.0}, "max_rss_bytes": {"median": 5e8}}
+        contenders = dict.fromkeys((*history.FIRST, *history.READERS), found)
+        contenders["lot_rows"] = found | {"seconds": {"median": seconds}}
+        return {"key": {"runs": 10_000}, "contenders": contenders, "errors": errors}
+
+    def held(*points: dict[str, Any]) -> list[bool]:
+        return [one.met for one in history.judge(list(points))]
+
+    assert held(point(59.0)) == [True, True]
+    assert held(point(61.0)) == [False, True]
+    assert held(point(59.0, lot_rows="ended with 1")) == held() == [False, False]

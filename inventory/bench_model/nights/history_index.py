@@ -40,7 +40,6 @@ FOLDER = ".history"
 SEAL_BYTES_MAX, INDEX_BYTES_MAX = 256, 1 << 30
 JUDGES = ("numpy", "scipy", "msgspec", "jsonschema-rs", "ruamel.yaml", "pyarrow")
 AT_ONCE = 2000  # bundles that are read before their rows are put away, so that memory stays bounded
-AT_A_TIME = 50  # that a helper reads before it tells them
 WORTH_PROCESSES = 100  # bundles: to start helpers takes as long as to read some dozen
 PROCESSES_MAX = 8
 _one_at_a_time = threading.Lock()  # a night's candidates end in several threads
@@ -263,34 +262,22 @@ def _read(kind: Kind[Kept], bundles: Sequence[Path]) -> list[Kept]:
 
 
 def _helped(kind: Kind[Kept], bundles: Sequence[Path]) -> list[Kept]:
-    """What a helper reads, taken piece by piece, so that neither side holds all of it twice. Raises BenchError where it breaks off."""
     words = [sys.executable, "-c", f"from {__name__} import help_reading; help_reading()"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    read: list[Kept] = []
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as helper:
-        assert helper.stdin is not None and helper.stdout is not None
-        try:
-            with contextlib.suppress(BrokenPipeError), helper.stdin:
-                pickle.dump((kind.read, [bundle.absolute() for bundle in bundles]), helper.stdin)
-            with contextlib.suppress(EOFError, pickle.UnpicklingError):
-                while len(read) < len(bundles):
-                    read += pickle.load(helper.stdout)
-        except BaseException:
-            helper.kill()
-            raise
-    if helper.returncode != 0 or len(read) != len(bundles):
+    asked = pickle.dumps((kind.read, [bundle.absolute() for bundle in bundles]))
+    done = subprocess.run(words, input=asked, stdout=subprocess.PIPE, env=environment, check=False)
+    if done.returncode != 0:
         raise BenchError(
-            f"a helper that reads {len(bundles)} bundles ended with status {helper.returncode}. Free memory, and repeat the command"
+            f"a helper that reads {len(bundles)} bundles ended with status {done.returncode}. Free memory, and repeat the command"
         )
+    read: list[Kept] = pickle.loads(done.stdout)
     return read
 
 
 def help_reading() -> None:
     """The process that `_helped` starts."""
-    read, bundles = pickle.load(sys.stdin.buffer)
-    for some in (bundles[at : at + AT_A_TIME] for at in range(0, len(bundles), AT_A_TIME)):
-        sys.stdout.buffer.write(pickle.dumps([read(bundle) for bundle in some]))
-        sys.stdout.buffer.flush()
+    read, bundles = pickle.loads(sys.stdin.buffer.read())
+    sys.stdout.buffer.write(pickle.dumps([read(bundle) for bundle in bundles]))
 
 
 @cache
