@@ -97,8 +97,9 @@ MODEL = """## What the model leaves out
 ## Levels 2 and 3
 
 Level 2 (light candidates in network namespaces, with real sshd and programs) is `make crash-trials`, which kills the bench's own processes
-or plants faults (`HAZARDS=light`). Level 3 (the virtual candidate: NVMe drives, power, BMC, clock) is `make crash-trials HAZARDS=virtual`.
-Both make each fault once and count no rates; [crash-trials.md](crash-trials.md) has what they found.
+or plants faults (`HAZARDS=light`). Level 3 (the virtual candidate: NVMe drives, power, BMC, fans, clock) is `make crash-trials
+HAZARDS=virtual`. They strike tens of times, not thousands: [crash-trials.md](crash-trials.md) has which fault each level made, how often,
+how it ended, and what that found. Firmware that changed, drives' heat and clocks that are off from the beginning are of this level alone.
 """
 
 
