@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import build_pyz
 from bench_model.base.errors import RefusedError
 from bench_model.documents.run import Drive, Host
 from bench_model.profiles.candidates import Target, load_candidate
@@ -117,3 +118,34 @@ def test_a_program_that_a_scenario_needs_and_nobody_built_is_named(tmp_path: Pat
     preflight.check_programs(load_scenario(file), layout)
     with pytest.raises(RefusedError, match=r"needs .*daqwriter"):
         preflight.check_programs(load_scenario(INVENTORY / "scenarios" / "dune-snb.yml"), layout)
+
+
+def test_an_agent_of_other_sources_watches_no_run(tmp_path: Path) -> None:
+    """A clone that took the build of an older one along ran an agent that told of no power that was not read: a wrong PASS."""
+    layout, scenario = Layout(tmp_path), load_scenario(INVENTORY / "scenarios" / "hot-store-rehearsal.yml")
+    layout.hotstore.parent.mkdir(parents=True)
+    layout.hotstore.touch()
+    for archive in (layout.agent, layout.analysis_reader):
+        package = tmp_path / "agents" / archive.stem
+        (package / "room").mkdir(parents=True)
+        (package / "cli.py").write_text("main = print\n", encoding="utf-8")
+        (package / "room" / "__init__.py").write_text("", encoding="utf-8")
+        with pytest.raises(
+            RefusedError, match=rf"{archive.name} is not there, or not made of .* `make agent` makes it"
+        ):
+            preflight.check_programs(scenario, layout)
+        archive.write_bytes(build_pyz.archive(package))
+    preflight.check_programs(scenario, layout)
+    source = tmp_path / "agents" / layout.agent.stem / "room" / "__init__.py"
+    for spoil in (
+        lambda: source.write_text("changed = 1\n", encoding="utf-8"),
+        source.unlink,
+        lambda: layout.agent.write_bytes(b"no archive"),
+    ):
+        before = layout.agent.read_bytes()
+        spoil()
+        with pytest.raises(RefusedError, match=layout.agent.name):
+            preflight.check_programs(scenario, layout)
+        source.write_text("", encoding="utf-8")
+        layout.agent.write_bytes(before)
+    preflight.check_programs(scenario, layout)

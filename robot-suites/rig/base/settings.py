@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,24 @@ class Layout:
     @property
     def analysis_reader(self) -> Path:
         return self.build / "analysis_reader.pyz"
+
+    def stale_archive(self) -> Path | None:
+        """Returns the first archive that is not made of the sources that lie here: a candidate would be watched by another version than the
+        one that the bundle names. None where all are, and in an installed wheel, which makes no runs."""
+        return next((file for file in (self.agent, self.analysis_reader) if not self._is_current(file)), None)
+
+    def _is_current(self, archive: Path) -> bool:
+        package = self.repository / "agents" / archive.stem
+        if not package.is_dir():
+            return True
+        try:
+            with zipfile.ZipFile(archive) as stream:
+                held = {name: stream.read(name) for name in stream.namelist() if name != "__main__.py"}
+        except (OSError, zipfile.BadZipFile):
+            return False
+        return held == {
+            file.relative_to(package.parent).as_posix(): file.read_bytes() for file in package.rglob("*.py")
+        }
 
     @property
     def influxd(self) -> Path:

@@ -72,6 +72,14 @@ def control_node(layout: Layout) -> Iterator[Finding]:
         yield finding(
             subject, "built" if file.is_file() else f"{file} is not there", file.is_file(), "`make setup` builds it"
         )
+    if layout.is_checkout and layout.agent.is_file():
+        stale = layout.stale_archive()
+        yield finding(
+            "sources of the agent",
+            f"not those of {stale}" if stale else "as built",
+            stale is None,
+            "`make agent` builds it anew",
+        )
     for folder in (layout.home, Path("/var/tmp")):
         free = os.access(folder, os.W_OK)
         yield finding(

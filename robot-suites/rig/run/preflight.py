@@ -179,7 +179,9 @@ def check_raw(candidate: Candidate, machine: Machine, path: Path, daqwriter: Pat
 
 
 def check_programs(scenario: Scenario, layout: Layout) -> None:
-    """Raises RefusedError for a program that a workload needs and nobody has built."""
+    """Raises RefusedError for a program that a workload needs and nobody has built, and for an agent of other sources."""
+    if (stale := layout.stale_archive()) is not None:
+        raise RefusedError(f"{stale} is not there, or not made of the sources beside it. `make agent` makes it")
     for workload in workloads_of(scenario):
         file = layout.programs[workload.program] if workload.program else layout.daqwriter
         if not file.is_file():
