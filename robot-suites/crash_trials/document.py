@@ -65,16 +65,21 @@ def hazard_table(hazards: Sequence[Hazard[Any]], rows: Sequence[Struck]) -> str:
         own = [row for row in rows if row.kind == one.kind]
         right = [row for row in own if row.outcome in row.right]
         clean = sum(not row.objections for row in right)
-        right_is = " or ".join(sorted(one.right)) + (
-            f"; named {', '.join(map(_words, one.named))}" if one.named else ""
-        )
+        right_is = " or ".join(sorted(one.right)) + (", its cause named" if one.named else "")
         lines.append(f"| {one.kind} | {one.how} | {right_is} | {len(own)} | {len(right)} | {clean} |")
     harmless = {one.kind for one in hazards if one.harmless}
     good = [row for row in rows if row.kind in harmless]
     bad = [row for row in rows if PASS not in row.right and row.kind not in harmless]
+    told = [
+        f"{len(rows)} runs. Another outcome than the right one: {_at_most(sum(row.outcome not in row.right for row in rows), len(rows))}."
+    ]
+    if any(PASS in one.right for one in hazards):  # else none of them can pass, and not to have passed says nothing
+        told.append(f"Wrong PASS: {_at_most(sum(row.wrong_pass for row in bad), len(bad), ' that must not pass')}.")
+    told.append(
+        f"False alarm: {_at_most(sum(bool(row.objections) for row in good), len(good), ' in which nothing harms the candidate')}."
+    )
     said = [
-        f"{len(rows)} runs. Wrong PASS: {_at_most(sum(row.wrong_pass for row in bad), len(bad), 'that must not pass')}. False alarm: "
-        f"{_at_most(sum(bool(row.objections) for row in good), len(good), 'in which nothing harms the candidate')}.",
+        *told,
         *(
             f"- {row.kind}, seed {row.seed}: {row.outcome}: {'; '.join(row.objections)[:200]}"
             for row in rows
@@ -84,14 +89,10 @@ def hazard_table(hazards: Sequence[Hazard[Any]], rows: Sequence[Struck]) -> str:
     return "\n".join([*lines, "", *said])
 
 
-def _at_most(count: int, total: int, of: str) -> str:
+def _at_most(count: int, total: int, of: str = "") -> str:
     """With the one-sided upper end of the share."""
     upper = f" (95 %: at most {100 * (1 - passing_share_at_least(total - count, total)):.0f} %)" if total else ""
-    return f"{count} of {total} {of}{upper}"
-
-
-def _words(pattern: str) -> str:
-    return f"`{pattern}`".replace("|", "\\|")
+    return f"{count} of {total}{of}{upper}"
 
 
 def write(rows: Sequence[Row]) -> None:

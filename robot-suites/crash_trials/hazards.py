@@ -142,7 +142,7 @@ HAZARDS: tuple[Hazard[Place], ...] = (
         harmless=True,
     ),
     Hazard(
-        "bit_flips", "one bit in each of 32 stored blocks, in the file below the loop device", frozenset({FAIL}), (NAMED["bit_flips"],),
+        "bit_flips", "one bit in each of 32 stored blocks, below the loop device", frozenset({FAIL}), (NAMED["bit_flips"],),
         _flip_bits,
     ),
     Hazard(
@@ -150,11 +150,11 @@ HAZARDS: tuple[Hazard[Place], ...] = (
     ),
     # A record whose head is lost has lost all that its writer was told was stored, as one that is lost behind it (docs/adr/0002).
     Hazard(
-        "lost_writes", "the file below forgets all behind its first MiB, the head of the record perhaps with it", frozenset({FAIL}),
+        "lost_writes", "the file below forgets all behind its first MiB", frozenset({FAIL}),
         (r"SNB-0[34]",), _forget_writes, wrecks=True,
     ),
     Hazard(
-        "control_disk_full", "the bundles' file system of 6 MiB is filled; the candidate is given back all the same",
+        "control_disk_full", "the bundles' file system of 6 MiB is filled",
         frozenset({INADMISSIBLE, ERROR}), (NAMED["control_disk_full"],), _fill_disk, _empty_disk, wrecks=True,
     ),
 )  # fmt: skip

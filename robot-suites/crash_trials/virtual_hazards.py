@@ -181,11 +181,11 @@ def _hang_and_flip(place: Emulated) -> None:
 HAZARDS: tuple[Hazard[Emulated], ...] = (
     Hazard("nothing", "", frozenset({INADMISSIBLE}), (), _nothing, harmless=True),
     Hazard(
-        "swapped_drive", "another drive of the same make and content is in a declared one's slot, before the run", frozenset({REFUSED}),
+        "swapped_drive", "another drive, of the same make, is in its slot before the run", frozenset({REFUSED}),
         (rf"serial|{DRIVE}",), _swap_drive, _on_drive("swap_back"), phase=AT_REST,
     ),
     Hazard(
-        "counterfeit_serial", "a drive has the serial that the plan names, and another model, before the run", frozenset({REFUSED}),
+        "counterfeit_serial", "a drive has the serial of the plan, and another model", frozenset({REFUSED}),
         (rf"model of {DRIVE}",), _declare_another_make, lambda place: place.declare(place.entry()), phase=AT_REST,
     ),
     Hazard(
@@ -224,7 +224,7 @@ HAZARDS: tuple[Hazard[Emulated], ...] = (
         lambda place: place.machine.bmc.sensors.write(POWER, 0), lambda place: place.machine.bmc.sensors.release(POWER),
     ),
     Hazard(
-        "fan_stopped", "one fan stands still, whatever the BMC tells it; nothing gets warm by it here", frozenset({INADMISSIBLE}),
+        "fan_stopped", "one fan stands still; nothing gets warm by it here", frozenset({INADMISSIBLE}),
         (rf"{FAN} 0 RPM",), lambda place: place.machine.hazards.stop_fan(FAN), lambda place: place.machine.hazards.release_fan(FAN),
     ),
     Hazard(
