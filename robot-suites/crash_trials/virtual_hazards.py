@@ -182,7 +182,7 @@ HAZARDS: tuple[Hazard[Emulated], ...] = (
     Hazard("nothing", "", frozenset({INADMISSIBLE}), (), _nothing, harmless=True),
     Hazard(
         "swapped_drive", "another drive, of the same make, is in its slot before the run", frozenset({REFUSED}),
-        (rf"serial|{DRIVE}",), _swap_drive, _on_drive("swap_back"), phase=AT_REST,
+        (rf"no drive (with the serial )?{DRIVE}",), _swap_drive, _on_drive("swap_back"), phase=AT_REST,
     ),
     Hazard(
         "counterfeit_serial", "a drive has the serial of the plan, and another model", frozenset({REFUSED}),
