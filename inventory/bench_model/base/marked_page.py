@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench_model.base.errors import BenchError
-
 
 def renew(page: Path, begin: str, end: str, body: str) -> None:
-    """Puts `body` between the marks. Raises BenchError, and writes nothing, where they do not stand there once, in this order.
+    """Puts `body` between the marks. Ends the program, and writes nothing, where they do not stand there once, in this order.
 
     A page may have several pairs with one `end`: the one behind `begin` counts."""
     text = page.read_text(encoding="utf-8")
     before, found, rest = text.partition(begin)
     _, ended, after = rest.partition(end)
     if not found or not ended or begin in rest:
-        raise BenchError(f"{page} has no lines {begin} and {end} between which the table goes. Add them")
+        raise SystemExit(f"error: {page} has no lines {begin} and {end} between which the table goes. Add them")
     page.write_text(f"{before}{begin}\n{body}\n{end}{after}", encoding="utf-8")
