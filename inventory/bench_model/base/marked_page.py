@@ -11,7 +11,9 @@ def renew(page: Path, begin: str, end: str, body: str) -> None:
     A page may have several pairs with one `end`: the one behind `begin` counts."""
     text = page.read_text(encoding="utf-8")
     before, found, rest = text.partition(begin)
-    _, ended, after = rest.partition(end)
-    if not found or not ended or begin in rest:
+    old, ended, after = rest.partition(end)
+    if not found or not ended or begin in rest or "<!--" in old:  # a lost end must not take the next pair's begin along
         raise SystemExit(f"error: {page} has no lines {begin} and {end} between which the table goes. Add them")
-    page.write_text(f"{before}{begin}\n{body}\n{end}{after}", encoding="utf-8")
+    draft = page.with_name(f".{page.name}.draft")
+    draft.write_text(f"{before}{begin}\n{body}\n{end}{after}", encoding="utf-8")
+    draft.replace(page)
