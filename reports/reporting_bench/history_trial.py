@@ -70,9 +70,11 @@ TRIALS: dict[str, Callable[[Path], int]] = {one.__name__: one for one in (rebuil
 
 def resident_bytes() -> int:
     """The memory of this process and of its helpers, at this moment."""
-    children = [one.read_text() for one in Path("/proc/self/task").glob("*/children")]
-    pages = 0
-    for pid in ("self", *" ".join(children).split()):
+    pids, pages = ["self"], 0
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            pids += (thread / "children").read_text().split()
+    for pid in pids:
         with contextlib.suppress(OSError):  # a helper that has just ended
             pages += int(Path("/proc", pid, "statm").read_text().split()[1])
     return pages * resource.getpagesize()
