@@ -102,7 +102,7 @@ def strike_server(hazards: list[Hazard[Emulated]], seeds: range, folder: Path, *
 
 
 def to_do(hazards: Sequence[Hazard[P]], seeds: range, file: Path) -> list[tuple[Hazard[P], int]]:
-    """What has no row yet; every hazard once before any is struck again."""
+    """Returns what has no row yet; every hazard once before any is struck again."""
     done = {(row.kind, row.seed) for row in rows_of(file, Struck)}
     return [(one, seed) for seed in seeds for one in hazards if (one.kind, seed) not in done]
 

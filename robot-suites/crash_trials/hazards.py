@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -17,7 +18,7 @@ from bench_model.base.errors import BenchError
 from crash_trials import judge
 from crash_trials.campaign import mended, place_of
 from crash_trials.candidate import BEFORE, DIRECTORY, LightCandidate
-from crash_trials.trial import Bench, Place, document, phase_of, wait_until
+from crash_trials.trial import RUN_S_MAX, Bench, Place, document, phase_of, wait_until
 from rig.cli.exits import EXIT
 from rig.on_candidate.network.namespaces import tool
 from simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED, PASS, REFUSED
@@ -179,12 +180,18 @@ class Struck:
 def strike(place: P, hazard: Hazard[P], seed: int) -> Struck:
     """A run that the hazard befalls; the judge looks at its outcome and its words."""
     before, log = place.newest(), place.folder / "qualify.log"
+    wrong: list[str] = []
     if hazard.phase == AT_REST:
         hazard.strike(place)
     with place.started(place.qualify(), log) as process:
         if hazard.phase != AT_REST:
             _strike_in_load(place, hazard, seed, before, lambda: process.poll() is not None)
-        status = process.wait(place.phase_s_max * 2)
+        try:
+            status = process.wait(place.phase_s_max * 2)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            status = process.wait(RUN_S_MAX)
+            wrong.append(f"the run did not end within {place.phase_s_max * 2:.0f} s")
         hazard.undo(place)
     bundle, text = place.newest(), log.read_text(encoding="utf-8", errors="replace")
     if bundle == before:
@@ -197,7 +204,7 @@ def strike(place: P, hazard: Hazard[P], seed: int) -> Struck:
         str(document(bundle, "run.json").get("state_reason")),
     ]
     said += [f"{one['id']} {one['outcome']}" for one in verdict.get("requirements", []) if one["outcome"] == FAIL]
-    wrong = [] if found in hazard.right else [f"{found} where {' or '.join(sorted(hazard.right))} is right"]
+    wrong += [] if found in hazard.right else [f"{found} where {' or '.join(sorted(hazard.right))} is right"]
     wrong += [f"nobody names {cause}" for cause in hazard.named if not any(re.search(cause, one) for one in said)]
     if "Traceback" in text:
         wrong.append("the command ended with a traceback")

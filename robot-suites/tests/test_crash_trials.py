@@ -18,13 +18,14 @@ from crash_trials import campaign, document, judge
 from crash_trials.__main__ import strike_all
 from crash_trials.campaign import Row, canary, place_of, trial
 from crash_trials.candidate import missing
-from crash_trials.hazards import Hazard, Struck
+from crash_trials.hazards import AT_REST, Hazard, Struck, strike
 from crash_trials.processes import KINDS, VARIABLE, Moment, kill_at, marked
-from crash_trials.trial import Killed, Place, Spec, phase_of, spec_of
+from crash_trials.trial import Bench, Killed, Place, Spec, phase_of, spec_of
 from rig.base.settings import Layout
 from rig.candidate.journal import SUFFIX
 from rig.checking.extraction import RAW
-from simulation.truth import ERROR, FAIL, PASS
+from rig.telemetry.influx_server import LocalInflux
+from simulation.truth import ERROR, FAIL, PASS, REFUSED
 
 # Seeds whose trials taught something; each must end with nothing to object.
 LEARNT = {
@@ -134,7 +135,7 @@ def test_the_table_of_hazards_counts_wrong_passes_false_alarms_and_what_was_left
 
 
 def test_the_shipped_page_takes_the_tables_of_both_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And each leaves the other's, and the trials', as they are."""
+    """Each leaves the other's, and the trials', as they are; a page without its marks stays as it was."""
     page = tmp_path / "crash-trials.md"
     page.write_bytes(document.DOCUMENT.read_bytes())
     monkeypatch.setattr(document, "DOCUMENT", page)
@@ -146,10 +147,13 @@ def test_the_shipped_page_takes_the_tables_of_both_levels(tmp_path: Path, monkey
     assert text.count("planted-light") == text.count("planted-virtual") == text.count("1 trials, seeds 7") == 1
     assert text.count(document.END) == before.count(document.END) == 3
     assert text.index("1 trials") < text.index("planted-light") < text.index("planted-virtual")
-    page.write_text("no marks", encoding="utf-8")
-    with pytest.raises(SystemExit, match="has no lines"):
-        document.write([row(7)])
-    assert page.read_text(encoding="utf-8") == "no marks"
+    first_end_lost = text.replace(document.END, "", 1)
+    for spoilt in ("no marks", first_end_lost, f"{text}{document.BEGIN}"):
+        page.write_text(spoilt, encoding="utf-8")
+        with pytest.raises(SystemExit, match="has no lines"):
+            document.write([row(7)])
+        assert page.read_text(encoding="utf-8") == spoilt
+    assert [file.name for file in tmp_path.iterdir()] == [page.name]
 
 
 def test_a_campaign_of_hazards_goes_on_from_its_rows_and_a_torn_one_is_made_again(
@@ -174,6 +178,48 @@ def test_a_campaign_of_hazards_goes_on_from_its_rows_and_a_torn_one_is_made_agai
         ("one", 0), ("other", 0), ("one", 1), ("other", 1),
     ]  # fmt: skip
     assert "other, seed 1: PASS (PASS is right; 0 s): nothing to object" in capsys.readouterr().out
+
+
+class Replaced(Bench):
+    """A bench whose `qualify` is another program."""
+
+    phase_s_max = 1.0
+
+    def __init__(self, folder: Path, *argv: str) -> None:
+        super().__init__("none", {}, folder, LocalInflux(Path("none"), folder / "influxdb"))
+        self.argv = list(argv)
+
+    def qualify(self) -> list[str]:
+        return self.argv
+
+    def wait_for_load(self, phase: str) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("program", "outcome", "objected"),
+    [
+        ("raise SystemExit(2)", "REFUSED", ""),
+        ("raise SystemExit(0)", "exit status 0 without a verdict", "exit status 0"),
+        ("raise KeyError", "exit status 1 without a verdict", "traceback"),
+        ("import time; time.sleep(60)", "exit status -15 without a verdict", "did not end within 2 s"),
+    ],
+)
+def test_the_judge_of_a_hazard_believes_no_older_bundle_and_no_run_that_hangs(
+    tmp_path: Path, program: str, outcome: str, objected: str
+) -> None:
+    place = Replaced(tmp_path, sys.executable, "-c", program)
+    older = place.runs / "older"
+    older.mkdir(parents=True)
+    (older / "verdict.json").write_text('{"outcome": "REFUSED", "reasons": []}', encoding="utf-8")
+    (place.runs / "latest").symlink_to("older")
+    undone: list[str] = []
+    at_rest: Hazard[Bench] = Hazard(
+        "swap", "", frozenset({REFUSED}), (), lambda _: None, lambda _: undone.append("undone"), phase=AT_REST
+    )
+    found = strike(place, at_rest, 0)
+    assert (found.outcome, undone) == (outcome, ["undone"])
+    assert objected in "; ".join(found.objections) and bool(found.objections) == bool(objected)
 
 
 def test_a_seed_draws_the_moment_in_which_a_hazard_strikes() -> None:

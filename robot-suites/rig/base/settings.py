@@ -101,7 +101,7 @@ class Layout:
         try:
             with zipfile.ZipFile(archive) as stream:
                 held = {name: stream.read(name) for name in stream.namelist() if name != "__main__.py"}
-        except (OSError, zipfile.BadZipFile):
+        except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):  # whatever lies there is no archive of ours
             return False
         return held == {
             file.relative_to(package.parent).as_posix(): file.read_bytes() for file in package.rglob("*.py")
