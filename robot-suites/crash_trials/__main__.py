@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench_model.base.errors import BenchError
-from crash_trials.campaign import Row, keep, rows_of, run
+from crash_trials.campaign import Row, alone, keep, rows_of, run
 from crash_trials.candidate import missing
 from crash_trials.document import DOCUMENT, write, write_hazards
 from crash_trials.hazards import HAZARDS, Hazard, P, Struck, befallen
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     folder = Layout().build / "crash-trials"
     seeds = range(asked.seed, asked.seed + (asked.trials or (1 if asked.hazards else 200)))
     try:
-        with interrupts_as_exceptions():
+        with interrupts_as_exceptions(), alone(folder):
             if asked.hazards == "virtual":
                 return strike_server(chosen(VIRTUAL_HAZARDS, asked.only), seeds, folder, write=asked.write)
             if reason := missing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -125,8 +126,13 @@ def canary(place: Place) -> None:
 
 @contextmanager
 def place_of(folder: Path) -> Iterator[Place]:
-    """A candidate with all that its trials need. Ends and removes everything."""
-    folder.mkdir(parents=True)
+    """A candidate with all that its trials need. Ends and removes everything. Raises BenchError where a killed campaign left its own."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise BenchError(
+            f"{folder} is left of a campaign that was killed. End what still runs in it (systemd-nspawn, influxd), and remove it"
+        ) from None
     influx = LocalInflux(Layout().influxd, folder / "influxdb")
     try:
         with light_candidates(folder, 1) as (candidate,):
@@ -144,6 +150,20 @@ def forget(candidate: LightCandidate) -> None:
     for kept in (layout.state_directory(candidate.name), layout.build / "facts" / candidate.name):
         if kept.exists():
             shutil.rmtree(kept)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Two campaigns never share the rows of one folder. Raises BenchError for the second."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w", encoding="ascii") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BenchError(
+                f"another campaign runs in {folder}. Wait for its end, or make this one in a clone of its own"
+            ) from None
+        yield
 
 
 def rows_of(file: Path, kind: type[Kept]) -> list[Kept]:

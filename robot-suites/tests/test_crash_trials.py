@@ -180,6 +180,22 @@ def test_a_campaign_of_hazards_goes_on_from_its_rows_and_a_torn_one_is_made_agai
     assert "other, seed 1: PASS (PASS is right; 0 s): nothing to object" in capsys.readouterr().out
 
 
+def test_a_second_campaign_and_one_beside_the_leavings_of_a_killed_one_are_refused(tmp_path: Path) -> None:
+    with campaign.alone(tmp_path / "trials"):
+        with (
+            pytest.raises(BenchError, match="another campaign runs in .*a clone of its own"),
+            campaign.alone(tmp_path / "trials"),
+        ):
+            raise AssertionError
+    with campaign.alone(tmp_path / "trials"):
+        pass
+    (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "drive.img").touch()
+    with pytest.raises(BenchError, match="is left of a campaign that was killed"), place_of(tmp_path / "left"):
+        raise AssertionError
+    assert (tmp_path / "left" / "drive.img").exists()
+
+
 class Replaced(Bench):
     """A bench whose `qualify` is another program."""
 
