@@ -181,13 +181,11 @@ def test_a_campaign_of_hazards_goes_on_from_its_rows_and_a_torn_one_is_made_agai
 
 
 def test_a_second_campaign_and_one_beside_the_leavings_of_a_killed_one_are_refused(tmp_path: Path) -> None:
-    with campaign.alone(tmp_path / "trials"):
-        with (
-            pytest.raises(BenchError, match="another campaign runs in .*a clone of its own"),
-            campaign.alone(tmp_path / "trials"),
-        ):
-            raise AssertionError
-    with campaign.alone(tmp_path / "trials"):
+    trials = tmp_path / "trials"
+    refused = pytest.raises(BenchError, match=r"another campaign runs in .*a clone of its own")
+    with campaign.alone(trials), refused, campaign.alone(trials):
+        raise AssertionError
+    with campaign.alone(trials):
         pass
     (tmp_path / "left").mkdir()
     (tmp_path / "left" / "drive.img").touch()
