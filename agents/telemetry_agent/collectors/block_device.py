@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from telemetry_agent.base.point import INT64_MAX, FieldValue, Point
 from telemetry_agent.reading.attributes import excerpt, table_lines, whole_numbers
@@ -114,7 +114,7 @@ def drive_of_path(name: str) -> str | None:
 
 def summed(paths: Sequence[DiskCounters]) -> DiskCounters:
     """Sums over the paths of one drive; what one of them does not count is not known of the drive."""
-    columns = zip(*paths)
+    columns: Any = zip(*paths)
     return DiskCounters(*(None if None in column else sum(column) for column in columns))
 
 

@@ -118,9 +118,9 @@ class InfluxWriter:
 def _raise(base: str, answer: Answer) -> NoReturn:
     status, reason = answer.status, _reason(answer.body)
     text = f"HTTP {status}: {reason}" if reason else f"HTTP {status}"
-    for pattern, hint in SET_UP_FAULTS:
+    for pattern, remedy in SET_UP_FAULTS:
         if status in CONTENT_STATUSES and pattern.search(reason):
-            raise Retryable(f"{base}: {text} ({hint})", SET_UP_RETRY_S)
+            raise Retryable(f"{base}: {text} ({remedy})", SET_UP_RETRY_S)
     # InfluxDB 2.0 answers a partial write with 500: the lines that it dropped will never be taken.
     if status in CONTENT_STATUSES or (status == 500 and PARTIAL.search(reason)):
         dropped = DROPPED.search(reason)

@@ -1,8 +1,9 @@
 """A block device's counters as the kernel keeps them since boot. Reads /sys only.
 
-`disk_counters.py NAME` prints {result: [...]} or {error}. The fields are those of /sys/block/NAME/stat (the kernel's Documentation/block/stat.rst): sectors have 512 B whatever the device's block
-size. Where the kernel counts the requests of a multipath NVMe drive at its paths alone (nvme0c0n1; the head's counters stay zero:
-sysstat/sysstat#341), the drive's are the sums of its paths'."""
+`disk_counters.py NAME` prints {result: [...]} or {error}. The fields are those of /sys/block/NAME/stat (the kernel's
+Documentation/block/stat.rst): sectors have 512 B whatever the device's block size. Where the kernel counts the requests of a
+multipath NVMe drive at its paths alone (nvme0c0n1; the head's counters stay zero: sysstat/sysstat#341), the drive's are the
+sums of its paths'."""
 
 from __future__ import annotations
 

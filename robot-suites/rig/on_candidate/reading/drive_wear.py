@@ -167,7 +167,7 @@ def reading_of(name: str) -> dict[str, Any]:
     log = table(document, "nvme_smart_health_information_log")
     units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
     own = units is not None
-    host_bytes = units * NVME_DATA_UNIT_BYTES if own else None
+    host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
     return {
         "name": name,
         "counter": "nvme" if own else "kernel",
