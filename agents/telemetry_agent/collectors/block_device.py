@@ -114,8 +114,8 @@ def drive_of_path(name: str) -> str | None:
 
 def summed(paths: Sequence[DiskCounters]) -> DiskCounters:
     """Sums over the paths of one drive; what one of them does not count is not known of the drive."""
-    columns: Any = zip(*paths)
-    return DiskCounters(*(None if None in column else sum(column) for column in columns))
+    columns: list[Any] = [None if None in column else sum(column) for column in zip(*paths)]
+    return DiskCounters(*columns)
 
 
 def is_whole_disk(sys_block: Path, name: str) -> bool:
