@@ -36,6 +36,9 @@ from ansible.module_utils.bench_bmc.first_values import FirstValues
 from ansible.module_utils.bench_bmc.redfish import GRACEFUL_S_MAX, NO_SETTINGS, System
 
 POLL_S = 3.0
+ROUNDS_MAX = (
+    4  # of restoring: in HPE's registry of the DL380a Gen11 one attribute waits for another that waits for the profile
+)
 NOTE = "restarting.json"  # of a machine that is being restarted: beside the values from before
 
 
@@ -198,19 +201,45 @@ class Control:
     def restore(self, terms: Terms) -> Run:
         """Put every attribute back that differs from before, whoever moved it; forget the values once all are in force.
 
-        In two rounds: first the profile and what the vendor's data names; then, after the restart, whatever still differs. A profile holds
-        other attributes, and takes some along that it does not put back."""
+        In rounds: first the profile and what the vendor's data names; then, after the restart, whatever still differs, as long as something
+        goes back. A profile holds other attributes, and takes some along that it does not put back; these may hold others."""
         firmware, first = self._read(), self._first()
         before, refusals, run = dict(firmware.current), dict[str, str](), Run()
         if self._clears_pending(firmware, first, terms):
             firmware, run.changed = self._read(), True
-        for _round in range(2):
+        firmware = self._put_back_in_rounds(run, first, before, firmware, refusals, terms)
+        detour = self._detour(run, first, firmware, terms)
+        if detour and not self.system.set_attributes(detour):
+            firmware = self._restart(run, [], terms, detour)
+            firmware = self._put_back_in_rounds(run, first, before, firmware, refusals, terms)
+        run.changed = run.changed or dict(firmware.current) != before
+        left = self._left(first, firmware)
+        if not terms.pretend and not run.waiting and all(name in firmware.fixed for name in left):
+            self.state.values = {}
+            self.state.save()
+        return run
+
+    def _put_back_in_rounds(
+        self,
+        run: Run,
+        first: dict[str, str],
+        before: Mapping[str, Any],
+        firmware: Firmware,
+        refusals: dict[str, str],
+        terms: Terms,
+    ) -> Firmware:
+        """Put back as long as something differs and a restart may bring it into force; `refusals` is brought up to date."""
+        for number in range(ROUNDS_MAX):
             differing = self._differing(first, firmware)
+            if number and not differing and not run.waiting:
+                break
             if differing and terms.pretend:
                 run.changed = True
             elif differing:
                 refused, taken = self._put_back(differing, first)
-                refusals = {name: said for name, said in refusals.items() if name not in differing} | refused
+                for name in differing:
+                    refusals.pop(name, None)
+                refusals.update(refused)
                 run.changed = run.changed or taken > 0
                 firmware = self._read()
             self._describe_restore(run, first, before, firmware, refusals, terms)
@@ -221,12 +250,22 @@ class Control:
                 awaited = {n: v for n, v in differing.items() if n not in held and n not in refusals}
                 firmware = self._restart(run, [], terms, awaited)
                 self._describe_restore(run, first, before, firmware, refusals, terms)
-        run.changed = run.changed or dict(firmware.current) != before
-        left = [n for n, v in first.items() if n in firmware.current and text_of(firmware.current[n]) != v]
-        if not terms.pretend and not run.waiting and all(name in firmware.fixed for name in left):
-            self.state.values = {}
-            self.state.save()
-        return run
+        return firmware
+
+    def _left(self, first: Mapping[str, str], firmware: Firmware) -> list[str]:
+        """Return the attributes that are not as they were."""
+        return [n for n, v in first.items() if n in firmware.current and text_of(firmware.current[n]) != v]
+
+    def _detour(self, run: Run, first: Mapping[str, str], firmware: Firmware, terms: Terms) -> dict[str, str]:
+        """Return what to set so that attributes which the first profile holds at other values go back all the same: the profile that sets
+        them free, and their values; the first profile follows afterwards. They were set before that profile was chosen."""
+        left = {name: first[name] for name in self._left(first, firmware)}
+        if not left or run.waiting or terms.pretend or not terms.restart:
+            return {}
+        known = holders(self.vendors, self.key, firmware.current)
+        free = dict(holder.split("=", 1) for holder in known.values() if holder)
+        free = {name: value for name, value in free.items() if name in first and first[name] != value}
+        return {**free, **left} if free and all(name in firmware.fixed for name in left) else {}
 
     def _clears_pending(self, firmware: Firmware, first: Mapping[str, str], terms: Terms) -> bool:
         """Take back what a provision without a reboot left pending: as a job (iDRAC) it would keep anything else from being set, and come

@@ -468,13 +468,22 @@ def registry_of(bios: Any) -> tuple[dict[str, list[str]], frozenset[str]]:
         if registry is None:
             return {}, frozenset()
         entries = registry.registry_entries.attributes
+        current = bios.attributes or {}
         offered = {
-            each.name: [text_of(value.get("ValueName")) for value in each.allowable_values or []] for each in entries
+            each.name: values_of(each.allowable_values or [], text_of(current.get(each.name))) for each in entries
         }
         fixed = {each.name for each in entries if each.read_only is True or each.immutable is True}
         return offered, frozenset(fixed)
     except (exceptions.SushyError, *NO_REDFISH):
         return {}, frozenset()
+
+
+def values_of(allowed: Sequence[Mapping[str, Any]], now: str) -> list[str]:
+    """Return the values of an attribute in the words that the BIOS uses: their names, but for a BIOS that shows, and takes, their display
+    names (Supermicro's registries number the values)."""
+    names = [text_of(value.get("ValueName")) for value in allowed]
+    shown = [text_of(value.get("ValueDisplayName")) for value in allowed]
+    return shown if now not in names and now in shown else names
 
 
 def said_by(error: Any) -> str:
