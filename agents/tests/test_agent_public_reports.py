@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
-from telemetry_agent.collectors.cpu_throttle import CpuThrottle
-from telemetry_agent.collectors.rapl import Rapl
-from telemetry_agent.collectors.smart import drive_points
-from telemetry_agent.collectors.temperature import Temperature
-from telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
-from telemetry_agent.devices.drive_questions import HEALTH, SMARTCTL, document_of
-from telemetry_agent.devices.ipmi_text import parse_sensors
-from telemetry_agent.reading.collector import Reading
+from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
+from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
+from daq_bench.telemetry_agent.collectors.rapl import Rapl
+from daq_bench.telemetry_agent.collectors.smart import drive_points
+from daq_bench.telemetry_agent.collectors.temperature import Temperature
+from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
+from daq_bench.telemetry_agent.devices.drive_questions import HEALTH, SMARTCTL, document_of
+from daq_bench.telemetry_agent.devices.ipmi_text import parse_sensors
+from daq_bench.telemetry_agent.reading.collector import Reading
 
 SECOND_NS = 1_000_000_000
 

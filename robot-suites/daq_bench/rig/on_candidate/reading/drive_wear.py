@@ -1,0 +1,190 @@
+"""Reads drives' own accounts of the data written to them: counters and health, all drives in one reading. Changes nothing.
+
+`drive_wear.py NAME ...` (kernel names); prints {result: {boot_id, drives: [...]}} or {error}. A field that a drive does
+not report is null. NAND writes come from the OCP data-centre SSD log page (C0h), recognised by its GUID; from Intel's and
+Solidigm's log page CAh, whose unit is proven by its count of host writes; or from an ATA attribute whose name states the unit."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from daq_bench.rig.on_candidate.reading import disk_counters
+
+TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
+SECTOR_BYTES = disk_counters.SECTOR_BYTES
+NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
+OCP_LOG, INTEL_LOG, LOG_BYTES = "0xc0", "0xca", 512
+OCP_GUID = bytes.fromhex(
+    "c5af1028eabff2a49c4f6f7cc914d5af"
+)  # OCP Datacenter NVMe SSD specification, SMART-20, as the drive sends it
+INTEL_VENDORS = (0x8086, 0x025E)  # PCI vendors Intel and Solidigm
+INTEL_ITEM_BYTES, INTEL_NAND, INTEL_HOST, INTEL_UNIT_BYTES = 12, 0xF4, 0xF5, 32 * 2**20
+HOST_COUNTS_AGREE = 0.02  # greatest difference of a drive's two counts of one thing, which are taken a moment apart and round differently
+ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
+ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
+HEALTH = (
+    "percentage_used",
+    "available_spare",
+    "available_spare_threshold",
+    "media_errors",
+    "power_cycles",
+    "unsafe_shutdowns",
+)
+
+
+def tool(name: str) -> str | None:
+    return shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+
+
+def smart_document(name: str) -> dict[str, Any]:
+    """smartctl's JSON for one drive; empty where there is no tool or no answer in time."""
+    program = tool("smartctl")
+    if program is None:
+        return {}
+    try:
+        # its exit status is a bit mask, which is not 0 for a good answer about an ailing drive
+        done = subprocess.run(
+            [program, "-j", "-a", f"/dev/{name}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=TOOL_S_MAX,
+            check=False,
+        )
+        return document_of(done.stdout)
+    except subprocess.TimeoutExpired:
+        return {}
+
+
+def document_of(text: str | bytes) -> dict[str, Any]:
+    """smartctl's JSON, behind lines that it may print before; empty where it is none."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    begin = re.search(r"^\s*\{", text, re.MULTILINE)
+    try:
+        document = json.loads(text[begin.start() :] if begin else text, parse_constant=number_of, parse_float=number_of)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def number_of(text: str) -> float | None:
+    """Null for NaN and what is beyond all floats: no document of a bundle may hold it."""
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def nand_bytes(page: bytes) -> int | None:
+    """Physical media bytes written, of an OCP SMART page; None when the page is another vendor's, or counts none.
+
+    A number whose bits are all ones is no count: it never grows, as if no data were ever written onto the NAND."""
+    if len(page) < LOG_BYTES or page[496:512] not in (OCP_GUID, OCP_GUID[::-1]) or page[0:16] == b"\xff" * 16:
+        return None
+    return int.from_bytes(page[0:16], "little")
+
+
+def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
+    """Returns NAND writes from Intel's page, in steps of 32 MiB; None where its count of host writes is not in that unit."""
+    items = {page[at]: page[at + 5 : at + 11] for at in reversed(range(0, len(page) - 11, INTEL_ITEM_BYTES))}
+    if len(page) < LOG_BYTES or INTEL_NAND not in items or INTEL_HOST not in items:
+        return None
+    nand, host = (int.from_bytes(items[key], "little") * INTEL_UNIT_BYTES for key in (INTEL_NAND, INTEL_HOST))
+    return nand if abs(host - host_bytes) <= HOST_COUNTS_AGREE * host_bytes + 4 * INTEL_UNIT_BYTES else None
+
+
+def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
+    """(bytes, step) of the attribute whose name, given by smartctl's drive database, states the unit."""
+    rows = table(document, "ata_smart_attributes").get("table")
+    for row in rows if isinstance(rows, list) else []:
+        match = ATA_NAND.fullmatch(str(row.get("name"))) if isinstance(row, dict) else None
+        if match:
+            unit = ATA_UNITS[match[1]]
+            written = count(table(row, "raw").get("value"), str(row["name"]))
+            return None if written is None else (written * unit, unit)
+    return None
+
+
+def table(document: dict[str, Any], key: str) -> dict[str, Any]:
+    """An object of smartctl's answer; empty where it is none."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def count(value: Any, name: str) -> int | None:
+    """A count as smartctl's versions write it: a number, its digits, or both as {"n": ..., "s": ...}; None where there is none.
+
+    Raises ValueError for anything else: what a drive has written is counted, or it is not known."""
+    if isinstance(value, dict):
+        value = value.get("s", value.get("n"))
+    if value is None:
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no credible count")
+    return value
+
+
+def log_page(name: str, number: str) -> bytes:
+    program = tool("nvme")
+    if program is None or not name.startswith("nvme"):
+        return b""
+    argv = [program, "get-log", f"/dev/{name}", f"--log-id={number}", f"--log-len={LOG_BYTES}", "--raw-binary"]
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=TOOL_S_MAX, check=False)
+    except subprocess.TimeoutExpired:
+        return b""
+    return done.stdout if done.returncode == 0 else b""
+
+
+def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> dict[str, Any]:
+    """Returns `nand_bytes`, its unit, and the log that it is from; all null where no log counts it."""
+    found: tuple[int | None, int | None, str | None] = (None, None, None)
+    written = nand_bytes(log_page(name, OCP_LOG))
+    by_ata = ata_nand_bytes(document)
+    if written is not None:
+        found = (written, 1, "OCP log page C0h")
+    elif by_ata:
+        found = (*by_ata, "ATA attribute")
+    elif host_bytes is not None and table(document, "nvme_pci_vendor").get("id") in INTEL_VENDORS:
+        written = intel_nand_bytes(log_page(name, INTEL_LOG), host_bytes)
+        found = (written, INTEL_UNIT_BYTES, "Intel log page CAh") if written is not None else found
+    return dict(zip(("nand_bytes", "nand_step_bytes", "nand_source"), found))
+
+
+def reading_of(name: str) -> dict[str, Any]:
+    """One drive. `written_bytes` is the drive's own count where it keeps one, else the kernel's of this boot."""
+    fields = disk_counters.counters(name)
+    document = smart_document(name)
+    log = table(document, "nvme_smart_health_information_log")
+    units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
+    own = units is not None
+    host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
+    return {
+        "name": name,
+        "counter": "nvme" if own else "kernel",
+        "written_bytes": host_bytes if own else fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES,
+        "step_bytes": NVME_DATA_UNIT_BYTES if own else SECTOR_BYTES,
+        **nand_writes(name, document, host_bytes),
+        **{key: count(log.get(key), f"{name}: {key}") for key in HEALTH},
+    }
+
+
+def main(names: list[str]) -> dict[str, Any]:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return {"result": {"boot_id": boot, "drives": [reading_of(name) for name in names]}}
+    except (OSError, ValueError) as error:
+        return {"error": f"the drives' counters cannot be read: {error}"}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1:])))
