@@ -300,10 +300,10 @@ LISTS := $(BOOTSTRAP)/requirements
 LOCKED := --generate-hashes --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 lock: ## renew the requirements' exact versions and hashes from pyproject.toml (UPGRADE=1: to the newest versions)
 	@rm -rf build/lock && python3 -m venv build/lock && build/lock/bin/pip install --quiet uv
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra test --extra analysis --extra fleet --output-file $(LISTS)-test.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra analysis --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-fleet.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra test --extra analysis --extra fleet --output-file $(LISTS)-test.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra analysis --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-fleet.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
 	@echo uv | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-uv.txt
 	@printf '%s\n' 'cyclonedx-python-lib[json-validation]' pip-audit | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-sbom.txt
 	@rm -rf build/lock
