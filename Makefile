@@ -40,7 +40,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
+.PHONY: help container discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site history gather \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock sbom clean clean-allowed
 
@@ -296,14 +296,18 @@ lint-native:
 	@python3 native-writer/tests/rooms.py
 	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
 
+COMMA := ,
+container: ## build the control node's image with buildah, daq-storage-bench:latest (BASE=image; docs/container.md)
+	@buildah build --tag daq-storage-bench:latest $(if $(BASE),--build-arg BASE='$(BASE)') $(if $(SETUP_ENV),--secret id=setup$(COMMA)src='$(SETUP_ENV)') .
+
 LISTS := $(BOOTSTRAP)/requirements
 LOCKED := --generate-hashes --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 lock: ## renew the requirements' exact versions and hashes from pyproject.toml (UPGRADE=1: to the newest versions)
 	@rm -rf build/lock && python3 -m venv build/lock && build/lock/bin/pip install --quiet uv
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra test --extra analysis --extra fleet --output-file $(LISTS)-test.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra analysis --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-fleet.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra test --extra analysis --extra fleet --output-file $(LISTS)-test.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra analysis --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-fleet.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
 	@echo uv | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-uv.txt
 	@printf '%s\n' 'cyclonedx-python-lib[json-validation]' pip-audit | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-sbom.txt
 	@rm -rf build/lock
