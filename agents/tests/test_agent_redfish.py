@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import ssl
 import threading
 import time
@@ -23,7 +22,7 @@ from telemetry_agent.reading.collector import Unsupported
 from virtual_candidate import tls
 from virtual_candidate.bmc.simulator import Bmc
 from virtual_candidate.instance import DEFAULT_BASE
-from virtual_candidate.testing import free_ports
+from virtual_candidate.ports import free_ports
 
 PASSWORD = "secret-word"
 ROOT = "/redfish/v1"
@@ -352,8 +351,7 @@ def test_an_intake_that_falls_silent_is_said_and_repeated_by_nobody(service: Ser
 
 
 def test_the_emulators_service_is_read_by_both_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    redfish, system = free_ports(2)
-    (lan,) = free_ports(1, socket.SOCK_DGRAM)
+    lan, redfish, system = free_ports(3)
     with Bmc(tmp_path / "bmc", lan, redfish, system, "dell", cache=DEFAULT_BASE / "cache") as bmc:
         monkeypatch.setenv("IPMI_PASSWORD", bmc.password)
         collector = Redfish(1.0, Address("127.0.0.1", redfish, bmc.user, str(bmc.ca_file)))

@@ -17,7 +17,8 @@ from rig.base.influx import Influx
 from rig.base.settings import Layout
 from rig.telemetry.influx_server import LocalInflux
 from virtual_candidate.instance import Instance
-from virtual_candidate.testing import entry_of, free_ports, start_bmc, virtual_machine
+from virtual_candidate.ports import free_ports
+from virtual_candidate.testing import entry_of, start_bmc, virtual_machine
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
 sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "library"))

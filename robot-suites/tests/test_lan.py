@@ -33,10 +33,10 @@ from rig.on_candidate import network_nodes
 from rig.on_candidate.network import meeting, rdma
 from rig.on_candidate.network.namespaces import NodesError
 from rig.on_candidate.network.places import Host
-from rig.telemetry.influx_server import free_port
 from rig.workloads.lan import plans as lan_plans
 from rig.workloads.lan import workload as lan
 from rig.workloads.lan.site import LanSite
+from virtual_candidate.ports import free_ports
 
 LAYOUT = Layout()
 TOOLS = [tool for tool in ("iperf3", "ethtool", "ip", "tc") if shutil.which(tool) is None]
@@ -410,7 +410,7 @@ def hosts(address: str = "127.0.0.1") -> list[Host]:
 
 
 def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meeting, "PORT", free_port(18700))
+    monkeypatch.setattr(meeting, "PORT", free_ports(1)[0])
     begun: list[float] = []
 
     def one(host: Host, late_s: float) -> None:
@@ -437,7 +437,7 @@ def test_hosts_begin_when_the_last_of_them_is_ready(monkeypatch: pytest.MonkeyPa
 
 
 def test_hosts_that_do_not_meet_say_who_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meeting, "PORT", free_port(18700))
+    monkeypatch.setattr(meeting, "PORT", free_ports(1)[0])
     monkeypatch.setattr(meeting, "S_MAX", 0.3)
     first, second, _ = hosts()
     with pytest.raises(NodesError, match=r"did not meet: node1, node2 was not ready within 0\.3 s"):

@@ -16,8 +16,8 @@ from whole_runs import document
 from bench_model.profiles.scenarios import load_scenario
 from bench_model.workloads.lan import perftest
 from rig.base.settings import Layout
-from rig.telemetry.influx_server import free_port
 from virtual_candidate.candidate import VirtualCandidate
+from virtual_candidate.ports import free_ports
 from virtual_candidate.testing import running_candidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
@@ -90,7 +90,7 @@ def measured(pair: Pair, inventory: Path, folder: Path, engine: str) -> Path:
     YAML_SAFE.dump(scenario, file)
     done = rig(
         *("qualify", "--candidate", pair[0].instance.name, "--inventory", str(inventory), "--scenario", str(file)),
-        *("--requirement", "lan-100g", "--runs", str(folder / "runs"), f"--influx-url=http://127.0.0.1:{free_port(18676)}"),
+        *("--requirement", "lan-100g", "--runs", str(folder / "runs"), f"--influx-url=http://127.0.0.1:{free_ports(1)[0]}"),
     )  # fmt: skip
     # 3: two emulated machines on a busy host may starve a sensor, which is no fault of the network's measurement.
     assert done.returncode in (0, 1, 3), done.stdout + done.stderr
