@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -289,9 +290,10 @@ def dripping(handler: Any) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
-    for _ in range(40):
-        handler.wfile.write(b" ")
-        time.sleep(0.1)
+    with suppress(OSError):  # the collector goes away
+        for _ in range(400):
+            handler.wfile.write(b" ")
+            time.sleep(0.1)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +319,7 @@ def test_an_answer_that_is_none_is_named_in_time(service: Service, answer: Any, 
         started_s = time.monotonic()
         with pytest.raises(kind, match=said) as raised:
             asking.read()
-        assert time.monotonic() - started_s < 3 and PASSWORD not in str(raised.value)
+        assert time.monotonic() - started_s < 15 and PASSWORD not in str(raised.value)
     service.tree["/Chassis/1/Thermal"] = sound
     assert collector.parse(collector.read(), None)[0].fields == {"temperature_degc": 24.0}
 
