@@ -40,7 +40,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check slow coverage test study audit lint lint-docs lint-python lint-types lint-imports \
+.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site history gather \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock sbom clean clean-allowed
 
@@ -233,7 +233,7 @@ virtual-up: apt-virtual python ## build (once) and start the virtual candidate; 
 virtual-down: python ## end it and remove everything of it but the caches
 	@$(RIG) virtual down
 
-test test-influx2 coverage: export PYTHON_GROUP = test
+test test-influx2: export PYTHON_GROUP = test
 
 $(OVER_ALL): export PYTHON_GROUP = $(if $(call ASKS,concurrent_analysis),analysis,fleet)
 
@@ -246,9 +246,6 @@ check: python-test ## for work in progress: lints, types and the tests that impo
 
 slow: python-test ## write .ci/slow.txt, the tests that `make check` leaves out, from what the last `make test` measured
 	@$(PYTHON) .ci/slow.py
-
-coverage: setup apt-test ## measure the branches that the tests of the verdict, evidence, statistics, nights, lot, tender and of daqwriter reach (half an hour; weekly by hand; figures: CONTRIBUTING.md)
-	@$(PYTHON) .ci/coverage.py
 
 test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
 	@INFLUX2=only $(PYTHON) .ci/checks.py
@@ -278,7 +275,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci conftest.py
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/simulation robot-suites/crash_trials robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader robot-suites/bench_rounds robot-suites/fleet_bench native-writer/bench/writer_bench agents/telemetry_bench agents/hot_store_bench reports/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py .ci/coverage.py conftest.py
+	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/simulation robot-suites/crash_trials robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader robot-suites/bench_rounds robot-suites/fleet_bench native-writer/bench/writer_bench agents/telemetry_bench agents/hot_store_bench reports/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py conftest.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
