@@ -18,7 +18,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from virtual_candidate.ports import free_ports
+from daq_bench.virtual_candidate.ports import free_ports
 
 BINARY_VARIABLE = "INFLUXD_BIN"
 START_S_MAX = 20.0

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from virtual_candidate.ports import free_ports
+from daq_bench.virtual_candidate.ports import free_ports
 
 BASE_PACKAGES = ("systemd-sysv", "dbus", "openssh-server", "python3", "procps")
 TOOLS = ("systemd-nspawn", "mmdebstrap", "ssh-keygen")

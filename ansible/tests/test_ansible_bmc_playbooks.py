@@ -10,7 +10,7 @@ import pytest
 from bmc_runs import PASSWORD_VARIABLE, BmcBench
 from playbook_runs import fake_cpus
 
-from virtual_candidate.ports import free_ports
+from daq_bench.virtual_candidate.ports import free_ports
 
 BIOS = {"bios_power_profile": "maximum-performance", "bios_cstates": "off", "bios_turbo": "on"}
 

@@ -17,7 +17,7 @@ import pytest
 from nspawn import Container, container, missing_requirement
 from playbook_runs import PlaybookRun, run_playbook
 
-from virtual_candidate.ports import free_ports
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())
 

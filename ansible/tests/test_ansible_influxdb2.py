@@ -18,7 +18,7 @@ import pytest
 from nspawn import container, missing_requirement
 from playbook_runs import PlaybookRun, run_playbook
 
-from virtual_candidate.ports import free_ports
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = [pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement()), pytest.mark.influx2]
 SECRETS = {"BENCH_INFLUXDB_ADMIN_PASSWORD": "admin-s3cret", "BENCH_INFLUXDB_ADMIN_TOKEN": "operator-s3cret"}

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from rig.base.settings import Layout
+from daq_bench.rig.base.settings import Layout
 
 
 @pytest.fixture(scope="module")

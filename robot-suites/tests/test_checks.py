@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from agent_helpers import wait_for
 
-from rig.base.settings import Layout
+from daq_bench.rig.base.settings import Layout
 
 SLEEPS = """
 import sys, time
