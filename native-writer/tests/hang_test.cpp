@@ -26,6 +26,9 @@ using testing::run_daqwriter;
 using testing::TempDir;
 using Arguments = std::vector<std::string>;
 
+// One that hangs is killed after 30 s; a busy machine may take most of them.
+constexpr double kHungS = 30;
+
 class HangTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -83,8 +86,6 @@ class HangTest : public ::testing::Test {
   std::string said;
 };
 
-// One that hangs is killed after 30 s; a busy machine may take most of them.
-constexpr double kHungS = 30;
 const std::string kHeld = "has not returned from the call that hands it requests";
 
 TEST_F(HangTest, WritesThatTheKernelDoesNotLetGo) {
