@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench_model.base.command_line import Parser
 from bench_model.base.marked_page import renew
 from bench_model.nights import steps as night_steps
 from bench_model.nights.steps import Values
@@ -63,7 +64,7 @@ def table(series: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=200)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()

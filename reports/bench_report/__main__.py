@@ -17,15 +17,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench_model.base.command_line import Parser
 from bench_model.base.errors import BenchError
 from bench_report.comparison import command as comparison
 from bench_report.lot import command as lot
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles."
-    )
+    parser = Parser(prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles.")
     commands = parser.add_subparsers(dest="command", required=True)
     rendering = _of_one_run(commands, "render", "write the reports into a run bundle", _render)
     rendering.add_argument(
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _of_one_run(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: object
+    commands: argparse._SubParsersAction[Parser], name: str, text: str, run: object
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text)
     parser.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
@@ -61,7 +60,7 @@ def _of_one_run(
     return parser
 
 
-def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_nights(commands: argparse._SubParsersAction[Parser]) -> None:
     trend = commands.add_parser("trend", help="write trend.html, .pdf and .json over one candidate's runs")
     trend.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
     trend.add_argument("--candidate", required=True, help="its name in the inventory")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_model.base.errors import BenchError
+from bench_model.base.nearest import nearest
 from bench_model.base.units import parse_size
 from bench_model.profiles.common import plain
 from bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
@@ -86,8 +87,12 @@ class Candidate:
         for one in self.targets:
             if one.name == target:
                 return replace(self, target=one)
-        known = ", ".join(one.name for one in self.targets) or "none by name"
-        raise BenchError(f"candidate {self.name!r} has no target {target!r}. Known: {known}")
+        raise BenchError(f"candidate {self.name!r} has no target {target!r}. {nearest(target, self.target_names)}")
+
+    @property
+    def target_names(self) -> list[str]:
+        """Names by which a target can be asked for; a candidate's only one has none."""
+        return [target.name for target in self.targets if target.name]
 
 
 def load_candidate(file: Path, name: str) -> Candidate:
@@ -102,7 +107,7 @@ def load_candidate(file: Path, name: str) -> Candidate:
             (), "has no hosts under all.children.candidates.hosts", "Add a candidate (docs/own-hardware.md)"
         )
     if name not in node:
-        raise source.error(hosts_path, f"has no candidate {name!r}", f"Known here: {', '.join(node)}")
+        raise source.error(hosts_path, f"has no candidate {name!r}", nearest(name, node, "daq-bench list candidates"))
     at = (*hosts_path, name)
     _check_name(source, at)
     if not isinstance(node[name], dict) or "bench_candidate" not in node[name]:

@@ -5,7 +5,6 @@ is 1 when one wrong piece of evidence passes, and when a mutant makes the judge 
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
 import textwrap
@@ -22,6 +21,7 @@ from audit.good import MAKERS as EVIDENCE
 from audit.good import results_of
 from audit.good.case import INVENTORY, Case, case_of, evidence_of
 from audit.mutants import Mutant
+from bench_model.base.command_line import Parser
 from bench_model.base.marked_page import renew
 from bench_model.bundle.evidence import Document, Evidence
 from bench_model.documents.run import Run
@@ -139,9 +139,7 @@ def table(found: Sequence[Findings], seconds: float) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="audit", description="wrong evidence of every scenario against the functions that judge"
-    )
+    parser = Parser(prog="audit", description="wrong evidence of every scenario against the functions that judge")
     parser.add_argument("--most", type=int, default=60, help="mutants of each class and scenario (default 60)")
     parser.add_argument("--scenarios", help="names, separated by commas (default: all of the inventory)")
     parser.add_argument("--write", type=Path, help="document whose part between the audit's markers is renewed")

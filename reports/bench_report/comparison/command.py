@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from bench_model.base.command_line import Parser
 from bench_report.output.delivery import add_outputs, check_outputs, deliver
 
 STEM = "comparison"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "compare 2 to 8 candidates, or the configurations of one raid-vs-3dxp run"
     parser = commands.add_parser("compare", help=text)
     text = "run bundles; runs of one candidate are repetitions"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from bench_model.base.command_line import Parser
 from bench_report.output.delivery import add_outputs, check_outputs, deliver
 
 STEM = "lot"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser("lot", help="what runs on drives of one model say about the lot that they came from")
     text = "run bundles, each on one drive or comparing single drives; of a folder of bundles those of the model"
     parser.add_argument("bundles", type=Path, nargs="+", metavar="RUN", help=text)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench_model.base.errors import RefusedError
+from bench_model.base.nearest import nearest
 from bench_model.documents.run import TelemetryOfRun
 
 DATABASE = "bench"
@@ -138,7 +139,7 @@ def chosen(
             else ""
         )
         raise RefusedError(
-            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}; known: {', '.join(INVENTORY_KEYS)}{hint}"
+            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}. {nearest(str(unknown[0]), INVENTORY_KEYS)}{hint}"
         )
     address = url or environment.get(URL) or told.get("url")
     if not address:

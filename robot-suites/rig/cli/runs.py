@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from bench_model.base.errors import BenchError
+from bench_model.base.nearest import nearest
 from bench_model.documents.nights import Job
 from bench_model.documents.verdict import Verdict
 from bench_model.nights.outcome import status_of
@@ -204,7 +205,7 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
     profiles = load_profiles(request_of_options(options), Layout())
     candidate, compared = profiles.candidate, compared_names(profiles.scenario)
-    known = [target.name for target in candidate.targets if target.name]
+    known = candidate.target_names
     if compared:
         if options.target not in (None, compared[0]):
             raise BenchError(
@@ -217,7 +218,9 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     if options.target in known:
         return [options.target], None
     if len(known) > 1 or candidate.connection != "local":
-        raise BenchError(f"candidate {candidate.name!r} has no target {options.target!r}. Known: {', '.join(known)}")
+        raise BenchError(
+            f"candidate {candidate.name!r} has no target {options.target!r}. {nearest(options.target, known)}"
+        )
     if "/" not in options.target and not Path(options.target).is_dir():
         raise BenchError(
             f"candidate {candidate.name!r} has no target {options.target!r} ({', '.join(known) or 'its only target has no name'}), "
