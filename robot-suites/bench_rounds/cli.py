@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.nearest import nearest
 from bench_model.base.command_line import Parser
 from bench_model.base.errors import BenchError
+from bench_model.base.nearest import nearest
 from bench_rounds import document, tables
 from bench_rounds.measuring import machine
 from bench_rounds.measuring.progress import TimeLeft

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench_model.base.nearest import nearest
 from bench_model.base.command_line import Parser
 from bench_model.base.errors import BenchError, RefusedError
+from bench_model.base.nearest import nearest
 from bench_rounds import document, tables
 from bench_rounds.part import Documents
 from bench_rounds.parts import TABLE, known_parts

@@ -2,6 +2,6 @@
 
 import sys
 
-from rig.cli import main
+from rig.console import commands
 
-sys.exit(main())
+sys.exit(commands())

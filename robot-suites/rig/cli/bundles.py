@@ -23,7 +23,7 @@ from rig.checking.reporting import report_again
 from rig.checking.signing import INVENTORY_KEYS, of_checker
 from rig.checking.tables import FORMATS, write_tables
 from rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
-from rig.cli.exits import EXIT
+from rig.cli.runs import closing_words, exit_status
 from rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run
 from rig.telemetry.influx_server import LocalInflux
 
@@ -50,13 +50,18 @@ def _own_inventory(options: argparse.Namespace) -> Path:
 
 def _add_judge(command: argparse.ArgumentParser) -> None:
     add_run(command)
-    add_json(command, "the verdict (its only form)")
+    add_json(command, "the whole verdict")
 
 
 def judge(options: argparse.Namespace) -> int:
+    """Says what qualify said at the run's end, from the evidence alone, and ends with the same status."""
     verdict = judge_bundle(options.run)
-    print(to_json(as_document(verdict)), end="")
-    return EXIT[verdict.outcome]
+    bundle = Bundle.open(options.run)
+    if options.json:
+        print(to_json(as_document(verdict)), end="")
+    else:
+        print("\n".join(map(printable, closing_words(bundle, verdict).strip("\n").split("\n"))))
+    return exit_status(bundle, verdict)
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:
