@@ -1,8 +1,6 @@
 # The bench's commands; `make help` lists them. Every step of the set-up is skipped when it is already done.
 # The set-up speaks on stderr, so that `make judge` and the like can be piped. A command's needs are built first, so that `make qualify` and `make test` work on a fresh Debian or Ubuntu machine.
 
-SHELL := /bin/bash
-.SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 

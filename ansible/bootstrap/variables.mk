@@ -5,6 +5,11 @@
 # environment with such a name (HOST, OUT, JOBS, ...) is some other program's: it is neither read nor changed.
 # Beyond reach: what a user writes as NAME:=, NAME!= or $(NAME)= is expanded by make itself before it reads any file.
 
+given_names := $(strip $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
+# Whatever shell was given, the refusal is said by the right one.
+override SHELL := /bin/bash
+override .SHELLFLAGS := -euo pipefail -c
+
 # given: the value of a variable of the command line. quoted: a text as one word of the shell. option: --name='value' where it is given.
 # default: the value as one word, or another text where none is given.
 # switch: the option where the variable is 1. several: a list, each of its words quoted; patterns stand for files, as in a shell.
@@ -79,7 +84,6 @@ define line_break :=
 
 endef
 known_variables := $(sort $(foreach target,$(readers),$(reads.$(target))) $(passed_on))
-given_names := $(strip $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 asked_targets := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
 refused = $(shell printf '%s\n' $(call quoted,make: $1) >&2)$(error Nothing was done)
 # In the words of daq-bench, which has the same function; a bare machine has no Python yet. nearest: of a name, among names, with an ending.
