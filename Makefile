@@ -19,9 +19,9 @@ BIN := .venv/bin
 RIG := $(BIN)/daq-bench
 DAQWRITER := build/native-writer/daqwriter
 AGENT := build/telemetry_agent.pyz
-AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
+AGENT_SOURCES := $(shell find agents/daq_bench/telemetry_agent -name '*.py')
 READER := build/analysis_reader.pyz
-READER_SOURCES := $(shell find agents/analysis_reader -name '*.py')
+READER_SOURCES := $(shell find agents/daq_bench/analysis_reader -name '*.py')
 RUN_OR_LATEST = $(call quoted,$(or $(call given,RUN),runs/latest))
 # A checker trusts and judges by its own files, never by the bundle's.
 OWN := $(call option,--scenario,SCENARIO) $(call option,--requirement,REQUIREMENT) $(call option,--inventory,INVENTORY)
@@ -115,14 +115,14 @@ bench: apt python native agent influxd ##3 measure the bench itself: daqwriter, 
 	@$(RIG) bench $(call option,--parts,PARTS) $(call switch,--quick,QUICK) $(call option,--scratch,BENCH_DIR)
 
 bench-table: python ##3 write what `make bench` measured last into the READMEs
-	@$(VENV_PYTHON) -m bench_rounds.publish --write $(call default,FILE,native-writer/bench/README.md) --parts $(call default,PARTS,write$(comma)null-sink$(comma)budget)
+	@$(VENV_PYTHON) -m daq_bench.bench_rounds.publish --write $(call default,FILE,native-writer/bench/README.md) --parts $(call default,PARTS,write$(comma)null-sink$(comma)budget)
 
 self-qualify: python-test ##3 let the bench judge simulated runs whose truth it does not know
-	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m simulation $(call option,--runs,RUNS) $(call option,--seed,SEED) $(call option,--jobs,JOBS) \
+	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.simulation $(call option,--runs,RUNS) $(call option,--seed,SEED) $(call option,--jobs,JOBS) \
 	    $(call option,--scenario,SIMULATED) $(call option,--sample,SAMPLE)
 
 crash-trials: setup apt-virtual ##3 kill one process of the bench in real runs, judge, mend, resume
-	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(VENV_PYTHON) -m crash_trials $(call option,--trials,TRIALS) $(call option,--seed,SEED) $(call switch,--write,WRITE) $(if $(filter 1,$(call given,HAZARDS)),--hazards=light,$(call option,--hazards,HAZARDS)) $(call option,--only,ONLY)
+	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(VENV_PYTHON) -m daq_bench.crash_trials $(call option,--trials,TRIALS) $(call option,--seed,SEED) $(call switch,--write,WRITE) $(if $(filter 1,$(call given,HAZARDS)),--hazards=light,$(call option,--hazards,HAZARDS)) $(call option,--only,ONLY)
 
 discover: python ##1 look at a server (HOST=user@server, or local); propose its inventory entry
 	@$(RIG) discover $(call option,--host,HOST) $(call option,--port,PORT) $(call option,--key,KEY) $(call option,--ssh-args,SSH_ARGS) \
@@ -138,7 +138,7 @@ report: python ##1 render the reports of RUN again and seal them
 	@$(RIG) report $(RUN_OR_LATEST) $(OWN)
 
 schemas: python ##3 renew the JSON Schemas of the documents that have types
-	@PYTHONPATH=inventory $(VENV_PYTHON) -m bench_model.evidence.schemas inventory/schemas
+	@PYTHONPATH=inventory $(VENV_PYTHON) -m daq_bench.bench_model.evidence.schemas inventory/schemas
 
 golden: python-test ##3 renew the stored report that reports/tests compares with
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
@@ -251,7 +251,7 @@ study: python-test ##3 measure by simulation how often the verdict errs, and wri
 	@$(VENV_PYTHON) inventory/studies/scan_lengths.py --runs $(call default,RUNS,2000) --write docs/scenarios-scans.md
 
 audit: python-test ##3 spoil good evidence of every scenario: none may pass
-	@$(VENV_PYTHON) -m audit $(call option,--most,MOST) $(or $(call option,--scenarios,SCENARIOS),--write docs/statistics.md)
+	@$(VENV_PYTHON) -m daq_bench.audit $(call option,--most,MOST) $(or $(call option,--scenarios,SCENARIOS),--write docs/statistics.md)
 	$(if $(call given,SCENARIOS),,@$(VENV_PYTHON) inventory/studies/error_rates.py $(call option,--runs,RUNS) --write docs/statistics.md)
 
 lint: python-test apt-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ##3 all static checks
@@ -264,7 +264,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/simulation robot-suites/crash_trials robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader robot-suites/bench_rounds robot-suites/fleet_bench native-writer/bench/writer_bench agents/telemetry_bench agents/hot_store_bench reports/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py
+	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
@@ -281,8 +281,8 @@ lint-collection: python-test
 	@$(BOOTSTRAP)/sanity.sh
 
 lint-shell:
-	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh native-writer/tests/fuzz/run.sh .ci/run robot-suites/virtual_candidate/guest/configure.sh
-	@shellcheck --shell=sh robot-suites/virtual_candidate/guest/init
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh native-writer/tests/fuzz/run.sh .ci/run robot-suites/daq_bench/virtual_candidate/guest/configure.sh
+	@shellcheck --shell=sh robot-suites/daq_bench/virtual_candidate/guest/init
 
 lint-native:
 	@python3 native-writer/tests/rooms.py

@@ -87,7 +87,7 @@ known_variables := $(sort $(foreach target,$(readers),$(reads.$(target))) $(pass
 asked_targets := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
 refused = $(shell printf '%s\n' $(call quoted,make: $1) >&2)$(error Nothing was done)
 # In the words of daq-bench, which has the same function; a bare machine has no Python yet. nearest: of a name, among names, with an ending.
-nearest = $(or $(shell python3 inventory/bench_model/base/nearest.py $(call quoted,$1) $(call quoted,$3) $2 2> /dev/null),Known: $(addsuffix $3,$2))
+nearest = $(or $(shell python3 inventory/daq_bench/bench_model/base/nearest.py $(call quoted,$1) $(call quoted,$3) $2 2> /dev/null),Known: $(addsuffix $3,$2))
 
 $(foreach name,$(filter-out $(known_variables),$(given_names)),\
     $(call refused,the bench has no variable $(name)=. $(call nearest,$(name),$(known_variables),=)))

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from rig.base.completing import FILES, Table, offered
-from rig.base.settings import Layout
-from rig.cli import main
+from daq_bench.rig.base.completing import FILES, Table, offered
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.cli import main
 
 HANG_S = 300.0
 TABLE: Table = {

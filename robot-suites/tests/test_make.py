@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rig.base.settings import Layout
+from daq_bench.rig.base.settings import Layout
 
 ROOT = Layout().repository
 # What make hands to its children when a make is our caller.
@@ -28,7 +28,7 @@ PARTS = (
     "Makefile",
     "ansible/bootstrap/variables.mk",
     "ansible/bootstrap/help.awk",
-    "inventory/bench_model/base/nearest.py",
+    "inventory/daq_bench/bench_model/base/nearest.py",
     "native-writer/CMakeLists.txt",
     "native-writer/portable.cmake",
     "agents/hot_store/CMakeLists.txt",
@@ -44,8 +44,8 @@ def checkout(tmp_path: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     for name in (
-        "agents/telemetry_agent",
-        "agents/analysis_reader",
+        "agents/daq_bench/telemetry_agent",
+        "agents/daq_bench/analysis_reader",
         "build/native-writer",
         "inventory/scenarios",
         ".venv/bin",
@@ -327,7 +327,7 @@ def test_help_fits_the_screen_and_puts_users_commands_first(checkout: Path) -> N
 
 def test_each_command_of_the_bench_has_its_alias() -> None:
     """Nobody who knows make has to learn a name: what daq-bench does, make does under the same name."""
-    from rig.cli import COMMANDS, PROGRAMS
+    from daq_bench.rig.cli import COMMANDS, PROGRAMS
 
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     aliases = {"influx": "influx-start", "virtual": "virtual-up", "clean": "clean-allowed"}

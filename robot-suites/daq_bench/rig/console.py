@@ -1,0 +1,68 @@
+"""`daq-bench`: the commands of the bench under a name that pip installs.
+
+In a checkout they are that checkout's, by its own Python, wherever `daq-bench` was installed: our own packages may be older or newer.
+Elsewhere a wheel does what needs no candidate by the files that it brought (setup.py), and says so of the rest."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY, is_checkout
+
+
+def main() -> int:
+    """The console script. Returns 2 in a checkout that is not set up."""
+    here = Path.cwd()
+    checkout = next((folder for folder in (here, *here.parents) if is_checkout(folder)), None)
+    if not IN_CHECKOUT and checkout is not None:
+        return _hand_over(checkout)
+    return commands()
+
+
+def commands() -> int:
+    """Runs one command. What a shell asks for while somebody types does not wait for the modules of all commands."""
+    words = sys.argv[1:]
+    if words == ["--version"]:
+        print(version())
+        return 0
+    if words[:1] == ["list"]:
+        from daq_bench.rig.base.catalogue import main as listing
+
+        return listing(words[1:])
+    if words[:1] == ["complete"]:
+        from daq_bench.rig.base.completing import main as complete
+
+        return complete(words[1:])
+    from daq_bench.rig.cli import main as run
+
+    return run()
+
+
+def version() -> str:
+    """`daq-bench 0.1.0 (git 8cc1ce25, /srv/bench)`: the release, and the commit of the checkout whose files are used."""
+    release = f"daq-bench {metadata.version('daq-storage-bench')}"
+    if not IN_CHECKOUT:
+        return f"{release} (installed, {REPOSITORY.parent})"
+    from daq_bench.rig.base.shell import LocalShell
+    from daq_bench.rig.run.record import git_state
+
+    git = git_state(LocalShell(), REPOSITORY)
+    commit = (
+        f"git {git.commit}{', changed since' if git.dirty else ''}" if git.commit else "its git commit is not known"
+    )
+    return f"{release} ({commit}, {REPOSITORY})"
+
+
+def _hand_over(checkout: Path) -> int:
+    python = checkout / ".venv" / "bin" / "python"
+    if not python.is_file():
+        print(f"error: {checkout} is not set up yet: run `make setup` there", file=sys.stderr)
+        return 2
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        "DAQ_BENCH_NAME": "daq-bench",
+    }
+    return os.execve(python, [str(python), "-m", "daq_bench.rig", *sys.argv[1:]], environment)
