@@ -326,8 +326,8 @@ def test_a_changed_document_or_bundle_is_found(
     conclude(roots[0])
     assert main(again) == 1
     assert "these bundles give" in capsys.readouterr().err
-    assert main(["compare", *map(str, roots)]) == 2
-    assert "needs either -o DIR or --check JSON" in capsys.readouterr().err
+    assert main([*again, "-o", "elsewhere"]) == 2
+    assert "takes either -o DIR or --check JSON" in capsys.readouterr().err
 
 
 def test_a_broken_bundle_is_named(runs_of: Roots, tmp_path: Path) -> None:

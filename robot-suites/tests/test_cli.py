@@ -47,10 +47,12 @@ def test_the_last_words_name_outcome_reasons_and_paths(tmp_path: Path) -> None:
     assert "Outcome: FAIL\n  - because" in words
     assert f"report.pdf      {tmp_path}/report.pdf" in words
     assert "rehearsal" not in words
-    assert "make restore" not in words
+    assert "daq-bench restore" not in words
     (tmp_path / "telemetry").mkdir()
     bundle.event("error", "clean-up", "tuning: the connection was lost")
-    assert f"`make restore CANDIDATE={bundle.run.candidate.name}` does it" in closing_words(bundle, verdict("ERROR"))
+    assert f"`daq-bench restore --candidate {bundle.run.candidate.name}` does it" in closing_words(
+        bundle, verdict("ERROR")
+    )
 
 
 @pytest.mark.parametrize(

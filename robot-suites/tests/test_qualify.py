@@ -309,7 +309,7 @@ def test_the_pdf_says_what_was_measured_and_what_was_scaled_down(finished: tuple
     assert "The load is 0.05 of one readout unit" in first
     for requirement in document(bundle / "verdict.json")["requirements"]:
         assert requirement["id"] in text
-    for phrase in ("superchunk", "GiB/s", "block size", "Latency", "make qualify"):
+    for phrase in ("superchunk", "GiB/s", "block size", "Latency", "daq-bench qualify"):
         assert phrase.lower() in text.lower(), phrase
     assert (bundle / "report.html").read_text(encoding="utf-8").count("<svg") >= 3
 
@@ -372,7 +372,7 @@ def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, 
         bundle = wait_for_phase(run, tmp_path / "runs", "snb_record")
         second = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert second.returncode == 2
-        assert f"is being qualified by process {run.pid}: make qualify" in second.stderr
+        assert f"is being qualified by process {run.pid}: daq-bench qualify" in second.stderr
         assert newest(tmp_path) == bundle
         time.sleep(2)
         assert list(disk.glob("daq-bench-*/snb-record-1.daq"))

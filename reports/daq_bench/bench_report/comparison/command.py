@@ -20,12 +20,12 @@ def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "YAML: what counts how much, and which differences mean nothing"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=text)
     add_outputs(parser, STEM)
-    parser.set_defaults(run=run, variables={"prices": "PRICES", "weights": "WEIGHTS"})
+    parser.set_defaults(run=run, told_again=("prices", "weights"))
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Returns the exit status; raises errors."""
-    check_outputs(chosen)
+    check_outputs(chosen, STEM)
     from daq_bench.bench_report.comparison.analysis import Asked, compare
     from daq_bench.bench_report.comparison.document import paper_of
 

@@ -22,13 +22,12 @@ def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "the requirement that is drawn; the first rate when left out"
     parser.add_argument("--requirement", metavar="ID", help=text)
     add_outputs(parser, STEM)
-    variables = {"lot_size": "LOT", "stripe": "STRIPE", "model": "MODEL", "requirement": "JUDGED"}
-    parser.set_defaults(run=run, variables=variables)
+    parser.set_defaults(run=run, told_again=("lot_size", "stripe", "model", "requirement"))
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Returns the exit status; raises errors."""
-    check_outputs(chosen)
+    check_outputs(chosen, STEM)
     from daq_bench.bench_report.lot.analysis import Asked, lot
     from daq_bench.bench_report.lot.choice import bundles_of
     from daq_bench.bench_report.lot.document import paper_of

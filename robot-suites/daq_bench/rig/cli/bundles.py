@@ -115,7 +115,7 @@ def replay(options: argparse.Namespace) -> int:
         raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{_next_step(bundle, influx)}")
     account = bundle.find(REPLAYED_ACCOUNT, TelemetryAccount)
     if account and account.invalid:
-        again = f"make replay RUN={shown(bundle.path)} ALL=1"
+        again = f"daq-bench replay {shown(bundle.path)} --all"
         raise BenchError(
             f"InfluxDB at {influx.url} took everything, but: {'; '.join(account.invalid)}. If it lost some, `{again}` delivers all"
         )
@@ -127,10 +127,10 @@ def replay(options: argparse.Namespace) -> int:
 
 def _next_step(bundle: Bundle, influx: Influx) -> str:
     if not influx.configured:
-        return " Start it (`make influx-start`) and replay again"
+        return " Start it (`daq-bench influx start`) and replay again"
     if influx.token:
         return ""
-    again = f"make replay RUN={shown(bundle.path)} INFLUX_URL={influx.url}"
+    again = f"daq-bench replay {shown(bundle.path)} --influx-url {influx.url}"
     return f" It got no token, because only the bundle names this server: if it is yours, `{again}` sends yours"
 
 

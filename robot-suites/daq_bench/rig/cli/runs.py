@@ -237,7 +237,7 @@ def exit_status(bundle: Bundle, verdict: Verdict) -> int:
 
 
 def closing_words(bundle: Bundle, verdict: Verdict) -> str:
-    """Outcome, reasons and paths, as `make qualify` prints them last."""
+    """Outcome, reasons and paths, as `daq-bench qualify` prints them last."""
     lines = ["", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in verdict.reasons)]
     if verdict.declared_rehearsal:
         lines.append(
@@ -246,15 +246,15 @@ def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if bundle.run.state == "interrupted":
-        lines.append(f"`make resume RUN={shown(bundle.path)}` starts it again")
+        lines.append(f"`daq-bench resume {shown(bundle.path)}` starts it again")
     events = bundle.events() if bundle.events_file.exists() else []
     if any((event.kind, event.source) == ("error", "clean-up") for event in events):
         name = bundle.run.candidate.name
         lines.append(
-            f"Not everything could be given back. `make restore CANDIDATE={name}` does it once the cause is removed"
+            f"Not everything could be given back. `daq-bench restore --candidate {name}` does it once the cause is removed"
         )
     if not (bundle.path / "report.pdf").exists():
-        lines.append(f"No report was rendered; `make report RUN={shown(bundle.path)}` renders one from what there is")
+        lines.append(f"No report was rendered; `daq-bench report {shown(bundle.path)}` renders one from what there is")
     return "\n".join(lines)
 
 
