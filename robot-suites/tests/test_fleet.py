@@ -339,7 +339,7 @@ def test_a_table_of_150_fits_the_terminal_and_shows_first_what_did_not_pass(tmp_
     assert counted["PASS"] == 98 and counted["waiting"] == 10
 
 
-# `qualify` as `daq-bench qualify` starts it, with a shell in the place of each run: the candidate's name, its staged bundle, the folder of runs.
+# `qualify` as a fleet starts it, with a shell in the place of each run: the candidate's name, its staged bundle, the folder of runs.
 COMMAND = """
 import sys
 from daq_bench.rig.cli import main

@@ -32,7 +32,10 @@ KEEPALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
 class UnreachableError(BenchError):
     """No connection came about: `what` in ssh's own words; `remedy` is for a candidate of an inventory."""
 
-    remedy = "Correct ansible_host, ansible_port, ansible_user or the key in the inventory; `ssh-keyscan` shows a host key that is not known yet"
+    remedy = (
+        "Correct ansible_host, ansible_port, ansible_user or the key in the inventory; "
+        "`ssh-keyscan` shows a host key that is not known yet"
+    )
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -215,7 +215,7 @@ class Nightly:
 
 
 def regressed_runs(nights: Path, say: Callable[[str], None]) -> set[str]:
-    """Returns the runs that a night found worse than their baseline: none is the last known good one of those after it. `daq-bench baseline`
+    """Returns the runs that a night found worse than their baseline: none is the last known good one of those after it. `baseline`
     accepts what changed."""
     found: set[str] = set()
     for file in nights.glob(f"*/{DOCUMENT}"):
