@@ -175,7 +175,7 @@ def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
     [
         ("weights: {TND-99: 1}", r"weights.yml:1: weights.TND-99: 'TND-99' is no criterion here. Use one of TND-01"),
         ("weights: {cost: 0}", "no weight is above zero"),
-        ("wieghts: {cost: 1}", "unknown key 'wieghts'. Did you mean 'weights'"),
+        ("wieghts: {cost: 1}", "unknown key 'wieghts'. Did you mean weights"),
         (
             "weights:\n  cost: 1\n  TND-03: 5",
             r"weights.yml:3: weights.TND-03: 'TND-03' asks for exactly 0.* count: it is met or missed",

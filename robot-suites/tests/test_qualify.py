@@ -428,8 +428,8 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
         (["--duration", "86400"], "is too small: the record of"),
         (["--duration", "1000000"], "it must be above 0 and at most 86400"),
         (["--target", "/dev/shm/daq-bench-test"], "is on tmpfs, which does not lead to a drive"),
-        (["--scenario", "nemo"], "there is no such file. Known here: "),
-        (["--candidate", "nemo"], "has no candidate 'nemo'. Known here: this-machine"),
+        (["--scenario", "nemo"], "there is no such file. None of the "),
+        (["--candidate", "nemo"], "has no candidate 'nemo'. Known: this-machine"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_written(
@@ -487,7 +487,7 @@ def test_a_misspelt_key_in_a_users_scenario_is_named_with_its_line(tmp_path: Pat
     ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert f"{scenario}:{line}: duration: unknown key 'duration'. Did you mean 'duration_s'?" in done.stderr
+    assert f"{scenario}:{line}: duration: unknown key 'duration'. Did you mean duration_s?" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 

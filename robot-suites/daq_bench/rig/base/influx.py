@@ -134,12 +134,10 @@ def chosen(
     told = dict(inventory or {})
     if unknown := [key for key in told if key not in INVENTORY_KEYS]:
         hint = (
-            f". A token never stands in the inventory: set the environment variable {TOKEN}"
-            if "token" in unknown
-            else ""
+            f"A token never stands in the inventory: set the environment variable {TOKEN}" if "token" in unknown else ""
         )
         raise RefusedError(
-            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}. {nearest(str(unknown[0]), INVENTORY_KEYS)}{hint}"
+            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}. {hint or nearest(str(unknown[0]), INVENTORY_KEYS)}"
         )
     address = url or environment.get(URL) or told.get("url")
     if not address:
