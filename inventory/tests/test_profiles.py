@@ -148,7 +148,10 @@ def test_a_requirement_whose_metric_the_scenario_does_not_yield_is_refused(edite
 def test_an_unknown_candidate_and_an_absent_file_are_answered_with_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known: this-machine"):
         load_candidate(INVENTORY / "lab.yml", "nemo")
-    with pytest.raises(ProfileError, match=r"there is no such file\. None of the \d+ known names is near; `daq-bench list \w+` lists them"):
+    with pytest.raises(
+        ProfileError,
+        match=r"there is no such file\. None of the \d+ known names is near; `daq-bench list \w+` lists them",
+    ):
         load_scenario(INVENTORY / "scenarios" / "nemo.yml")
 
 
