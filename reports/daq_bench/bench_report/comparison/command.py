@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_report.output.delivery import add_outputs, check_outputs, deliver
 
 STEM = "comparison"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "compare 2 to 8 candidates, or the configurations of one raid-vs-3dxp run"
     parser = commands.add_parser("compare", help=text)
     text = "run bundles; runs of one candidate are repetitions"
@@ -19,12 +20,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     text = "YAML: what counts how much, and which differences mean nothing"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=text)
     add_outputs(parser, STEM)
-    parser.set_defaults(run=run, variables={"prices": "PRICES", "weights": "WEIGHTS"})
+    parser.set_defaults(run=run, told_again=("prices", "weights"))
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Returns the exit status; raises errors."""
-    check_outputs(chosen)
+    check_outputs(chosen, STEM)
     from daq_bench.bench_report.comparison.analysis import Asked, compare
     from daq_bench.bench_report.comparison.document import paper_of
 
