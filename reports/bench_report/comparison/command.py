@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench_report.output.delivery import add_outputs, check_outputs, deliver
+from bench_report.output.delivery import add_outputs, check_outputs, deliver, say_marks
+from bench_report.reading.door import OPTIONS, add_trust, trust_of
 
 STEM = "comparison"
 
@@ -18,8 +19,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--prices", type=Path, metavar="FILE", help="YAML: prices of contenders or drive models")
     text = "YAML: what counts how much, and which differences mean nothing"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=text)
+    text = "also rank runs that no trusted key signed: page 1 says so"
+    parser.add_argument("--accept-unsigned", action="store_true", default=None, help=text)
+    add_trust(parser)
     add_outputs(parser, STEM)
-    parser.set_defaults(run=run, variables={"prices": "PRICES", "weights": "WEIGHTS"})
+    variables = {"prices": "PRICES", "weights": "WEIGHTS", "accept_unsigned": "ACCEPT_UNSIGNED", **OPTIONS}
+    parser.set_defaults(run=run, variables=variables)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -28,5 +33,6 @@ def run(chosen: argparse.Namespace) -> int:
     from bench_report.comparison.analysis import Asked, compare
     from bench_report.comparison.document import paper_of
 
-    found, sources = compare(Asked(tuple(chosen.bundles), chosen.prices, chosen.weights))
+    found, sources = compare(Asked(tuple(chosen.bundles), chosen.prices, chosen.weights, trust_of(chosen)))
+    say_marks(found["runs"])
     return deliver(chosen, STEM, found, max(source.moment for source in sources), paper_of)

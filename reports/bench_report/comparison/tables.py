@@ -12,6 +12,7 @@ from bench_report.document.section import Lacking, Part
 from bench_report.document.table import Table
 
 Document = dict[str, Any]
+VOUCHED = "signed by a key that you trust, by your profiles, extracted again"
 ROWS_MAX = 120
 SIGNS = {"met": "\u2714", "missed": "\u2718", "undecided": "?"}
 PB = 1e15
@@ -94,7 +95,8 @@ def runs(found: Document) -> Table:
         tag = tags.get(run["contender"], NONE)
         devices = own[run["contender"]]["devices"] if run["contender"] in own else ""
         said = "ranked" if run["ranked"] else f"not ranked: {run['reason']}"
-        rows.append((tag, f"{run['contender']}: {run['run_id']}", run["outcome"], devices or NONE, said))
+        marks = f"{', '.join(run['marks'])}. " if run["marks"] else ""
+        rows.append((tag, f"{run['contender']}: {run['run_id']}", run["outcome"], devices or NONE, marks + said))
         if not run["ranked"]:
             marked.append(len(rows) - 1)
     if found["kind"] == "configurations":
@@ -366,6 +368,9 @@ def _runs_of(run_ids: list[str], own: dict[str, str]) -> str:
 
 def made_of(runs: Sequence[tuple[str, Document]]) -> Table:
     """(tag, run) of every bundle that a document rests on."""
-    rows = tuple((tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest") for tag, run in runs)
-    heads = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256")
-    return Table(heads, "ttc", rows, "The runs and programs that made this document.", "made-of")
+    rows = tuple(
+        (tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest", ", ".join(run["marks"]) or VOUCHED)
+        for tag, run in runs
+    )
+    heads = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256", "Beside it")
+    return Table(heads, "ttct", rows, "The runs and programs that made this document.", "made-of")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench_report.output.delivery import add_outputs, check_outputs, deliver
+from bench_report.output.delivery import add_outputs, check_outputs, deliver, say_marks
+from bench_report.reading.door import OPTIONS, add_trust, trust_of
 
 STEM = "lot"
 
@@ -20,8 +21,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--model", help="the model, where the runs have drives of several")
     text = "the requirement that is drawn; the first rate when left out"
     parser.add_argument("--requirement", metavar="ID", help=text)
+    add_trust(parser)
     add_outputs(parser, STEM)
-    variables = {"lot_size": "LOT", "stripe": "STRIPE", "model": "MODEL", "requirement": "JUDGED"}
+    variables = {"lot_size": "LOT", "stripe": "STRIPE", "model": "MODEL", "requirement": "JUDGED", **OPTIONS}
     parser.set_defaults(run=run, variables=variables)
 
 
@@ -33,6 +35,9 @@ def run(chosen: argparse.Namespace) -> int:
     from bench_report.lot.document import paper_of
 
     chosen.bundles = bundles_of(chosen.bundles, chosen.model)
-    asked = Asked(tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement)
+    asked = Asked(
+        tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement, trust_of(chosen)
+    )
     found, runs = lot(asked)
+    say_marks(found["runs"])
     return deliver(chosen, STEM, found, max(run.moment for run in runs), paper_of)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench_model.base.errors import in_words
 from bench_model.profiles.yaml_source import check_document
 from bench_report.base.errors import BundleError
+from bench_report.document.beside import lines_of
 
 if TYPE_CHECKING:  # the drawing libraries take seconds to load: a mistyped argument does not wait for them
     from bench_report.output.paper import Paper
@@ -50,12 +51,18 @@ def deliver(
     return 0
 
 
+def say_marks(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Says on the terminal what stands beside each run in the document."""
+    for line in lines_of((run["run_id"], ", ".join(run["marks"])) for run in runs):
+        print(line, file=sys.stderr)
+
+
 def command_of(chosen: argparse.Namespace) -> str:
     """Returns the command that makes the document again, with files by their names rather than their places on this machine."""
     names = [shlex.quote(f"runs/{path.resolve().name}") for path in chosen.bundles]
     runs = " ".join(names) if len(names) <= RUNS_NAMED else f"the {len(names)} runs above"
     return f'make {chosen.command} RUNS="{runs}"' + "".join(
-        f" {name}={shlex.quote(value.name if isinstance(value, Path) else str(value))}"
+        f" {name}={shlex.quote(value.name if isinstance(value, Path) else str(int(value) if value is True else value))}"
         for key, name in chosen.variables.items()
         if (value := getattr(chosen, key)) is not None
     )

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from bench_model.base.errors import BenchError
 from bench_model.bundle import column_file
+from bench_model.bundle.dates import date_problems
 from bench_model.bundle.files import plain_file, require_sound
 from bench_model.bundle.provenance import MANIFEST, REPORT_DATA, REPORTS_MANIFEST, digest_of, key_of, read_manifest
 from bench_model.evidence import derived
@@ -69,10 +70,30 @@ def check_bundle(
     check = check_seals(bundle, allowed_signers)
     require_sound(bundle.path)
     _check_origin(check, bundle, challenge)
+    _check_dates(check, bundle)
     _check_profiles(check, bundle, own or Own())
     _check_results(check, bundle)
     _check_verdict(check, bundle)
     _check_numbers(check, bundle)
+    return _shown(check)
+
+
+def check_evidence(path: Path) -> Check:
+    """The same of the evidence alone, whoever signed it and whatever it was asked: without signatures, profiles of the checker and reports.
+
+    Raises BenchError for a folder that is no readable bundle."""
+    bundle, check = Bundle.open(path), Check()
+    _require_ours(bundle)
+    _check_evidence(check, bundle)
+    require_sound(bundle.path)
+    _check_origin(check, bundle, None)
+    _check_dates(check, bundle)
+    _check_results(check, bundle)
+    _check_verdict(check, bundle)
+    return _shown(check)
+
+
+def _shown(check: Check) -> Check:
     check.problems, check.notes = ([printable(text) for text in texts] for texts in (check.problems, check.notes))
     check.lines = [printable(text) for text in check.lines]
     return check
@@ -134,6 +155,12 @@ def _check_origin(check: Check, bundle: Bundle, challenge: str | None) -> None:
     answered = bundle.run.challenge
     well = f"{bundle.run.run_id} of {bundle.run.candidate.name}, "
     check.part("run", well + (f"challenge {answered}" if answered else "without a challenge"), problems)
+
+
+def _check_dates(check: Check, bundle: Bundle) -> None:
+    problems = _told(check, "the dates", lambda: date_problems(bundle.path, bundle.run))
+    if problems is not None:
+        check.part("dates", "tools, drives, events and telemetry are of the run's time", problems)
 
 
 def _check_profiles(check: Check, bundle: Bundle, own: Own) -> None:
