@@ -71,6 +71,7 @@ def check_bundle(
     require_sound(bundle.path)
     _check_origin(check, bundle, challenge)
     _check_dates(check, bundle)
+    _check_parameters(check, bundle)
     _check_profiles(check, bundle, own or Own())
     _check_results(check, bundle)
     _check_verdict(check, bundle)
@@ -88,6 +89,7 @@ def check_evidence(path: Path) -> Check:
     require_sound(bundle.path)
     _check_origin(check, bundle, None)
     _check_dates(check, bundle)
+    _check_parameters(check, bundle)
     _check_results(check, bundle)
     _check_verdict(check, bundle)
     return _shown(check)
@@ -163,17 +165,21 @@ def _check_dates(check: Check, bundle: Bundle) -> None:
         check.part("dates", "tools, drives, events and telemetry are of the run's time", problems)
 
 
+def _check_parameters(check: Check, bundle: Bundle) -> None:
+    check.problems += (
+        _told(check, "run.json: scenario.parameters", lambda: altered_parameters(bundle.path, bundle.run)) or []
+    )
+
+
 def _check_profiles(check: Check, bundle: Bundle, own: Own) -> None:
     try:
         profiles = compared(bundle.path, bundle.run, own)
-        altered = altered_parameters(bundle.path, bundle.run)
     except BenchError as error:
         check.problems.append(str(error))
         return
     except Exception as error:
         check.problems.append(f"the profiles: cannot be compared with yours ({type(error).__name__}: {error})")
         return
-    check.problems += altered
     for profile in profiles:
         _check_profile(check, profile)
 
