@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from bench_model.bundle.evidence import Document
-from bench_model.workloads.plan import INVALIDATES, LIMITS, Coverage, Gap, Held, Plan, Problem, as_asked, plan_of
+from bench_model.workloads.plan import EMPTY, INVALIDATES, LIMITS, Coverage, Gap, Held, Plan, Problem, as_asked, plan_of
 from bench_model.workloads.table import MODELS
 
 
@@ -31,6 +31,11 @@ def gaps(run: Document, results: dict[str, Document]) -> Iterator[Gap]:
             yield Gap(f"{name}: there is a result, and the scenario does not name it", INVALIDATES, file)
     for name in workloads:
         yield from _of_workload(run, name, results)
+
+
+def nothing_counts(run: Document, results: dict[str, Document]) -> bool:
+    """Says whether all rows of some measurement were refused, so that nobody knows what it would have missed."""
+    return any(gap.effect == EMPTY for gap in gaps(run, results))
 
 
 def _of_workload(run: Document, name: str, results: dict[str, Document]) -> Iterator[Gap]:

@@ -18,6 +18,7 @@ from bench_model.documents.run import Run
 from bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
 from bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
 from bench_model.evidence.conditions import with_condition
+from bench_model.evidence.coverage import nothing_counts
 from bench_model.evidence.measured import Measured, measure
 from bench_model.evidence.soundness import RUN, Sound
 from bench_model.evidence.target_failures import failures_of
@@ -50,7 +51,9 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
         outcome=outcome,
         reasons=reasons,
         scale=sound.run.scenario.scale,
-        declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(sound.run, profile, judgements, found),
+        declared_rehearsal=outcome == INADMISSIBLE
+        and is_rehearsal(sound.run, profile, judgements, found)
+        and not nothing_counts(sound.raw.run, sound.results),
         findings=list(found),
         requirements=judgements,
     )

@@ -201,15 +201,22 @@ def report(options: argparse.Namespace) -> int:
 
 def _add_tables(command: argparse.ArgumentParser) -> None:
     add_run(command)
+    _add_own(command)
     command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="a new folder for the tables")
     command.add_argument("--format", choices=FORMATS, default="csv", help="csv; parquet needs pyarrow")
     add_json(command, "the files")
 
 
 def tables(options: argparse.Namespace) -> int:
-    files = [str(options.output / name) for name in write_tables(options.run, options.output, options.format)]
+    (door,) = admit([options.run], _trust(options))
+    written = write_tables(options.run, options.output, options.format, door)
+    files = [str(options.output / name) for name in written]
     say(options, "\n".join(files))
-    print_document(options, {"run": str(options.run), "files": files})
+    if beside := [door.refusal] if door.refusal else door.marks:
+        print(printable(f"{options.run}: {', '.join(beside)}"), file=sys.stderr)
+    print_document(
+        options, {"run": str(options.run), "files": files, "marks": list(door.marks), "problems": door.problems}
+    )
     return 0
 
 

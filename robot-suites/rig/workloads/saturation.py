@@ -17,6 +17,7 @@ from bench_model.documents.struct import as_document, read
 from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
+from bench_model.workloads.plan import DEVICE_SHARE_MIN
 from bench_model.workloads.saturation import passes as saturation_passes
 from bench_model.workloads.saturation.analysis import FILE as RESULT
 from bench_model.workloads.saturation.document import Saturation
@@ -45,7 +46,6 @@ from rig.workloads.shared.write_point import WRITE_BYTES_PER_S_MIN, version_of
 NAME, FILE = "saturation", "saturation.bin"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only
 UNKNOWN_CAPACITY_BYTES = 10**12  # for the display only
-DEVICE_SHARE_MIN = 0.95  # a pass whose bytes the drives' own counters do not confirm does not count
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from bench_model.documents.struct import read
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.endurance.document import Endurance
+from bench_model.workloads.plan import DEVICE_SHARE_MIN
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.candidate.machine import Machine
@@ -39,7 +40,6 @@ from rig.workloads.shared.wear_ledger import Experiment, WearLedger
 
 NAME, RESULT = "endurance", "results/endurance.json"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only
-DEVICE_SHARE_MIN = 0.95  # a step whose bytes the drives do not confirm is masked
 HEALTH_METRICS = ("media_errors", "percentage_used", "available_spare")
 
 

@@ -16,13 +16,13 @@ from bench_model.base.load import Demand
 from bench_model.base.units import decimal_label
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.documents.tools.synthetic import Write, WriteSeries
+from bench_model.workloads.plan import DEVICE_SHARE_MIN
 from rig.candidate.facilities import OpenTarget
 from rig.candidate.machine import Machine
 from rig.workloads.shared.site import Said, daqwriter_answer
 
 SLOWEST_BYTES_PER_S = 2e6  # bounds the wait for a set that hardly moves
 DRAIN_S_MAX = 600.0
-DEVICE_SHARE_MIN = 0.95  # a write that the drives' own counters do not confirm to this share is masked
 SOURCE_ACHIEVED_MIN = 0.99  # [P] as bench_model.evidence.admissibility asks of a record's source
 BEYOND_MIN = 10  # a percentile is given where at least so many values lie beyond it
 
