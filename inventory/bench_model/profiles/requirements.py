@@ -117,6 +117,21 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
         except ValueError as error:
             raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
     _check_bound(source, (*at, "bound"), entry)
+    _check_statistic(source, (*at, "statistic"), entry)
+
+
+def _check_statistic(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
+    """The extreme on the bound's good side would let one good repetition cover all bad ones."""
+    comparison, statistic, bound = entry["comparison"], entry["statistic"], entry["bound"]
+    wanted = {"at_least": ("min", "median"), "at_most": ("max", "median"), "equal": ("min", "max")}[comparison]
+    if comparison == "equal" and bound == 0 and never_negative(entry["unit"]):
+        wanted = ("max",)
+    if statistic not in wanted:
+        raise source.error(
+            at,
+            f"statistic {statistic!r} contradicts {comparison} {bound}: the best repetition would hide all others",
+            f"Use {' or '.join(wanted)}",
+        )
 
 
 def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:

@@ -194,7 +194,9 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
         open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
     if found or open_:
         return INADMISSIBLE, [*(finding.text for finding in found), *open_]
-    return PASS, ["Every mandatory requirement is met by evidence at full scale"]
+    scale = sound.run.scenario.scale
+    at = "full scale" if scale >= 1 else f"{scale:g} of one readout unit, which is all that the profile asks for"
+    return PASS, [f"Every mandatory requirement is met by evidence at {at}"]
 
 
 def _target_failures(sound: Sound) -> list[str]:
