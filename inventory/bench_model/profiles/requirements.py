@@ -123,7 +123,9 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
 def _check_statistic(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
     """The extreme on the bound's good side would let one good repetition cover all bad ones."""
     comparison, statistic, bound = entry["comparison"], entry["statistic"], entry["bound"]
-    wanted = {"at_least": ("min", "median"), "at_most": ("max", "median"), "equal": ("min", "max")}[comparison]
+    wanted: tuple[str, ...] = {"at_least": ("min", "median"), "at_most": ("max", "median"), "equal": ("min", "max")}[
+        comparison
+    ]
     if comparison == "equal" and bound == 0 and never_negative(entry["unit"]):
         wanted = ("max",)
     if statistic not in wanted:

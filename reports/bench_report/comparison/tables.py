@@ -12,6 +12,7 @@ from bench_report.document.section import Lacking, Part
 from bench_report.document.table import Table
 
 Document = dict[str, Any]
+TWO_MODES = "values fall into two groups, as of runs that are each good or bad: find out why, then measure again"
 VOUCHED = "signed by a key that you trust, by your profiles, extracted again"
 ROWS_MAX = 120
 SIGNS = {"met": "\u2714", "missed": "\u2718", "undecided": "?"}
@@ -230,7 +231,7 @@ def _open(what: str, one: Document, tags: dict[str, str]) -> tuple[str, ...]:
     pair = f"{tags[one['first']]} {'/' if ratio else MINUS} {tags[one['second']]}"
     ends = "one value each" if interval is None else f"{significant(interval[0], 3)} to {significant(interval[1], 3)}"
     low, high = (1 / (1 + one["margin"]), 1 + one["margin"]) if ratio else (-one["margin"], one["margin"])
-    decide = "" if one["verdict"] == "equivalent" else more_text(one["more_runs"])
+    decide = "" if one["verdict"] == "equivalent" else TWO_MODES if one["two_modes"] else more_text(one["more_runs"])
     return f"{what}, {pair}", one["verdict"], ends, f"{significant(low, 3)} to {significant(high, 3)}", decide or NONE
 
 

@@ -17,7 +17,7 @@ from rig.candidate.machine import Machine
 class Target(Closed, frozen=True):
     """The target that a run writes to. `device` is None where no single drive or array is beneath (network, memory).
 
-    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity. `memory`: the layers that lead to RAM; empty: none do."""
+    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity. `memory`: the layers down to RAM."""
 
     filesystem: str | None
     free_bytes: int

@@ -23,9 +23,13 @@ from bench_model.documents.nights import Job
 from bench_model.nights.night import Night, read_night, read_run
 from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from bench_model.profiles.candidates import load_candidate
+from rig.base.settings import Layout, profile_file
 from rig.base.shell import UNTIL_PARENT_DIES
 from rig.candidate.lock import all_exclusive
 from rig.candidate.trigger import VARIABLE
+from rig.checking.door import Trust, admit
+from rig.checking.own_profiles import Own
+from rig.checking.signing import of_checker
 
 POLL_S = 0.2
 CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
@@ -73,8 +77,18 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[
     ended = _execute(command(job, where), log, stop, {VARIABLE: where.meeting} if where.meeting else {})
     with _one_at_a_time:
         made = sorted(path for path in _bundles(where.runs, job.candidate) - before if _is_of(path, job, since))
-        found = [_entry(job, path, ended, len(made)) for path in made]
+        found = [_entry(job, path, ended, len(made), trust_of(job, where)) for path in made]
         return [*found, *_unexplained(job, found, ended, log)] if found else [_without_bundle(job, ended, log)]
+
+
+def trust_of(job: Job, where: Where) -> Trust:
+    """The operator's own: the keys that the inventory names, and the very profiles that the job asks for."""
+    folder = Layout().inventory
+    own = [
+        profile_file(folder / kind, told) if told else None
+        for kind, told in (("scenarios", job.scenario), ("requirements", job.requirement))
+    ]
+    return Trust(of_checker(where.inventory, ("allowed_signers",)).allowed_signers, Own(*own))
 
 
 def command(job: Job, where: Where) -> list[str]:
@@ -154,7 +168,7 @@ def _last_words(log: Path) -> str:
     return told.removeprefix("error: ")
 
 
-def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
+def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
     seconds = ended.seconds / of
     try:
         night = read_night(path, warm=False)
@@ -165,10 +179,13 @@ def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
             f"{path.name} came to no verdict that counts (exit status {ended.status}): {in_words(error)}",
             seconds=seconds,
         )
+    (door,) = admit([path], trust)
+    if door.refusal:
+        return Entry(job, ERROR, f"{path.name} {door.refusal}", seconds=seconds)
     outcome, reason = outcome_of(night), _reason(night)
     if outcome == INTERRUPTED and ended.stopped:
         reason = f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted"
-    return Entry(job, outcome, reason, night, seconds=seconds)
+    return Entry(job, outcome, reason, night, seconds=seconds, marks=door.marks)
 
 
 def _reason(night: Night) -> str:

@@ -67,8 +67,8 @@ class Targets:
             _check_raw(session, found, ours, is_there=machine.is_local)
         elif not built:
             target = preflight.check_target(candidate, found, session.directory)
+            preflight.check_leads_to_drive(session.directory, target.memory)
             if machine.is_local:
-                preflight.check_leads_to_drive(session.directory, target.memory)
                 preflight.check_direct_io(session.directory, target.filesystem, machine, layout.daqwriter)
             preflight.check_space(scenario, session.directory, target.free_bytes)
         else:

@@ -20,7 +20,7 @@ ESCAPED = re.compile(r"\\([0-7]{3})")
 
 def memory_beneath(path: Path, root: Path = Path("/")) -> str:
     """The way to RAM beneath a folder or block device, such as `loop1 < file /dev/shm/x < tmpfs`; empty where none is known to be there."""
-    found = os.stat(path)
+    found = path.stat()
     number = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
     return _of_number(os.major(number), os.minor(number), path, root, 0)
 
@@ -62,7 +62,7 @@ def _of_file(name: str, root: Path, depth: int) -> str:
     if not at.exists():
         at = at.parent
     try:
-        found = os.stat(at)
+        found = at.stat()
     except OSError:
         return f"file {name}, which is out of sight: nobody can tell what it lies on"
     number = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
@@ -82,7 +82,7 @@ def _of_mount(number: str, path: Path, root: Path, depth: int) -> str:
         if not beneath:
             continue
         try:
-            found = os.stat(root / beneath.lstrip("/"))
+            found = (root / beneath.lstrip("/")).stat()
         except OSError:
             continue  # the upper folder of a container lies out of its sight: preflight refuses overlays by their kind
         below = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
