@@ -76,6 +76,8 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool
     requirements = []
     for index, entry in enumerate(document["requirements"]):
         _check_requirement(source, index, entry, metrics)
+        if not stored:  # of a bundle the reader's own profile says that it is another one
+            _check_statistic(source, ("requirements", index, "statistic"), entry)
         requirements.append(Requirement(**{"scales_with_load": False, **entry}))
     ids = [requirement.id for requirement in requirements]
     for index, identifier in enumerate(ids):
@@ -117,7 +119,6 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
         except ValueError as error:
             raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
     _check_bound(source, (*at, "bound"), entry)
-    _check_statistic(source, (*at, "statistic"), entry)
 
 
 def _check_statistic(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:

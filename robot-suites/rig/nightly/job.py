@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
 from bench_model.documents.nights import Job
-from bench_model.nights.night import Night, read_night, read_run
+from bench_model.nights.night import FINISHED, Night, read_night, read_run
 from bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from bench_model.profiles.candidates import load_candidate
 from rig.base.settings import Layout, profile_file
@@ -84,11 +84,10 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[
 def trust_of(job: Job, where: Where) -> Trust:
     """The operator's own: the keys that the inventory names, and the very profiles that the job asks for."""
     folder = Layout().inventory
-    own = [
-        profile_file(folder / kind, told) if told else None
-        for kind, told in (("scenarios", job.scenario), ("requirements", job.requirement))
-    ]
-    return Trust(of_checker(where.inventory, ("allowed_signers",)).allowed_signers, Own(*own))
+    scenario = profile_file(folder / "scenarios", job.scenario) if job.scenario else None
+    requirement = profile_file(folder / "requirements", job.requirement) if job.requirement else None
+    signers = of_checker(where.inventory, ("allowed_signers",)).allowed_signers
+    return Trust(signers, Own(scenario, requirement))
 
 
 def command(job: Job, where: Where) -> list[str]:
@@ -180,7 +179,7 @@ def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
             seconds=seconds,
         )
     (door,) = admit([path], trust)
-    if door.refusal:
+    if door.refusal and night.state == FINISHED:
         return Entry(job, ERROR, f"{path.name} {door.refusal}", seconds=seconds)
     outcome, reason = outcome_of(night), _reason(night)
     if outcome == INTERRUPTED and ended.stopped:
