@@ -20,9 +20,9 @@ from comparison_runs import weights_file
 from factory_knobs import Knobs
 from tender_factory import RATE, Run, make_run
 
-from bench_model.documents.admission import Admission
-from bench_report.__main__ import main
-from bench_report.reading import door
+from daq_bench.bench_model.documents.admission import Admission
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.reading import door
 
 
 @pytest.fixture

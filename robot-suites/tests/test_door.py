@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from bench_model.bundle.provenance import digest_in
-from bench_model.documents.struct import moment
-from bench_model.verdict.judging import SEALED, standing_of
-from bench_report.base.errors import BundleError
-from bench_report.comparison.analysis import Asked, compare
-from bench_report.reading.door import Trust as Reader
-from rig.base.bundle import to_json
-from rig.checking.door import Trust, admit
-from rig.checking.own_profiles import Own
-from rig.checking.sealing import seal_evidence
-from simulation.physics.drawing import spec_of
-from simulation.run import simulate
-from simulation.sample import finish_sample
+from daq_bench.bench_model.bundle.provenance import digest_in
+from daq_bench.bench_model.documents.struct import moment
+from daq_bench.bench_model.verdict.judging import SEALED, standing_of
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.comparison.analysis import Asked, compare
+from daq_bench.bench_report.reading.door import Trust as Reader
+from daq_bench.rig.base.bundle import to_json
+from daq_bench.rig.checking.door import Trust, admit
+from daq_bench.rig.checking.own_profiles import Own
+from daq_bench.rig.checking.sealing import seal_evidence
+from daq_bench.simulation.physics.drawing import spec_of
+from daq_bench.simulation.run import simulate
+from daq_bench.simulation.sample import finish_sample
 
 GOOD = 3  # a seed whose run would pass
 KEPT = ("scenarios", "requirements")  # the reader compares them with its own
@@ -142,8 +142,8 @@ def times(file: Path, factor: float) -> None:
 
 def conclude(bundle: Path) -> None:
     """Judged and sealed by whoever has no key."""
-    from bench_model.verdict.judging import judge_bundle
-    from rig.base.bundle import Bundle
+    from daq_bench.bench_model.verdict.judging import judge_bundle
+    from daq_bench.rig.base.bundle import Bundle
 
     Bundle.open(bundle).write("verdict.json", judge_bundle(bundle))
     seal_evidence(bundle)

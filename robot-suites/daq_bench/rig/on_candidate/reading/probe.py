@@ -1,0 +1,176 @@
+"""A Linux machine's account of itself: identity, drives, target folder. Reads /proc, /sys and lsblk; changes nothing.
+
+Prints {host, devices, target}; `target` is null when no folder was named or it is not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from daq_bench.rig.on_candidate.reading.backing import memory_beneath
+
+LSBLK = [
+    "lsblk",
+    "--json",
+    "--bytes",
+    "--output",
+    "NAME,PATH,KNAME,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,PKNAME,MAJ:MIN",
+]
+# x86, POWER, LoongArch. The same as in ansible/module_utils/bench_host.py: the two accounts of one machine must agree.
+CPU_MODEL = re.compile(r"^(?:model name|Model Name|Model|cpu)\s*:\s*(.+)$", re.MULTILINE)
+TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
+
+
+def host_facts() -> dict[str, Any]:
+    """hostname, kernel, os, architecture, cpu_model, cpus, memory_bytes, numa_nodes of this machine."""
+    return {
+        "hostname": socket.gethostname(),
+        "kernel": platform.release(),
+        "os": os_name(Path("/etc/os-release").read_text(encoding="utf-8")),
+        "architecture": platform.machine(),
+        "cpu_model": cpu_model(Path("/proc/cpuinfo").read_text(encoding="utf-8")),
+        "cpus": os.cpu_count() or 1,
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "numa_nodes": max(1, len(list(Path("/sys/devices/system/node").glob("node[0-9]*")))),
+    }
+
+
+def os_name(os_release: str) -> str:
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', os_release, re.MULTILINE)
+    return match.group(1) if match else "unknown"
+
+
+def cpu_model(cpuinfo: str) -> str:
+    """The CPU's model name; "unknown" where the kernel gives none (ARM servers)."""
+    match = CPU_MODEL.search(cpuinfo)
+    return match.group(1).strip() if match else "unknown"
+
+
+def block_devices(sys_block: Path = Path("/sys/block")) -> list[dict[str, Any]]:
+    """Every block device as lsblk gives it, flattened; whole ones with their place in the machine."""
+    found: dict[str, dict[str, Any]] = {}
+    pending = json.loads(_said(LSBLK))["blockdevices"]
+    while pending:
+        device = pending.pop(0)
+        pending.extend(device.pop("children", []))
+        # A device below several others (the members of an array) is listed below each of them.
+        found.setdefault(device["kname"], {**device, "description": describe(device, sys_block)})
+    return list(found.values())
+
+
+def _said(argv: list[str]) -> str:
+    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=TOOL_S_MAX).stdout.decode("utf-8")
+
+
+def device_of(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The whole drive or array under the file system of `path`, or `path` itself; None where there is none (network, memory)."""
+    status = path.stat()
+    number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
+    by_name = {device["kname"]: device for device in devices}
+    node = next((d for d in devices if d["maj:min"] == f"{os.major(number)}:{os.minor(number)}"), None)
+    while node is not None and node["pkname"] and node["type"] in ("part", "crypt", "lvm"):
+        node = by_name.get(node["pkname"])
+    return node
+
+
+def describe(node: dict[str, Any], sys_block: Path = Path("/sys/block")) -> dict[str, Any]:
+    """`node` of lsblk together with what sysfs tells of its place in the machine; null where it says nothing."""
+    folder = sys_block / node["kname"]
+    device = (folder / "device").resolve()
+    slaves = folder / "slaves"
+    return {
+        "name": node["kname"],
+        "model": _text(node["model"]),
+        "serial": _text(node["serial"]),
+        "firmware": _text(node["rev"]) or _sysfs(device / "firmware_rev"),
+        "wwn": _text(node["wwn"]),
+        "size_bytes": int(node["size"]),
+        "numa_node": _numa_node(device),
+        "rotational": bool(node["rota"]),
+        "transport": _text(node["tran"]),
+        "pcie_link": _pcie_link(device),
+        "raid_level": _sysfs(folder / "md" / "level"),
+        "members": sorted(member.name for member in slaves.iterdir()) if slaves.is_dir() else [],
+    }
+
+
+def _text(value: str | None) -> str | None:
+    return (value or "").strip() or None
+
+
+def _sysfs(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _numa_node(device: Path) -> int | None:
+    for folder in (device, *device.parents):
+        text = _sysfs(folder / "numa_node")
+        if text is not None:
+            return int(text) if int(text) >= 0 else None
+    return None
+
+
+def _pcie_link(device: Path) -> str | None:
+    """`8.0 GT/s PCIe x4` of the nearest PCIe function above the device."""
+    for folder in (device, *device.parents):
+        speed, width = _sysfs(folder / "current_link_speed"), _sysfs(folder / "current_link_width")
+        if speed and width:
+            return f"{speed} x{width}"
+    return None
+
+
+def filesystem_of(path: Path) -> str:
+    """Type of the file system that holds `path`, such as `ext4`."""
+    # df looks at the very mount that a write would reach; findmnt lists every mount that is stacked there.
+    name = _said(["df", "--output=fstype", str(path)]).splitlines()[-1].strip()
+    if name != "-":
+        return name
+    # In a chroot whose root is no mount point df finds none; stat asks the file system itself.
+    return _said(["stat", "--file-system", "--format=%T", str(path)]).strip()
+
+
+def target_facts(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """{filesystem, free_bytes, device} of a folder or of a whole drive, which has no file system; None when it is not there."""
+    if path.is_block_device():
+        node = device_of(path, devices)
+        if node is None:
+            return None
+        whole = {"filesystem": None, "free_bytes": int(node["size"]), "device": node["description"]}
+        return {**whole, "memory": memory_beneath(path)}
+    if not path.is_dir():
+        return None
+    node = device_of(path, devices)
+    return {
+        "filesystem": filesystem_of(path),
+        "free_bytes": shutil.disk_usage(path).free,
+        "device": node["description"] if node else None,
+        "memory": memory_beneath(path),
+    }
+
+
+def probe(target: str | None) -> dict[str, Any]:
+    """The whole survey; `target` is a folder, a whole drive or None."""
+    devices = block_devices()
+    return {
+        "host": host_facts(),
+        "devices": devices,
+        "target": target_facts(Path(target), devices) if target else None,
+        "clock_s": time.time(),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(probe(sys.argv[1] if len(sys.argv) > 1 else None)))
