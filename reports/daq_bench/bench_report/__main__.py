@@ -21,6 +21,7 @@ from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_report.comparison import command as comparison
 from daq_bench.bench_report.lot import command as lot
+from daq_bench.bench_report.reading.door import add_trust, admitted, trust_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,6 +67,7 @@ def _add_nights(commands: argparse._SubParsersAction[Parser]) -> None:
     trend.add_argument("--candidate", required=True, help="its name in the inventory")
     trend.add_argument("--scenario", help="id; the newest run's when left out")
     trend.add_argument("-o", "--output", type=Path, help="folder for the documents (trend-NAME)")
+    add_trust(trend)
     trend.set_defaults(run=_trend)
     night = commands.add_parser("nightly", help="write nightly.html into a night's folder")
     night.add_argument("folder", type=Path, help="nightly/<id>")
@@ -77,10 +79,12 @@ def _add_nights(commands: argparse._SubParsersAction[Parser]) -> None:
     site.add_argument(
         "--copy", action="store_true", help="with the documents themselves, so that the folder can be moved"
     )
+    add_trust(site)
     site.set_defaults(run=_site)
     history = commands.add_parser("history", help="bring the index over a folder of bundles up to date")
     _add_runs(history, "a folder of run bundles")
     history.add_argument("--rebuild", action="store_true", help="read and judge every bundle again")
+    add_trust(history)
     history.set_defaults(run=_history)
 
 
@@ -110,7 +114,7 @@ def _trend(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.trend.command import render
 
     folder = chosen.output or Path(f"trend-{chosen.candidate}")
-    for path in render(chosen.runs, chosen.candidate, chosen.scenario, folder):
+    for path in render(chosen.runs, chosen.candidate, chosen.scenario, folder, trust_of(chosen)):
         print(path)
     return 0
 
@@ -126,7 +130,7 @@ def _nightly(chosen: argparse.Namespace) -> int:
 def _site(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.site import build
 
-    for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy):
+    for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy, trust_of(chosen)):
         print(chosen.output / page)
     return 0
 
@@ -138,7 +142,7 @@ def _history(chosen: argparse.Namespace) -> int:
     if chosen.rebuild:
         for folder in chosen.runs:
             forget(folder)
-    nights, broken = read_all(chosen.runs)
+    nights, broken, _ = admitted(*read_all(chosen.runs), trust_of(chosen))
     print(f"{len(nights)} runs that others may rest on, {len(broken)} bundles or folders that are left out")
     return 0
 

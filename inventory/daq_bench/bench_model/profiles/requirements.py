@@ -77,6 +77,8 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool
     requirements = []
     for index, entry in enumerate(document["requirements"]):
         _check_requirement(source, index, entry, metrics)
+        if not stored:  # of a bundle the reader's own profile says that it is another one
+            _check_statistic(source, ("requirements", index, "statistic"), entry)
         requirements.append(Requirement(**{"scales_with_load": False, **entry}))
     ids = [requirement.id for requirement in requirements]
     for index, identifier in enumerate(ids):
@@ -116,6 +118,22 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
         except ValueError as error:
             raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
     _check_bound(source, (*at, "bound"), entry)
+
+
+def _check_statistic(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
+    """The extreme on the bound's good side would let one good repetition cover all bad ones."""
+    comparison, statistic, bound = entry["comparison"], entry["statistic"], entry["bound"]
+    wanted: tuple[str, ...] = {"at_least": ("min", "median"), "at_most": ("max", "median"), "equal": ("min", "max")}[
+        comparison
+    ]
+    if comparison == "equal" and bound == 0 and never_negative(entry["unit"]):
+        wanted = ("max",)
+    if statistic not in wanted:
+        raise source.error(
+            at,
+            f"statistic {statistic!r} contradicts {comparison} {bound}: the best repetition would hide all others",
+            f"Use {' or '.join(wanted)}",
+        )
 
 
 def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:

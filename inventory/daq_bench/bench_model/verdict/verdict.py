@@ -18,6 +18,7 @@ from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
 from daq_bench.bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
 from daq_bench.bench_model.evidence.conditions import with_condition
+from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.evidence.soundness import RUN, Sound
 from daq_bench.bench_model.evidence.target_failures import failures_of
@@ -50,7 +51,9 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
         outcome=outcome,
         reasons=reasons,
         scale=sound.run.scenario.scale,
-        declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(sound.run, profile, judgements, found),
+        declared_rehearsal=outcome == INADMISSIBLE
+        and is_rehearsal(sound.run, profile, judgements, found)
+        and not nothing_counts(sound.raw.run, sound.results),
         findings=list(found),
         requirements=judgements,
     )
@@ -191,7 +194,9 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
         open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
     if found or open_:
         return INADMISSIBLE, [*(finding.text for finding in found), *open_]
-    return PASS, ["Every mandatory requirement is met by evidence at full scale"]
+    scale = sound.run.scenario.scale
+    at = "full scale" if scale >= 1 else f"{scale:g} of one readout unit, which is all that the profile asks for"
+    return PASS, [f"Every mandatory requirement is met by evidence at {at}"]
 
 
 def _target_failures(sound: Sound) -> list[str]:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from daq_bench.bench_model.base.command_line import Parser
-from daq_bench.bench_report.output.delivery import add_outputs, check_outputs, deliver
+from daq_bench.bench_report.output.delivery import add_outputs, check_outputs, deliver, say_marks
+from daq_bench.bench_report.reading.door import TRUST, add_trust, trust_of
 
 STEM = "lot"
 
@@ -21,8 +22,9 @@ def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("--model", help="the model, where the runs have drives of several")
     text = "the requirement that is drawn; the first rate when left out"
     parser.add_argument("--requirement", metavar="ID", help=text)
+    add_trust(parser)
     add_outputs(parser, STEM)
-    parser.set_defaults(run=run, told_again=("lot_size", "stripe", "model", "requirement"))
+    parser.set_defaults(run=run, told_again=("lot_size", "stripe", "model", "requirement", *TRUST))
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -33,6 +35,9 @@ def run(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.lot.document import paper_of
 
     chosen.bundles = bundles_of(chosen.bundles, chosen.model)
-    asked = Asked(tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement)
+    asked = Asked(
+        tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement, trust_of(chosen)
+    )
     found, runs = lot(asked)
+    say_marks(found["runs"])
     return deliver(chosen, STEM, found, max(run.moment for run in runs), paper_of)

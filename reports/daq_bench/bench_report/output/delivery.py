@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from daq_bench.bench_model.base.errors import in_words
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.document.beside import lines_of
 
 if TYPE_CHECKING:  # the drawing libraries take seconds to load: a mistyped argument does not wait for them
     from daq_bench.bench_report.output.paper import Paper
@@ -56,12 +57,19 @@ def deliver(
     return 0
 
 
+def say_marks(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Says on the terminal what stands beside each run in the document."""
+    for line in lines_of((run["run_id"], ", ".join(run["marks"])) for run in runs):
+        print(line, file=sys.stderr)
+
+
 def command_of(chosen: argparse.Namespace) -> str:
     """Returns the command that makes the document again, with files by their names rather than their places on this machine."""
     names = [shlex.quote(f"runs/{path.resolve().name}") for path in chosen.bundles]
     runs = " ".join(names) if len(names) <= RUNS_NAMED else f"the {len(names)} runs above"
     return f"daq-bench {chosen.command} {runs}" + "".join(
-        f" --{key.replace('_', '-')} {shlex.quote(value.name if isinstance(value, Path) else str(value))}"
+        f" --{key.replace('_', '-')}"
+        + ("" if value is True else f" {shlex.quote(value.name if isinstance(value, Path) else str(value))}")
         for key in chosen.told_again
         if (value := getattr(chosen, key)) is not None
     )

@@ -38,9 +38,10 @@ from daq_bench.bench_model.nights.run_history import read_all, without_duplicate
 from daq_bench.bench_model.nights.xunit import xunit
 from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.checking.door import admit
 from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.fleet import Fleet
-from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.job import Where, trust_of
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.plan import Plan
 
@@ -146,6 +147,10 @@ class Nightly:
             one for one in without_duplicates(found)[0]
             if one.state == FINISHED and one.good and one.id not in {night.id, *self._regressed}
         ]  # fmt: skip
+        trust = trust_of(Job(candidate=night.candidate), self._where)
+        good = [
+            one for one, door in zip(good, admit([one.path for one in good], trust), strict=True) if not door.refusal
+        ]
         now = datetime.now(UTC)
         if ahead := [one.id for one in good if one.started > now and one.task == night.task]:
             raise BenchError(
@@ -241,7 +246,16 @@ def _entry_of(stored: NightRun) -> Entry:
             outcome = worse(outcome, outcome_of(night))
         except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
             outcome, reason, night = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}", None
-    return Entry(stored.job, outcome, reason, night, stored.baseline, tuple(stored.comparisons), stored.seconds)
+    return Entry(
+        stored.job,
+        outcome,
+        reason,
+        night,
+        stored.baseline,
+        tuple(stored.comparisons),
+        stored.seconds,
+        tuple(stored.marks),
+    )
 
 
 def _versions() -> dict[str, str]:

@@ -112,6 +112,15 @@ def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, d
         )
 
 
+def check_leads_to_drive(directory: Path, memory: str) -> None:
+    """Raises RefusedError for a target that lies in RAM, whatever is layered above it."""
+    if memory:
+        raise RefusedError(
+            f"target {directory} lies in memory ({memory}): its speed says nothing about a drive. Nothing was written. "
+            "Set target.directory in the inventory to a folder whose file system is on drives"
+        )
+
+
 def check_candidate(candidate: Candidate, found: Survey, inventory: Path) -> None:
     """Raises RefusedError when this is not the machine that the inventory declares: it is neither tuned nor written to."""
     # A target that provisioning builds is not there yet; the storage role's own guard looks at its drives.
