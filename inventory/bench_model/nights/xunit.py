@@ -116,8 +116,9 @@ def _finding(case: ElementTree.Element, kind: str, type_: str, message: str) -> 
 def _measured(row: Judgement, against: Comparison | None) -> str:
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[row.comparison]
     value = "not measured" if row.measured is None else f"{row.measured:.6g} {row.unit}"
+    level = f"{100 * row.confidence:.4g} % interval" if row.confidence else "range or interval without a level"
     interval = (
-        f", 95 % interval {row.confidence_interval[0]:.6g} to {row.confidence_interval[1]:.6g}"
+        f", {level} {row.confidence_interval[0]:.6g} to {row.confidence_interval[1]:.6g} ({row.interval_method})"
         if row.confidence_interval
         else ""
     )

@@ -87,6 +87,7 @@ def _judge_one(
         measured = measure(requirement, metric, sound.results)
     known = estimate(requirement, metric, measured, sound.run.scenario.seed) if measured.values else None
     decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
+    known = decided.found if decided else None
     outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
     margin = decided.margin if decided else None
     return Judgement(
