@@ -256,6 +256,8 @@ fuzz: apt-test ## look for inputs that break the readers of daqwriter's and hots
 study: python-test ## measure how often the verdict errs, by simulation, and the comparison, and write it into docs/ (RUNS=500; minutes)
 	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
 	@$(PYTHON) inventory/studies/range_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
+	@$(PYTHON) inventory/studies/trend_rates.py --write docs/trend.md
+	@$(PYTHON) inventory/studies/night_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/trend.md
 	@$(PYTHON) inventory/studies/comparison_errors.py $(if $(RUNS),--runs $(RUNS)) --write docs/comparison.md
 	@$(PYTHON) inventory/studies/scan_lengths.py --runs $(or $(RUNS),2000) --write docs/scenarios-scans.md
 

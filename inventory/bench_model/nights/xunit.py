@@ -128,7 +128,7 @@ def _measured(row: Judgement, against: Comparison | None) -> str:
 
 def _difference(row: Judgement, one: Comparison) -> str:
     text = f"{one.baseline:.6g} then, {one.measured:.6g} {row.unit} now"
-    return f"{text}, difference {one.interval[0]:.4g} to {one.interval[1]:.4g} at 95 %" if one.interval else text
+    return f"{text}, difference {one.interval[0]:.4g} to {one.interval[1]:.4g} ({one.method})" if one.interval else text
 
 
 def _clean(text: str) -> str:
